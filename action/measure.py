@@ -1,4 +1,4 @@
-"""The action's step that measures base and head alternately, and writes the verdict as a page.
+"""The action's step that measures base and head alternately, or reads files of both; it writes the verdict.
 
 Reads the inputs of action.yml as BENCH_…, and what GitHub tells every step; ends with the code of the gate.
 It runs code of the pull request. No token is in its environment, and what it leaves is trusted no more than
@@ -39,6 +39,10 @@ class InputError(Exception):
 def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="llm-servebench-", dir=os.environ["RUNNER_TEMP"])).resolve()
     try:
+        if _input("files"):
+            return _finish(folder, *_of_files(folder))
+        if not _input("start"):
+            raise InputError("Give `start`, a command that starts the server, or `files`, results to judge.")
         commits = {"base": base_commit(), "head": _git("rev-parse", "HEAD")}
         for side, commit in commits.items():
             _check_out(folder / side, commit)
@@ -164,12 +168,47 @@ def _measured(folder: Path) -> tuple[str, int]:
     summary = next((folder / "results").glob("*/summary.json"), None)
     if summary is None:
         return f"**Not measured.** `bench run` ended with {code}; the log of the job says why.\n", code
+    text, verdict = _compared(folder, summary)
+    return text, code or verdict
+
+
+def _of_files(folder: Path) -> tuple[str, int]:
+    """Of results that the team's own client wrote for both sides; nothing is started."""
+    given = {"base": _input("base_files"), "head": _input("files")}
+    words = [f"{side}={place}" for side, patterns in given.items() for place in _matching(side, patterns)]
+    failed = _said(folder, "import", *words, "--out", str(folder / "results"))
+    summary = next((folder / "results").glob("*/summary.json"), None)
+    if failed or summary is None:
+        return f"**Not read.** {markdown_escaped(plain(failed))}\n", 2
+    return _compared(folder, summary)
+
+
+def _matching(side: str, patterns: str) -> list[Path]:
+    found = paths.matching(patterns.split())
+    if not found:
+        name = "base-files" if side == "base" else "files"
+        raise InputError(f"No file matches the input `{name}`: '{patterns}'.")
+    return found
+
+
+def _said(folder: Path, *words: str) -> str:
+    """Its error; empty where there is none."""
+    with _printing_no_commands():
+        done = subprocess.run(
+            [*BENCH, *words], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+        )
+        print(done.stdout, done.stderr, flush=True)
+    return done.stderr[done.stderr.find("error: ") :] if done.returncode else ""
+
+
+def _compared(folder: Path, summary: Path) -> tuple[str, int]:
+    """The page's text, and the gate's code; 0 where nothing is to fail."""
     asked = ["--fail-on", "slower", "--undecided", _input("undecided", "fail")]
     gate = asked if _input("fail_on", "slower") == "slower" else []
     compared, verdict = _bench(
         folder, "compare", str(summary.parent), "--baseline", "base", "--markdown", *gate
     )
-    return compared + _details(summary.with_name("table.md")), code or (verdict if gate else 0)
+    return compared + _details(summary.with_name("table.md")), verdict if gate else 0
 
 
 def _bench(folder: Path, *words: str) -> tuple[str, int]:

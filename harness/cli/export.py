@@ -1,4 +1,6 @@
-"""`bench export`: rows of runs as CSV, JSON lines or Parquet, requests also as OpenTelemetry spans."""
+"""`bench export`: rows of runs as CSV, JSON lines or Parquet, requests as OpenTelemetry spans, and cells in
+the formats of others.
+"""
 
 import argparse
 import json
@@ -29,9 +31,15 @@ otlp: each request as an OpenTelemetry span, without texts of prompts and
 answers. One message of OTLP's JSON encoding per line, or sent to a collector:
 --to http://127.0.0.1:4318/v1/traces
 
+report-0.2, inferencex and mlperf: cells as a benchmark report of llm-d, a row of InferenceX,
+or a summary of MLPerf's endpoints, one document for each cell; --to names a folder.
+What they have no place for (validity, intervals, repeats) is in a field "llm-servebench",
+and `bench import` reads it again.
+
 Exit codes: 0 success; 2 no such run, or a damaged one; 3 the file cannot be
 written, or the collector refused"""
 
+EXCHANGE = ("report-0.2", "inferencex", "mlperf")
 WHAT = ("cells", "verdicts", "requests", "events")
 
 
@@ -44,15 +52,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--format",
-        choices=("csv", "jsonl", "parquet", "otlp"),
+        choices=("csv", "jsonl", "parquet", "otlp", *EXCHANGE),
         default="csv",
-        help="format of the rows (default: csv)",
+        metavar="FORMAT",
+        help="of the rows: csv, jsonl, parquet, otlp (default: csv); of a document for each cell: "
+        f"{', '.join(EXCHANGE)}",
     )
     parser.add_argument(
         "--to",
         default="-",
         metavar="FILE",
-        help="file to write, of otlp also the URL of a collector; - is standard output (default: -)",
+        help="file to write, of otlp also the URL of a collector, of documents a folder; - is standard "
+        "output (default: -)",
     )
 
 
@@ -67,6 +78,11 @@ def main(arguments: argparse.Namespace) -> int:
         raise SpecError("otlp has spans of requests alone", where=f"--what {what}")
     opened = [open_run(name, arguments.out) for name in arguments.runs]
     folders = list({folder.path.resolve(): folder for folder in opened}.values())
+    if arguments.format in EXCHANGE:
+        if what != "cells":
+            raise SpecError(f"{arguments.format} has cells alone", where=f"--what {what}")
+        _write_documents(folders, arguments.format, arguments.to)
+        return ExitCode.OK
     try:
         if arguments.format == "parquet":
             _write_parquet(folders, what, arguments.to)
@@ -92,6 +108,34 @@ def _write_rows(folders: Sequence["RunFolder"], what: str, arguments: argparse.N
             return
         with _opened(arguments.to) as stream:
             _WRITERS[arguments.format](names, rows, stream)
+
+
+def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None:
+    """Standard output takes one document; a folder takes each under the name of its run and cell."""
+    from harness.report.exchange import documents
+
+    made = [
+        (f"{folder.run_id}.{cell}.json", json.dumps(document, indent=1, allow_nan=False))
+        for folder in folders
+        for cell, document in documents(kind, folder.read_summary(), _measured_with(folder))
+    ]
+    if to == "-" and len(made) == 1:
+        print(made[0][1])
+        return
+    if to == "-":
+        raise SpecError(f"{len(made)} documents, one for each cell", where="--to -", hint="--to FOLDER")
+    try:
+        Path(to).mkdir(parents=True, exist_ok=True)
+        for name, text in made:
+            Path(to, name).write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"cannot be written: {error.strerror}", where=to) from None
+
+
+def _measured_with(folder: "RunFolder") -> str | None:
+    from harness.host import installation
+
+    return folder.read_manifest().packages.get(installation.DISTRIBUTION)
 
 
 def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:

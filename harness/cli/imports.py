@@ -4,9 +4,10 @@ import argparse
 import re
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.cli import options
 from harness.errors import ExitCode, SpecError
@@ -16,9 +17,11 @@ if TYPE_CHECKING:
     from harness.imports import Part
     from harness.store import RunFolder
 
-EPILOG = """Reads vllm bench serve, SGLang bench_serving, aiperf, guidellm and llama-bench, by what stands in
-the file. Several files of one NAME and load are its repeats, and so are the files of a folder. `bench
-report`, `compare` and the other commands take the run folder as any other, and FILE in its place.
+EPILOG = """Reads vllm bench serve, SGLang bench_serving, aiperf, guidellm, inference-perf, genai-bench,
+llama-bench, rows of InferenceX, summaries of MLPerf's endpoints and benchmark reports of format 0.2, by
+what stands in the file. Several files of one NAME and load are its repeats, and so are the files of a
+folder. `bench report`, `compare` and the other commands take the run folder as any other, and FILE in its
+place.
 
 What another client measured is not verified: each figure is SUSPECT, and says from which tool it is.
 
@@ -37,6 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="[NAME=]FILE",
         help=f"result files, or folders of them; NAME of the backend (default: {SERVER})",
     )
+    parser.add_argument(
+        "--tool-version",
+        metavar="VERSION",
+        help="of the tool, where its files name none: the meaning of a figure may depend on it",
+    )
     options.add_runs_folder(parser)
     options.add_verbose(parser)
     options.add_json(parser, "print summary.json and its conclusion instead of the table")
@@ -46,7 +54,8 @@ def main(arguments: argparse.Namespace) -> int:
     from harness import report
     from harness.cli.results import show
 
-    folder = made(arguments.files, arguments.out)
+    found = [_found(text) for text in arguments.files]
+    folder = made(found, arguments.out, arguments.files, arguments.tool_version)
     report.build(folder)
     if not arguments.json:
         print()
@@ -54,12 +63,22 @@ def main(arguments: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-def made(given: Sequence[str], out: Path) -> "RunFolder":
-    """With its summary; what the files had is printed on stderr."""
+class Found(NamedTuple):
+    """What a word names: results under the name of their backend."""
+
+    label: str
+    files: list[Path]
+    left_out: list[Path]
+
+
+def made(
+    found: Sequence[Found], out: Path, given: Sequence[str], tool_version: str | None = None
+) -> "RunFolder":
+    """With its summary; what the files had is printed on stderr. `tool_version`: where a file names none."""
     from harness.imports import imported
     from harness.summary import summarise_folder
 
-    parts = [part for text in given for part in _parts(text)]
+    parts = [part for one in found for part in _parts(one, tool_version)]
     for line in _had(parts):
         print(line, file=sys.stderr)
     folder = imported(parts, out, ["bench", "import", *given])
@@ -67,22 +86,25 @@ def made(given: Sequence[str], out: Path) -> "RunFolder":
     return folder
 
 
-def is_import(name: str) -> bool:
-    """Whether a word where a run is wanted names files: a file, or a folder of them without any run."""
+def results_at(name: str) -> Found | None:
+    """Of a word where a run is wanted: a file, or a folder of them without any run. None: it is a run."""
     from harness.imports import is_result
-    from harness.imports.detect import entries_below
+    from harness.imports.detect import entries_below, results_among
 
     path = Path(name)
     try:
-        if paths.entry(path) == "file":
-            return is_result(path) or _is_json(path)
-        if paths.entry(path) != "folder":
-            return False
+        kind = paths.entry(path)
+        if kind == "file":
+            return Found(SERVER, [path], []) if is_result(path) or _is_json(path) else None
+        if kind != "folder":
+            return None
         below = entries_below(path)
-        of_runs = any(one.name in OF_RUN and len(one.relative_to(path).parts) <= 2 for one in below)
-        return not of_runs and any(map(is_result, below))
+        if any(one.name in OF_RUN and len(one.relative_to(path).parts) <= 2 for one in below):
+            return None
+        files, left_out = results_among(below)
     except OSError:  # not to be read, or gone meanwhile; whoever opens it as a run says so
-        return False
+        return None
+    return Found(SERVER, files, left_out) if files else None
 
 
 def _is_json(path: Path) -> bool:
@@ -90,22 +112,37 @@ def _is_json(path: Path) -> bool:
         return file.read(64).lstrip()[:1] in (b"{", b"[")
 
 
-def _parts(text: str) -> "list[Part]":
-    from harness.imports import Part, read
-    from harness.imports.detect import files_below
-    from harness.untrusted import inert
+def _found(text: str) -> Found:
+    """Of a word of `bench import`. Raises SpecError."""
+    from harness.imports.detect import entries_below, results_among
 
     named, label, path = _NAMED.fullmatch(text), SERVER, Path(text)
     if named and not paths.entry(path):
         label, path = named[1], Path(named[2])
     kind = paths.entry(path)
-    if kind not in ("file", "folder"):
+    if kind == "file":
+        return Found(label, [path], [])
+    if kind != "folder":
         raise SpecError("no such file", where=str(path), hint="[NAME=]FILE, or a folder of files")
-    files, left_out = files_below(path) if kind == "folder" else ([path], [])
-    for file in left_out:
-        print(inert(f"{file}: left out: the results of its folder are in other files"), file=sys.stderr)
-    taken_of = [read(file) for file in files]
-    return [Part(label, source, one) for source, taken in taken_of for one in taken]
+    files, left_out = results_among(entries_below(path))
+    if not files:
+        raise SpecError("no result of any tool in this folder", where=str(path))
+    return Found(label, files, left_out)
+
+
+def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
+    from harness.imports import Part, read
+    from harness.untrusted import inert
+
+    of_name = Counter(file.name for file in found.left_out)
+    for name, count in of_name.items():
+        first = next(file for file in found.left_out if file.name == name)
+        more = f" and {count - 1} more of that name" if count > 1 else ""
+        print(inert(f"{first}{more}: left out: other files have the results"), file=sys.stderr)
+    for file in found.files:
+        source, taken = read(file, tool_version)
+        for one in taken:
+            yield Part(found.label, source, one)
 
 
 def _had(parts: "Sequence[Part]") -> Iterator[str]:

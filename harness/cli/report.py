@@ -19,8 +19,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--as",
         dest="tool",
-        choices=TOOLS,
-        help="print what this tool would report from the same records, and why it differs; write nothing",
+        metavar="NAME[@VERSION]",
+        help=f"print what a tool would report from the same records, and why it differs; write nothing "
+        f"({', '.join(TOOLS)}; of another version, vllm@0.33)",
     )
     runs_page.add_html(parser)
     options.add_runs_folder(parser)
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.imports import is_import, made
+    from harness.cli.imports import made, results_at
     from harness.cli.output import page_width
     from harness.store import open_run
 
@@ -38,7 +39,8 @@ def main(arguments: argparse.Namespace) -> int:
         return _several(arguments)
     width = page_width()
     for name in arguments.runs:
-        folder = made([name], arguments.out) if is_import(name) else open_run(name, arguments.out)
+        found = results_at(name)
+        folder = made([found], arguments.out, [name]) if found else open_run(name, arguments.out)
         if arguments.tool:
             _as_peer(folder, arguments.tool, width, as_json=arguments.json)
         else:
@@ -76,12 +78,15 @@ def _rebuild(folder: "RunFolder", arguments: argparse.Namespace, priced: "Prices
 
 def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> None:
     """Nothing is written: the folder says what we measured."""
-    from harness.metrics.peers import TOOLS as KNOWN
-    from harness.metrics.peers import recompute
+    from harness.metrics.peers import recompute, tool_named
     from harness.report import peers
 
-    summary, tool = folder.read_summary(), KNOWN[name]
-    views = {cell: recompute([tool], *folder.read_cell(cell))[name] for cell in folder.cells()}
+    try:
+        tool = tool_named(name)
+    except ValueError as error:
+        raise SpecError(str(error), where="--as") from None
+    summary = folder.read_summary()
+    views = {cell: recompute([tool], *folder.read_cell(cell))[tool.name] for cell in folder.cells()}
     if as_json:
         print(json.dumps(peers.as_json(summary, tool, views), indent=1))
     else:

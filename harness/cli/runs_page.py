@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from harness.errors import SetupError
 
 if TYPE_CHECKING:
+    from harness.cli.imports import Found
     from harness.compare.baseline import Run
     from harness.model import RunComparison
 
@@ -28,14 +29,15 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
 
     A file of another tool, or a folder of them, is a run that is forgotten afterwards.
     """
-    from harness.cli.imports import is_import
+    from harness.cli.imports import results_at
     from harness.run.loaded import comparable, load_run
     from harness.untrusted import inert
 
     loaded = []
     with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
         for index, name in enumerate(names):
-            place = _imported(name, Path(imports, str(index))) if is_import(name) else name
+            found = results_at(name)
+            place = _imported(found, name, Path(imports, str(index))) if found else name
             run = load_run(place, results, unverified=unverified)
             for note in run.notes:
                 print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
@@ -43,11 +45,11 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
         return comparable(loaded)
 
 
-def _imported(name: str, place: Path) -> str:
+def _imported(found: "Found", name: str, place: Path) -> str:
     """Under the name of its file, by which it is compared."""
     from harness.cli.imports import made
 
-    folder = made([name], place)
+    folder = made([found], place, [name])
     return str(folder.path.rename(place / (Path(name).stem or "files")))
 
 

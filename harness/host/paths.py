@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -94,3 +95,10 @@ def _of_user(variable: str, base: str) -> Path:
             where=f"{variable}={explicit}" if explicit else base,
             hint=f"set HOME, or set {variable} to a folder",
         ) from None
+
+
+def matching(patterns: Iterable[str]) -> list[Path]:
+    """Files and folders, absolute, in order; each once."""
+    root = Path(Path.cwd().anchor)
+    absolute = [(Path.cwd() / pattern).relative_to(root) for pattern in patterns]
+    return sorted({place for pattern in absolute for place in root.glob(str(pattern))})

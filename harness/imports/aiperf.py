@@ -105,7 +105,8 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
     lacks = ["intended times", "text and finish reason of answers"]
     if about is None:
         lacks.append(f"{SUMMARY}, which has version and model")
-    if about is None or not isinstance((about.input_config or {}).get("phases"), list):
+    named = about is not None and isinstance((about.input_config or {}).get("phases"), list)
+    if not named:
         lacks.append("the load: the most requests that were in flight stand in")
     if own_counts:
         lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
@@ -115,7 +116,7 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
         level="records",
         took=f"{len(rows)} requests: start, first text, gaps, end, tokens",
         load=load,
-        records=rows.records(load.slots),
+        records=rows.records(load.slots if named else None),
         model=_model(about),
         started_unix_ns=round(min((a.sent_s for a in rows.measured), default=0.0) * 1e9) or None,
         planned=len(rows.measured),
@@ -184,7 +185,7 @@ def _load(about: _Summary | None, rows: Rows, where: str) -> Load:
     if not isinstance(phases, list):
         if not len(rows):
             raise wrong("names no load in input_config.phases", where)
-        return Load(kind="concurrency", value=_most_in_flight(rows), think_time_s=0.0)
+        return Load(kind="concurrency", value=rows.most_in_flight, think_time_s=0.0)
     profiling = [one for one in phases if isinstance(one, dict) and one.get("kind") != "warmup"]
     if len(profiling) != 1:
         raise wrong(f"{len(profiling)} profiling phases; one is read", where)
@@ -197,18 +198,6 @@ def _load(about: _Summary | None, rows: Rows, where: str) -> Load:
         return serving.load(None, int(most) if most else None, None, len(rows.measured))
     read = "concurrency, poisson, gamma and constant are read"
     raise wrong(f"a phase of type '{kind}', which is not read", where, hint=read)
-
-
-def _most_in_flight(rows: Rows) -> int:
-    moments = sorted(
-        [(answer.sent_s, 1) for answer in rows.measured]
-        + [(answer.end_s, -1) for answer in rows.measured if answer.end_s is not None]
-    )
-    now = most = 0
-    for _, change in moments:
-        now += change
-        most = max(most, now)
-    return max(most, 1)
 
 
 def _model(about: _Summary | None) -> str | None:

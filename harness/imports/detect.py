@@ -1,46 +1,98 @@
 """Which tool wrote a file: by what stands in it, whatever its name is."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import chain, groupby, islice
 from pathlib import Path
 
 from harness.errors import SpecError
-from harness.imports import aiperf, guidellm, llamabench, sglang, vllm
+from harness.imports import (
+    aiperf,
+    genai,
+    guidellm,
+    inference_perf,
+    inferencex,
+    llamabench,
+    mlperf,
+    report02,
+    sglang,
+    sums,
+    vllm,
+)
 from harness.imports.source import Document, Source, wrong
 from harness.imports.taken import Taken
+from harness.imports.yaml_text import YAML, as_json, is_yaml
 
 MOST_ENTRIES = 10_000
-TOOLS = (vllm.TOOL, sglang.TOOL, aiperf.TOOL, guidellm.TOOL, llamabench.TOOL)
+_READERS = (vllm, sglang, aiperf, guidellm, inference_perf, genai, llamabench, inferencex, mlperf, report02)
+TOOLS = tuple(reader.TOOL for reader in _READERS)
 _BY_KEYS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
     (sglang.KEYS, sglang.read),
     (vllm.KEYS, vllm.read),
     (guidellm.KEYS, guidellm.read),
     (aiperf.SUMMARY_KEYS, aiperf.read_summary),
+    (inference_perf.SUMMARY_KEYS, inference_perf.read_summary),
+    (genai.KEYS, genai.read),
     (llamabench.KEYS, llamabench.read),
+    (inferencex.KEYS, inferencex.read),
+    (mlperf.KEYS, mlperf.read),
+    (report02.KEYS, report02.read),
+)
+# Of a folder: the most that is known of a measurement, and then nothing else of that folder.
+_BEFORE_OTHERS = (
+    aiperf.KEYS,
+    aiperf.SUMMARY_KEYS,
+    inference_perf.KEYS,
+    inference_perf.SUMMARY_KEYS,
+    genai.KEYS,
+)
+_OF_LISTS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
+    (inference_perf.KEYS, inference_perf.read),
+    (inferencex.KEYS, inferencex.read_list),
+    (llamabench.KEYS, llamabench.read_list),
 )
 
 
-def read(path: Path) -> tuple[Source, list[Taken]]:
-    """A measurement, or several. Raises SpecError for a file that is damaged or of no known tool."""
-    source = Source(path)
-    taken = list(_taken(source))
+def read(path: Path, tool_version: str | None = None) -> tuple[Source, list[Taken]]:
+    """A measurement, or several. `tool_version`: for a file that names none.
+
+    Raises SpecError for a file that is damaged, of no known tool, or of another version than was given.
+    """
+    source = Source(path, tool_version)
+    taken = [_of_version(one, source) for one in _taken(source)]
     if not taken:
         raise wrong("holds no measurement", str(path))
+    for one in taken:
+        sums.check(one, str(path))
     return source, taken
 
 
+def _of_version(taken: Taken, source: Source) -> Taken:
+    given = source.tool_version
+    if given is None or taken.version == given:
+        return taken
+    if taken.version is not None:
+        hint = f"it names its version: leave out `--tool-version {given}`"
+        raise wrong(f"is of {taken.tool} {taken.version}", str(source.path), hint=hint)
+    kept = tuple(one for one in taken.lacks if not one.startswith("the version of the tool"))
+    return replace(taken, version=given, lacks=kept)
+
+
 def is_result(path: Path) -> bool:
-    """Whether it may be one: JSON, JSON lines or CSV. A run folder's own documents are not."""
-    return path.suffix in (".json", ".jsonl", ".csv")
+    """Whether it may be one: JSON, JSON lines, CSV or YAML. A run folder's own documents are not."""
+    return path.suffix in (".json", ".jsonl", ".csv", *YAML)
 
 
 def _taken(source: Source) -> Iterator[Taken]:
     if source.head.startswith((b"build_commit,", b'"build_commit"')):
         yield from llamabench.read_csv(source)
         return
-    if source.head.lstrip().startswith(b"["):
+    if is_yaml(source):
+        yield from report02.read(as_json(source))
+        return
+    if source.is_list:
         (document,) = source.documents()
-        yield from llamabench.read_list(document)
+        yield from _list_reader(document)(document)
         return
     documents = source.documents()
     first = next(documents)
@@ -52,6 +104,15 @@ def _taken(source: Source) -> Iterator[Taken]:
         yield from _reader(document)(document)
 
 
+def _list_reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
+    """By the keys of its first entry."""
+    keys = document.keys_of_first
+    for wanted, reader in _OF_LISTS:
+        if wanted <= keys:
+            return reader
+    raise _unknown(document)
+
+
 def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     keys = document.keys
     if keys >= aiperf.KEYS:  # one request alone is a line too
@@ -59,7 +120,11 @@ def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     for wanted, reader in _BY_KEYS:
         if wanted <= keys:
             return reader
-    raise wrong(
+    raise _unknown(document)
+
+
+def _unknown(document: Document) -> SpecError:
+    return wrong(
         "is no result that bench can read",
         document.where,
         hint=f"it reads files of {', '.join(TOOLS)}; docs/import.md has their flags",
@@ -72,13 +137,10 @@ def entries_below(folder: Path) -> list[Path]:
     return sorted(found) if len(found) <= MOST_ENTRIES else []
 
 
-def files_below(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Results in a folder and below it, in order; and what says the same again: a tool's CSV, or its summary
-    next to its requests. Raises SpecError where there is none.
-    """
-    found = [path for path in entries_below(folder) if path.is_file() and is_result(path)]
-    if not found:
-        raise SpecError("no result of any tool in this folder", where=str(folder))
+def results_among(entries: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Results in order; and what says the same again: a tool's CSV, or its summary
+    next to its requests."""
+    found = [path for path in entries if is_result(path) and path.is_file()]
     kept: list[Path] = []
     for _, files in groupby(found, key=lambda path: path.parent):
         kept += _results(list(files))
@@ -86,16 +148,23 @@ def files_below(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _results(files: list[Path]) -> list[Path]:
-    """Of one folder. aiperf leaves its inputs, telemetry and summary there as well."""
-    jsons = [path for path in files if path.suffix != ".csv"]
-    for keys in (aiperf.KEYS, aiperf.SUMMARY_KEYS):
-        if of_aiperf := [path for path in jsons if _begins_with(path, keys)]:
-            return of_aiperf
-    return jsons or files
+    """Of one folder. Tools leave their inputs, settings and summaries there as well."""
+    if len(files) == 1:
+        return files
+    keys = {path: _first_keys(path) for path in files if path.suffix != ".csv"}
+    for wanted in _BEFORE_OTHERS:
+        if of_tool := [path for path, found in keys.items() if found >= wanted]:
+            of_stages = [path for path in of_tool if path.name.startswith("stage_")]
+            return of_stages or of_tool
+    return [path for path in keys if path.suffix not in YAML] or list(keys) or files
 
 
-def _begins_with(path: Path, keys: set[str]) -> bool:
+def _first_keys(path: Path) -> frozenset[str]:
     try:
-        return next(Source(path).documents()).keys >= keys
+        source = Source(path)
+        if is_yaml(source):
+            return frozenset()
+        first = next(source.documents())
+        return first.keys_of_first if source.is_list else first.keys
     except SpecError:
-        return False
+        return frozenset()

@@ -78,11 +78,13 @@ def _check(parts: Sequence[Part], models: set[str]) -> None:
     if len(models) > 1:
         names = ", ".join(sorted(models))
         raise wrong(f"different models: {names}", where, hint="import the files of each model apart")
-    seen: dict[str, Path] = {}
+    seen: dict[str, tuple[str, Path]] = {}
     for part in parts:
-        first = seen.setdefault(part.source.sha256, part.source.path)
-        if first != part.source.path:
-            raise wrong(f"is the same as {first}: no repeat", str(part.source.path), hint="leave it out")
+        place = (part.label, part.source.path)
+        first = seen.setdefault(part.source.sha256, place)
+        if first != place:
+            text = f"is the same as {first[1]} of {first[0]}: no repeat"
+            raise wrong(text, str(part.source.path), hint="leave it out")
     for label in dict.fromkeys(part.label for part in parts):
         kinds = {
             f"{part.taken.tool} {part.taken.version or ''} ({part.taken.level})": None
@@ -106,7 +108,7 @@ def _facts(part: Part, label: str, number: int, repeat: int) -> CellFacts:
         file=source.path.name,
         sha256=source.sha256,
         level=taken.level,
-        facts=taken.facts,
+        facts=(*taken.facts, "load") if taken.load_known else taken.facts,
         took=taken.took,
         lacks=taken.lacks,
         definitions=dict(taken.definitions),

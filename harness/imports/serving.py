@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.imports.source import Document, finite, plain, wrong
-from harness.metrics.peers import TOOLS
+from harness.imports.taken import MOST_S, agree
+from harness.metrics.peers import tool_named
 from harness.model import Load
 from harness.records.layout import Outcome
 
@@ -101,13 +102,20 @@ def figures(document: Mapping[str, object], names: Mapping[str, str]) -> dict[st
     return found
 
 
+def check_duration(file: Arrays, said: Mapping[str, float], where: str) -> None:
+    """Raises SpecError where the rate of answers is not that of the duration: other units, or damage."""
+    if not 0 < file.duration < MOST_S:
+        raise wrong(f"a duration of {file.duration:g} s", where)
+    agree("request_throughput", said.get("requests_per_s"), file.completed / file.duration, where)
+
+
 def checked(found: Mapping[str, float], where: str) -> dict[str, float]:
     return {path: finite(value, path, where) for path, value in found.items()}
 
 
 def definitions(tool: str, metrics: Mapping[str, float] | None = None) -> dict[str, str]:
     """What the tool's own figures mean, of the metrics among `metrics`; of all without it."""
-    of = TOOLS[tool]
+    of = tool_named(tool)
     meant = {MEASURES[measure]: f"{of.title}: {why}" for measure, why in of.why.items()}
     kept = None if metrics is None else {path.partition(".")[0] for path in metrics}
     return {metric: words for metric, words in meant.items() if kept is None or metric in kept}
@@ -123,4 +131,4 @@ def raw_keys(document: Document, tool: str) -> dict[str, object]:
     """Values of a figures' document; what is an array of requests is left out."""
     kinds = document.read_as(dict[str, msgspec.Raw], tool)
     small = {key: raw for key, raw in kinds.items() if len(memoryview(raw)) < 1000}
-    return {key: msgspec.json.decode(raw) for key, raw in small.items()}
+    return {key: document.part(raw).read_as(object, tool) for key, raw in small.items()}

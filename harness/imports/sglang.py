@@ -25,6 +25,7 @@ def read(document: Document) -> Iterator[Taken]:
     """Its requests have no time of sending: latencies are computed again, rates are the tool's."""
     file, where = document.read_as(_File, TOOL), document.where
     said = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), where)
+    serving.check_duration(file, said, where)
     info = file.server_info if isinstance(file.server_info, dict) else {}
     count = len(file.ttfts) or file.completed
     rates = {path: value for path, value in said.items() if path.endswith("_per_s")}

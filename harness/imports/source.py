@@ -3,7 +3,7 @@
 import hashlib
 import mmap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +23,7 @@ class Document:
     path: Path
     data: memoryview
     place: int = 0
+    tool_version: str | None = None  # as the user says it
 
     def read_as(self, kind: type[T], tool: str) -> T:
         """Only what `kind` names; the rest is not kept. Raises SpecError for anything else."""
@@ -45,12 +46,22 @@ class Document:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise wrong(f"is not whole JSON: {_said(error)}", self.where) from None
 
+    @property
+    def keys_of_first(self) -> frozenset[str]:
+        """Of the first entry of a list."""
+        entries = self.read_as(list[msgspec.Raw], "any tool")
+        return self.part(entries[0]).keys if entries else frozenset()
+
+    def part(self, raw: msgspec.Raw) -> "Document":
+        """A value inside this one."""
+        return replace(self, data=memoryview(raw))
+
 
 class Source:
     """Raises SpecError for a file that is empty or cannot be read."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, tool_version: str | None = None) -> None:
+        self.path, self.tool_version = path, tool_version
         try:
             with path.open("rb") as file:
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -69,10 +80,16 @@ class Source:
         return bytes(self._data[:200])
 
     @property
+    def is_list(self) -> bool:
+        return self.head.lstrip().startswith(b"[")
+
+    @property
     def text(self) -> str:
-        """Of a small file. Raises SpecError."""
+        """Of a small file of lines. Raises SpecError, also where the last line has no end."""
         if len(self._data) > 64 << 20:
             raise wrong("is longer than any file of this kind", str(self.path))
+        if bytes(self._data[-1:]) != b"\n":
+            raise wrong("ends inside a line", str(self.path))
         try:
             return str(self._data, "utf-8")
         except UnicodeDecodeError:
@@ -80,7 +97,7 @@ class Source:
 
     def documents(self) -> Iterator[Document]:
         """One for the whole file, or one for each line of JSON lines."""
-        whole = Document(self.path, self._data)
+        whole = Document(self.path, self._data, tool_version=self.tool_version)
         if not self._is_lines():
             yield whole
             return
@@ -92,7 +109,7 @@ class Source:
             line = memoryview(self._map)[start:end]
             start = end + 1
             if bytes(line[:200]).strip():
-                yield Document(self.path, line, place)
+                yield Document(self.path, line, place, self.tool_version)
 
     def _is_lines(self) -> bool:
         try:

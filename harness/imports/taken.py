@@ -5,6 +5,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +23,10 @@ from harness.records.layout import (
     empty_requests,
 )
 
+LOAD = "the load"  # begins what is said where a file names none
 _WRONG = 0.005  # by which a tool's own mean may miss that of its records: rounding
-_LONGEST_S = 30 * 86_400
+MOST_S = 30 * 86_400
+_LATEST_S = 9e9  # in ns it fits into 64 bits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,11 +52,16 @@ class Taken:
     answered: int | None = None
     failed: int | None = None
 
+    @property
+    def load_known(self) -> bool:
+        """Not where something stands in for what the file does not name."""
+        return not any(one.startswith(LOAD) for one in self.lacks)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Times in seconds on one clock. None: not known. `chunks_s`: arrivals, ascending, of which all but the
-    first and last `around` hold text.
+    """Times in seconds on one clock. None: not known. `chunks_s`: arrivals, ascending, of which all hold text
+    but so many at the begin and at the end.
     """
 
     sent_s: float
@@ -66,7 +74,8 @@ class Answer:
     output_tokens: int | None = None
     pieces: int | None = None  # text events
     chunks_s: NDArray[np.float64] | None = None
-    around: int = 0
+    empty_first: int = 0
+    empty_last: int = 0
     outcome: Outcome = Outcome.OK
     error: str = ""
     warmup: bool = False
@@ -93,17 +102,21 @@ class Rows:
         if not all(np.isfinite(known)) or sorted(known) != known:
             order = "send, first text, last text and end"
             raise wrong(f"request {len(self)}: its times are not in the order of {order}", self._where)
-        if known[-1] - known[0] > _LONGEST_S:
+        if known[-1] - known[0] > MOST_S:
             raise wrong(f"request {len(self)}: took {known[-1] - known[0]:.3g} s: other units?", self._where)
+        if (self._answers and abs(known[0] - self._answers[0].sent_s) > MOST_S) or abs(known[0]) > _LATEST_S:
+            raise wrong(f"request {len(self)}: sent at {known[0]:.3g} s: other units?", self._where)
         if answer.chunks_s is not None:
-            self._write(len(self), answer.chunks_s, answer.around)
+            self._write(len(self), answer)
         self._answers.append(replace(answer, chunks_s=None))
 
-    def _write(self, seq: int, chunks_s: NDArray[np.float64], around: int) -> None:
+    def _write(self, seq: int, answer: Answer) -> None:
         """Stamps are made relative later, when the first send is known."""
+        chunks_s = answer.chunks_s
+        assert chunks_s is not None
         events = np.zeros(len(chunks_s), EVENT_DTYPE)
         events["seq"], events["kind"] = seq, EventKind.OTHER
-        events["kind"][around : len(events) - around] = EventKind.TEXT
+        events["kind"][answer.empty_first : len(events) - answer.empty_last] = EventKind.TEXT
         events["text_chars"], events["wire_bytes"] = 0, UNKNOWN
         events["stamp_ns"] = np.rint(chunks_s * 1e9)
         data = memoryview(events.tobytes())
@@ -163,6 +176,15 @@ class Rows:
     @property
     def measured(self) -> list[Answer]:
         return [answer for answer in self._answers if not answer.warmup]
+
+    @property
+    def most_in_flight(self) -> int:
+        """Of the measured: what stands in for a load that a file does not name."""
+        moments = sorted(
+            [(answer.sent_s, 1) for answer in self.measured]
+            + [(answer.end_s, -1) for answer in self.measured if answer.end_s is not None]
+        )
+        return max(accumulate((change for _, change in moments), initial=1 if not moments else 0))
 
 
 def _slot_free_ns(rows: NDArray[np.void], slots: int) -> NDArray[np.int64]:

@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 
+import msgspec
 import numpy as np
 
+from harness.errors import SpecError
 from harness.imports import serving
 from harness.imports.source import Document, wrong
 from harness.imports.taken import Answer, Rows, Taken, agree, mean
+from harness.metrics.peers import tool_named
 from harness.model import Load
 from harness.records.layout import Outcome
 
@@ -14,9 +17,10 @@ TOOL = "vllm bench serve"
 NAMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "itl_ms": "itl", "e2e_ms": "e2el"}
 KEYS = {"endpoint_type", "model_id", "num_prompts", "request_throughput"}
 # Up to 0.32 the first chunk with a choice counts as the first token, with text or without; from 0.33 on the
-# first text. No key of the file tells the two apart.
+# first text. Of the file's keys only times that the server itself reported tell the two apart.
 _FIRST_CHUNK = "to the first chunk, which up to 0.32 may hold no text (the file names no version)"
 _VERSION = "the version of the tool (from 0.33 on TTFT ends at text: older and newer files look alike)"
+TEXT_ONLY = "vllm@0.33"
 _NEAR = 0.01  # of TTFT: a chunk without text that is followed so soon changes nothing
 
 
@@ -27,17 +31,37 @@ class _File(serving.Arrays):
     mean_ttft_ms: float | None = None
     mean_itl_ms: float | None = None
     total_output_tokens: int | None = None
+    server_ttfts: msgspec.Raw = msgspec.Raw()  # from 0.33 on, where the server reports its own times
 
 
 def read(document: Document) -> Iterator[Taken]:
     file = document.read_as(_File, TOOL)
     said = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), document.where)
     load = serving.load(file.request_rate, file.max_concurrency, file.burstiness, file.num_prompts)
+    serving.check_duration(file, said, document.where)
+    peer = _peer(document, file)
     detailed = bool(file.ttfts or file.start_times)
-    yield _detailed(document, file, load) if detailed else _summary(document, file, load, said)
+    yield _detailed(document, file, load, peer) if detailed else _summary(document, file, load, said, peer)
 
 
-def _summary(document: Document, file: _File, load: Load, said: dict[str, float]) -> Taken:
+def _peer(document: Document, file: _File) -> str | None:
+    """Whose definitions the figures have; None where neither the file nor the user says the version."""
+    given = document.tool_version
+    if not memoryview(file.server_ttfts).nbytes:
+        return _known(given) if given else None
+    if given and _known(given) != TEXT_ONLY:
+        raise wrong(f"has server_ttfts, which {TOOL} {given} does not write", document.where)
+    return TEXT_ONLY
+
+
+def _known(version: str) -> str:
+    try:
+        return tool_named(f"vllm@{version}").name
+    except ValueError as error:
+        raise SpecError(str(error), where="--tool-version") from None
+
+
+def _summary(document: Document, file: _File, load: Load, said: dict[str, float], peer: str | None) -> Taken:
     if not said:
         raise wrong("has neither requests nor figures", document.where)
     failed = max(file.num_prompts - file.completed, 0)
@@ -52,7 +76,7 @@ def _summary(document: Document, file: _File, load: Load, said: dict[str, float]
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),
         planned=file.num_prompts,
         lacks=(_VERSION, "requests (run with --save-detailed)"),
-        definitions=serving.definitions("vllm", said),
+        definitions=serving.definitions(peer or "vllm", said),
         reported=said,
         facts=("answers", "outcomes"),
         answered=file.completed,
@@ -60,7 +84,17 @@ def _summary(document: Document, file: _File, load: Load, said: dict[str, float]
     )
 
 
-def _detailed(document: Document, file: _File, load: Load) -> Taken:
+def _empty(chunks: int, tokens: int | None, peer: str | None) -> tuple[int, int]:
+    """How many chunks at the begin and the end hold no text: one more than tokens is a finish chunk where a
+    role chunk is not counted; two more are both of them.
+    """
+    more = chunks - tokens if tokens else 0
+    if peer == TEXT_ONLY:
+        return 0, int(more == 1)
+    return (1, 1) if more == 2 else (0, 0)
+
+
+def _detailed(document: Document, file: _File, load: Load, peer: str | None) -> Taken:
     where = document.where
     names = ("input_lens", "output_lens", "ttfts", "start_times")
     count = serving.equal_lengths({name: len(getattr(file, name)) for name in names}, where)
@@ -80,11 +114,10 @@ def _detailed(document: Document, file: _File, load: Load) -> Taken:
         ttfts_ms.append(ttft * 1e3)
         total_gap, gap_count = total_gap + float(gaps.sum()), gap_count + len(gaps)
         chunks = sent + ttft + np.concatenate([[0.0], np.cumsum(gaps)])
-        # Two chunks more than tokens: a role chunk before the text, and a finish chunk after it.
-        around = int(bool(tokens) and len(chunks) == (tokens or 0) + 2)
-        text = chunks[around : len(chunks) - around]
-        moved += around
-        doubtful += not around and len(gaps) > 0 and gaps[0] > _NEAR * ttft
+        first, last = _empty(len(chunks), tokens, peer)
+        text = chunks[first : len(chunks) - last]
+        moved += first
+        doubtful += peer != TEXT_ONLY and not first and len(gaps) > 0 and gaps[0] > _NEAR * ttft
         rows.add(
             Answer(
                 sent_s=sent,
@@ -95,7 +128,8 @@ def _detailed(document: Document, file: _File, load: Load) -> Taken:
                 output_tokens=tokens,
                 pieces=len(text),
                 chunks_s=chunks,
-                around=around,
+                empty_first=first,
+                empty_last=last,
             )
         )
     agree("completed", file.completed, len(ttfts_ms), where)

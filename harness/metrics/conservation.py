@@ -243,6 +243,8 @@ def _slot_time(cell: Cell) -> Law:
         return Law(law, why="no steady part: slots drain inside the window")
     if _thinks(cell):
         return Law(law, why="slots think between requests")
+    if (file := cell.facts.imported) is not None and "load" not in file.facts:
+        return Law(law, why="the file does not name the load")
     slots = cell.facts.load.slots or 0
     expected = slots * window.seconds
     busy_ns = in_flight.overlap_ns(requests, window.start_ns, window.end_ns).sum()

@@ -8,7 +8,7 @@ from harness.model.record import Record, doc
 
 Level = Literal["records", "answers", "summary"]
 # What a file can tell; a rule that needs more than is there is not applied.
-Fact = Literal["answers", "outcomes", "tokens", "asked", "times", "arrivals"]
+Fact = Literal["answers", "outcomes", "tokens", "asked", "times", "arrivals", "load"]
 
 
 class Imported(Record, frozen=True, kw_only=True):

@@ -8,7 +8,6 @@ class IssueCode(StrEnum):
     """What may be wrong with a cell or a run: docs/validity.md."""
 
     # Of cells, in the order in which a cell lists them.
-    CLIENT_UNVERIFIED = "client-unverified"
     NODE_LOST = "node-lost"
     NODE_STALLED = "node-stalled"
     NODE_CLOCK = "node-clock"
@@ -64,6 +63,7 @@ class IssueCode(StrEnum):
     STRUCTURED_CUT = "structured-cut"
     DOES_NOT_ADD_UP = "does-not-add-up"
     LEDGER_MISMATCH = "ledger-mismatch"
+    CLIENT_UNVERIFIED = "client-unverified"  # of every imported cell: after what sets one apart
     # Of runs.
     NOT_MEASURED = "not-measured"
     MEASURED_AGAIN = "measured-again"

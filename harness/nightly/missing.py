@@ -1,7 +1,6 @@
 """What earlier nights measured and tonight did not: a gate that looks at levels alone would pass over it."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 from harness.compare.gate import fail_more, failed_of
 from harness.compare.missing import Missing, invalid_words
@@ -22,14 +21,14 @@ def missing(
     `manifest` and `summary` are None where it measured nothing, for the reason `why`. What the suite no
     longer asks for is not missing.
     """
-    name = summary.scenario if summary else Path(entry.scenario).stem
+    name = summary.scenario if summary else entry.runs_of
     labels = {backend.partition("=")[0] for backend in entry.backends}
     earlier = [one for one in history if one.scenario == name and one.label in labels]
     if summary is None or manifest is None:
         for label in dict.fromkeys(one.label for one in earlier):
             yield Missing(label, None, None, why)
         return
-    points = _asked(manifest.scenario)
+    points = {one.load for one in earlier} if entry.files else _asked(manifest.scenario)
     places: dict[tuple[str, LoadPoint], list[HistoryEntry]] = {}
     for one in earlier:
         if one.load in points:

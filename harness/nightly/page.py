@@ -96,7 +96,7 @@ def _conclusion(step: Step) -> Iterator[str]:
     lines = list(markdown_lines(_summary(step.folder)))
     if lines:
         yield ""
-        yield f"{markdown_escaped(plain(step.entry.scenario))}:"
+        yield f"{markdown_escaped(plain(step.entry.scenario or step.entry.runs_of))}:"
         yield ""
         yield from lines
 

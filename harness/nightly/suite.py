@@ -26,10 +26,11 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One `bench run`; each key is the flag of that name."""
+    """One `bench run`; each key is the flag of that name. With `files`: one `bench import` of them."""
 
-    scenario: str
-    backends: tuple[str, ...]
+    scenario: str = ""
+    backends: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     model: str | None = None
     launch: str | None = None
     profile: str | None = None
@@ -45,8 +46,17 @@ class Entry:
     engine_set: tuple[str, ...] = ()
 
     @property
+    def runs_of(self) -> str:
+        """The scenario in whose name its runs are kept."""
+        return "imported" if self.files else Path(self.scenario).stem
+
+    @property
     def title(self) -> str:
-        return f"{self.scenario}: {', '.join(self.backends)}"
+        return f"{self.scenario or 'files'}: {', '.join(self.backends)}"
+
+    def matching(self) -> list[Path]:
+        """Files of tonight, in order."""
+        return paths.matching(self.files)
 
     def flags(self) -> list[str]:
         return ["--scenario", self.scenario, "--backends", ",".join(self.backends), *self._others()]
@@ -55,7 +65,7 @@ class Entry:
         for field in fields(self):
             value = getattr(self, field.name)
             flag = f"--{field.name.replace('_', '-')}"
-            if field.name in ("scenario", "backends") or value is None or value == ():
+            if field.name in ("scenario", "backends", "files") or value is None or value == ():
                 continue
             if field.name in ("set", "engine_set"):
                 for item in value:
@@ -90,6 +100,22 @@ def load_suite(name: str) -> Suite:
     made = build(Suite, read_toml(path), f"{path}:")
     if not made.run:
         raise SpecError("has no [[run]]", where=str(path))
+    for number, entry in enumerate(made.run):
+        _check(entry, f"{path}:run[{number}]")
     if made.suite.budget_minutes <= 0:
         raise SpecError("must be above 0", where=f"{path}:suite.budget_minutes")
     return made
+
+
+def _check(entry: Entry, where: str) -> None:
+    """Raises SpecError where it says neither what to run nor what to read, or both."""
+    if not entry.backends:
+        raise SpecError("has no backends", where=where)
+    if not entry.files:
+        if not entry.scenario:
+            raise SpecError("has no scenario, and no files", where=where)
+        return
+    if len(entry.backends) > 1:
+        raise SpecError("files are of one backend", where=where, hint="a [[run]] for each backend")
+    if entry.scenario or list(entry._others()):
+        raise SpecError("files are read, not measured: it takes backends alone", where=where)

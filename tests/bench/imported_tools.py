@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.cli.imports import made
+from harness.cli.imports import SERVER, Found, made
 from harness.engines import shims
 from harness.mockserver.process import running
 from harness.model import CellResult
@@ -61,6 +61,9 @@ KEPT = (
     Kept("aiperf", "profile_export.jsonl", " --export-level records", " --export-level summary"),
     Kept("aiperf", "profile_export_aiperf.json", ""),
     Kept("guidellm", "r.json", ""),
+    Kept("inference-perf", "per_request_lifecycle_metrics.json", " "),
+    Kept("inference-perf", "summary_lifecycle_metrics.json", ""),
+    Kept("genai-bench", "D*.json", ""),
 )
 SHIM = Path(shims.__file__).parent / "sglang_cpu"
 # With its flags for the Rust client, in Python: the flags of threads are the Rust client's own.
@@ -94,7 +97,9 @@ def _rows(
     habit: str, options: dict[str, Any], kept: Kept, executable: str, arguments: argparse.Namespace
 ) -> Iterator[tuple[str, bool]]:
     peer = next((one for one in (SGLANG, *PEERS) if one.name == kept.peer), SGLANG)
-    peer = replace(peer, arguments=peer.arguments.replace(kept.drop or "\0", "") + kept.more)
+    peer = replace(peer, arguments=peer.arguments.replace(kept.drop or "\0", "") + kept.more.rstrip())
+    if kept.more:
+        peer = replace(peer, config=peer.config.replace("per_request: false", "per_request: true"))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "tool")
         out.mkdir()
@@ -104,9 +109,10 @@ def _rows(
         if arguments.keep:
             place = arguments.keep / f"{habit.replace(' ', '-')}.{kept.peer}{'.detail' if kept.more else ''}"
             place.mkdir(parents=True)
-            for one in {file, *out.rglob("profile_export_aiperf.json")}:
+            beside = ("profile_export_aiperf.json", "experiment_metadata.json")
+            for one in {file, *(found for name in beside for found in out.rglob(name))}:
                 shutil.copy(one, place)
-        run = made([str(file)], Path(folder, "runs"))
+        run = made([Found(SERVER, [file], [])], Path(folder, "runs"), [str(file)])
         (cell,) = run.read_summary().cells
     for path, meant in truth.items():
         yield _row(habit, cell, path, meant, said[path])
@@ -143,12 +149,28 @@ def _measured(
     return {"ttft_ms.p50": float(np.median(firsts)), "tpot_ms.mean": float(np.mean(gaps))}
 
 
+_SUMMARIES = {
+    "aiperf": "profile_export_aiperf.json",
+    "inference-perf": "summary_lifecycle_metrics.json",
+    "genai-bench": "D*.json",
+}
+
+
 def _said(peer: str, out: Path) -> dict[str, float]:
     """The tool's own TTFT, and the figure that it shows for the time between tokens."""
-    name = "profile_export_aiperf.json" if peer == "aiperf" else "r.json"
+    name = _SUMMARIES.get(peer, "r.json")
     document: Any = json.loads(next(out.rglob(name)).read_text())
     if peer == "aiperf":
         first, gap = document["time_to_first_token"]["p50"], document["inter_token_latency"]["avg"]
+    elif peer == "inference-perf":
+        latency = document["successes"]["latency"]
+        first, gap = (
+            1e3 * latency["time_to_first_token"]["median"],
+            1e3 * latency["time_per_output_token"]["mean"],
+        )
+    elif peer == "genai-bench":
+        stats = document["aggregated_metrics"]["stats"]
+        first, gap = 1e3 * stats["ttft"]["p50"], 1e3 * stats["tpot"]["mean"]
     elif peer == "guidellm":
         metrics = document["benchmarks"][0]["metrics"]
         first = metrics["time_to_first_token_ms"]["successful"]["percentiles"]["p50"]

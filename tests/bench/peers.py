@@ -179,6 +179,19 @@ report:
 storage: {local_storage: {path: "[out]"}}
 """
 
+_GENAI = (
+    "benchmark --api-backend openai --api-base {url} --api-key none --api-model-name truth"
+    " --model-tokenizer {tokenizer} --task text-to-text --traffic-scenario D(16,{tokens})"
+    " --num-concurrency {c} --max-requests-per-run {n} --max-time-per-run 1"
+    " --experiment-base-dir {out} --experiment-folder-name x"
+)
+
+
+def _read_genai(document: Any) -> Row:
+    stats = document["aggregated_metrics"]["stats"]["ttft"]
+    return {"ttft_p50": stats["p50"] * 1e3, "ttft_p99": stats["p99"] * 1e3}
+
+
 _THIS_PROJECT = {"PYTHONPATH": str(Path(__file__).parents[2])}
 
 PEERS = (
@@ -214,4 +227,5 @@ PEERS = (
         _read_inference_perf,
         config=_INFERENCE_PERF,
     ),
+    Peer("genai-bench", "genai-bench", _GENAI, "D*.json", _read_genai, {"HF_HUB_OFFLINE": "1"}),
 )

@@ -37,6 +37,11 @@ def vllm(seed: int = 0, *, slower: float = 1.0, requests: int = 120, **changes: 
     return document | changes
 
 
+def answered(document: dict[str, Any], completed: int) -> dict[str, Any]:
+    """With the rate that goes with so many answers."""
+    return document | {"completed": completed, "request_throughput": completed / document["duration"]}
+
+
 DETAIL = ("input_lens", "output_lens", "ttfts", "itls", "start_times", "generated_texts", "errors")
 
 

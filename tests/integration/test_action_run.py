@@ -111,3 +111,29 @@ def test_a_scenario_of_the_head_puts_no_markdown_into_the_page(step):
     assert "**Not measured.**" in summary
     assert "[x](" not in summary.replace("\\[", "")
     assert "<img" not in summary
+
+
+CAPTURES = Path(__file__).resolve().parents[1] / "captures" / "imports"
+
+
+def test_files_of_both_sides_are_gated_and_nothing_is_started(step):
+    """Eight files of aiperf for each side; the head's server was 5 % slower."""
+    pair = CAPTURES / "pair"
+    inputs = {"start": "exit 1", "files": f"{pair}/slower/*.json", "base_files": f"{pair}/base/*.json"}
+    code, outputs, summary = step(20, 20, undecided="fail", **inputs)
+    assert code == 1
+    assert "imported from aiperf 0.13.0" in summary
+    assert Path(outputs["comment"]).read_text(encoding="utf-8") == summary
+
+
+def test_the_same_files_on_both_sides_are_refused(step):
+    files = f"{CAPTURES / 'pair' / 'base'}/*.json"
+    code, _, summary = step(20, 20, files=files, base_files=files)
+    assert code == 2
+    assert "no repeat" in summary
+
+
+def test_files_that_match_nothing_are_one_error(step):
+    code, _, summary = step(20, 20, files="none/*.json", base_files="none/*.json")
+    assert code == 2
+    assert "No file matches the input" in summary

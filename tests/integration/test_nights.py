@@ -10,6 +10,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.mockserver import running
+from tests.factories import foreign
 
 # Long enough that other work on the machine moves them by little.
 USUAL, SLOWER = (["--engine-set", f"ttft_ms={ttft}"] for ttft in (100, 300))
@@ -151,3 +152,27 @@ def test_a_killed_night_ends_its_run_too(lasting, tmp_path):
     while state(tmp_path) == "running" and time.monotonic() < deadline:
         time.sleep(0.2)
     assert state(tmp_path) == "interrupted"
+
+
+def test_nights_of_files_find_a_step_and_take_no_file_twice(tmp_path, capsys, monkeypatch):
+    """Three files of vLLM each night; from the fourth on the server is 20 % slower."""
+    monkeypatch.chdir(tmp_path)
+    suite = tmp_path / "mine.toml"
+    suite.write_text(
+        '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n'
+        '[[run]]\nbackends = ["ours"]\nfiles = ["tonight/*.json"]\n',
+        encoding="utf-8",
+    )
+
+    def measured(number):
+        slower = 1.2 if number >= 3 else 1.0
+        for repeat in range(3):
+            document = foreign.vllm(10 * number + repeat, slower=slower)
+            document["date"] = f"202611{10 + number}-08000{repeat}"
+            foreign.write(tmp_path / "tonight" / f"{repeat}.json", document)
+        return main(["nightly", str(suite), "--out", str(tmp_path / "results")])
+
+    assert [measured(number) for number in range(6)] == [0, 0, 0, 0, 0, 1]
+    assert "Slower for several nights" in capsys.readouterr().out
+    assert main(["nightly", str(suite), "--out", str(tmp_path / "results")]) == 1
+    assert "was read in an earlier night: nothing new was measured" in capsys.readouterr().out

@@ -1,6 +1,6 @@
 """What each tool means by its figures, and in one line why that differs from the figure here.
 
-Read in vllm 0.32.0 `vllm/benchmarks`, sglang 0.5.23 `sglang/benchmark/serving.py`, aiperf 0.13.0
+Read in vllm 0.32.0 and 0.33.0 `vllm/benchmarks`, sglang 0.5.23 `sglang/benchmark/serving.py`, aiperf 0.13.0
 `metrics/types`, guidellm 0.8.1 `schemas` and `backends/openai/http.py`, inference-perf 0.7.0
 `reportgen/base.py`.
 """
@@ -56,6 +56,17 @@ def _vllm(answers: Answers) -> Measures:
         "ITL": Sample(answers.choice_gaps),
         "TPOT": Sample(_per_token(answers.last_choice - answers.first_choice, answers.tokens)),
         "E2E": Sample(answers.last_choice - start),
+        **_rates(answers),
+    }
+
+
+def _vllm_text(answers: Answers) -> Measures:
+    start = answers.sent - answers.connect
+    return {
+        "TTFT": Sample(answers.first_text - start),
+        "ITL": Sample(answers.text_gaps),
+        "TPOT": Sample(_per_token(answers.last_text - answers.first_text, answers.tokens)),
+        "E2E": Sample(answers.last_text - start),
         **_rates(answers),
     }
 
@@ -191,6 +202,26 @@ TOOLS = {
                 "TPOT": "as here, of the answers it has; reasoning text is not counted",
                 "E2E": "actual send to the end of the stream",
                 "output": "tokens of its own tokenizer from the first send to the last answer; here by usage",
+                "requests": _ANSWERS,
+            },
+        ),
+    )
+}
+
+# Where a tool changed what it means: from this version on, as it is called in `--as NAME@VERSION`.
+CHANGED = {
+    "vllm": (
+        Tool(
+            "vllm@0.33",
+            "vllm bench serve 0.33",
+            _vllm_text,
+            {
+                "TTFT": f"{_TEXT_SINCE_SEND}; a role chunk no longer counts; {_LEAVES_OUT}",
+                "ITL": "gaps of text chunks; failed requests are left out; an engine whose finish chunk has "
+                "empty content adds one short gap, which is not here",
+                "TPOT": "as here, of the answers it has",
+                "E2E": "actual send to the last text",
+                "output": f"usage tokens {_WHOLE_RUN}",
                 "requests": _ANSWERS,
             },
         ),

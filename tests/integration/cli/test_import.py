@@ -1,11 +1,14 @@
 """Files of other tools from the disk to the printed verdict."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from harness.cli.main import main
 from tests.factories import foreign
+
+CAPTURES = Path(__file__).resolve().parents[2] / "captures" / "imports"
 
 
 def bench(capsys, *words):
@@ -172,8 +175,73 @@ def test_what_aiperf_leaves_beside_its_requests_is_left_out_and_named(tmp_path, 
 
 
 def test_failures_are_not_hidden_by_figures_of_the_others(tmp_path, capsys):
-    document = foreign.vllm_summary() | {"completed": 100}
+    document = foreign.answered(foreign.vllm_summary(), 100)
     file = foreign.write(tmp_path / "r.json", document)
     _, printed = bench(capsys, "import", file, "--out", tmp_path / "out")
     assert "INVALID" in printed.out
     assert "20 of 120" in printed.out
+
+
+def test_what_aiperf_measured_of_a_server_that_is_five_percent_slower(capsys):
+    """Summaries of eight repeats each, through the wire: `python -m tests.bench.imported_pair --keep DIR`."""
+    pair = CAPTURES / "pair"
+    words = ("compare", pair / "base", pair / "slower", "--floor", "2", "--fail-on", "slower")
+    status, printed = bench(capsys, *words)
+    assert status == 1
+    assert "server is slower than in the run of" in printed.out
+    assert "imported from aiperf 0.13.0 (figures" in printed.out
+    _, printed = bench(capsys, *words, "--json")
+    found = verdicts(json.loads(printed.out))
+    assert found["ttft_ms.p50"] == found["e2e_ms.p50"] == found["output_tokens_per_s"] == "slower"
+    assert found["tpot_ms.p50"] == "not enough runs"  # aiperf states none
+
+
+def test_guidellm_against_figures_of_vllm_is_refused_by_what_they_mean(capsys):
+    _, printed = bench(capsys, "compare", CAPTURES / "vllm" / "r.json", CAPTURES / "guidellm" / "r.json")
+    said = " ".join(printed.out.split())
+    assert "cannot be compared" in said
+    assert "ttft_ms is not the same thing: as defined here" in said
+    assert "ends at the first chunk with a choice" in said
+
+
+def test_guidellm_against_requests_of_vllm_is_computed_again(capsys):
+    """Both say 100 ms then, and 10 ms; their prompts were of other lengths, which is refused and said."""
+    files = (CAPTURES / "vllm.detail" / "r.json", CAPTURES / "guidellm" / "r.json")
+    _, printed = bench(capsys, "compare", *files, "--json")
+    (pair,) = json.loads(printed.out)["pairs"]
+    (first,) = [one for one in pair["findings"] if one["metric"] == "ttft_ms.p50"]
+    assert first["verdict"] == "not comparable"
+    assert "TTFT was computed again" in " ".join(printed.err.split())
+    _, printed = bench(capsys, "compare", *files)
+    assert "prompt tokens of the same chats" in " ".join(printed.out.split())
+    assert "is not the same thing" not in printed.out
+
+
+def test_the_rule_of_every_import_hides_no_other(tmp_path, capsys):
+    """The first screen has three warnings."""
+    document = foreign.answered(foreign.vllm_summary(), 110)
+    _, printed = bench(
+        capsys, "import", foreign.write(tmp_path / "r.json", document), "--out", tmp_path / "out"
+    )
+    warned = [line for line in printed.out.splitlines() if line.startswith("warning:")]
+    assert "client-unverified" in warned[-1]
+    assert "failed-requests" in warned[0]
+
+
+def test_a_version_that_the_file_does_not_name_is_given(tmp_path, capsys):
+    file = foreign.write(tmp_path / "r.json", foreign.vllm_summary())
+    words = ("import", file, "--out", tmp_path / "out")
+    status, printed = bench(capsys, *words, "--tool-version", "0.33.0")
+    assert status == 0
+    assert "vllm bench serve 0.33.0" in " ".join(printed.out.split())
+    status, printed = bench(capsys, *words, "--tool-version", "newest")
+    assert status == 2
+    assert "'newest' is no version" in printed.err
+
+
+def test_a_load_that_stands_in_makes_nothing_invalid(tmp_path, capsys):
+    """inference-perf's requests do not say how many slots there were, so none of them was idle."""
+    _, printed = bench(capsys, "import", CAPTURES / "inference-perf", "--out", tmp_path / "out")
+    assert "the load: the most requests that were in flight stand in" in " ".join(printed.err.split())
+    assert "INVALID" not in printed.out
+    assert "client-unverified" in printed.out

@@ -27,6 +27,12 @@ def test_both_figures_stand_beside_each_other_with_the_reason(run, capsys):
     assert "n/a here: too few samples for that percentile" in text
 
 
+def test_a_version_is_named(run, capsys):
+    assert "as vllm bench serve 0.33 would have" in printed(capsys, run, "--as", "vllm@0.33.1")
+    assert main(["report", str(run), "--as", "vlm"]) == 2
+    assert "error: --as: unknown tool 'vlm'" in capsys.readouterr().err
+
+
 def test_nothing_is_written(run, capsys):
     before = sorted(run.rglob("*"))
     printed(capsys, run, "--as", "vllm")

@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,6 +31,39 @@ def test_lines_that_were_cut_off(tmp_path):
     path = foreign.write_lines(tmp_path / "r.jsonl", foreign.aiperf_lines())
     path.write_text(path.read_text()[:-200])
     assert ":120: is not what aiperf writes" in refused(path)
+
+
+REPORT = Path(__file__).resolve().parents[2] / "captures" / "imports" / "report-0.2" / "r.yaml"
+
+
+@pytest.mark.parametrize("lost", [1, 5, 200, 900])
+def test_a_report_that_was_cut_off(tmp_path, lost):
+    """A number that lost its last digits would be one."""
+    path = tmp_path / "r.yaml"
+    path.write_text(REPORT.read_text()[:-lost])
+    refused(path)
+
+
+def test_a_small_text_that_grows_is_refused(tmp_path):
+    path = tmp_path / "r.yaml"
+    grown = [
+        f"{after}: &{after} [{', '.join(10 * [f'*{before}'])}]" for before, after in pairwise("abcdefgh")
+    ]
+    path.write_text("\n".join(['version: "0.2"', "a: &a [1]", *grown, ""]))
+    assert "too many values" in refused(path)
+
+
+@pytest.mark.parametrize(
+    "figure", ["{units: h, mean: 3}", "{units: s, mean: .nan}", "{units: s}", "{units: s, mean: -1}"]
+)
+def test_a_report_with_a_figure_that_is_none(tmp_path, figure):
+    path = tmp_path / "r.yaml"
+    latency = f"{{time_to_first_token: {figure}}}"
+    path.write_text(
+        'version: "0.2"\nrun: {uid: a}\n'
+        f"results: {{request_performance: {{aggregate: {{latency: {latency}}}}}}}\n"
+    )
+    refused(path)
 
 
 def test_lines_that_end_early_at_the_end_of_a_line(tmp_path):

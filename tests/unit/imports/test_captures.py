@@ -1,7 +1,8 @@
 """Files that the tools wrote themselves, of a scripted server: 100 ms to the first token, then 10 ms each.
 
 Made by `python -m tests.bench.imported_tools --requests 12 --only "role chunk at once" --keep DIR`; its role
-chunk comes at once, so that the tools' own figures differ.
+chunk comes at once, so that the tools' own figures differ. The report is `benchmark-report -b 0.2` of vLLM's
+summary, and texts of prompts and answers are left out. `pair` is of `python -m tests.bench.imported_pair`.
 """
 
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from harness.imports import read
+from harness.imports.detect import results_among
 from harness.metrics import latency
 from harness.metrics.view import RequestView
 
@@ -26,6 +28,13 @@ RECORDS = [
     pytest.param("vllm.detail/r.json", "vllm bench serve", None, "records", id="vllm"),
     pytest.param("aiperf.detail/profile_export.jsonl", "aiperf", "0.13.0", "records", id="aiperf"),
     pytest.param("guidellm/r.json", "guidellm", "0.8.1", "records", id="guidellm"),
+    pytest.param(
+        "inference-perf/per_request_lifecycle_metrics.json",
+        "inference-perf",
+        None,
+        "records",
+        id="inference-perf",
+    ),
 ]
 
 
@@ -56,3 +65,49 @@ def test_figures_of_a_tool_keep_its_meaning(name, tool, version):
     assert {path.partition(".")[0] for path in taken.reported} - set(taken.definitions) <= {
         "input_tokens_per_s"
     }
+
+
+def test_latencies_of_genai_bench_are_computed_again_and_end_where_its_own_do():
+    taken = taken_of("genai-bench/D16_16_text-to-text_num_concurrency_4_time_1s.json")
+    assert (taken.tool, taken.version, taken.level, taken.model) == (
+        "genai-bench",
+        "0.0.5",
+        "answers",
+        "truth",
+    )
+    assert taken.load.slots == 4
+    rows = taken.records.requests
+    assert len(rows) == 16
+    assert np.median(latency.ttft_ms(rows)) == pytest.approx(100, abs=LAG_MS)
+    assert set(taken.definitions) >= {"e2e_ms", "tpot_ms"}  # to the end of the stream
+
+
+def test_latencies_of_sglang_have_the_servers_times():
+    """40 requests; its rate, which is not limited, is no JSON in its file."""
+    taken = taken_of("sglang.detail/r.json")
+    assert (taken.tool, taken.version, taken.level) == ("sglang bench_serving", None, "answers")
+    assert taken.load.slots == 4
+    rows = taken.records.requests
+    assert len(rows) == 40
+    assert np.median(latency.ttft_ms(rows)) == pytest.approx(100, abs=LAG_MS)
+    assert latency.tpot_ms(rows).mean() == pytest.approx(10, abs=0.5)
+
+
+def test_a_report_keeps_the_meaning_of_the_tool_that_it_names():
+    taken = taken_of("report-0.2/r.yaml")
+    assert (taken.tool, taken.version, taken.level) == ("vllm-benchmark", None, "summary")
+    assert taken.load.slots == 4
+    assert (taken.answered, taken.failed) == (12, 0)
+    direct = taken_of("vllm/r.json")
+    for path, value in taken.reported.items():
+        assert value == pytest.approx(direct.reported[path])
+    assert taken.definitions["ttft_ms"] == direct.definitions["ttft_ms"]
+
+
+def test_a_folder_has_each_measurement_once():
+    """Next to requests lies their summary, and next to files their settings."""
+    kept, left_out = results_among(sorted((CAPTURES / "inference-perf").iterdir()))
+    assert [path.name for path in kept] == ["per_request_lifecycle_metrics.json"]
+    assert [path.name for path in left_out] == ["summary_lifecycle_metrics.json"]
+    kept, _ = results_among(sorted((CAPTURES / "genai-bench").iterdir()))
+    assert [path.name[:3] for path in kept] == ["D16"]

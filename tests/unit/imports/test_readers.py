@@ -3,12 +3,14 @@
 import numpy as np
 import pytest
 
+from harness.errors import SpecError
 from harness.imports import read
 from harness.metrics import latency
 from harness.metrics.peers import TOOLS
 from harness.metrics.peers.answers import take
 from harness.metrics.view import RequestView
 from harness.model import IssueCode
+from harness.records.layout import UNKNOWN
 from harness.validity import RULES, unchecked
 from harness.validity.imported import NEEDS
 from tests.factories import foreign
@@ -46,7 +48,7 @@ def test_failed_requests_stay_failed(tmp_path):
     document = foreign.vllm()
     document["errors"][3] = "Service Unavailable"
     document["output_lens"][3], document["ttfts"][3], document["itls"][3] = 0, 0.0, []
-    document |= {"completed": 119, "mean_itl_ms": None, "mean_ttft_ms": None}
+    document = foreign.answered(document, 119) | {"mean_itl_ms": None, "mean_ttft_ms": None}
     taken = taken_of(foreign.write(tmp_path / "r.json", document))
     assert np.count_nonzero(np.isinf(latency.of_metric(RequestView(taken.records), "ttft_ms"))) == 1
     assert taken.records.errors[3] == "Service Unavailable"
@@ -125,3 +127,82 @@ def test_latencies_of_sglang_are_computed_again_and_its_rates_are_its_own(tmp_pa
     assert latency.tpot_ms(RequestView(taken.records)).mean() == pytest.approx(10, abs=0.2)
     assert set(taken.reported) == {"output_tokens_per_s", "requests_per_s", "input_tokens_per_s"}
     assert set(taken.definitions) == {"output_tokens_per_s", "requests_per_s"}
+
+
+def test_the_version_that_the_user_gives_decides_what_a_first_chunk_is(tmp_path):
+    """Of 0.33 the first chunk holds text; one chunk more than tokens is then the finish chunk."""
+    of = foreign.vllm()
+    of["itls"] = [gaps[1:] for gaps in of["itls"]]
+    of["mean_itl_ms"] = None
+    file = foreign.write(tmp_path / "r.json", of)
+    assert "ttft_ms" in taken_of(file).definitions
+    _, (new,) = read(file, "0.33.1")
+    assert (new.version, new.definitions) == ("0.33.1", {})
+    assert not [one for one in new.lacks if one.startswith("the version")]
+    assert latency.tpot_ms(new.records.requests).mean() == pytest.approx(10, rel=0.02)
+    _, (old,) = read(file, "0.32.0")
+    assert "ttft_ms" in old.definitions
+
+
+def test_times_of_the_server_itself_show_a_file_of_0_33(tmp_path):
+    of = foreign.vllm_summary() | {"server_ttfts": [0.1] * 120}
+    file = foreign.write(tmp_path / "r.json", of)
+    assert "0.33" in taken_of(file).definitions["ttft_ms"]
+    with pytest.raises(SpecError, match="server_ttfts"):
+        read(file, "0.32")
+
+
+def test_a_version_that_contradicts_the_file_is_an_error(tmp_path):
+    lines = foreign.write_lines(tmp_path / "profile_export.jsonl", foreign.aiperf_lines())
+    foreign.write(tmp_path / "profile_export_aiperf.json", {"aiperf_version": "0.13.0"})
+    with pytest.raises(SpecError, match=r"is of aiperf 0\.13\.0"):
+        read(lines, "0.12.0")
+
+
+ROW = {"hw": "h100", "tp": 8, "conc": 64, "model": "m", "framework": "vllm", "precision": "fp8",
+       "tput_per_gpu": 1000.0, "output_tput_per_gpu": 100.0, "mean_ttft": 0.5, "median_ttft": 0.4,
+       "p99_ttft": 1.2, "mean_tpot": 0.01, "median_intvty": 100.0}  # fmt: skip
+
+
+def test_rows_of_inferencex_are_in_seconds_and_per_gpu(tmp_path):
+    file = foreign.write(tmp_path / "r.json", [ROW, ROW | {"conc": 128, "is_multinode": True}])
+    _, (one, two) = read(file)
+    assert (one.variant, one.load.slots, two.load.slots) == ("vllm-h100-fp8", 64, 128)
+    assert one.reported["ttft_ms.p50"] == pytest.approx(400)
+    assert one.reported["output_tokens_per_s"] == pytest.approx(800)
+    assert "output_tokens_per_s" not in two.reported
+    assert "of how many GPUs" in " ".join(two.lacks)
+
+
+MLPERF = {"version": "0.4", "git_sha": None, "n_samples_issued": 400, "n_samples_completed": 400,
+          "n_samples_failed": 4, "duration_ns": 10**10, "state": "complete", "complete": True,
+          "ttft": {"avg": 1e8, "median": 9e7, "percentiles": {"50": 9e7, "99.0": 2e8}}, "tpot": {},
+          "latency": {}, "qps": 40.0, "tps": 640.0,
+          "run_config": {"load_pattern": {"type": "concurrency", "target_concurrency": 4}}}  # fmt: skip
+
+
+def test_summaries_of_mlperf_are_in_nanoseconds(tmp_path):
+    taken = taken_of(foreign.write(tmp_path / "r.json", MLPERF))
+    assert (taken.tool, taken.load.slots) == ("MLPerf endpoints", 4)
+    assert (taken.answered, taken.failed) == (396, 4)
+    assert {path: taken.reported[path] for path in ("ttft_ms.mean", "ttft_ms.p50", "ttft_ms.p99")} == {
+        "ttft_ms.mean": 100.0, "ttft_ms.p50": 90.0, "ttft_ms.p99": 200.0}  # fmt: skip
+
+
+def test_a_run_of_mlperf_that_did_not_end_is_refused(tmp_path):
+    file = foreign.write(tmp_path / "r.json", MLPERF | {"complete": False, "state": "interrupted"})
+    with pytest.raises(SpecError, match="did not end"):
+        read(file)
+
+
+def test_rules_on_slots_need_a_load_that_the_file_names(tmp_path):
+    """Of an open loop the most that were in flight are no slots, of which some would be idle."""
+    taken = taken_of(foreign.write_lines(tmp_path / "profile_export.jsonl", foreign.aiperf_lines()))
+    assert not taken.load_known
+    assert (taken.records.requests["intended_ns"] == UNKNOWN).all()
+
+
+def test_a_load_that_the_file_names_is_one(tmp_path):
+    taken = taken_of(foreign.write(tmp_path / "r.json", foreign.vllm()))
+    assert taken.load_known
+    assert (taken.records.requests["intended_ns"] != UNKNOWN).all()

@@ -7,7 +7,7 @@ One answer: intended at 0, sent at 10, role chunk at 30, text at 110, 130, 150 (
 import numpy as np
 import pytest
 
-from harness.metrics.peers import TOOLS, recompute
+from harness.metrics.peers import TOOLS, recompute, tool_named
 from harness.model import CellResult
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Records
 from tests.factories.recorded import MS, facts, records
@@ -36,7 +36,7 @@ def stream(*, count=1, failed=0):
 
 def said(tool, made=None, handshake=None):
     cell = facts(client__connect_ms={"p50": handshake})
-    view = recompute([TOOLS[tool]], made or stream(), cell)[tool]
+    view = recompute([tool_named(tool)], made or stream(), cell)[tool]
     return {(figure.measure, figure.statistic): figure.value for figure in view.figures}, view.evidence
 
 
@@ -45,6 +45,8 @@ def said(tool, made=None, handshake=None):
     [
         # connecting counts, the role chunk ends TTFT, the finish chunk ends the answer
         ("vllm", {"TTFT": 24, "ITL": 130 / 4, "TPOT": 130 / 4, "E2E": 154}),
+        # from 0.33 on neither the role chunk nor the finish chunk counts
+        ("vllm@0.33", {"TTFT": 104, "ITL": 20, "TPOT": 40 / 4, "E2E": 144}),
         # a handshake of 6 ms although the connection took 4; the last line ends the answer
         ("sglang", {"TTFT": 106, "ITL": 20, "TPOT": 60 / 4, "E2E": 166}),
         ("aiperf", {"TTFT": 104, "ITL": 10, "E2E": 144}),
@@ -144,3 +146,26 @@ def test_the_command_line_knows_the_same_tools():
     from harness.cli.report import TOOLS as WORDS
 
     assert tuple(TOOLS) == WORDS
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("vllm", "vllm"),
+        ("vllm@0.32.1", "vllm"),
+        ("vllm@0.8.5.post1", "vllm"),
+        ("vllm@0.33.0", "vllm@0.33"),
+        ("vllm@0.40", "vllm@0.33"),
+        ("aiperf@0.12.0", "aiperf"),
+    ],
+)
+def test_a_version_has_the_definitions_of_the_last_change_before_it(name, found):
+    assert tool_named(name).name == found
+
+
+@pytest.mark.parametrize(
+    ("name", "said_"), [("vlm", "unknown tool"), ("vllm@", "no version"), ("vllm@new", "no version")]
+)
+def test_a_name_that_is_none(name, said_):
+    with pytest.raises(ValueError, match=said_):
+        tool_named(name)

@@ -1,0 +1,140 @@
+"""genai-bench: a file for each scenario and load; experiment_metadata.json has version and model."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from harness.errors import SpecError
+from harness.imports import serving
+from harness.imports.source import Document, Source, finite, wrong
+from harness.imports.taken import Answer, Rows, Taken, agree, mean
+from harness.records.layout import Outcome
+
+TOOL = "genai-bench"
+KEYS = {"aggregated_metrics", "individual_request_metrics"}
+ABOUT = "experiment_metadata.json"
+_UNITS = {"s": 1.0, "ms": 1e-3}
+_TO_THE_END = f"{TOOL}: to the end of the stream, which is later than the last text"
+_WHOLE_RUN = f"{TOOL}: over the whole run, ramp and drain included, where here it is the steady window"
+
+
+class _Request(msgspec.Struct):
+    ttft: float | None = None
+    e2e_latency: float | None = None
+    output_latency: float | None = None
+    num_input_tokens: int | None = None
+    num_output_tokens: int | None = None
+    error_code: int | None = None
+    error_message: str | None = None
+
+
+class _Statistic(msgspec.Struct, frozen=True):
+    mean: float | None = None
+
+
+class _Aggregated(msgspec.Struct):
+    scenario: str
+    iteration_type: str = "num_concurrency"
+    num_concurrency: int = 0
+    num_requests: int | None = None
+    requests_per_second: float | None = None
+    mean_output_throughput_tokens_per_s: float | None = None
+    mean_input_throughput_tokens_per_s: float | None = None
+    stats: dict[str, _Statistic] = {}
+
+
+class _File(msgspec.Struct):
+    aggregated_metrics: _Aggregated
+    individual_request_metrics: list[_Request]
+    unit: str = msgspec.field(name="_time_unit", default="s")
+
+
+class _About(msgspec.Struct):
+    benchmark_version: str | None = None
+    api_model_name: str | None = None
+
+
+def read(document: Document) -> Iterator[Taken]:
+    """Requests have no time of sending and no gaps: latencies are computed again, rates are the tool's."""
+    file, where = document.read_as(_File, TOOL), document.where
+    if file.unit not in _UNITS:
+        raise wrong(f"a time in '{file.unit}'", where, hint=f"known: {', '.join(_UNITS)}")
+    of, about = file.aggregated_metrics, _about(document)
+    rows = _rows(file, where)
+    reported = {
+        path: finite(value, path, where)
+        for path, value in (
+            ("requests_per_s", of.requests_per_second),
+            ("output_tokens_per_s", of.mean_output_throughput_tokens_per_s),
+            ("input_tokens_per_s", of.mean_input_throughput_tokens_per_s),
+        )
+        if value is not None
+    }
+    if of.iteration_type != "num_concurrency":
+        raise wrong(
+            f"an iteration over {of.iteration_type}, which is not read", where, hint="num_concurrency is"
+        )
+    lacks = ["when it was measured (the time of the file stands in)", "when each request was sent",
+             "the arrival of each piece of text, so ITL is not known",
+             "text and finish reason of answers"]  # fmt: skip
+    if about is None:
+        lacks.append(f"{ABOUT}, which has version and model")
+    yield Taken(
+        tool=TOOL,
+        version=about.benchmark_version if about else None,
+        level="answers",
+        took=f"latencies of {len(rows)} requests",
+        load=serving.load(None, of.num_concurrency or None, None, len(rows)),
+        records=rows.records(),
+        model=about.api_model_name if about else None,
+        variant="".join(letter if letter.isalnum() else "-" for letter in of.scenario).strip("-"),
+        planned=len(rows),
+        facts=("answers", "outcomes", "tokens"),
+        lacks=tuple(lacks),
+        definitions=dict.fromkeys(sorted(reported), _WHOLE_RUN)
+        | dict.fromkeys(("e2e_ms", "tpot_ms"), _TO_THE_END),
+        reported=reported,
+    )
+
+
+def _rows(file: _File, where: str) -> Rows:
+    scale, rows = _UNITS[file.unit], Rows(where)
+    ttfts: list[float] = []
+    for one in file.individual_request_metrics:
+        if one.error_code:
+            error = one.error_message or str(one.error_code)
+            rows.add(Answer(sent_s=0.0, outcome=Outcome.HTTP_ERROR, error=error))
+            continue
+        if one.ttft is None or one.e2e_latency is None:
+            rows.add(Answer(sent_s=0.0, outcome=Outcome.EMPTY))
+            continue
+        first, last = finite(one.ttft, "ttft", where) * scale, finite(one.e2e_latency, "e2e", where) * scale
+        ttfts.append(one.ttft)
+        after = (last - first) / scale
+        agree("output_latency", one.output_latency, after, where)
+        rows.add(
+            Answer(
+                sent_s=0.0,
+                first_s=first,
+                last_s=last,
+                end_s=last,
+                prompt_tokens=one.num_input_tokens,
+                output_tokens=one.num_output_tokens,
+            )
+        )
+    rows.check_streamed()
+    said = file.aggregated_metrics
+    agree("num_requests", said.num_requests, len(rows), where)
+    agree("ttft", said.stats.get("ttft", _Statistic()).mean, mean(ttfts), where)
+    return rows
+
+
+def _about(document: Document) -> _About | None:
+    beside = document.path.with_name(ABOUT)
+    if not beside.is_file():
+        return None
+    try:
+        (one,) = Source(beside).documents()
+        return one.read_as(_About, TOOL)
+    except (SpecError, ValueError):
+        raise wrong(f"{ABOUT} in its folder is damaged", document.where) from None

@@ -1,0 +1,203 @@
+"""inference-perf: per_request_lifecycle_metrics.json, or the summaries of the run and of its stages."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from harness.imports import serving
+from harness.imports.source import Document, Source, finite, plain, wrong
+from harness.imports.taken import Answer, Rows, Taken, agree, mean
+from harness.model import Load
+from harness.records.layout import Outcome
+
+TOOL = "inference-perf"
+KEYS = {"start_time", "end_time", "info", "error"}  # of an entry
+SUMMARY_KEYS = {"load_summary", "successes", "failures"}
+SUMMARY = "summary_lifecycle_metrics.json"
+_VERSION = "the version of the tool"
+_FIGURES = {
+    "ttft_ms": "time_to_first_token",
+    "itl_ms": "inter_token_latency",
+    "tpot_ms": "time_per_output_token",
+    "e2e_ms": "request_latency",
+}
+_RATES = {
+    "requests_per_s": "requests_per_sec",
+    "output_tokens_per_s": "output_tokens_per_sec",
+    "input_tokens_per_s": "input_tokens_per_sec",
+}
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Response(msgspec.Struct):
+    chunk_times: list[float] = []
+    output_tokens: int | None = None
+    server_usage: _Usage | None = None
+
+
+class _Info(msgspec.Struct):
+    input_tokens: int | None = None
+    response_metrics: _Response | None = None
+
+
+class _Error(msgspec.Struct):
+    error_type: str = ""
+    error_msg: str = ""
+
+
+class _Entry(msgspec.Struct):
+    """Of the texts that it holds nothing is kept but the model's name."""
+
+    start_time: float
+    end_time: float
+    info: _Info | None = None
+    error: _Error | None = None
+    request: msgspec.Raw = msgspec.Raw()
+
+
+def read(document: Document) -> Iterator[Taken]:
+    where = document.where
+    entries = document.read_as(list[msgspec.Raw], TOOL)
+    rows, own_counts, model = Rows(where), False, None
+    for index, raw in enumerate(entries):
+        one = document.part(raw).read_as(_Entry, TOOL)
+        model = model or _model(one.request)
+        answer, counted_here = _answer(one, f"{where}: [{index}]")
+        own_counts = own_counts or counted_here
+        rows.add(answer)
+    rows.check_streamed()
+    _agree_with_summary(document, rows)
+    lacks = [_VERSION, "the load: the most requests that were in flight stand in", "intended times",
+             "when it was measured (the time of the file stands in)",
+             "text and finish reason of answers"]  # fmt: skip
+    if own_counts:
+        lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
+    yield Taken(
+        tool=TOOL,
+        version=None,
+        level="records",
+        took=f"{len(rows)} requests: start, arrival of each text, end, tokens",
+        load=Load(kind="concurrency", value=rows.most_in_flight, think_time_s=0.0),
+        records=rows.records(),
+        model=model,
+        planned=len(rows),
+        facts=("answers", "outcomes", "tokens", "times", "arrivals"),
+        lacks=tuple(lacks),
+    )
+
+
+def _agree_with_summary(document: Document, rows: Rows) -> None:
+    """With the summary in the same folder, where the tool was set to write one. Raises SpecError."""
+    beside = document.path.with_name(SUMMARY)
+    if not beside.is_file():
+        return
+    (other,) = Source(beside).documents()
+    about = other.read_as(_Summary, TOOL)
+    good = [one for one in rows.measured if one.outcome is Outcome.OK]
+    agree(f"count (in {SUMMARY})", about.successes.count, len(good), document.where)
+    said = (about.successes.latency.get("time_to_first_token") or {}).get("mean")
+    found = mean([one.first_s - one.sent_s for one in good if one.first_s is not None])
+    agree(f"time_to_first_token (in {SUMMARY})", said, found, document.where)
+
+
+def _answer(one: _Entry, where: str) -> tuple[Answer, bool]:
+    """And whether its tokens are a count of the tool's own."""
+    response = one.info.response_metrics if one.info else None
+    if one.error is not None:
+        said = one.error.error_msg or one.error.error_type
+        return Answer(
+            sent_s=one.start_time, end_s=one.end_time, outcome=Outcome.HTTP_ERROR, error=said
+        ), False
+    if response is None or not response.chunk_times:
+        return Answer(sent_s=one.start_time, end_s=one.end_time, outcome=Outcome.EMPTY), False
+    chunks = np.asarray(response.chunk_times, np.float64)
+    if (np.diff(chunks) < 0).any():
+        raise wrong("chunk_times run backwards", where)
+    usage = response.server_usage or _Usage()
+    counted = usage.completion_tokens
+    return Answer(
+        sent_s=one.start_time,
+        first_s=float(chunks[0]),
+        last_s=float(chunks[-1]),
+        end_s=one.end_time,
+        prompt_tokens=usage.prompt_tokens or (one.info.input_tokens if one.info else None),
+        output_tokens=response.output_tokens if counted is None else counted,
+        pieces=len(chunks),
+        chunks_s=chunks,
+    ), counted is None
+
+
+def _model(request: msgspec.Raw) -> str | None:
+    """A request is JSON inside a string, where the tool was set to write it."""
+    try:
+        body: Any = msgspec.json.decode(msgspec.json.decode(request, type=str))
+    except (msgspec.DecodeError, ValueError):
+        return None
+    found = body.get("model") if isinstance(body, dict) else None
+    return found if isinstance(found, str) else None
+
+
+class _Part(msgspec.Struct):
+    count: int = 0
+    latency: dict[str, dict[str, float | None] | None] = {}
+    throughput: dict[str, float | None] = {}
+
+
+class _Failures(msgspec.Struct):
+    count: int = 0
+
+
+class _Summary(msgspec.Struct):
+    load_summary: dict[str, Any]
+    successes: _Part
+    failures: _Failures
+
+
+def read_summary(document: Document) -> Iterator[Taken]:
+    about, where = document.read_as(_Summary, TOOL), document.where
+    reported: dict[str, float] = {}
+    for metric, name in _FIGURES.items():
+        figure = about.successes.latency.get(name) or {}
+        words = ("mean", "median", "p90", "p95", "p99")
+        for statistic, word in zip(serving.STATISTICS, words, strict=True):
+            if (value := figure.get(word)) is not None:
+                reported[f"{metric}.{statistic}"] = finite(1e3 * value, name, where)
+    for metric, name in _RATES.items():
+        if (value := about.successes.throughput.get(name)) is not None:
+            reported[metric] = finite(value, name, where)
+    if not reported:
+        raise wrong("has no figures", where)
+    count, failed = about.successes.count, about.failures.count
+    load, known = _load(about.load_summary, count + failed)
+    lacks = [_VERSION, "requests (report.request_lifecycle.per_request: true)", "the model"]
+    if not known:
+        lacks.append("the load (the summary of each stage has it: per_stage: true)")
+    yield Taken(
+        tool=TOOL,
+        version=None,
+        level="summary",
+        took=f"figures of {count} answers",
+        load=load,
+        records=Rows(where).records(),
+        lacks=tuple(lacks),
+        definitions=serving.definitions("inference-perf", reported),
+        reported=reported,
+        facts=("answers", "outcomes"),
+        answered=count,
+        failed=failed,
+        planned=count + failed,
+    )
+
+
+def _load(said: dict[str, Any], requests: int) -> tuple[Load, bool]:
+    """And whether the file names it."""
+    most, rate = plain(said.get("concurrency")), plain(said.get("requested_rate"))
+    if most:
+        return serving.load(None, int(most), None, requests), True
+    return serving.load(rate, None, None, requests), bool(rate)

@@ -1,0 +1,86 @@
+"""Rows of InferenceX: latencies in seconds, rates per GPU, of its own copy of vLLM's client."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from harness.imports import serving
+from harness.imports.exchange import restored
+from harness.imports.source import Document, finite, plain, wrong
+from harness.imports.taken import Rows, Taken
+from harness.model import Load
+from harness.model.exchanged import KEY
+
+TOOL = "InferenceX"
+KEYS = {"hw", "framework", "precision", "conc", "tput_per_gpu"}
+_NAMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "itl_ms": "itl", "e2e_ms": "e2el"}
+_MOST_S = 86_400.0
+
+
+class _Row(msgspec.Struct):
+    hw: str
+    framework: str
+    precision: str
+    conc: int | None
+    model: str | None = None
+    tp: int | None = None
+    disagg: bool = False
+    is_multinode: bool = False
+    output_tput_per_gpu: float | None = None
+
+
+def read(document: Document) -> Iterator[Taken]:
+    row, values = document.read_as(_Row, TOOL), document.read_as(dict[str, Any], TOOL)
+    yield _taken(row, values, document.where)
+
+
+def read_list(document: Document) -> Iterator[Taken]:
+    for index, raw in enumerate(document.read_as(list[msgspec.Raw], TOOL)):
+        one = document.part(raw)
+        yield _taken(
+            one.read_as(_Row, TOOL), one.read_as(dict[str, Any], TOOL), f"{document.where}: [{index}]"
+        )
+
+
+def _taken(row: _Row, values: dict[str, Any], where: str) -> Taken:
+    reported: dict[str, float] = {}
+    for metric, name in _NAMES.items():
+        for statistic in serving.STATISTICS:
+            word = "median" if statistic == "p50" else statistic
+            value = plain(values.get(f"{word}_{name}"))
+            if value is None:
+                continue
+            if value > _MOST_S:
+                raise wrong(f"{word}_{name} is {value:g} s: other units?", where)
+            reported[f"{metric}.{statistic}"] = finite(value * 1e3, f"{word}_{name}", where)
+    lacks = ["the version of the tool", "requests", "how many were answered, and how many failed",
+             "when it was measured (the time of the file stands in)"]  # fmt: skip
+    one_group = bool(row.tp) and not (row.disagg or row.is_multinode)
+    if row.output_tput_per_gpu is not None and row.tp and one_group:
+        reported["output_tokens_per_s"] = finite(row.output_tput_per_gpu * row.tp, "output", where)
+    else:
+        lacks.append("of how many GPUs its rates are, so no rate is known")
+    ours = values.get(KEY)
+    if row.conc is None and ours is None:
+        raise wrong("names no concurrency", where)
+    if not reported and ours is None:
+        raise wrong("has no figures", where)
+    taken = Taken(
+        tool=TOOL,
+        version=None,
+        level="summary",
+        took="figures of a row",
+        load=Load(kind="concurrency", value=row.conc or 1, think_time_s=0.0),
+        records=Rows(where).records(),
+        model=row.model,
+        variant="-".join(_word(part) for part in (row.framework, row.hw, row.precision) if part),
+        lacks=tuple(lacks),
+        definitions=serving.definitions("vllm", reported),
+        reported=reported,
+    )
+    return restored(taken, ours, where)
+
+
+def _word(text: str) -> str:
+    return "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in text)

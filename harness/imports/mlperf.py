@@ -1,0 +1,87 @@
+"""result_summary.json of MLPerf's endpoints: series in ns, rates over one window."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from harness.imports import serving
+from harness.imports.exchange import restored
+from harness.imports.source import Document, finite, wrong
+from harness.imports.taken import Rows, Taken
+from harness.model.exchanged import KEY
+
+TOOL = "MLPerf endpoints"
+KEYS = {"n_samples_issued", "n_samples_completed", "ttft", "duration_ns"}
+_NAMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "latency"}
+_MOST_MS = 86_400e3
+
+
+class _Series(msgspec.Struct, frozen=True):
+    avg: float | None = None
+    median: float | None = None
+    percentiles: dict[str, float] = {}
+
+
+class _File(msgspec.Struct):
+    n_samples_issued: int
+    n_samples_completed: int
+    ttft: _Series
+    duration_ns: float | None
+    tpot: _Series = _Series()
+    latency: _Series = _Series()
+    version: str | None = None
+    n_samples_failed: int = 0
+    state: str = "complete"
+    complete: bool = True
+    qps: float | None = None
+    tps: float | None = None
+    run_config: dict[str, Any] | None = None
+
+
+def read(document: Document) -> Iterator[Taken]:
+    file, where = document.read_as(_File, TOOL), document.where
+    if not file.complete:
+        raise wrong(f"is of a run that did not end ({file.state})", where)
+    reported: dict[str, float] = {}
+    for metric, name in _NAMES.items():
+        series: _Series = getattr(file, name)
+        found = {"mean": series.avg, "p50": series.median}
+        for share, value in series.percentiles.items():
+            found[f"p{share.removesuffix('.0')}"] = value
+        for statistic in serving.STATISTICS:
+            if (nanoseconds := found.get(statistic)) is not None:
+                if nanoseconds / 1e6 > _MOST_MS:
+                    raise wrong(f"{name} of {nanoseconds:g} ns: other units?", where)
+                reported[f"{metric}.{statistic}"] = finite(nanoseconds / 1e6, name, where)
+    for metric, rate in (("requests_per_s", file.qps), ("output_tokens_per_s", file.tps)):
+        if rate is not None:
+            reported[metric] = finite(rate, metric, where)
+    if not reported:
+        raise wrong("has no figures", where)
+    config = file.run_config or {}
+    pattern = config.get("load_pattern")
+    said = pattern if isinstance(pattern, dict) else {}
+    most, rate = said.get("target_concurrency"), said.get("target_qps")
+    load = serving.load(rate, most if isinstance(most, int) else None, None, file.n_samples_issued)
+    lacks = ["requests", "the model", "when it was measured (the time of the file stands in)"]
+    if not most and not rate:
+        lacks.append("the load (run_config.load_pattern)")
+    taken = Taken(
+        tool=TOOL,
+        version=file.version,
+        level="summary",
+        took=f"figures of {file.n_samples_completed} answers",
+        load=load,
+        records=Rows(where).records(),
+        lacks=tuple(lacks),
+        definitions=dict.fromkeys(
+            sorted({path.partition(".")[0] for path in reported}), f"as {TOOL} means it: its source was read"
+        ),
+        reported=reported,
+        facts=("answers", "outcomes"),
+        answered=file.n_samples_completed - file.n_samples_failed,
+        failed=file.n_samples_failed,
+        planned=file.n_samples_issued,
+    )
+    yield restored(taken, config.get(KEY), where)

@@ -1,0 +1,168 @@
+"""The benchmark report of llm-d, format 0.2, as JSON or YAML: figures of whatever tool measured."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from harness.imports import serving
+from harness.imports.exchange import restored
+from harness.imports.source import Document, finite, wrong
+from harness.imports.taken import Rows, Taken
+from harness.metrics.peers import TOOLS
+from harness.model import Load
+from harness.model.exchanged import KEY
+
+TOOL = "benchmark report"
+KEYS = {"version", "run", "results"}
+_LATENCIES = {
+    "ttft_ms": "time_to_first_token",
+    "itl_ms": "inter_token_latency",
+    "tpot_ms": "time_per_output_token",
+    "e2e_ms": "request_latency",
+}
+_RATES = {
+    "requests_per_s": "request_rate",
+    "output_tokens_per_s": "output_token_rate",
+    "input_tokens_per_s": "input_token_rate",
+}
+_MS = {"ms": 1.0, "s": 1e3, "ms/token": 1.0, "s/token": 1e3}
+_PER_S = {"queries/s", "tokens/s"}
+_PEERS = {"vllm-benchmark": "vllm"}  # its names of tools; others are named as here
+
+
+class _Statistics(msgspec.Struct):
+    units: str
+    mean: float
+    p50: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+
+
+class _Requests(msgspec.Struct):
+    total: int
+    failures: int | None = None
+
+
+class _Aggregate(msgspec.Struct):
+    requests: _Requests | None = None
+    latency: dict[str, _Statistics | None] | None = None
+    throughput: dict[str, _Statistics | None] | None = None
+
+
+class _Performance(msgspec.Struct):
+    aggregate: _Aggregate | None = None
+
+
+class _Results(msgspec.Struct):
+    request_performance: _Performance | None = None
+
+
+class _LoadStandard(msgspec.Struct):
+    tool: str
+    tool_version: str = ""
+    rate_qps: float | None = None
+    concurrency: float | None = None
+
+
+class _Load(msgspec.Struct):
+    standardized: _LoadStandard
+
+
+class _Component(msgspec.Struct):
+    standardized: dict[str, Any]
+
+
+class _Scenario(msgspec.Struct):
+    stack: list[_Component] | None = None
+    load: _Load | None = None
+
+
+class _File(msgspec.Struct):
+    version: str
+    run: dict[str, Any]
+    results: _Results
+    scenario: _Scenario | None = None
+
+
+def read(document: Document) -> Iterator[Taken]:
+    file, where = document.read_as(_File, TOOL), document.where
+    if not file.version.startswith("0.2"):
+        raise wrong(f"format {file.version} of the {TOOL}; 0.2 is read", where)
+    performance = file.results.request_performance
+    aggregate = (performance.aggregate if performance else None) or _Aggregate()
+    reported = dict(_figures(aggregate, where))
+    if not reported:
+        raise wrong("has no figures of requests", where)
+    scenario = file.scenario or _Scenario()
+    requests = aggregate.requests
+    failed = (requests.failures or 0) if requests else 0
+    answered = requests.total - failed if requests else None
+    said = scenario.load.standardized if scenario.load else None
+    tool = said.tool if said else TOOL
+    lacks = ["requests: the format has none"]
+    load, known = _load(said, requests.total if requests else 0)
+    if not known:
+        lacks.append("the load")
+    peer = _PEERS.get(tool, tool)
+    meant = (
+        serving.definitions(peer, reported)
+        if peer in TOOLS
+        else dict.fromkeys(sorted({path.partition(".")[0] for path in reported}), f"as {tool} means it")
+    )
+    taken = Taken(
+        tool=tool,
+        version=said.tool_version if said and said.tool_version not in ("", "unknown") else None,
+        level="summary",
+        took=f"figures of {answered} answers, from a {TOOL} {file.version}",
+        load=load,
+        records=Rows(where).records(),
+        model=_model(scenario),
+        lacks=tuple(lacks),
+        definitions=meant,
+        reported=reported,
+        facts=("answers", "outcomes") if requests else (),
+        answered=answered,
+        failed=failed,
+        planned=requests.total if requests else 0,
+    )
+    yield restored(taken, _ours(scenario), where)
+
+
+def _figures(aggregate: _Aggregate, where: str) -> Iterator[tuple[str, float]]:
+    for metric, name in _LATENCIES.items():
+        if (figure := (aggregate.latency or {}).get(name)) is None:
+            continue
+        if figure.units not in _MS:
+            raise wrong(f"{name} in '{figure.units}'", where, hint=f"known: {', '.join(_MS)}")
+        for statistic in serving.STATISTICS:
+            if (value := getattr(figure, statistic)) is not None:
+                yield f"{metric}.{statistic}", finite(value * _MS[figure.units], name, where)
+    for metric, name in _RATES.items():
+        if (figure := (aggregate.throughput or {}).get(name)) is None:
+            continue
+        if figure.units not in _PER_S:
+            raise wrong(f"{name} in '{figure.units}'", where, hint=f"known: {', '.join(sorted(_PER_S))}")
+        yield metric, finite(figure.mean, name, where)
+
+
+def _load(said: _LoadStandard | None, requests: int) -> tuple[Load, bool]:
+    """And whether the file names it. An infinite concurrency is no limit."""
+    if said is None:
+        return serving.load(None, None, None, requests), False
+    most, rate = (value if value and value < 1e9 else None for value in (said.concurrency, said.rate_qps))
+    return serving.load(rate, int(most) if most else None, None, requests), bool(most or rate)
+
+
+def _model(scenario: _Scenario) -> str | None:
+    for component in scenario.stack or ():
+        match component.standardized.get("model"):
+            case str(name) | {"name": str(name)}:
+                return name
+    return None
+
+
+def _ours(scenario: _Scenario) -> object:
+    of = (one.standardized for one in scenario.stack or () if one.standardized.get("tool") == KEY)
+    return next((one.get("cell") for one in of), None)

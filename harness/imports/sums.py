@@ -1,0 +1,53 @@
+"""Whether the figures that a file states can be true together: other units, or two runs in one, cannot."""
+
+from itertools import pairwise
+
+from harness.imports.source import wrong
+from harness.imports.taken import Taken
+from harness.records.layout import Outcome
+
+_PERCENTILES = ("p50", "p90", "p95", "p99")
+_ROUNDED = 1.001
+_MOST, _LEAST = 3.0, 0.01  # of the slots, which are in flight by Little's law; units differ by 1,000
+
+
+def check(taken: Taken, where: str) -> None:
+    """Raises SpecError where they cannot."""
+    said = taken.reported
+    for metric in {path.partition(".")[0] for path in said if path.endswith("_ms") or "_ms." in path}:
+        known = [(name, said[f"{metric}.{name}"]) for name in _PERCENTILES if f"{metric}.{name}" in said]
+        for (lower, less), (upper, more) in pairwise(known):
+            if less > more * _ROUNDED:
+                raise wrong(f"its {metric} has a {lower} of {less:.6g} and a {upper} of {more:.6g}", where)
+    for name in ("mean", "p50"):
+        first, whole = said.get(f"ttft_ms.{name}"), said.get(f"e2e_ms.{name}")
+        if first is not None and whole is not None and first > whole * _ROUNDED:
+            text = f"its first tokens come after {first:.6g} ms, and its answers take {whole:.6g} ms ({name})"
+            raise wrong(f"{text}: other units?", where)
+    _check_in_flight(taken, where)
+
+
+def _check_in_flight(taken: Taken, where: str) -> None:
+    """Where the load is not known, no more than all of them can have been in flight."""
+    whole, rate, slots = _whole_ms(taken), taken.reported.get("requests_per_s"), taken.load.slots
+    if not whole or not rate or not slots:
+        return
+    known = taken.load_known
+    most = slots if known else max(slots, taken.answered or 0)
+    least = _LEAST * (min(slots, taken.answered or slots) if known else 1)
+    in_flight = whole / 1e3 * rate
+    if not least <= in_flight <= _MOST * most:
+        raise wrong(
+            f"its answers take {whole:.6g} ms and {rate:.6g} come each second: {in_flight:.3g} were "
+            f"in flight, and its load says {most}: other units, or two runs in one",
+            where,
+        )
+
+
+def _whole_ms(taken: Taken) -> float | None:
+    """The mean time of an answer: as stated, else of the requests."""
+    if (said := taken.reported.get("e2e_ms.mean")) is not None:
+        return said
+    rows = taken.records.requests
+    good = rows[rows["outcome"] == Outcome.OK]
+    return float((good["last_text_ns"] - good["sent_ns"]).mean()) / 1e6 if len(good) else None

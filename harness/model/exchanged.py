@@ -1,0 +1,37 @@
+"""What bench knows of a cell and a foreign format has no place for: it travels in a field of its own."""
+
+from typing import Annotated
+
+import msgspec
+
+from harness.model.comparison import Estimate
+from harness.model.figures import Requests
+from harness.model.load import Load
+from harness.model.record import Record, doc
+from harness.model.validity import Validity
+
+KEY = "llm-servebench"  # of the field, and the name of the tool in it
+
+
+class Exchanged(Record, frozen=True, kw_only=True):
+    """Of a cell that was exported; `bench import` reads it again."""
+
+    version: Annotated[str, doc("Of bench.")]
+    run: Annotated[str, doc("That the cell is of.")]
+    cell: Annotated[str, doc("Its name.")]
+    label: Annotated[str, doc("Of the backend.")]
+    repeat: Annotated[int, doc("From 0 on.")]
+    started_unix_ns: Annotated[int, doc("Wall clock at t0 of the cell.")]
+    model: Annotated[str | None, doc("Null where it is not known.")] = None
+    load: Annotated[Load, doc("The load point, and how its requests arrived.")]
+    validity: Annotated[Validity, doc("Whether the figures can be the server's.")]
+    requests: Annotated[Requests, doc("Counts.")]
+    tool: Annotated[str, doc("That measured.")] = KEY
+    tool_version: Annotated[str | None, doc("Null where it is not known.")] = None
+    definitions: Annotated[dict[str, str], doc("By metric, a meaning that is not that of bench.")] = (
+        msgspec.field(default_factory=dict)
+    )
+    figures: Annotated[dict[str, float], doc("By path in a cell, what the format has no place for.")] = (
+        msgspec.field(default_factory=dict)
+    )
+    estimates: Annotated[tuple[Estimate, ...], doc("Intervals over the repeats of this cell.")] = ()

@@ -1,0 +1,47 @@
+"""What each format takes of a cell."""
+
+from harness import __version__
+from harness.model import CellResult, Summary
+from harness.model.exchanged import KEY, Exchanged
+from harness.model.json_path import number_at
+
+STATISTICS = ("mean", "p50", "p90", "p95", "p99")
+LATENCIES = ("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms")
+RATES = ("requests_per_s", "output_tokens_per_s", "input_tokens_per_s")
+
+
+def latency(cell: CellResult, metric: str) -> dict[str, float]:
+    """By statistic, of those that are known."""
+    found = {name: number_at(cell, f"{metric}.{name}") for name in STATISTICS}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def rates(cell: CellResult) -> dict[str, float]:
+    found = {name: number_at(cell, name) for name in RATES}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def exchanged(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Exchanged:
+    """`placed`: paths that the format itself has a place for. `measured_with`: the version of bench."""
+    known = rates(cell)
+    for metric in LATENCIES:
+        known |= {f"{metric}.{name}": value for name, value in latency(cell, metric).items()}
+    return Exchanged(
+        version=__version__,
+        run=summary.run,
+        cell=cell.cell,
+        label=cell.label,
+        repeat=cell.repeat,
+        started_unix_ns=cell.started_unix_ns,
+        model=summary.model.name if summary.model else None,
+        load=cell.load,
+        validity=cell.validity,
+        requests=cell.requests,
+        tool=cell.imported.tool if cell.imported else KEY,
+        tool_version=cell.imported.version if cell.imported else measured_with,
+        definitions=cell.imported.definitions if cell.imported else {},
+        figures={path: value for path, value in known.items() if path not in placed},
+        estimates=tuple(
+            one for one in summary.estimates if one.label == cell.label and one.load == cell.point
+        ),
+    )

@@ -1,0 +1,183 @@
+"""A cell as a benchmark report of llm-d (0.2), a row of InferenceX, a summary of MLPerf's endpoints."""
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from harness.model import CellResult, Summary
+from harness.model.exchanged import KEY
+from harness.model.record import as_json
+from harness.report.exchange.cells import LATENCIES, exchanged, latency, rates
+
+Document = dict[str, Any]
+_NOT_KNOWN = "unknown"
+_LATENCY_NAMES = {"ttft_ms": "time_to_first_token", "itl_ms": "inter_token_latency",
+                  "tpot_ms": "time_per_output_token", "e2e_ms": "request_latency"}  # fmt: skip
+_RATE_NAMES = {"requests_per_s": ("request_rate", "queries/s"),
+               "output_tokens_per_s": ("output_token_rate", "tokens/s"),
+               "input_tokens_per_s": ("input_token_rate", "tokens/s")}  # fmt: skip
+
+
+def documents(
+    kind: str, summary: Summary, measured_with: str | None = None
+) -> Iterator[tuple[str, Document]]:
+    """One for each cell, with the cell's name. `measured_with`: the version of bench; None: not known."""
+    for cell in summary.cells:
+        yield cell.cell, FORMATS[kind](summary, cell, measured_with)
+
+
+def _ours(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Any:
+    return as_json(exchanged(summary, cell, placed, measured_with))
+
+
+def _paths(cell: CellResult, *metrics: str) -> set[str]:
+    return {f"{metric}.{name}" for metric in metrics for name in latency(cell, metric)}
+
+
+def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
+    """Of format 0.2. What has no `mean` has no place in it."""
+    latencies = {metric: found for metric in LATENCIES if "mean" in (found := latency(cell, metric))}
+    known = rates(cell)
+    placed = _paths(cell, *latencies) | set(known)
+    units = {"ttft_ms": "ms", "e2e_ms": "ms"}
+    began = datetime.fromtimestamp(cell.started_unix_ns / 1e9, UTC)
+    spent_s = cell.makespan_s or cell.window_s
+    ours = _ours(summary, cell, placed, measured_with)
+    lengths: dict[str, Any] = {}
+    if known.get("requests_per_s") and "input_tokens_per_s" in known:
+        mean = known["input_tokens_per_s"] / known["requests_per_s"]
+        lengths["input_length"] = {"units": "count", "mean": mean}
+    load = {
+        "metadata": {},
+        "standardized": {
+            "tool": ours["tool"],
+            "tool_version": ours["tool_version"] or _NOT_KNOWN,
+            "source": "unknown",
+            "input_seq_len": {"distribution": "other", "value": lengths["input_length"]["mean"]},
+            **({"concurrency": cell.load.slots} if cell.load.slots else {}),
+            **({"rate_qps": float(cell.load.value)} if cell.load.kind == "rate" else {}),
+        },
+        "native": {},
+    } if lengths else None  # fmt: skip
+    return {
+        "version": "0.2.1",
+        "run": {
+            "uid": hashlib.sha256(f"{summary.run}/{cell.cell}".encode()).hexdigest()[:32],
+            "eid": summary.run,
+            "time": {
+                "start": began.isoformat(),
+                **({"end": (began + timedelta(seconds=spent_s)).isoformat(), "duration": f"PT{spent_s:.6f}S"}
+                   if spent_s else {}),
+            },
+            "description": f"{summary.scenario}: {cell.cell}",
+        },
+        "scenario": {
+            "stack": [
+                _component(cell.label, cell.backend, cell.engine_version, {"model": ours["model"]}),
+                _component(KEY, KEY, ours["version"], {"cell": ours}),
+            ],
+            **({"load": load} if load else {}),
+        },
+        "results": {
+            "request_performance": {
+                "aggregate": {
+                    "requests": {
+                        "total": cell.requests.sent,
+                        "failures": cell.requests.failed,
+                        **lengths,
+                    },
+                    "latency": {
+                        _LATENCY_NAMES[metric]: {"units": units.get(metric, "ms/token"), **found}
+                        for metric, found in latencies.items()
+                    },
+                    "throughput": {
+                        _RATE_NAMES[metric][0]: {"units": _RATE_NAMES[metric][1], "mean": value}
+                        for metric, value in known.items()
+                    },
+                }
+            }
+        },
+    }  # fmt: skip
+
+
+def _component(label: str, tool: str, version: str | None, more: Mapping[str, Any]) -> Document:
+    return {
+        "metadata": {"label": label, "cfg_id": hashlib.sha256(label.encode()).hexdigest()[:32]},
+        "standardized": {
+            "kind": "generic",
+            "tool": tool,
+            "tool_version": version or _NOT_KNOWN,
+            **more,
+        },
+        "native": {},
+    }
+
+
+def _inferencex(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
+    """Latencies in seconds. Rates are per GPU there: null where bench saw no GPU."""
+    gpus = len(cell.gpu.engine_gpus) if cell.gpu else 0
+    known, placed = rates(cell), _paths(cell, "ttft_ms", "itl_ms", "tpot_ms", "e2e_ms")
+    output, total = known.get("output_tokens_per_s"), None
+    if output is not None and "input_tokens_per_s" in known:
+        total = output + known["input_tokens_per_s"]
+    words = {"ttft_ms": "ttft", "itl_ms": "itl", "tpot_ms": "tpot", "e2e_ms": "e2el"}
+    row: Document = {
+        "hw": ", ".join(dict.fromkeys(one.name or _NOT_KNOWN for one in cell.gpu.devices)) if cell.gpu
+        else _NOT_KNOWN,
+        "tp": gpus or None,
+        "conc": cell.load.slots,
+        "model": summary.model.name if summary.model else _NOT_KNOWN,
+        "framework": cell.backend,
+        "precision": cell.quantisation or _NOT_KNOWN,
+        "tput_per_gpu": total / gpus if total is not None and gpus else None,
+        "output_tput_per_gpu": output / gpus if output is not None and gpus else None,
+    }  # fmt: skip
+    for metric, word in words.items():
+        for name, value in latency(cell, metric).items():
+            row[f"{'median' if name == 'p50' else name}_{word}"] = value / 1e3
+    for name, value in latency(cell, "tpot_ms").items():
+        if value:
+            row[f"{'median' if name == 'p50' else name}_intvty"] = 1e3 / value
+    return row | {KEY: _ours(summary, cell, placed, measured_with)}
+
+
+def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
+    """result_summary.json; times in ns."""
+    known = rates(cell)
+    names = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "latency"}
+    series = {}
+    for metric, word in names.items():
+        found = latency(cell, metric)
+        series[word] = {
+            **({"avg": found["mean"] * 1e6} if "mean" in found else {}),
+            **({"median": found["p50"] * 1e6} if "p50" in found else {}),
+            "percentiles": {name[1:]: value * 1e6 for name, value in found.items() if name != "mean"},
+        } if found else {}  # fmt: skip
+    placed = _paths(cell, *names) | {"requests_per_s", "output_tokens_per_s"}
+    span_s = cell.makespan_s or cell.window_s
+    whole = cell.requests.unsent == 0
+    return {
+        "version": _NOT_KNOWN,  # of MLPerf's own client, which did not measure this
+        "git_sha": None,
+        "test_started_at": 0,
+        "n_samples_issued": cell.requests.sent,
+        "n_samples_completed": cell.requests.ok,
+        "n_samples_failed": cell.requests.failed,
+        "duration_ns": None if span_s is None else round(span_s * 1e9),
+        "state": "complete" if whole else "interrupted",
+        "complete": whole,
+        **series,
+        "output_sequence_lengths": {},
+        "legacy_loadgen_window_duration_ns": None,
+        "qps": known.get("requests_per_s"),
+        "tps": known.get("output_tokens_per_s"),
+        "run_config": {KEY: _ours(summary, cell, placed, measured_with)},
+    }
+
+
+FORMATS: Mapping[str, Callable[[Summary, CellResult, str | None], Document]] = {
+    "report-0.2": _report,
+    "inferencex": _inferencex,
+    "mlperf": _mlperf,
+}

@@ -1,0 +1,90 @@
+"""What bench writes in formats of others, read by their own package and by bench again."""
+
+import json
+from pathlib import Path
+
+import pytest
+from llmd_benchmark_report.core import load_benchmark_report
+
+from harness.errors import SpecError
+from harness.imports import read
+from harness.model.json_path import number_at
+from harness.report.exchange import FORMATS, documents
+from harness.report.exchange.cells import LATENCIES, RATES, STATISTICS
+from harness.store import open_run
+from tests.factories import foreign
+
+PUBLISHED = Path(__file__).resolve().parents[3] / "results" / "published"
+PATHS = [*RATES, *(f"{metric}.{name}" for metric in LATENCIES for name in STATISTICS)]
+
+
+def runs():
+    return [open_run(str(path.parent), PUBLISHED) for path in sorted(PUBLISHED.glob("*/summary.json"))]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_what_is_exported_is_imported_again(tmp_path, kind):
+    """Of every published cell that is not INVALID: figures, load, counts and model."""
+    seen = 0
+    for run in runs():
+        summary = run.read_summary()
+        cells = {cell.cell: cell for cell in summary.cells}
+        for name, document in documents(kind, summary):
+            cell = cells[name]
+            if cell.invalid:
+                continue
+            known = {path: number_at(cell, path) for path in PATHS}
+            known = {path: value for path, value in known.items() if value is not None}
+            if not known:
+                continue
+            _, (taken,) = read(foreign.write(tmp_path / "cell.json", document))
+            assert taken.reported == pytest.approx(known, rel=1e-9)
+            assert taken.load == cell.load
+            assert (taken.answered, taken.failed) == (cell.requests.ok, cell.requests.failed)
+            assert taken.tool == "llm-servebench"
+            assert taken.definitions == {}
+            assert taken.model == (summary.model.name if summary.model else None)
+            seen += 1
+    assert seen > 10
+
+
+def test_reports_are_valid_by_the_package_of_their_format():
+    seen = 0
+    for run in runs():
+        for _, document in documents("report-0.2", run.read_summary()):
+            report = load_benchmark_report(json.loads(json.dumps(document)))
+            assert report.results.request_performance.aggregate.requests.total >= 0
+            seen += 1
+    assert seen > 10
+
+
+def exported(kind="report-0.2"):
+    return next(document for _, document in documents(kind, runs()[0].read_summary()))
+
+
+def ours(document):
+    return document["scenario"]["stack"][1]["standardized"]["cell"]
+
+
+def test_an_invalid_measurement_stays_one(tmp_path):
+    document = exported()
+    ours(document)["validity"] = {
+        "verdict": "INVALID",
+        "reasons": [{"code": "loop-lag", "verdict": "INVALID", "measured": "", "limit": "", "hint": ""}],
+    }
+    with pytest.raises(SpecError, match=r"was INVALID where it was measured \(loop-lag\)"):
+        read(foreign.write(tmp_path / "r.json", document))
+
+
+def test_what_bench_put_there_and_somebody_damaged_is_an_error(tmp_path):
+    document = exported()
+    ours(document)["load"] = "c8"
+    with pytest.raises(SpecError, match=r"'llm-servebench' is damaged: load"):
+        read(foreign.write(tmp_path / "r.json", document))
+
+
+def test_a_rate_per_gpu_is_not_made_up_where_no_gpu_was_seen():
+    row = exported("inferencex")
+    assert row["tp"] is None
+    assert row["tput_per_gpu"] is row["output_tput_per_gpu"] is None
+    assert row["llm-servebench"]["figures"]["output_tokens_per_s"] > 0
