@@ -6,6 +6,9 @@ WAITERS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 
+# Where it is set, every process of a test would compile all of harness/ again: a third of its CPU time.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo environment unit integration integration-wait integration-time test lint types engines engines-installed engines-slow compose cluster browser trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
 
 help: ## this list
