@@ -41,7 +41,7 @@ integration-time: $(VENV)/ready ## those with claims about time, alone; what fai
 	$(BIN)/python -m pytest tests/integration -m time --quiet || { echo "Again, once:"; \
 	$(BIN)/python -m pytest tests/integration -m time --quiet --last-failed --last-failed-no-failures none; }
 
-test: $(VENV)/ready ## unit and integration tests, in two queues and then those of time alone
+test: $(VENV)/ready ## unit tests, then integration tests that wait, then those of time alone
 	$(BIN)/python .ci/lanes.py test
 
 coverage: $(VENV)/ready ## lines of harness/ that unit and integration tests run, in every process; ten minutes

@@ -194,16 +194,6 @@ def test_the_command_prints_a_table_or_json_and_tells_by_its_exit_code(plain, tm
     assert "one backend at a time" in bench("probe", "truth,vllm", code=2).stderr
 
 
-@pytest.mark.parametrize(
-    "name", ["vllm", "sglang", "tgi", "llamacpp", "ollama", "lmdeploy", "tensorrt-llm", "aphrodite"]
-)
-def test_the_dialect_simulators_do_what_the_definitions_say(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
-    document = json.loads(bench("probe", name, "--launch", "simulate", "--json", code=0).stdout)
-    assert document["simulated"]
-    assert any(finding["topic"].startswith("structured") for finding in document["findings"])
-
-
 def test_a_server_that_is_not_the_engine_it_is_called_is_found_out():
     with running(dialect="vllm", ttft_ms=5, gap_ms=1) as server:
         table = bench("probe", f"tgi={server.url}", code=1).stdout

@@ -8,7 +8,10 @@ from harness.mockserver import running
 from tests.integration.scripted import bench
 
 TIMING = {"ttft_ms": 30, "gap_ms": 2}
-SMALL = ("--scenario", "fixed-length", "--concurrency", "2", "--requests", "8", "--output-tokens", "8")
+SMALL = (
+    *("--scenario", "fixed-length", "--concurrency", "2", "--requests", "8", "--output-tokens", "8"),
+    *("--set", "verdict.cool_down_s=0"),
+)
 
 
 @pytest.fixture
