@@ -1,8 +1,8 @@
 """`bench` in a process of its own that has imported everything before: the half of a short run's CPU time.
 
 One server for each pytest process. It never runs anything itself, so that what it forks is as a fresh
-interpreter that has reached `main`: own pid, streams, environment, directory, signals and exit code. What
-happens before that (`python -m harness`, variables that Python itself reads) takes `scripted.command`.
+interpreter that has reached `main`: own pid, streams, environment, directory, signals and exit code. Where a
+test sets what Python or the loader reads before that, a fresh interpreter is started.
 """
 
 import atexit
@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[2]
+_OURS = dict(os.environ)
 _LATER = (
     "duckdb",
     "harness.report.plots",
@@ -30,12 +31,20 @@ _LATER = (
 
 def run(words, environment, cwd=None, limit_s=120):
     """As subprocess.run does: CompletedProcess with text, or TimeoutExpired."""
+    if _before_main(environment) != _before_main(_OURS):
+        command = [sys.executable, "-m", "harness", *words]
+        return subprocess.run(
+            command, env=environment, cwd=cwd, timeout=limit_s, capture_output=True, text=True
+        )
     with TemporaryDirectory() as folder:
         said = [f"{folder}/{name}" for name in ("out", "err")]
         code = _asked([words, environment, str(cwd or Path.cwd()), *said], limit_s)
-        return subprocess.CompletedProcess(
-            words, code, *(Path(path).read_text(encoding="utf-8") for path in said)
-        )
+        texts = (Path(path).read_text(encoding="utf-8") for path in said)
+        return subprocess.CompletedProcess(words, code, *texts)
+
+
+def _before_main(environment):
+    return {name: value for name, value in environment.items() if name.startswith(("PYTHON", "LD_", "OMP_"))}
 
 
 def _asked(job, limit_s):
@@ -54,9 +63,8 @@ def _asked(job, limit_s):
 
 @cache
 def _server():
-    server = subprocess.Popen(
-        [sys.executable, "-m", __name__], cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
+    command, pipe = [sys.executable, "-m", __name__], subprocess.PIPE
+    server = subprocess.Popen(command, cwd=ROOT, env=_OURS, text=True, stdin=pipe, stdout=pipe)
     atexit.register(server.communicate)
     return server
 
