@@ -6,7 +6,10 @@ WAITERS ?= 4
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo environment unit integration integration-wait integration-time test lint types engines engines-installed engines-slow compose cluster browser kit-rehearsal trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
+# Where it is set, every process of a test would compile all of harness/ again: a third of its CPU time.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help demo environment unit integration integration-wait integration-time test coverage lint types engines engines-installed engines-slow compose cluster browser kit-rehearsal trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
@@ -38,8 +41,15 @@ integration-time: $(VENV)/ready ## those with claims about time, alone; what fai
 	$(BIN)/python -m pytest tests/integration -m time --quiet || { echo "Again, once:"; \
 	$(BIN)/python -m pytest tests/integration -m time --quiet --last-failed --last-failed-no-failures none; }
 
-test: $(VENV)/ready ## unit and integration tests, in two queues and then those of time alone
+test: $(VENV)/ready ## unit tests, then integration tests that wait, then those of time alone
 	$(BIN)/python .ci/lanes.py test
+
+coverage: $(VENV)/ready ## lines of harness/ that unit and integration tests run, in every process; ten minutes
+	rm -rf build/coverage && mkdir -p build/coverage
+	-$(BIN)/coverage run -m pytest tests/unit --numprocesses auto --dist loadfile --quiet
+	-$(BIN)/coverage run -m pytest tests/integration -m "not time" --numprocesses $(WAITERS) --dist loadgroup --quiet
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
 
 lint: $(VENV)/ready ## style of the code, and the language of pages and messages
 	$(BIN)/ruff check .

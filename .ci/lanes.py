@@ -22,7 +22,9 @@ SHOWN = 25  # lines of a lane that passed
 LIMIT_S = 2700  # of a lane that says none
 GRACE_S = float(os.environ.get("LANES_GRACE_S", 15))  # from Ctrl-C to SIGKILL
 EVERY_S = 0.1
-_COUNTED = re.compile(r"\b(\d+) passed\b.*? in [\d.]+s")
+_COUNTED = re.compile(r"\b\d+ (?:passed|failed|skipped|errors?)\b.* in [\d.]+s")
+_PASSED = re.compile(r"\b(\d+) passed\b")
+_AGAIN = re.compile(r"Again, (\w+):")  # what the Makefile prints before a second try
 
 
 @dataclass
@@ -33,6 +35,7 @@ class Lane:
     limit_s: float = LIMIT_S
     state: str = "NOT RUN"
     took_s: float = 0.0
+    cpu_s: float = 0.0  # of all that it waited for
     output: Path = Path()
 
     def begin(self, folder):
@@ -51,16 +54,27 @@ class Lane:
     def ended(self):
         """Whether it has; a lane beyond its limit is ended."""
         self.took_s = time.monotonic() - self.began
-        code = self.process.poll()
+        code = self.code(os.WNOHANG)
         if code is None and self.took_s > self.limit_s:
             end(self.process.pid)
-            code = self.process.wait()
+            code = self.code()
             self.state = f"FAILED (ended after {self.limit_s:.0f} s)"
         elif code is not None:
             self.state = "passed" if code == 0 else f"FAILED (exit {code})"
         return code is not None
 
+    def code(self, how=0):
+        """The exit code once there is one; with it come the CPU seconds."""
+        pid, status, used = os.wait4(self.process.pid, how)
+        if not pid:
+            return None
+        self.cpu_s = used.ru_utime + used.ru_stime
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        return self.process.returncode
+
     def lines(self):
+        if not self.output.name:  # not begun
+            return []
         return self.output.read_text(encoding="utf-8", errors="replace").splitlines()
 
     def tell(self):
@@ -69,17 +83,25 @@ class Lane:
             lines = [f"[{len(lines) - SHOWN} lines before these: {self.output}]", *lines[-SHOWN:]]
         print(f"=== {self.lane}: {self.state} in {self.took_s:.0f} s", *lines, sep="\n", flush=True)
 
+    def tries(self):
+        """What pytest counted in each try, as it says so itself; a second try begins with how it was made."""
+        counted, how = {}, ""
+        for line in self.lines():
+            if again := _AGAIN.fullmatch(line):
+                how = f"again {again[1]}: "
+            elif _COUNTED.search(line):
+                counted[how] = how + line.strip(" =")
+        return list(counted.values())
+
     def row(self):
-        """For the table at the end, with what pytest counted."""
-        counted = [line for line in self.lines() if _COUNTED.search(line)] if self.output.name else []
-        closing = counted[-1].strip(" =") if counted else ""
-        return (
-            f"{self.took_s:6.0f} s of {self.budget_s:5.0f} s  {self.lane}: {self.state}  {closing}".rstrip()
-        )
+        """For the table at the end."""
+        seconds = f"{self.took_s:6.0f} s of {self.budget_s:5.0f} s {self.cpu_s:6.0f} s"
+        return f"{seconds}  {self.lane}: {self.state}  {'; '.join(self.tries())}".rstrip()
 
     def passed(self):
-        found = [int(match[1]) for match in map(_COUNTED.search, self.lines()) if match]
-        return found[-1] if found else 0
+        """How many tests did in each try."""
+        found = [_PASSED.search(counted) for counted in self.tries()]
+        return [int(match[1]) if match else 0 for match in found]
 
 
 def descendants(pid):
@@ -150,13 +172,18 @@ def run_phases(phases, folder):
 
 
 def report(lanes, took_s):
-    print("\n=== seconds, budget on two calm cores, lane")
+    print("\n=== seconds, budget on two calm cores, CPU seconds, lane")
     print(*(lane.row() for lane in lanes), sep="\n")
     for lane in lanes:
         if lane.took_s > lane.budget_s:
             print(f"OVER BUDGET: {lane.lane} took {lane.took_s:.0f} s of {lane.budget_s:.0f} s")
     bad = [lane.lane for lane in lanes if lane.state != "passed"]
-    print(f"=== {sum(lane.passed() for lane in lanes if lane.output.name)} passed in {took_s:.0f}s")
+    passed = [lane.passed() for lane in lanes]
+    again = sum(sum(counts[1:]) for counts in passed)
+    print(
+        f"=== {sum(map(sum, passed))} passed in {took_s:.0f}s"
+        + f" ({again} of them in a second try)" * bool(again)
+    )
     if bad:
         print(f"=== NOT PASSED: {', '.join(bad)}")
     return 1 if bad else 0

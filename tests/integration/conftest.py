@@ -55,6 +55,14 @@ def pytest_terminal_summary(terminalreporter, config):
         terminalreporter.line("none: the failure is the test's own, or the code's")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory):
+    """A bench remarks on engines that others of the same cache run: here those of tests next to it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """An empty directory to run in, with a cache of its own and room for backends."""

@@ -10,6 +10,7 @@ from unittest.mock import patch
 
 from harness.cli.main import main
 from harness.store import RunFolder
+from tests.integration import forks
 from tests.schemas import fault
 
 _DEFINITION = """
@@ -76,14 +77,7 @@ def command(*arguments):
 
 def bench(*arguments, code=0, limit_s=120, cwd=None, **environment):
     """`code`: the exit code that it must have, or several."""
-    done = subprocess.run(
-        command(*arguments),
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "100", **environment},
-    )
+    done = forks.run(arguments, {**os.environ, "COLUMNS": "100", **environment}, cwd, limit_s)
     allowed = (code,) if isinstance(code, int) else code
     assert done.returncode in allowed, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert "Traceback" not in done.stderr

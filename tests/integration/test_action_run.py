@@ -10,7 +10,7 @@ import pytest
 MEASURE = Path(__file__).resolve().parents[2] / "action" / "measure.py"
 TRUTH = "-m harness truth --port $PORT --gap-ms 2"
 QUICK = "--concurrency 2 --requests 6 --output-tokens 4 --set load.min_answers=4 --set load.min_seconds=0 "
-QUICK += "--no-probe --no-report --max-repeats 3"
+QUICK += "--no-probe --no-report --max-repeats 3 --set verdict.cool_down_s=0"
 
 
 @pytest.fixture

@@ -55,7 +55,9 @@ def test_answers_are_asked_twice_stored_and_compared(here):
 
 
 def test_an_engine_that_dies_of_a_question_is_named_and_has_no_answers(here):
-    define("dying", "--fault", "die:at=50", ttft_ms=5, gap_ms=1)  # after the cell's 40 requests
+    define(
+        "dying", "--fault", "die:at=90", ttft_ms=5, gap_ms=1
+    )  # after 40 requests of the cell, or some more
     bench("run", "--scenario", "fixed-length", "--backends", "dying", "--agreement", *SMALL, "--no-probe")
     (warning,) = [one for one in summary()["warnings"] if one["code"] == "agreement-missing"]
     assert "dying: the engine died: exit code 1" in warning["text"]

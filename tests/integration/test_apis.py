@@ -14,8 +14,20 @@ REQUESTS, TOKENS = 12, 8
 
 LOAD = (
     *("--scenario", "fixed-length", "--requests", str(REQUESTS), "--concurrency", "2", "--repeats", "1"),
-    *("--output-tokens", str(TOKENS), "--input-tokens", "64", "--no-report"),
+    *(
+        "--output-tokens",
+        str(TOKENS),
+        "--input-tokens",
+        "64",
+        "--no-report",
+        "--set",
+        "verdict.cool_down_s=0",
+    ),
 )
+
+
+def label_of(engine, api):
+    return engine if api == "chat" else f"{engine}@{api}"
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +45,7 @@ def run(tmp_path_factory):
 @pytest.mark.parametrize("api", APIS)
 def test_every_engine_is_measured_in_every_api(run, engine, api):
     summary, folder = run
-    label = engine if api == "chat" else f"{engine}@{api}"
+    label = label_of(engine, api)
     (cell,) = [cell for cell in summary["cells"] if cell["label"] == label]
     assert cell["requests"]["outcomes"] == {"ok": REQUESTS}
     assert cell["output_tokens"]["total"] == REQUESTS * TOKENS
@@ -100,31 +112,49 @@ def test_bench_url_says_which_apis_a_server_has(tmp_path):
     assert "APIs: chat, completions; none of responses, messages" in done.stderr
 
 
-@pytest.mark.parametrize("api", APIS)
-def test_later_turns_carry_the_answers_before_them(tmp_path, api):
+ALL = ("--launch", "simulate", "--backends", "vllm", "--api", ",".join(APIS), "--no-probe")
+
+
+def cells(here):
+    """By API."""
+    (folder,) = (here / "results").iterdir()
+    found = json.loads((folder / "summary.json").read_text())["cells"]
+    return {cell["conditions"]["api"]: cell for cell in found}
+
+
+@pytest.fixture(scope="module")
+def chats(tmp_path_factory):
+    here = tmp_path_factory.mktemp("chats")
     bench_in(
-        tmp_path,
-        *("run", "--scenario", "shared-prefix", "--launch", "simulate", "--backends", "vllm", "--api", api),
-        *("--requests", "12", "--concurrency", "2", "--repeats", "1", "--no-probe", "--output-tokens", "8"),
-        *("--set", "load.think_time_s=0", "--no-report"),
+        here,
+        *("run", "--scenario", "shared-prefix", *ALL, "--output-tokens", "8", "--repeats", "1"),
+        *("--requests", "12", "--concurrency", "2", "--set", "load.think_time_s=0", "--no-report"),
     )
-    (folder,) = (tmp_path / "results").iterdir()
-    (cell,) = json.loads((folder / "summary.json").read_text())["cells"]
+    return cells(here)
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    here = tmp_path_factory.mktemp("failing")
+    labels = [label_of("vllm", api) for api in APIS]
+    faults = ("error-event:every=3:after=2", "truncation:every=4:after=2", "malformed:every=5:after=2")
+    bench_in(
+        here,
+        *("run", *LOAD, *ALL, "--requests", "40"),
+        *(word for label in labels for fault in faults for word in ("--simulate-fault", f"{label}={fault}")),
+        code=4,  # a state that is INVALID
+    )
+    return cells(here)
+
+
+@pytest.mark.parametrize("api", APIS)
+def test_later_turns_carry_the_answers_before_them(chats, api):
+    cell = chats[api]
     assert cell["requests"]["outcomes"] == {"ok": 12}
     assert cell["prefix_cache_hit_rate"] > 0.4  # later turns begin with the turns before them
 
 
 @pytest.mark.parametrize("api", APIS)
-def test_what_fails_in_chat_fails_in_every_api(tmp_path, api):
-    label = "vllm" if api == "chat" else f"vllm@{api}"
-    faults = ("error-event:every=3:after=2", "truncation:every=4:after=2", "malformed:every=5:after=2")
-    bench_in(
-        tmp_path,
-        *("run", *LOAD, "--launch", "simulate", "--backends", "vllm", "--api", api, "--requests", "40"),
-        "--no-probe",
-        *(word for fault in faults for word in ("--simulate-fault", f"{label}={fault}")),
-        code=4,  # a state that is INVALID
-    )
-    (folder,) = (tmp_path / "results").iterdir()
-    (cell,) = json.loads((folder / "summary.json").read_text())["cells"]
+def test_what_fails_in_chat_fails_in_every_api(failing, api):
+    cell = failing[api]
     assert set(cell["requests"]["outcomes"]) == {"ok", "stream_error", "truncated", "malformed"}

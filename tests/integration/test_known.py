@@ -1,15 +1,13 @@
 """What is known of a system is told where bench did not start it, and kept with the run."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from harness.engines.known import known
 from harness.mockserver import running
 from harness.spec.backend_refs import load_backend
+from tests.integration.scripted import bench_in
 
 
 @pytest.fixture(scope="module")
@@ -19,14 +17,7 @@ def attached(tmp_path_factory):
     with running(dialect="sglang", ttft_ms=5, gap_ms=1) as server:
         command = ["run", "--scenario", "fixed-length", "--backends", f"sglang-router={server.url}"]
         command += ["--requests", "8", "--concurrency", "2", "--output-tokens", "4", "--repeats", "1"]
-        done = subprocess.run(
-            [sys.executable, "-m", "harness", *command, "--no-probe", "--no-agreement", "-v"],
-            cwd=here,
-            capture_output=True,
-            text=True,
-            timeout=120,
-            env={**os.environ, "BENCH_CACHE": str(here / "cache"), "NO_COLOR": "1"},
-        )
+        done = bench_in(here, *command, "--no-probe", "--no-agreement", "-v", code=(0, 4))
     (folder,) = (here / "results").iterdir()
     return folder, done.stderr
 

@@ -80,7 +80,7 @@ def test_a_load_that_the_server_refuses_fails_the_gate_and_is_not_measured_again
         suite.write_text(
             '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n[[run]]\nscenario = "fixed-length"\n'
             f'backends = ["truth={server.url}"]\nconcurrency = [2, 4]\nrequests = 16\noutput_tokens = 16\n'
-            'repeats = 1\nset = ["load.warmup_requests=2"]\n',
+            'repeats = 1\nset = ["load.warmup_requests=2", "verdict.cool_down_s=0"]\n',
             encoding="utf-8",
         )
         return main(["nightly", str(suite), "--out", str(out)])

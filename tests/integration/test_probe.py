@@ -1,9 +1,6 @@
 """The probe against the scripted server: each declaration that holds, and each trap it is there to catch."""
 
 import json
-import os
-import subprocess
-import sys
 import time
 from contextlib import closing
 
@@ -19,6 +16,7 @@ from harness.probe.asker import Asker
 from harness.probe.cache import LongPrompt, findings
 from harness.probe.exchange import Line
 from harness.spec.backend_refs import parse_backend
+from tests.integration.scripted import bench
 
 HABITS = {
     "unknown_fields": "ignored",
@@ -171,19 +169,6 @@ def test_a_server_that_hangs_costs_no_more_than_the_limit():
     assert finding(found, "chat").holds is False
 
 
-def bench(*arguments, code):
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", "probe", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env=os.environ | {"NO_COLOR": "1"},
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
-
-
 def test_what_the_time_did_not_reach_is_not_said_of_the_cache(plain):
     with (
         closing(Server(definition(), plain.url, "simulated")) as server,
@@ -199,29 +184,19 @@ def test_what_the_time_did_not_reach_is_not_said_of_the_cache(plain):
 
 def test_the_command_prints_a_table_or_json_and_tells_by_its_exit_code(plain, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
-    table = bench(f"truth={plain.url}", code=0).stdout
+    table = bench("probe", f"truth={plain.url}", code=0).stdout
     assert "SIMULATED" in table
     assert "all that is declared holds" in table
-    document = json.loads(bench(f"truth={plain.url}", "--json", code=0).stdout)
+    document = json.loads(bench("probe", f"truth={plain.url}", "--json", code=0).stdout)
     assert {"findings", "prompt_tokens", "version"} <= set(document)
-    assert "structured: regex" in bench(f"vllm={plain.url}", code=1).stdout
-    assert "truth: http://127.0.0.1:9: no answer" in bench("truth=http://127.0.0.1:9", code=3).stderr
-    assert "one backend at a time" in bench("truth,vllm", code=2).stderr
-
-
-@pytest.mark.parametrize(
-    "name", ["vllm", "sglang", "tgi", "llamacpp", "ollama", "lmdeploy", "tensorrt-llm", "aphrodite"]
-)
-def test_the_dialect_simulators_do_what_the_definitions_say(name, tmp_path, monkeypatch):
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
-    document = json.loads(bench(name, "--launch", "simulate", "--json", code=0).stdout)
-    assert document["simulated"]
-    assert any(finding["topic"].startswith("structured") for finding in document["findings"])
+    assert "structured: regex" in bench("probe", f"vllm={plain.url}", code=1).stdout
+    assert "truth: http://127.0.0.1:9: no answer" in bench("probe", "truth=http://127.0.0.1:9", code=3).stderr
+    assert "one backend at a time" in bench("probe", "truth,vllm", code=2).stderr
 
 
 def test_a_server_that_is_not_the_engine_it_is_called_is_found_out():
     with running(dialect="vllm", ttft_ms=5, gap_ms=1) as server:
-        table = bench(f"tgi={server.url}", code=1).stdout
+        table = bench("probe", f"tgi={server.url}", code=1).stdout
     assert "no  structured: regex" in table
 
 

@@ -20,12 +20,15 @@ from tests.integration.scripted import (
     SMALL,
     bench,
     bench_here,
+    bench_in,
     command,
     define,
     run_folder,
     summary,
 )
 from tests.schemas import fault
+
+ONCE = ("--repeats", "1", "--set", "verdict.cool_down_s=0")
 
 
 @pytest.fixture
@@ -35,10 +38,29 @@ def here(here):
     return here
 
 
+def made(here, *backends, fault_of=None, more=(), code=0):
+    """A run in the folder `here`; what it printed."""
+    (here / "backends").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(here)
+        for name in backends:
+            define(name, *(("--fault", fault_of[name]) if fault_of else ()))
+        return bench_in(
+            here, "run", "--scenario", "fixed-length", "--backends", ",".join(backends), *more, code=code
+        ).stdout
+
+
+@pytest.fixture(scope="module")
+def calm_run(tmp_path_factory):
+    """A run of `calm` that is only read: (where it was made, its JSON document)."""
+    here = tmp_path_factory.mktemp("calm")
+    return here, made(here, "calm", more=("--json", *REPORTED))
+
+
 def test_two_backends_are_measured_on_the_same_bytes(here):
     define("other")
     done = bench(
-        "run", "--scenario", "shared-prefix", "--backends", "calm,other", "--repeats", "2", *REPORTED
+        "run", "--scenario", "shared-prefix", "--backends", "calm,other", *REPORTED, *ONCE, "--repeats", "2"
     )
     assert "SIMULATED" in done.stdout
     result = summary()
@@ -60,11 +82,11 @@ def test_two_backends_are_measured_on_the_same_bytes(here):
         assert (run_folder() / name).stat().st_size > 0
 
 
-def test_a_report_is_rebuilt_from_a_copied_folder(here):
-    bench("run", "--scenario", "fixed-length", "--backends", "calm", *REPORTED)
-    first = summary()
-    elsewhere = here / "elsewhere"
-    shutil.move(run_folder(), elsewhere)
+def test_a_report_is_rebuilt_from_a_copied_folder(calm_run, tmp_path):
+    (run,) = (calm_run[0] / "results").iterdir()
+    first = json.loads((run / "summary.json").read_text())
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(run, elsewhere)
     for derived in ("summary.json", "report.html", "table.txt"):
         (elsewhere / derived).unlink()
     shutil.rmtree(elsewhere / "plots")
@@ -74,9 +96,9 @@ def test_a_report_is_rebuilt_from_a_copied_folder(here):
     assert list((elsewhere / "plots").glob("*.svg"))
 
 
-def test_json_is_one_document_on_stdout(here):
-    done = bench("run", "--scenario", "fixed-length", "--backends", "calm", "--json", *SMALL)
-    printed = json.loads(done.stdout)
+def test_json_is_one_document_on_stdout(calm_run, monkeypatch):
+    monkeypatch.chdir(calm_run[0])
+    printed = json.loads(calm_run[1])
     assert fault(printed, "concluded") is None
     assert printed.pop("conclusion")["next_steps"]
     assert printed == summary()
@@ -191,8 +213,8 @@ def test_a_dry_run_starts_nothing(here):
     assert document["expected_s"] == 12.0
 
 
-def test_a_dry_run_knows_what_earlier_runs_took(here):
-    bench("run", "--scenario", "fixed-length", "--backends", "calm", *SMALL)
+def test_a_dry_run_knows_what_earlier_runs_took(calm_run, monkeypatch):
+    monkeypatch.chdir(calm_run[0])
     done = bench_here("run", "--scenario", "fixed-length", "--backends", "calm", *SMALL, "--dry-run")
     assert "1 earlier run of" in done.stdout
 
@@ -297,20 +319,28 @@ def test_a_server_that_dies_invalidates_its_cell_and_the_rest_goes_on(here):
     assert {"engine-died", "failed-requests"} <= {reason["code"] for reason in mortal["validity"]["reasons"]}
 
 
-@pytest.mark.parametrize(
-    ("fault", "outcome"),
-    [
-        ("503:every=4", "http_error"),
-        ("reset:every=4", "reset"),
-        ("truncation:every=4", "truncated"),
-        ("error-event:every=4", "stream_error"),
-        ("malformed:every=4", "malformed"),
-    ],
-)
-def test_failures_are_counted_by_kind(here, fault, outcome):
-    define("faulty", "--fault", fault)
-    bench("run", "--scenario", "fixed-length", "--backends", "faulty", *SMALL, code=4)
-    (cell,) = summary()["cells"]
+FAILURES = {
+    "unavailable": ("503:every=4", "http_error"),
+    "resets": ("reset:every=4", "reset"),
+    "truncates": ("truncation:every=4", "truncated"),
+    "errs": ("error-event:every=4", "stream_error"),
+    "garbles": ("malformed:every=4", "malformed"),
+}
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory):
+    """Cells by backend, of one run of five that fail in different ways."""
+    here = tmp_path_factory.mktemp("failed")
+    faults = {name: fault for name, (fault, _) in FAILURES.items()}
+    made(here, *FAILURES, fault_of=faults, more=(*SMALL, *ONCE), code=4)
+    (run,) = (here / "results").iterdir()
+    return {cell["label"]: cell for cell in json.loads((run / "summary.json").read_text())["cells"]}
+
+
+@pytest.mark.parametrize(("name", "outcome"), [(name, outcome) for name, (_, outcome) in FAILURES.items()])
+def test_failures_are_counted_by_kind(failed, name, outcome):
+    cell = failed[name]
     assert cell["requests"]["outcomes"].get(outcome, 0) >= 3
     assert cell["requests"]["ok"] + cell["requests"]["failed"] == 16
 

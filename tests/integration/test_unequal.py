@@ -1,16 +1,17 @@
 """Conditions that differ between two servers are found in a run, and no verdict is given over them."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 
 from harness.mockserver import running
+from tests.integration.scripted import bench
 
 TIMING = {"ttft_ms": 30, "gap_ms": 2}
-SMALL = ("--scenario", "fixed-length", "--concurrency", "2", "--requests", "8", "--output-tokens", "8")
+SMALL = (
+    *("--scenario", "fixed-length", "--concurrency", "2", "--requests", "8", "--output-tokens", "8"),
+    *("--set", "verdict.cool_down_s=0"),
+)
 
 
 @pytest.fixture
@@ -32,14 +33,7 @@ def run(tmp_path, monkeypatch):
                 "2",
                 *more,
             ]
-            done = subprocess.run(
-                [sys.executable, "-m", "harness", "run", *what, "--no-agreement", "--json", "--no-report"],
-                capture_output=True,
-                text=True,
-                timeout=120,
-                env=dict(os.environ),
-            )
-        assert done.returncode in (0, 4), done.stderr
+            done = bench("run", *what, "--no-agreement", "--json", "--no-report", code=(0, 4))
         summary = json.loads(done.stdout)
         return {entry["code"]: entry for entry in summary["unequal"]}, summary["comparison"]
 
@@ -72,14 +66,6 @@ def test_what_only_some_engines_can_be_told_is_told(run):
     assert not found["cache-state"]["matters"]  # one does not say what was cached
 
 
-def bench(*arguments, code=0):
-    done = subprocess.run(
-        [sys.executable, "-m", "harness", *arguments], capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == code, done.stderr
-    return done.stdout
-
-
 def measured(*more, backends="truth"):
     what = (
         "run",
@@ -94,7 +80,7 @@ def measured(*more, backends="truth"):
         "--no-report",
         "--json",
     )
-    return json.loads(bench(*what))
+    return json.loads(bench(*what).stdout)
 
 
 def test_settings_of_engines_that_are_started_are_told(tmp_path, monkeypatch):
@@ -110,8 +96,8 @@ def test_a_run_with_other_threads_is_refused_by_a_comparison(tmp_path, monkeypat
     for threads in ("2", "1"):  # the engine inherits it, and its record says so
         monkeypatch.setenv("OMP_NUM_THREADS", threads)
         names.append(measured()["run"])
-    text = bench("compare", *names, code=1)
+    text = bench("compare", *names, code=1).stdout
     assert "differs: CPU threads: 2 | 1" in text
     assert "refused: CPU threads: 2 | 1; --force compares all the same" in text
     assert "not comparable" in text
-    assert "not comparable" not in bench("compare", *names, "--force")
+    assert "not comparable" not in bench("compare", *names, "--force").stdout

@@ -7,7 +7,16 @@ import pytest
 from harness.mockserver.process import running
 from tests.integration.scripted import bench_in
 
-LOAD = ("--requests", "30", "--concurrency", "2", "--set", "load.min_seconds=0")
+LOAD = (
+    "--requests",
+    "30",
+    "--concurrency",
+    "2",
+    "--set",
+    "load.min_seconds=0",
+    "--set",
+    "verdict.cool_down_s=0",
+)
 SIMULATED = ("--launch", "simulate", "--agreement", "--no-report")
 
 

@@ -54,6 +54,31 @@ def test_lanes_that_pass_end_with_what_was_counted(gate):
     assert "OVER BUDGET" not in said
 
 
+def test_a_second_try_hides_nothing_of_the_first(gate):
+    first = "echo '=== 2 failed, 1539 passed, 3 skipped in 645.10s (0:10:45) ==='"
+    again = "echo 'Again, alone:'; echo '2 passed in 1.69s'"
+    code, said = gate(phase(a=[lane("one", f"{first}; {again}"), lane("two", "echo 3 passed in 1.00s")]))
+    assert code == 0
+    assert (
+        "one: passed  2 failed, 1539 passed, 3 skipped in 645.10s (0:10:45); again alone: 2 passed in 1.69s"
+    ) in said
+    assert re.fullmatch(r"=== 1544 passed in \d+s \(2 of them in a second try\)", said.splitlines()[-1])
+
+
+def test_a_second_try_in_which_all_fail_is_shown(gate):
+    again = "echo 'Again, once:'; echo '1 failed in 2.00s'; exit 2"
+    _, said = gate(phase(a=[lane("one", f"echo '1 failed, 4 passed in 9.00s'; {again}")]))
+    assert "FAILED (exit 2)  1 failed, 4 passed in 9.00s; again once: 1 failed in 2.00s" in said
+    assert re.search(r"^=== 4 passed in \d+s$", said, re.M)
+
+
+def test_a_row_says_what_a_lane_cost(gate):
+    burn = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.6: pass'"
+    _, said = gate(phase(a=[lane("idle", "sleep 0.1"), lane("busy", burn)]))
+    cpu_s = {name: int(cost) for cost, name in re.findall(r" (\d+) s  (idle|busy): passed", said)}
+    assert cpu_s["idle"] == 0 < cpu_s["busy"]
+
+
 def test_queues_of_a_phase_run_at_the_same_time_and_lanes_of_a_queue_in_turn(gate, tmp_path):
     """Each of the first two waits for what the other one makes."""
     waits = "until [ -e {0}/{1} ]; do sleep 0.02; done; touch {0}/{2}"

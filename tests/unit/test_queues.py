@@ -10,6 +10,8 @@ another function returned, a limit that raises (`subprocess.run(timeout=…)`), 
 
 import ast
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -143,3 +145,13 @@ def test_a_bound_on_time_is_found(line):
 )
 def test_other_comparisons_pass(line):
     assert breaches(f"def test_it():\n    {line}\n", measured=True) == []
+
+
+def test_a_group_of_tests_goes_to_one_worker(tmp_path):
+    """pytest-xdist 3.8 tells so by the tests' names, which pytest 9.2 keeps as they were."""
+    test = "@pytest.mark.xdist_group('one')\ndef test_{0}():\n    pass\n"
+    source = "import pytest\n" + "".join(map(test.format, "ab"))
+    (tmp_path / "test_it.py").write_text(source, encoding="utf-8")
+    words = ["pytest", "-v", "--numprocesses", "1", "--dist", "loadgroup", "-p", "no:cacheprovider"]
+    done = subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True)
+    assert "test_it.py::test_a@one" in done.stdout, done.stdout

@@ -103,6 +103,9 @@ def test_one_failure_in_a_hundred_is_the_limit():
     rows = GOOD * 20
     assert codes(records(*rows[:199], {"outcome": Outcome.RESET})) == ("SUSPECT", ["failed-requests"])
     assert codes(records(*rows[:10], {"outcome": Outcome.RESET})) == ("INVALID", ["failed-requests"])
+    lost = [{"outcome": Outcome.RESET}] * 3
+    assert codes(records(*rows[:198], *lost[:2])) == ("SUSPECT", ["failed-requests"]), "1 % is the limit"
+    assert codes(records(*rows[:197], *lost)) == ("INVALID", ["failed-requests"])
 
 
 def test_drops_invalidate():

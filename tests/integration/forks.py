@@ -1,0 +1,111 @@
+"""`bench` in a process of its own that has imported everything before: the half of a short run's CPU time.
+
+One server for each pytest process. It never runs anything itself, so that what it forks is as a fresh
+interpreter that has reached `main`: own pid, streams, environment, directory, signals and exit code. Where a
+test sets what Python or the loader reads before that, a fresh interpreter is started.
+"""
+
+import atexit
+import json
+import os
+import runpy
+import select
+import signal
+import subprocess
+import sys
+import traceback
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+ROOT = Path(__file__).resolve().parents[2]
+_OURS = dict(os.environ)
+_LATER = (
+    "duckdb",
+    "harness.report.plots",
+    "matplotlib.backends.backend_agg",
+    "matplotlib.backends.backend_svg",
+)
+
+
+def run(words, environment, cwd=None, limit_s=120):
+    """As subprocess.run does: CompletedProcess with text, or TimeoutExpired."""
+    if _before_main(environment) != _before_main(_OURS):
+        command = [sys.executable, "-m", "harness", *words]
+        return subprocess.run(
+            command, env=environment, cwd=cwd, timeout=limit_s, capture_output=True, text=True
+        )
+    with TemporaryDirectory() as folder:
+        said = [f"{folder}/{name}" for name in ("out", "err")]
+        code = _asked([words, environment, str(cwd or Path.cwd()), *said], limit_s)
+        texts = (Path(path).read_text(encoding="utf-8") for path in said)
+        return subprocess.CompletedProcess(words, code, *texts)
+
+
+def _before_main(environment):
+    return {name: value for name, value in environment.items() if name.startswith(("PYTHON", "LD_", "OMP_"))}
+
+
+def _asked(job, limit_s):
+    server = _server()
+    server.stdin.write(json.dumps(job) + "\n")
+    server.stdin.flush()
+    pid = int(server.stdout.readline())
+    ended, _, _ = select.select([server.stdout], [], [], limit_s)
+    if not ended:
+        os.kill(pid, signal.SIGKILL)
+    code = int(server.stdout.readline())
+    if not ended:
+        raise subprocess.TimeoutExpired(job[0], limit_s)
+    return code
+
+
+@cache
+def _server():
+    command, pipe = [sys.executable, "-m", __name__], subprocess.PIPE
+    server = subprocess.Popen(command, cwd=ROOT, env=_OURS, text=True, stdin=pipe, stdout=pipe)
+    atexit.register(server.communicate)
+    return server
+
+
+def _serve():
+    from harness.cli.main import COMMANDS
+
+    for module in (*(module for module, _help in COMMANDS.values()), "harness.cli.run_session", *_LATER):
+        import_module(module)
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            _become(*json.loads(line))
+        print(pid, flush=True)
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+
+
+def _become(words, environment, cwd, out, err):
+    code = 1
+    try:
+        os.chdir(cwd)
+        os.environ.clear()
+        os.environ.update(environment)
+        for descriptor, path in enumerate((os.devnull, out, err)):
+            opened = os.open(path, os.O_RDWR | os.O_CREAT)
+            os.dup2(opened, descriptor)
+            os.close(opened)
+        streams = [open(at, mode, encoding="utf-8", closefd=False) for at, mode in enumerate("rww")]  # noqa: SIM115
+        sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__ = streams
+        sys.argv, sys.path[0] = ["harness", *words], cwd
+        runpy.run_module("harness", run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        code = ended.code or 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    _serve()

@@ -1,0 +1,68 @@
+"""Dispatch, before any command begins: what is mistyped, asked for in JSON, or ended by force."""
+
+import json
+
+import pytest
+
+from harness.cli import main as entry
+from harness.cli.main import main
+from harness.errors import ExitCode
+
+
+@pytest.mark.parametrize(
+    ("words", "says", "hint"),
+    [
+        (["rn"], "unknown command 'rn'", "did you mean `run`?"),
+        (["frobnicate"], "unknown command 'frobnicate'", "`bench --help` lists them"),
+        (["list", "scenarios", "--jsn"], "unknown option '--jsn'", "did you mean `--json`?"),
+        (["run", "--scenaro", "x"], "unknown option '--scenaro'", "did you mean `--scenario`?"),
+        (["list", "scenario"], "'scenario' is not one of its values", "did you mean `scenarios`?"),
+        (["verify", "a", "b", "c\udcff"], "is not UTF-8 text", "rename the file"),
+    ],
+)
+def test_a_mistake_names_what_was_meant(capsys, words, says, hint):
+    assert main(words) == ExitCode.USAGE
+    said = capsys.readouterr()
+    assert says in said.err
+    assert hint in said.err
+    assert said.out == ""
+
+
+def test_without_a_command_the_next_step_is_shown(capsys):
+    assert main([]) == ExitCode.USAGE
+    assert "Where to start" in capsys.readouterr().out
+
+
+def test_where_documents_are_asked_for_an_error_is_one_too(capsys):
+    assert main(["list", "scenarios", "--json", "--nope"]) == ExitCode.USAGE
+    said = capsys.readouterr()
+    document = json.loads(said.out)
+    assert document["exit_code"] == ExitCode.USAGE
+    assert "unknown option '--nope'" in document["error"]
+    assert "error: " in said.err
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "says"),
+    [
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED, "interrupted"),
+        (MemoryError(), ExitCode.SETUP, "error: "),
+        (OSError(28, "No space left on device", "/full"), ExitCode.SETUP, "/full: no space left"),
+    ],
+)
+def test_what_a_command_ends_with_is_an_exit_code(capsys, monkeypatch, raised, code, says):
+    def end(_given):
+        raise raised
+
+    monkeypatch.setattr(entry, "_called", end)
+    assert main(["list"]) == code
+    assert says in capsys.readouterr().err
+
+
+def test_a_bug_is_no_error_of_the_user(monkeypatch):
+    def bug(_given):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(entry, "_called", bug)
+    with pytest.raises(ZeroDivisionError):
+        main(["list"])

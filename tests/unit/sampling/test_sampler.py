@@ -1,0 +1,96 @@
+"""How one source is read: asked again where it failed, and what is said of it."""
+
+import threading
+
+import pytest
+
+from harness.host.access import Access
+from harness.sampling.job import Exporter, Watch
+from harness.sampling.sampler import Runner, sources
+from harness.sampling.sources import UnavailableError, UnreadableError
+from harness.sampling.spill import Spill
+from harness.sampling.watcher import read_spill
+from tests.waiting import until
+
+
+class Source:
+    """Each read does the next of `deeds`: a value to put, or an error to raise; then the last again."""
+
+    period_s = 0.001
+    missing, about = {"b": "not offered"}, {"devices": 1}
+
+    def __init__(self, *deeds, opening=None):
+        self.deeds, self.opening, self.closed = list(deeds), opening, False
+
+    def open(self):
+        if self.opening:
+            raise self.opening
+
+    def read(self, put):
+        deed = self.deeds.pop(0) if len(self.deeds) > 1 else self.deeds[0]
+        if isinstance(deed, Exception):
+            raise deed
+        put("a", deed)
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def spill(tmp_path):
+    made = Spill(tmp_path)
+    yield made
+    made.close()
+
+
+def run(source, spill, reads=0):
+    ended = threading.Event()
+    runner = Runner(source, spill, ended)
+    runner.opened.wait(timeout=30)
+    until(lambda: runner.facts.reads >= reads, f"{reads} reads")
+    ended.set()
+    runner.thread.join(timeout=30)
+    assert not runner.thread.is_alive()
+    return runner.report()
+
+
+def test_a_source_is_read_until_the_end_and_once_more(spill, tmp_path):
+    source = Source(1.0, 2.0)
+    facts = run(source, spill, reads=3)
+    spill.flush()
+    values = read_spill(tmp_path, 0).series["a"].values
+    assert len(values) == facts.reads >= 4
+    assert (values[0], values[1]) == (1.0, 2.0)
+    assert (facts.failures, facts.unavailable, facts.failing_since_ns) == (0, "", None)
+    assert (facts.missing, facts.about) == ({"b": "not offered"}, {"devices": 1})
+    assert source.closed
+
+
+def test_a_read_that_fails_is_counted_and_the_next_one_ends_the_failing(spill):
+    facts = run(Source(UnreadableError("busy"), 1.0), spill, reads=1)
+    assert (facts.failures, facts.last_failure, facts.failing_since_ns) == (1, "busy", None)
+
+
+def test_a_source_that_fails_to_the_end_says_since_when(spill):
+    facts = run(Source(UnreadableError("gone")), spill)
+    assert facts.reads == 0
+    assert facts.failures >= 2
+    assert facts.failing_since_ns is not None
+
+
+def test_a_source_that_is_not_there_says_why_and_is_not_read(spill):
+    facts = run(Source(1.0, opening=UnavailableError("no driver")), spill)
+    assert (facts.unavailable, facts.reads) == ("no driver", 0)
+
+
+def test_an_engine_elsewhere_has_no_gpus_of_ours():
+    here, there = (sources(Watch(bench_pid=1, engine_here=one)) for one in (True, False))
+    assert set(here) - set(there) == {"nvidia", "nvidia-slow", "amd"}
+    assert "engine" not in here
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_what_costs_more_is_read_less_often(count):
+    made = sources(Watch(bench_pid=1, hz=20.0, exporters=(Exporter("http://127.0.0.1:9", Access()),) * count))
+    periods = {name: source.period_s for name, source in made.items()}
+    assert periods["nvidia"] == 0.05 < periods["processes"] < periods["engine"] < periods["nvidia-slow"]
