@@ -308,4 +308,4 @@ def _fitted(natural: Mapping[str, int], width: int) -> dict[str, int]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False)

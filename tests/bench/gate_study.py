@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.compare.baseline import Run, compare_runs
+from harness.metrics.latency import by_arrival
 from harness.metrics.pooled import samples
 from harness.metrics.view import RequestView
 from harness.model import Manifest, from_json
@@ -85,7 +86,7 @@ class Study:
             _worsen(records, case, self.random)
             facts = cell_facts(engine, f"{repeat:03d}-engine-c4-r{repeat}", LOAD, repeat, shape)
             cells.append(summarise_cell(records, facts, None))
-            pooled[facts.cell] = samples(RequestView(records))
+            pooled[facts.cell] = samples(RequestView(by_arrival(records)))
         manifest = from_json(manifest_of(name, shape, [cell.cell for cell in cells]), Manifest)
         return Run(name, manifest, cells, pooled)
 

@@ -139,7 +139,7 @@ def test_the_version_that_the_user_gives_decides_what_a_first_chunk_is(tmp_path)
     _, (new,) = read(file, "0.33.1")
     assert (new.version, new.definitions) == ("0.33.1", {})
     assert not [one for one in new.lacks if one.startswith("the version")]
-    assert latency.tpot_ms(new.records.requests).mean() == pytest.approx(10, rel=0.02)
+    assert latency.tpot_ms(RequestView(new.records)).mean() == pytest.approx(10, rel=0.02)
     _, (old,) = read(file, "0.32.0")
     assert "ttft_ms" in old.definitions
 

@@ -31,6 +31,7 @@ OTHER_FILES = {
     "cli/engines.py": "a lock file that the user names",
     "cli/export.py": "a file that the user names",
     "cli/imports.py": "a folder that the user names",
+    "cli/kit.py": "next to a kit that the user names",
     "cli/init.py": "new definitions in the working directory",
     "cli/nightly.py": "a page that the user names",
     "cli/runs_page.py": "a page that the user names",

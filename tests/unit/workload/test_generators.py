@@ -250,7 +250,8 @@ def test_texts_are_streamed_checked_and_trusted_after_a_while():
 
 def test_a_scenario_sizes_the_engines_it_starts_and_the_command_line_wins():
     def values(**more):
-        return prepare(RunOptions("batch-1-8-32", "llamacpp,truth", profile="gpu", **more)).engine_values
+        made = prepare(RunOptions("batch-1-8-32", "llamacpp,truth", profile="gpu", **more))
+        return [backend.engine_values for backend in made.backends]
 
-    assert values() == ({"context_tokens": "1024", "max_sequences": "32"}, {"max_sequences": "32"})
+    assert values() == [{"context_tokens": "1024", "max_sequences": "32"}, {"max_sequences": "32"}]
     assert values(engine_values={"max_sequences": "4"})[0]["max_sequences"] == "4"
