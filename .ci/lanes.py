@@ -196,7 +196,8 @@ def main(name, plans=ROOT / ".ci" / "lanes.toml", folder=ROOT / "build" / "lanes
     ]
     lanes = [lane for phase in phases for queue in phase for lane in queue]
     Path(folder).mkdir(parents=True, exist_ok=True)
-    for number in (signal.SIGTERM, signal.SIGHUP):
+    # SIGINT too: a shell starts what runs in the background with SIGINT ignored.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     # The lanes call make themselves, and have nothing to do with the jobs of the make that called this.
     for inherited in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
