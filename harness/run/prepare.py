@@ -32,7 +32,7 @@ from harness.sampling.machine import gpu_names
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
-from harness.spec.reach import with_reach
+from harness.spec.reach import Reach, with_reach
 from harness.spec.scenario import Profile, Scenario, check_api, load_scenario
 from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
@@ -128,7 +128,8 @@ def prepare(options: RunOptions) -> Prepared:
     listed = with_metrics_urls(listed, labels, options.metrics_urls)
     listed = with_reach(listed, labels, options.reach)
     for ref in listed:
-        access_of(ref.reach)  # a variable that is named must be set, a file must be there
+        if ref.urls or ref.reach != Reach():
+            access_of(ref.reach)  # a variable that is named must be set, a file must be there
     if options.balance and all(len(ref.urls) < 2 for ref in listed):
         raise SpecError(
             "no backend has several URLs", where="--balance", hint="--backends NAME=URL+URL spreads over two"

@@ -91,6 +91,7 @@ def test_a_stopped_worker_is_found_out(server):
     assert result.records.requests["sent_ns"].min() >= 0, "late requests are sent and counted, not dropped"
 
 
+@pytest.mark.time
 def test_a_starved_client_is_found_out(server):
     """The worker may run only when nobody else wants its core, and two others always do."""
     core = max(os.sched_getaffinity(0))

@@ -152,7 +152,7 @@ def test_the_workload_card_and_the_arrivals(folder):
     with_cells(folder, arrivals=told)
     text = section(folder, "workload")
     assert "10 – 20 – 40█▃" in text
-    assert "3 of up to 2 turns87 %80 % (of 16)" in text
+    assert "3 of up to 2 turns87\N{NO-BREAK SPACE}%80\N{NO-BREAK SPACE}% (of 16)" in text
     assert "differs (gap CV)" in text
 
 
