@@ -49,39 +49,32 @@ def _per_token(spans: Floats, tokens: Floats) -> Floats:
     return spans[many] / (tokens[many] - 1)
 
 
-def _vllm(answers: Answers) -> Measures:
-    start = answers.sent - answers.connect
+def _streamed(answers: Answers, start: Floats, first: Floats, last: Floats, gaps: Floats) -> Measures:
+    """Of a tool that takes all times from the same events. Times in ms, one per answer; `gaps` pooled."""
     return {
-        "TTFT": Sample(answers.first_choice - start),
-        "ITL": Sample(answers.choice_gaps),
-        "TPOT": Sample(_per_token(answers.last_choice - answers.first_choice, answers.tokens)),
-        "E2E": Sample(answers.last_choice - start),
+        "TTFT": Sample(first - start),
+        "ITL": Sample(gaps),
+        "TPOT": Sample(_per_token(last - first, answers.tokens)),
+        "E2E": Sample(last - start),
         **_rates(answers),
     }
+
+
+def _vllm(answers: Answers) -> Measures:
+    start = answers.sent - answers.connect
+    return _streamed(answers, start, answers.first_choice, answers.last_choice, answers.choice_gaps)
 
 
 def _vllm_text(answers: Answers) -> Measures:
     start = answers.sent - answers.connect
-    return {
-        "TTFT": Sample(answers.first_text - start),
-        "ITL": Sample(answers.text_gaps),
-        "TPOT": Sample(_per_token(answers.last_text - answers.first_text, answers.tokens)),
-        "E2E": Sample(answers.last_text - start),
-        **_rates(answers),
-    }
+    return _streamed(answers, start, answers.first_text, answers.last_text, answers.text_gaps)
 
 
 def _sglang(answers: Answers) -> Measures:
     # Its session, and so its connection, is new for each request; ours was open: a measured handshake stands
     # in.
     start = answers.sent - np.maximum(answers.connect, answers.handshake)
-    return {
-        "TTFT": Sample(answers.first_text - start),
-        "ITL": Sample(answers.text_gaps),
-        "TPOT": Sample(_per_token(answers.last_event - answers.first_text, answers.tokens)),
-        "E2E": Sample(answers.last_event - start),
-        **_rates(answers),
-    }
+    return _streamed(answers, start, answers.first_text, answers.last_event, answers.text_gaps)
 
 
 def _aiperf(answers: Answers) -> Measures:
