@@ -209,10 +209,12 @@ def with_silent_tokens(view: RequestView) -> NDArray[np.int32]:
 def unknown_gaps(view: RequestView) -> int:
     """How many gaps between text events `itl_ms` leaves out for tokens without text."""
     silent = view.of(with_silent_tokens)
+    if not len(silent):
+        return 0
     every, apart = (
         sum(len(gaps) for gaps in _gap_blocks(view.records, silent, without)) for without in (_NONE, silent)
     )
-    return every - apart if len(silent) else 0
+    return every - apart
 
 
 def itl_ms(view: RequestView) -> Floats:
