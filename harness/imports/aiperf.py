@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 
 from harness.imports import serving
-from harness.imports.source import Document, Source, finite, plain, wrong
-from harness.imports.taken import Answer, Rows, Taken, agree, mean
+from harness.imports.source import Document, Source, finite, next_to, plain, wrong
+from harness.imports.taken import INTENDED, LOAD_STANDS_IN, TEXTS, Answer, Rows, Taken, agree, mean
 from harness.model import Load
 from harness.records.layout import Outcome
 
@@ -78,11 +78,7 @@ class _Summary(msgspec.Struct):
 
 
 def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
-    beside = source.path.with_name(SUMMARY)
-    about = None
-    if beside.is_file():
-        (document,) = Source(beside).documents()
-        about = document.read_as(_Summary, TOOL)
+    about = next_to(source.path, SUMMARY, _Summary, TOOL)
     where = str(source.path)
     rows, own_counts, ttfts_ms = Rows(where), False, []
     for document in documents:
@@ -102,12 +98,12 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
             scale = _scale(about.time_to_first_token.unit, where)
             agree(f"time_to_first_token (in {SUMMARY})", said and said * scale, mean(ttfts_ms), where)
     load = _load(about, rows, where)
-    lacks = ["intended times", "text and finish reason of answers"]
+    lacks = [INTENDED, TEXTS]
     if about is None:
         lacks.append(f"{SUMMARY}, which has version and model")
     named = about is not None and isinstance((about.input_config or {}).get("phases"), list)
     if not named:
-        lacks.append("the load: the most requests that were in flight stand in")
+        lacks.append(LOAD_STANDS_IN)
     if own_counts:
         lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
     yield Taken(

@@ -20,7 +20,7 @@ from harness.imports import (
     vllm,
 )
 from harness.imports.source import Document, Source, wrong
-from harness.imports.taken import Taken
+from harness.imports.taken import VERSION, Taken
 from harness.imports.yaml_text import YAML, as_json, is_yaml
 
 MOST_ENTRIES = 10_000
@@ -74,7 +74,7 @@ def _of_version(taken: Taken, source: Source) -> Taken:
     if taken.version is not None:
         hint = f"it names its version: leave out `--tool-version {given}`"
         raise wrong(f"is of {taken.tool} {taken.version}", str(source.path), hint=hint)
-    kept = tuple(one for one in taken.lacks if not one.startswith("the version of the tool"))
+    kept = tuple(one for one in taken.lacks if not one.startswith(VERSION))
     return replace(taken, version=given, lacks=kept)
 
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from harness.imports.source import finite, wrong
-from harness.imports.taken import Taken
+from harness.imports.taken import REQUESTS, Taken
 from harness.model.exchanged import KEY, Exchanged
 from harness.model.record import from_json
 
@@ -20,7 +20,7 @@ def restored(taken: Taken, field: object, where: str) -> Taken:
         codes = ", ".join(reason.code for reason in ours.validity.reasons if reason.verdict == "INVALID")
         raise wrong(f"was INVALID where it was measured ({codes}): no figure of the server", where)
     doubts = [reason.code for reason in ours.validity.reasons]
-    lacks = ["requests: the format has none"]
+    lacks = [REQUESTS]
     if doubts:
         lacks.append(f"the evidence for its doubts: {', '.join(doubts)}")
     more = {path: finite(value, path, where) for path, value in ours.figures.items()}

@@ -6,8 +6,8 @@ import msgspec
 
 from harness.errors import SpecError
 from harness.imports import serving
-from harness.imports.source import Document, Source, finite, wrong
-from harness.imports.taken import Answer, Rows, Taken, agree, mean
+from harness.imports.source import Document, finite, next_to, wrong
+from harness.imports.taken import TEXTS, WHEN, Answer, Rows, Taken, agree, mean
 from harness.records.layout import Outcome
 
 TOOL = "genai-bench"
@@ -74,9 +74,9 @@ def read(document: Document) -> Iterator[Taken]:
         raise wrong(
             f"an iteration over {of.iteration_type}, which is not read", where, hint="num_concurrency is"
         )
-    lacks = ["when it was measured (the time of the file stands in)", "when each request was sent",
+    lacks = [WHEN, "when each request was sent",
              "the arrival of each piece of text, so ITL is not known",
-             "text and finish reason of answers"]  # fmt: skip
+             TEXTS]  # fmt: skip
     if about is None:
         lacks.append(f"{ABOUT}, which has version and model")
     yield Taken(
@@ -130,11 +130,7 @@ def _rows(file: _File, where: str) -> Rows:
 
 
 def _about(document: Document) -> _About | None:
-    beside = document.path.with_name(ABOUT)
-    if not beside.is_file():
-        return None
     try:
-        (one,) = Source(beside).documents()
-        return one.read_as(_About, TOOL)
-    except (SpecError, ValueError):
+        return next_to(document.path, ABOUT, _About, TOOL)
+    except SpecError:
         raise wrong(f"{ABOUT} in its folder is damaged", document.where) from None

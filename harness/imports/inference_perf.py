@@ -7,8 +7,19 @@ import msgspec
 import numpy as np
 
 from harness.imports import serving
-from harness.imports.source import Document, Source, finite, plain, wrong
-from harness.imports.taken import Answer, Rows, Taken, agree, mean
+from harness.imports.source import Document, finite, next_to, plain, wrong
+from harness.imports.taken import (
+    INTENDED,
+    LOAD_STANDS_IN,
+    TEXTS,
+    VERSION,
+    WHEN,
+    Answer,
+    Rows,
+    Taken,
+    agree,
+    mean,
+)
 from harness.model import Load
 from harness.records.layout import Outcome
 
@@ -16,7 +27,6 @@ TOOL = "inference-perf"
 KEYS = {"start_time", "end_time", "info", "error"}  # of an entry
 SUMMARY_KEYS = {"load_summary", "successes", "failures"}
 SUMMARY = "summary_lifecycle_metrics.json"
-_VERSION = "the version of the tool"
 _FIGURES = {
     "ttft_ms": "time_to_first_token",
     "itl_ms": "inter_token_latency",
@@ -73,9 +83,7 @@ def read(document: Document) -> Iterator[Taken]:
         rows.add(answer)
     rows.check_streamed()
     _agree_with_summary(document, rows)
-    lacks = [_VERSION, "the load: the most requests that were in flight stand in", "intended times",
-             "when it was measured (the time of the file stands in)",
-             "text and finish reason of answers"]  # fmt: skip
+    lacks = [VERSION, LOAD_STANDS_IN, INTENDED, WHEN, TEXTS]
     if own_counts:
         lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
     yield Taken(
@@ -94,11 +102,9 @@ def read(document: Document) -> Iterator[Taken]:
 
 def _agree_with_summary(document: Document, rows: Rows) -> None:
     """With the summary in the same folder, where the tool was set to write one. Raises SpecError."""
-    beside = document.path.with_name(SUMMARY)
-    if not beside.is_file():
+    about = next_to(document.path, SUMMARY, _Summary, TOOL)
+    if about is None:
         return
-    (other,) = Source(beside).documents()
-    about = other.read_as(_Summary, TOOL)
     good = [one for one in rows.measured if one.outcome is Outcome.OK]
     agree(f"count (in {SUMMARY})", about.successes.count, len(good), document.where)
     said = (about.successes.latency.get("time_to_first_token") or {}).get("mean")
@@ -175,7 +181,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
         raise wrong("has no figures", where)
     count, failed = about.successes.count, about.failures.count
     load, known = _load(about.load_summary, count + failed)
-    lacks = [_VERSION, "requests (report.request_lifecycle.per_request: true)", "the model"]
+    lacks = [VERSION, "requests (report.request_lifecycle.per_request: true)", "the model"]
     if not known:
         lacks.append("the load (the summary of each stage has it: per_stage: true)")
     yield Taken(

@@ -8,7 +8,7 @@ import msgspec
 from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, plain, wrong
-from harness.imports.taken import Rows, Taken
+from harness.imports.taken import VERSION, WHEN, Rows, Taken
 from harness.model import Load
 from harness.model.exchanged import KEY
 
@@ -54,8 +54,8 @@ def _taken(row: _Row, values: dict[str, Any], where: str) -> Taken:
             if value > _MOST_S:
                 raise wrong(f"{word}_{name} is {value:g} s: other units?", where)
             reported[f"{metric}.{statistic}"] = finite(value * 1e3, f"{word}_{name}", where)
-    lacks = ["the version of the tool", "requests", "how many were answered, and how many failed",
-             "when it was measured (the time of the file stands in)"]  # fmt: skip
+    lacks = [VERSION, "requests", "how many were answered, and how many failed",
+             WHEN]  # fmt: skip
     one_group = bool(row.tp) and not (row.disagg or row.is_multinode)
     if row.output_tput_per_gpu is not None and row.tp and one_group:
         reported["output_tokens_per_s"] = finite(row.output_tput_per_gpu * row.tp, "output", where)

@@ -8,7 +8,7 @@ import msgspec
 from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, wrong
-from harness.imports.taken import Rows, Taken
+from harness.imports.taken import WHEN, Rows, Taken
 from harness.model.exchanged import KEY
 
 TOOL = "MLPerf endpoints"
@@ -64,7 +64,7 @@ def read(document: Document) -> Iterator[Taken]:
     said = pattern if isinstance(pattern, dict) else {}
     most, rate = said.get("target_concurrency"), said.get("target_qps")
     load = serving.load(rate, most if isinstance(most, int) else None, None, file.n_samples_issued)
-    lacks = ["requests", "the model", "when it was measured (the time of the file stands in)"]
+    lacks = ["requests", "the model", WHEN]
     if not most and not rate:
         lacks.append("the load (run_config.load_pattern)")
     taken = Taken(

@@ -8,7 +8,7 @@ import msgspec
 from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, wrong
-from harness.imports.taken import Rows, Taken
+from harness.imports.taken import LOAD, REQUESTS, Rows, Taken
 from harness.metrics.peers import TOOLS
 from harness.model import Load
 from harness.model.exchanged import KEY
@@ -101,10 +101,10 @@ def read(document: Document) -> Iterator[Taken]:
     answered = requests.total - failed if requests else None
     said = scenario.load.standardized if scenario.load else None
     tool = said.tool if said else TOOL
-    lacks = ["requests: the format has none"]
+    lacks = [REQUESTS]
     load, known = _load(said, requests.total if requests else 0)
     if not known:
-        lacks.append("the load")
+        lacks.append(LOAD)
     peer = _PEERS.get(tool, tool)
     meant = (
         serving.definitions(peer, reported)

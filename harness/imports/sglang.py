@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.imports import serving
 from harness.imports.source import Document
-from harness.imports.taken import Answer, Rows, Taken, agree, mean
+from harness.imports.taken import TEXTS, VERSION, WHEN, Answer, Rows, Taken, agree, mean
 from harness.records.layout import Outcome
 
 TOOL = "sglang bench_serving"
@@ -42,10 +42,10 @@ def read(document: Document) -> Iterator[Taken]:
         planned=count,
         facts=("answers", "outcomes", "tokens", "arrivals") if detailed else ("answers",),
         lacks=(
-            "the version of the tool",
-            "when it was measured (the time of the file stands in)",
+            VERSION,
+            WHEN,
             "when each request was sent" if detailed else "requests (run with --output-details)",
-            *(("text and finish reason of answers", "connecting, which is inside TTFT") if detailed else ()),
+            *((TEXTS, "connecting, which is inside TTFT") if detailed else ()),
         ),
         definitions=serving.definitions("sglang", rates if detailed else said),
         reported=rates if detailed else said,

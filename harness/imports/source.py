@@ -4,6 +4,7 @@ import hashlib
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -119,6 +120,17 @@ class Source:
         except (UnicodeDecodeError, RecursionError):
             return False
         return False
+
+
+def next_to(path: Path, name: str, kind: type[T], tool: str) -> T | None:
+    """What a tool wrote into another file of the same folder; None where that is absent. Raises SpecError."""
+    file = path.with_name(name)
+    if not file.is_file():
+        return None
+    documents = list(islice(Source(file).documents(), 2))
+    if len(documents) != 1:
+        raise wrong("holds more than one document", str(file))
+    return documents[0].read_as(kind, tool)
 
 
 def wrong(what: str, where: str, hint: str = HINT) -> SpecError:

@@ -23,7 +23,14 @@ from harness.records.layout import (
     empty_requests,
 )
 
-LOAD = "the load"  # begins what is said where a file names none
+# What a file lacks, in the words of every reader. VERSION and LOAD also begin longer texts.
+VERSION = "the version of the tool"
+LOAD = "the load"
+LOAD_STANDS_IN = f"{LOAD}: the most requests that were in flight stand in"
+REQUESTS = "requests: the format has none"
+WHEN = "when it was measured (the time of the file stands in)"
+INTENDED = "intended times"
+TEXTS = "text and finish reason of answers"
 _WRONG = 0.005  # by which a tool's own mean may miss that of its records: rounding
 MOST_S = 30 * 86_400
 _LATEST_S = 9e9  # in ns it fits into 64 bits

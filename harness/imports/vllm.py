@@ -8,7 +8,7 @@ import numpy as np
 from harness.errors import SpecError
 from harness.imports import serving
 from harness.imports.source import Document, wrong
-from harness.imports.taken import Answer, Rows, Taken, agree, mean
+from harness.imports.taken import INTENDED, TEXTS, VERSION, Answer, Rows, Taken, agree, mean
 from harness.metrics.peers import tool_named
 from harness.model import Load
 from harness.records.layout import Outcome
@@ -19,7 +19,7 @@ KEYS = {"endpoint_type", "model_id", "num_prompts", "request_throughput"}
 # Up to 0.32 the first chunk with a choice counts as the first token, with text or without; from 0.33 on the
 # first text. Of the file's keys only times that the server itself reported tell the two apart.
 _FIRST_CHUNK = "to the first chunk, which up to 0.32 may hold no text (the file names no version)"
-_VERSION = "the version of the tool (from 0.33 on TTFT ends at text: older and newer files look alike)"
+_VERSION = f"{VERSION} (from 0.33 on TTFT ends at text: older and newer files look alike)"
 TEXT_ONLY = "vllm@0.33"
 _NEAR = 0.01  # of TTFT: a chunk without text that is followed so soon changes nothing
 
@@ -135,7 +135,7 @@ def _detailed(document: Document, file: _File, load: Load, peer: str | None) -> 
     agree("completed", file.completed, len(ttfts_ms), where)
     agree("mean_ttft_ms", file.mean_ttft_ms, mean(ttfts_ms), where)
     agree("mean_itl_ms", file.mean_itl_ms, 1e3 * total_gap / gap_count if gap_count else None, where)
-    lacks = [_VERSION, "intended times", "text and finish reason of answers"]
+    lacks = [_VERSION, INTENDED, TEXTS]
     if moved:
         lacks.append(f"which chunks hold text: {moved} answers have two chunks more than tokens, so their "
                      "first and last were taken for empty ones, and TTFT was computed again")  # fmt: skip
