@@ -12,7 +12,7 @@ import numpy as np
 from harness.imports import serving
 from harness.imports.source import Document, Source, finite, next_to, plain, wrong
 from harness.imports.taken import INTENDED, LOAD_STANDS_IN, TEXTS, Answer, Rows, Taken, agree, mean
-from harness.model import Load
+from harness.model import PERCENTILES, STATISTICS, Load
 from harness.records.layout import Outcome
 
 TOOL = "aiperf"
@@ -214,7 +214,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
             reported[metric] = finite(figure.avg, name, where)
             continue
         scale = _scale(figure.unit, where)
-        for statistic, word in zip(serving.STATISTICS, ("avg", "p50", "p90", "p95", "p99"), strict=True):
+        for statistic, word in zip(STATISTICS, ("avg", *PERCENTILES), strict=True):
             if (value := getattr(figure, word)) is not None:
                 reported[f"{metric}.{statistic}"] = finite(value * scale, name, where)
     if not reported:

@@ -20,19 +20,14 @@ from harness.imports.taken import (
     agree,
     mean,
 )
-from harness.model import Load
+from harness.model import STATISTICS, Load
+from harness.model.exchanged import REPORT_LATENCIES, as_median
 from harness.records.layout import Outcome
 
 TOOL = "inference-perf"
 KEYS = {"start_time", "end_time", "info", "error"}  # of an entry
 SUMMARY_KEYS = {"load_summary", "successes", "failures"}
 SUMMARY = "summary_lifecycle_metrics.json"
-_FIGURES = {
-    "ttft_ms": "time_to_first_token",
-    "itl_ms": "inter_token_latency",
-    "tpot_ms": "time_per_output_token",
-    "e2e_ms": "request_latency",
-}
 _RATES = {
     "requests_per_s": "requests_per_sec",
     "output_tokens_per_s": "output_tokens_per_sec",
@@ -168,11 +163,10 @@ class _Summary(msgspec.Struct):
 def read_summary(document: Document) -> Iterator[Taken]:
     about, where = document.read_as(_Summary, TOOL), document.where
     reported: dict[str, float] = {}
-    for metric, name in _FIGURES.items():
+    for metric, name in REPORT_LATENCIES.items():  # whose names are those of this tool
         figure = about.successes.latency.get(name) or {}
-        words = ("mean", "median", "p90", "p95", "p99")
-        for statistic, word in zip(serving.STATISTICS, words, strict=True):
-            if (value := figure.get(word)) is not None:
+        for statistic in STATISTICS:
+            if (value := figure.get(as_median(statistic))) is not None:
                 reported[f"{metric}.{statistic}"] = finite(1e3 * value, name, where)
     for metric, name in _RATES.items():
         if (value := about.successes.throughput.get(name)) is not None:

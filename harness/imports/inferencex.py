@@ -9,12 +9,11 @@ from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, plain, wrong
 from harness.imports.taken import VERSION, WHEN, Rows, Taken
-from harness.model import Load
-from harness.model.exchanged import KEY
+from harness.model import STATISTICS, Load
+from harness.model.exchanged import INFERENCEX_LATENCIES, KEY, as_median
 
 TOOL = "InferenceX"
 KEYS = {"hw", "framework", "precision", "conc", "tput_per_gpu"}
-_NAMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "itl_ms": "itl", "e2e_ms": "e2el"}
 _MOST_S = 86_400.0
 
 
@@ -45,9 +44,9 @@ def read_list(document: Document) -> Iterator[Taken]:
 
 def _taken(row: _Row, values: dict[str, Any], where: str) -> Taken:
     reported: dict[str, float] = {}
-    for metric, name in _NAMES.items():
-        for statistic in serving.STATISTICS:
-            word = "median" if statistic == "p50" else statistic
+    for metric, name in INFERENCEX_LATENCIES.items():
+        for statistic in STATISTICS:
+            word = as_median(statistic)
             value = plain(values.get(f"{word}_{name}"))
             if value is None:
                 continue

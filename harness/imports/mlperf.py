@@ -9,11 +9,11 @@ from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, wrong
 from harness.imports.taken import WHEN, Rows, Taken
-from harness.model.exchanged import KEY
+from harness.model import STATISTICS
+from harness.model.exchanged import KEY, MLPERF_LATENCIES
 
 TOOL = "MLPerf endpoints"
 KEYS = {"n_samples_issued", "n_samples_completed", "ttft", "duration_ns"}
-_NAMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "latency"}
 _MOST_MS = 86_400e3
 
 
@@ -44,12 +44,12 @@ def read(document: Document) -> Iterator[Taken]:
     if not file.complete:
         raise wrong(f"is of a run that did not end ({file.state})", where)
     reported: dict[str, float] = {}
-    for metric, name in _NAMES.items():
+    for metric, name in MLPERF_LATENCIES.items():
         series: _Series = getattr(file, name)
         found = {"mean": series.avg, "p50": series.median}
         for share, value in series.percentiles.items():
             found[f"p{share.removesuffix('.0')}"] = value
-        for statistic in serving.STATISTICS:
+        for statistic in STATISTICS:
             if (nanoseconds := found.get(statistic)) is not None:
                 if nanoseconds / 1e6 > _MOST_MS:
                     raise wrong(f"{name} of {nanoseconds:g} ns: other units?", where)

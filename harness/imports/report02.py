@@ -10,22 +10,11 @@ from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, wrong
 from harness.imports.taken import LOAD, REQUESTS, Rows, Taken
 from harness.metrics.peers import TOOLS
-from harness.model import Load
-from harness.model.exchanged import KEY
+from harness.model import STATISTICS, Load
+from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_RATES
 
 TOOL = "benchmark report"
 KEYS = {"version", "run", "results"}
-_LATENCIES = {
-    "ttft_ms": "time_to_first_token",
-    "itl_ms": "inter_token_latency",
-    "tpot_ms": "time_per_output_token",
-    "e2e_ms": "request_latency",
-}
-_RATES = {
-    "requests_per_s": "request_rate",
-    "output_tokens_per_s": "output_token_rate",
-    "input_tokens_per_s": "input_token_rate",
-}
 _MS = {"ms": 1.0, "s": 1e3, "ms/token": 1.0, "s/token": 1e3}
 _PER_S = {"queries/s", "tokens/s"}
 _PEERS = {"vllm-benchmark": "vllm"}  # its names of tools; others are named as here
@@ -131,15 +120,15 @@ def read(document: Document) -> Iterator[Taken]:
 
 
 def _figures(aggregate: _Aggregate, where: str) -> Iterator[tuple[str, float]]:
-    for metric, name in _LATENCIES.items():
+    for metric, name in REPORT_LATENCIES.items():
         if (figure := (aggregate.latency or {}).get(name)) is None:
             continue
         if figure.units not in _MS:
             raise wrong(f"{name} in '{figure.units}'", where, hint=f"known: {', '.join(_MS)}")
-        for statistic in serving.STATISTICS:
+        for statistic in STATISTICS:
             if (value := getattr(figure, statistic)) is not None:
                 yield f"{metric}.{statistic}", finite(value * _MS[figure.units], name, where)
-    for metric, name in _RATES.items():
+    for metric, name in REPORT_RATES.items():
         if (figure := (aggregate.throughput or {}).get(name)) is None:
             continue
         if figure.units not in _PER_S:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from harness.imports.source import Document, finite, plain, wrong
 from harness.imports.taken import MOST_S, agree
 from harness.metrics.peers import tool_named
-from harness.model import Load
+from harness.model import STATISTICS, Load
+from harness.model.exchanged import as_median
 from harness.records.layout import Outcome
 
 Number = int | float
-STATISTICS = ("mean", "p50", "p90", "p95", "p99")
 MEASURES = {"TTFT": "ttft_ms", "ITL": "itl_ms", "TPOT": "tpot_ms", "E2E": "e2e_ms",
             "output": "output_tokens_per_s", "requests": "requests_per_s"}  # fmt: skip
 
@@ -87,9 +87,8 @@ def figures(document: Mapping[str, object], names: Mapping[str, str]) -> dict[st
     found: dict[str, float] = {}
     for metric, name in names.items():
         for statistic in STATISTICS:
-            word = "median" if statistic == "p50" else statistic
             value = plain(document.get(f"{statistic}_{name}_ms"))
-            value = plain(document.get(f"{word}_{name}_ms")) if value is None else value
+            value = plain(document.get(f"{as_median(statistic)}_{name}_ms")) if value is None else value
             if value is not None:
                 found[f"{metric}.{statistic}"] = value
     rates = {"request_throughput": "requests_per_s", "output_throughput": "output_tokens_per_s"}

@@ -12,6 +12,26 @@ from harness.model.validity import Validity
 
 KEY = "llm-servebench"  # of the field, and the name of the tool in it
 
+# Names of metrics in formats that are both read and written.
+REPORT_LATENCIES = {
+    "ttft_ms": "time_to_first_token",
+    "itl_ms": "inter_token_latency",
+    "tpot_ms": "time_per_output_token",
+    "e2e_ms": "request_latency",
+}
+REPORT_RATES = {
+    "requests_per_s": "request_rate",
+    "output_tokens_per_s": "output_token_rate",
+    "input_tokens_per_s": "input_token_rate",
+}
+INFERENCEX_LATENCIES = {"ttft_ms": "ttft", "itl_ms": "itl", "tpot_ms": "tpot", "e2e_ms": "e2el"}
+MLPERF_LATENCIES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "latency"}
+
+
+def as_median(statistic: str) -> str:
+    """For tools that call p50 the median."""
+    return "median" if statistic == "p50" else statistic
+
 
 class Exchanged(Record, frozen=True, kw_only=True):
     """Of a cell that was exported; `bench import` reads it again."""

@@ -1,13 +1,9 @@
 """What each format takes of a cell."""
 
 from harness import __version__
-from harness.model import CellResult, Summary
-from harness.model.exchanged import KEY, Exchanged
+from harness.model import STATISTICS, CellResult, Summary
+from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_RATES, Exchanged
 from harness.model.json_path import number_at
-
-STATISTICS = ("mean", "p50", "p90", "p95", "p99")
-LATENCIES = ("ttft_ms", "itl_ms", "tpot_ms", "e2e_ms")
-RATES = ("requests_per_s", "output_tokens_per_s", "input_tokens_per_s")
 
 
 def latency(cell: CellResult, metric: str) -> dict[str, float]:
@@ -17,14 +13,14 @@ def latency(cell: CellResult, metric: str) -> dict[str, float]:
 
 
 def rates(cell: CellResult) -> dict[str, float]:
-    found = {name: number_at(cell, name) for name in RATES}
+    found = {name: number_at(cell, name) for name in REPORT_RATES}
     return {name: value for name, value in found.items() if value is not None}
 
 
 def exchanged(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Exchanged:
     """`placed`: paths that the format itself has a place for. `measured_with`: the version of bench."""
     known = rates(cell)
-    for metric in LATENCIES:
+    for metric in REPORT_LATENCIES:
         known |= {f"{metric}.{name}": value for name, value in latency(cell, metric).items()}
     return Exchanged(
         version=__version__,

@@ -6,17 +6,19 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from harness.model import CellResult, Summary
-from harness.model.exchanged import KEY
+from harness.model.exchanged import (
+    INFERENCEX_LATENCIES,
+    KEY,
+    MLPERF_LATENCIES,
+    REPORT_LATENCIES,
+    REPORT_RATES,
+    as_median,
+)
 from harness.model.record import as_json
-from harness.report.exchange.cells import LATENCIES, exchanged, latency, rates
+from harness.report.exchange.cells import exchanged, latency, rates
 
 Document = dict[str, Any]
 _NOT_KNOWN = "unknown"
-_LATENCY_NAMES = {"ttft_ms": "time_to_first_token", "itl_ms": "inter_token_latency",
-                  "tpot_ms": "time_per_output_token", "e2e_ms": "request_latency"}  # fmt: skip
-_RATE_NAMES = {"requests_per_s": ("request_rate", "queries/s"),
-               "output_tokens_per_s": ("output_token_rate", "tokens/s"),
-               "input_tokens_per_s": ("input_token_rate", "tokens/s")}  # fmt: skip
 
 
 def documents(
@@ -37,7 +39,7 @@ def _paths(cell: CellResult, *metrics: str) -> set[str]:
 
 def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
     """Of format 0.2. What has no `mean` has no place in it."""
-    latencies = {metric: found for metric in LATENCIES if "mean" in (found := latency(cell, metric))}
+    latencies = {metric: found for metric in REPORT_LATENCIES if "mean" in (found := latency(cell, metric))}
     known = rates(cell)
     placed = _paths(cell, *latencies) | set(known)
     units = {"ttft_ms": "ms", "e2e_ms": "ms"}
@@ -88,11 +90,14 @@ def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
                         **lengths,
                     },
                     "latency": {
-                        _LATENCY_NAMES[metric]: {"units": units.get(metric, "ms/token"), **found}
+                        REPORT_LATENCIES[metric]: {"units": units.get(metric, "ms/token"), **found}
                         for metric, found in latencies.items()
                     },
                     "throughput": {
-                        _RATE_NAMES[metric][0]: {"units": _RATE_NAMES[metric][1], "mean": value}
+                        REPORT_RATES[metric]: {
+                            "units": "queries/s" if metric == "requests_per_s" else "tokens/s",
+                            "mean": value,
+                        }
                         for metric, value in known.items()
                     },
                 }
@@ -117,11 +122,10 @@ def _component(label: str, tool: str, version: str | None, more: Mapping[str, An
 def _inferencex(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
     """Latencies in seconds. Rates are per GPU there: null where bench saw no GPU."""
     gpus = len(cell.gpu.engine_gpus) if cell.gpu else 0
-    known, placed = rates(cell), _paths(cell, "ttft_ms", "itl_ms", "tpot_ms", "e2e_ms")
+    known, placed = rates(cell), _paths(cell, *INFERENCEX_LATENCIES)
     output, total = known.get("output_tokens_per_s"), None
     if output is not None and "input_tokens_per_s" in known:
         total = output + known["input_tokens_per_s"]
-    words = {"ttft_ms": "ttft", "itl_ms": "itl", "tpot_ms": "tpot", "e2e_ms": "e2el"}
     row: Document = {
         "hw": ", ".join(dict.fromkeys(one.name or _NOT_KNOWN for one in cell.gpu.devices)) if cell.gpu
         else _NOT_KNOWN,
@@ -133,28 +137,27 @@ def _inferencex(summary: Summary, cell: CellResult, measured_with: str | None) -
         "tput_per_gpu": total / gpus if total is not None and gpus else None,
         "output_tput_per_gpu": output / gpus if output is not None and gpus else None,
     }  # fmt: skip
-    for metric, word in words.items():
+    for metric, word in INFERENCEX_LATENCIES.items():
         for name, value in latency(cell, metric).items():
-            row[f"{'median' if name == 'p50' else name}_{word}"] = value / 1e3
+            row[f"{as_median(name)}_{word}"] = value / 1e3
     for name, value in latency(cell, "tpot_ms").items():
         if value:
-            row[f"{'median' if name == 'p50' else name}_intvty"] = 1e3 / value
+            row[f"{as_median(name)}_intvty"] = 1e3 / value
     return row | {KEY: _ours(summary, cell, placed, measured_with)}
 
 
 def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
     """result_summary.json; times in ns."""
     known = rates(cell)
-    names = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "latency"}
     series = {}
-    for metric, word in names.items():
+    for metric, word in MLPERF_LATENCIES.items():
         found = latency(cell, metric)
         series[word] = {
             **({"avg": found["mean"] * 1e6} if "mean" in found else {}),
             **({"median": found["p50"] * 1e6} if "p50" in found else {}),
             "percentiles": {name[1:]: value * 1e6 for name, value in found.items() if name != "mean"},
         } if found else {}  # fmt: skip
-    placed = _paths(cell, *names) | {"requests_per_s", "output_tokens_per_s"}
+    placed = _paths(cell, *MLPERF_LATENCIES) | {"requests_per_s", "output_tokens_per_s"}
     span_s = cell.makespan_s or cell.window_s
     whole = cell.requests.unsent == 0
     return {

@@ -8,14 +8,15 @@ from llmd_benchmark_report.core import load_benchmark_report
 
 from harness.errors import SpecError
 from harness.imports import read
+from harness.model import STATISTICS
+from harness.model.exchanged import REPORT_LATENCIES, REPORT_RATES
 from harness.model.json_path import number_at
 from harness.report.exchange import FORMATS, documents
-from harness.report.exchange.cells import LATENCIES, RATES, STATISTICS
 from harness.store import open_run
 from tests.factories import foreign
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "results" / "published"
-PATHS = [*RATES, *(f"{metric}.{name}" for metric in LATENCIES for name in STATISTICS)]
+PATHS = [*REPORT_RATES, *(f"{metric}.{name}" for metric in REPORT_LATENCIES for name in STATISTICS)]
 
 
 def runs():
