@@ -1,7 +1,6 @@
 """A kit at work on the machine without network: `python3 KIT/run.py`. The standard library only."""
 
 import argparse
-import hashlib
 import os
 import platform
 import re
@@ -102,14 +101,11 @@ def check(kit: Path) -> None:
     if target != here:
         raise KitError(f"the kit is for {target}, and this is {here}: make one with --for {here}")
     try:
-        lines = (kit / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+        for file, state in parts.states(kit / parts.SUMS):
+            name = file.relative_to(kit)
+            if state == "missing":
+                raise KitError(f"the kit is not whole: {name} is missing")
+            if state == "damaged":
+                raise KitError(f"the kit is damaged: {name} is not what was packed; carry it again")
     except OSError as error:
         raise KitError(f"the kit is not whole: {error}") from None
-    for line in lines:
-        told, name = re.split(r"\s+", line, maxsplit=1)
-        file = kit / name
-        if not file.is_file():
-            raise KitError(f"the kit is not whole: {name} is missing")
-        with file.open("rb") as handle:
-            if hashlib.file_digest(handle, "sha256").hexdigest() != told:
-                raise KitError(f"the kit is damaged: {name} is not what was packed; carry it again")

@@ -118,8 +118,7 @@ def _fill(
     }
     (kit / "kit.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     files = sorted(path for path in kit.rglob("*") if path.is_file())
-    sums = [f"{parts.sum_of(path)}  {path.relative_to(kit)}\n" for path in files]
-    (kit / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
+    (kit / parts.SUMS).write_text(parts.sums(files, kit), encoding="utf-8")
 
 
 def _drop_unlocked(kit: Path) -> None:
@@ -224,7 +223,7 @@ from pathlib import Path
 
 here = Path(__file__).resolve().parent
 sys.path.insert(0, str(next((here / "wheels").glob("llm_servebench-*.whl"))))
-from harness.kit.box import main  # noqa: E402
+from harness.kit.box import main  # noqa: E402  # out of the wheel that was put on the path above
 
 sys.exit(main([str(here), *sys.argv[1:]]))
 '''

@@ -9,10 +9,11 @@ import sys
 import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Literal
 
 MIB = 1 << 20
 _LIST = ".sha256"
+SUMS = "SHA256SUMS"  # of a kit
 _BLOCK = 1 << 20
 
 
@@ -28,8 +29,7 @@ def split(folder: Path, place: Path, max_mb: float, *, pack: bool = False) -> li
     with tarfile.open(fileobj=writer, mode="w|xz" if pack else "w|") as archive:
         archive.add(folder, arcname=folder.name, filter=plain)
     writer.close()
-    lines = [f"{sum_of(part)}  {part.name}\n" for part in written]
-    place.with_name(place.name + _LIST).write_text("".join(lines), encoding="ascii")
+    place.with_name(place.name + _LIST).write_text(sums(written, place.parent), encoding="utf-8")
     return written
 
 
@@ -39,13 +39,11 @@ def join(parts: Sequence[Path], folder: Path) -> Path:
     if not listed:
         raise PartsError("the list of check sums (NAME.sha256) is not among the parts")
     names = []
-    for line in listed[0].read_text(encoding="ascii").splitlines():
-        told, _, name = line.partition("  ")
-        part = listed[0].with_name(name)
-        if not part.is_file():
-            raise PartsError(f"{name} is missing: carry it again")
-        if sum_of(part) != told:
-            raise PartsError(f"{name} is damaged: its check sum is not the listed one; carry it again")
+    for part, state in states(listed[0]):
+        if state == "missing" or part.parent != listed[0].parent:
+            raise PartsError(f"{part.name} is missing: carry it again")
+        if state == "damaged":
+            raise PartsError(f"{part.name} is damaged: its check sum is not the listed one; carry it again")
         names.append(part)
     return folder / unpack(io.BufferedReader(_Joined(names)), folder)
 
@@ -69,6 +67,22 @@ def unpack(archive: IO[bytes], folder: Path) -> str:
 def sum_of(path: Path) -> str:
     with path.open("rb") as handle:
         return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def sums(files: Sequence[Path], below: Path) -> str:
+    """A line for each, as `sha256sum` writes it; names are relative to `below`."""
+    return "".join(f"{sum_of(file)}  {file.relative_to(below)}\n" for file in files)
+
+
+def states(listed: Path) -> Iterator[tuple[Path, Literal["whole", "missing", "damaged"]]]:
+    """Of each file in such a list, which lies next to them. Raises OSError where there is no list."""
+    for line in listed.read_text(encoding="utf-8").splitlines():
+        told, _, name = line.partition("  ")
+        file = listed.parent / name
+        if not file.is_file():
+            yield file, "missing"
+        else:
+            yield file, "whole" if sum_of(file) == told else "damaged"
 
 
 def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
