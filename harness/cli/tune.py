@@ -106,6 +106,7 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
     from harness.model.measures import measure
     from harness.report.text import counted
     from harness.report.view import point_words
+    from harness.spec.tuned import values_text
 
     backend = arguments.backend
     failed = sum(trial.value is None for trial in result.trials)
@@ -118,7 +119,7 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
         from harness import report
 
         report.build(result.comparison)
-    values = ", ".join(f"{key}={value}" for key, value in result.values.items())
+    values = values_text(result.values)
     if result.stored is not None:
         name = backend.partition("@")[0]
         chosen = result.stored if arguments.to else "tuned"

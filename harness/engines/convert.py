@@ -1,12 +1,13 @@
 """Weights made of other weights on this machine: GGUF to bf16 or another quantisation, BERT to GGUF."""
 
+from collections.abc import Set
 from pathlib import Path
 
 import msgspec
 
 from harness.engines.cache import Say, built
 from harness.engines.install import EngineEnv, install_engine
-from harness.engines.watch import run_logged, tail
+from harness.engines.watch import new_log, run_logged, tail
 from harness.engines.weights import Weights, digest
 from harness.errors import SetupError, SpecError
 from harness.host import paths
@@ -45,10 +46,9 @@ def converted(
 
     def convert(target: Path) -> _Converted:
         say(f"{model_name}: converting {name} to {to}")
-        log = paths.cache_dir() / "logs" / f"convert-{model_name}.log"
-        paths.made(log.parent)
-        log.write_bytes(b"")
-        python = _converter(env, track, say).python
+        log = new_log(f"convert-{model_name}")
+        needed = {"gguf"} if track.weights == "gguf" else {"accelerate", "gguf", "torch", "transformers"}
+        python = with_libraries(env, needed, say).python
         command = [str(python), "-I", str(script), source.model, str(target), *arguments]
         if run_logged(command, log, say, f"{model_name}: converting") != 0:
             raise SetupError(
@@ -71,6 +71,8 @@ def converted(
     raise SetupError("the files change while they are read", where=str(folder), hint="check the disk")
 
 
-def _converter(env: EngineEnv, track: Track, say: Say) -> EngineEnv:
-    needed = {"gguf"} if track.weights == "gguf" else {"accelerate", "gguf", "torch", "transformers"}
-    return env if needed <= env.packages.keys() else install_engine(load_backend("transformers"), say)
+def with_libraries(env: EngineEnv | None, needed: Set[str], say: Say) -> EngineEnv:
+    """The engine's own environment; where that lacks the libraries, the one of transformers."""
+    if env is not None and needed <= env.packages.keys():
+        return env
+    return install_engine(load_backend("transformers"), say)

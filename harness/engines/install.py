@@ -22,7 +22,7 @@ from harness.engines.fitness import MB, check_room, unfit
 from harness.engines.locks import Locked, Wheel, lock_of, lock_text, read_lock, resolve, told_by
 from harness.engines.pip import Pip
 from harness.engines.torch_cpu import accelerator_packages, install_cpu_torch
-from harness.engines.watch import run_logged, tail
+from harness.engines.watch import new_log, run_logged, tail
 from harness.errors import SetupError, SpecError
 from harness.host import kit_env, paths
 from harness.host.helper_process import without_credentials
@@ -137,7 +137,7 @@ def lock(definition: Backend, command: str, say: Say) -> str:
 
 
 def _resolved(definition: Backend, doing: str, say: Say) -> list[Locked]:
-    pip = Pip(Path(sys.executable), _log(f"{doing}-{definition.name}"), say, definition.name)
+    pip = Pip(Path(sys.executable), new_log(f"{doing}-{definition.name}"), say, definition.name)
     return resolve(recipe_of(definition), pip, cuda=isinstance(definition.process, CudaProcess))
 
 
@@ -150,7 +150,7 @@ def newest(definition: Backend, say: Say) -> tuple[str, str]:
     """The pinned version, and the newest that pip finds here. Raises SetupError where pip fails."""
     install = recipe_of(definition)
     name, _, version = (pinned(install) or install.requirements[0]).partition("==")
-    log = _log(f"outdated-{definition.name}")
+    log = new_log(f"outdated-{definition.name}")
     return version, Pip(Path(sys.executable), log, say, definition.name).newest(_project(name))
 
 
@@ -184,7 +184,7 @@ def _environment(folder: Path, facts: _Built) -> EngineEnv:
 def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
     if kit := kit_env.kit():
         return _from_kit(kit, folder, name, install)
-    log = _log(f"install-{name}")
+    log = new_log(f"install-{name}")
     create = _creating(install, folder, name)
     if run_logged(create, log, say, f"{name}: creating the environment"):
         raise SetupError(
@@ -247,13 +247,6 @@ def _from_kit(kit: Path, folder: Path, name: str, install: Install) -> _Built:
     packages = _packages(python)
     version = packages.get(_normal(install.version_of), "")
     return _Built(packages, version, "torch of this machine" if "torch" in packages else "")
-
-
-def _log(name: str) -> Path:
-    log = paths.cache_dir() / "logs" / f"{name}.log"
-    paths.made(log.parent)
-    log.write_bytes(b"")
-    return log
 
 
 def _creating(install: Install, folder: Path, name: str) -> list[str]:

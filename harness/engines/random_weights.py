@@ -3,17 +3,18 @@
 import dataclasses
 import json
 import sys
+from collections.abc import Set
 from importlib.util import find_spec
 from pathlib import Path
 
 import msgspec
 
 from harness.engines.cache import Say, built
-from harness.engines.install import EngineEnv, install_engine
-from harness.engines.watch import run_logged, tail
+from harness.engines.convert import with_libraries
+from harness.engines.install import EngineEnv
+from harness.engines.watch import new_log, run_logged, tail
 from harness.errors import SetupError
 from harness.host import kit_env, paths
-from harness.spec.backend_refs import load_backend
 from harness.spec.files import fingerprint
 from harness.spec.models import Track
 
@@ -35,11 +36,9 @@ def drawn(
 
     def draw(target: Path) -> _Drawn:
         say(f"{model_name}: drawing its weights")
-        log = paths.cache_dir() / "logs" / f"random-{model_name}.log"
-        paths.made(log.parent)
-        log.write_bytes(b"")
+        log = new_log(f"random-{model_name}")
         needed = {"gguf", "transformers"} if track.weights == "hf" else {"gguf"}
-        python = env.python if env and needed <= env.packages.keys() else _maker(track, say)
+        python = _python(env, needed, say)
         command = [str(python), "-I", str(_SHIM), str(tokenizer), str(target), track.weights, shape]
         if run_logged(command, log, say, f"{model_name}: drawing its weights"):
             raise SetupError(
@@ -54,11 +53,12 @@ def drawn(
     return next(folder.glob("*.gguf"), folder), how
 
 
-def _maker(track: Track, say: Say) -> Path:
+def _python(env: EngineEnv | None, needed: Set[str], say: Say) -> Path:
     """An interpreter with the libraries. Our own has gguf where it came out of a kit."""
-    if track.weights == "gguf" and find_spec("gguf"):
+    lacking = env is None or not needed <= env.packages.keys()
+    if lacking and needed == {"gguf"} and find_spec("gguf"):
         return Path(sys.executable)
-    return install_engine(load_backend("transformers"), say).python
+    return with_libraries(env, needed, say).python
 
 
 def carried_tokenizer(model_name: str) -> Path | None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from harness.engines.cache import Say
+from harness.host import paths
 from harness.host.helper_process import follow, without_credentials
 
 _INDEX = r"(PIP|UV)_\w+"  # how to get at a package index
@@ -23,6 +24,13 @@ def tail(log: Path, lines: int, since: int = 0) -> str:
     except FileNotFoundError:
         return ""
     return "\n".join([line.rstrip() for line in text.splitlines() if line.strip()][-lines:])
+
+
+def new_log(name: str) -> Path:
+    """In the cache, empty: of something that bench itself does, such as an installation."""
+    log = paths.made(paths.cache_dir() / "logs") / f"{name}.log"
+    log.write_bytes(b"")
+    return log
 
 
 def last_line(log: Path) -> str:

@@ -16,6 +16,7 @@ from harness.engines.fitness import MB, check_room
 from harness.engines.install import recipe_of
 from harness.engines.models import ensure_weights, find_model
 from harness.engines.pip import Pip
+from harness.engines.watch import new_log
 from harness.errors import SetupError, SpecError
 from harness.host import paths
 from harness.host.installation import DISTRIBUTION, version_text
@@ -81,8 +82,7 @@ def _fill(
     asked: Asked,
     say: Say,
 ) -> None:
-    log = paths.made(paths.cache_dir() / "logs") / "kit.log"
-    log.write_bytes(b"")
+    log = new_log("kit")
     pip, wheels = Pip(Path(sys.executable), log, say, "kit"), kit / "wheels"
     own = _own_wheel(pip, wheels)
     tested = _TESTING if (paths.CHECKOUT / _TESTS[0]).is_file() else ()

@@ -5,6 +5,7 @@ One file per backend in the user's configuration folder (`NAME@tuned`), or elsew
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,14 +53,15 @@ class Tuned:
     variant: str = ""  # of the definition, that the values were searched on
 
     @property
-    def set_to(self) -> str:
-        """`threads=2, batch=512`"""
-        return ", ".join(f"{key}={value}" for key, value in self.values.items())
-
-    @property
     def description(self) -> str:
         origin = self.provenance
-        return f"{self.set_to}: tuned for {origin.scenario} at {origin.load} on {origin.date_utc[:10]}"
+        set_to = values_text(self.values)
+        return f"{set_to}: tuned for {origin.scenario} at {origin.load} on {origin.date_utc[:10]}"
+
+
+def values_text(values: Mapping[str, Value]) -> str:
+    """`threads=2, batch=512`"""
+    return ", ".join(f"{key}={value}" for key, value in values.items())
 
 
 def tuned_path(backend: str) -> Path:

@@ -15,6 +15,7 @@ from harness.run.options import RunOptions, Ui
 from harness.run.prepare import prepare
 from harness.spec.backend import Value
 from harness.spec.scenario import Scenario
+from harness.spec.tuned import values_text
 from harness.store.atomic import write_json
 from harness.tune.search import Values
 
@@ -128,7 +129,7 @@ class Trials:
     def _keep(self, trial: Trial) -> None:
         self.done.append(trial)
         write_json(self.folder / "trials.json", {"trials": [asdict(one) for one in self.done]})
-        set_to = ", ".join(f"{key}={value}" for key, value in trial.values.items()) or "default"
+        set_to = values_text(trial.values) or "default"
         outcome = (
             f"failed: {trial.why.partition(chr(10))[0]}"
             if trial.value is None

@@ -24,7 +24,7 @@ from harness.sampling import machine
 from harness.spec.backend import BackendRef, Value
 from harness.spec.backend_refs import candidates
 from harness.spec.scenario import Load
-from harness.spec.tuned import Provenance, Tuned, as_toml, tuned_path
+from harness.spec.tuned import Provenance, Tuned, as_toml, tuned_path, values_text
 from harness.store import RunFolder
 from harness.store.atomic import write_bytes
 from harness.store.confined import storage_error
@@ -209,7 +209,7 @@ class _Session:
         )
         candidate = self._folder / "candidate.toml"
         write_bytes(candidate, as_toml(tuned).encode())
-        self._ui.note(f"comparing {tuned.set_to} with the default")
+        self._ui.note(f"comparing {values_text(tuned.values)} with the default")
         run = self._compare(candidate)
         if run.interrupted:
             return replace(result, comparison=run.folder, interrupted=True)
