@@ -157,7 +157,7 @@ class FallbackLoop:
             exchange.failure, exchange.error = ended
         except RequestError as error:
             exchange.failure, exchange.error = error.outcome, str(error)
-        except Exception as error:
+        except Exception as error:  # it ends this answer, and no other
             exchange.failure, exchange.error = _unforeseen(error)
             if deadline.expired():
                 exchange.failure = Outcome.TIMEOUT

@@ -117,7 +117,7 @@ class Http2Carrier:
                 failure = await connection.settled
             if problem := failure.error if failure is not None else connection.problem():
                 raise ConnectionError(problem)
-        except Exception as error:
+        except Exception as error:  # of sockets, TLS or h2: there is no connection
             connection.close()
             if limit.expired():
                 raise RequestError(Outcome.TIMEOUT, NO_CONNECTION) from error

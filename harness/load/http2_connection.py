@@ -164,7 +164,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             step()
         except h2.exceptions.DenialOfServiceError as error:  # header lists past the announced limit
             self._lose(Failure(Outcome.OVERSIZED, f"the head or trailer of an answer is too long: {error}"))
-        except Exception as error:
+        except Exception as error:  # what h2 raises of bytes that no one foresaw
             self._lose(Failure(Outcome.MALFORMED, f"not HTTP/2: {error or type(error).__name__}"))
 
     def _take_frames(self, size: int, touched: dict[Stream, None]) -> None:

@@ -61,7 +61,7 @@ class HttpxCarrier:
                 async with asyncio.timeout(OPENING_S):
                     await _read_nothing(result)
                 opened += 1
-            except Exception as error:
+            except Exception as error:  # a connection ahead of time is only a help
                 problem = str(error) or "no answer in time"
         return problem and f"{opened} of {count} connections opened ahead: {problem}"
 
