@@ -2,7 +2,7 @@
 
 import mmap
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,14 @@ class BodyFile(LazySequence[bytes]):
         start, end = self._bounds[index]
         return self._map[start:end]
 
+    def part(self, index: int, first: int, last: int) -> bytes:
+        """The bytes of one body from `first` up to `last`."""
+        if self._map is None:
+            self.make(index)
+        assert self._map is not None
+        start, _ = self._bounds[index]
+        return self._map[start + first : start + last]
+
     def only(self, indices: NDArray[np.integer[Any]]) -> "BodyFile":
         return BodyFile(self._path, self._spans[indices])
 
@@ -53,3 +61,63 @@ def write_bodies(path: Path, bodies: Iterable[bytes]) -> BodyFile:
             ends.append(ends[-1] + len(body))
     bounds = np.array(ends, np.int64)
     return BodyFile(path, np.stack([bounds[:-1], bounds[1:]], axis=1))
+
+
+class GrowingBodies(LazySequence[bytes]):
+    """Bodies whose prompts begin with a part of an earlier one's: each text is in the file once.
+
+    A request's own text begins at `place` of its span and has `own` bytes; in front of it go the first `kept`
+    bytes of the prompt of the request `base` before it, which may itself begin with an earlier one's.
+    """
+
+    def __init__(self, file: BodyFile, links: NDArray[np.void], chosen: NDArray[np.integer[Any]]) -> None:
+        """`links`: LINK_DTYPE, one per body of the file; `chosen`: the bodies that this sequence has."""
+        self._file, self._links, self._chosen = file, links, chosen
+        self._rows: list[tuple[int, int, int, int]] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return GrowingBodies, (self._file, self._links, self._chosen)
+
+    def __len__(self) -> int:
+        return len(self._chosen)
+
+    def only(self, indices: NDArray[np.integer[Any]]) -> "GrowingBodies":
+        return GrowingBodies(self._file, self._links, self._chosen[indices])
+
+    def make(self, index: int) -> bytes:
+        if not self._rows:
+            self._rows = self._links.tolist()
+        rows, number = self._rows, int(self._chosen[index])
+        body = self._file.make(number)
+        place, _, base, limit = rows[number]
+        pieces = [body[place:]]
+        while limit:
+            number -= base
+            start, own, base, kept = rows[number]
+            if limit > kept:
+                pieces.append(self._file.part(number, start, start + min(limit - kept, own)))
+                limit = kept
+        pieces.append(body[:place])
+        return b"".join(reversed(pieces))
+
+
+def write_growing(
+    path: Path, bodies: Iterable[bytes], mark: bytes, links: Iterable[tuple[int, int, int]]
+) -> GrowingBodies:
+    """`mark` stands once in each body, in front of its own text; what goes there is not known to it.
+
+    `links`, of each: bytes of its own text, `base` and `kept`.
+    """
+    rows = array("q")
+
+    def unmarked() -> Iterator[bytes]:
+        for body, link in zip(bodies, links, strict=True):
+            head, tail = body.split(mark)
+            rows.extend((len(head), *link))
+            yield head + tail
+
+    file = write_bodies(path, unmarked())
+    return GrowingBodies(file, np.array(rows, "<i8").view(LINK_DTYPE), np.arange(len(file)))
+
+
+LINK_DTYPE = np.dtype([("place", "<i8"), ("own", "<i8"), ("base", "<i8"), ("kept", "<i8")])

@@ -1,6 +1,8 @@
 """Which request is due when: the schedule of one worker's share, on CLOCK_MONOTONIC."""
 
 import heapq
+from collections import Counter
+from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
@@ -126,50 +128,76 @@ class OpenLoopDispatcher:
 
 
 class SessionDispatcher:
-    """A loop over sessions: first turns as it says, later ones once `answered` tells of the one before."""
+    """A loop over sessions: first requests as it says, later ones once all they wait for were answered."""
 
     waits_for_answers = True
 
     def __init__(self, schedule: ClosedLoop | OpenLoop, sessions: Sessions, t0: int, close_at: int) -> None:
         self.dropped: list[tuple[int, int]] = []
+        count = len(sessions.session)
         self._think = sessions.think_ns.tolist()
         self._close_at = close_at
         self._due: list[tuple[int, int]] = []
-        self._pending = len(self._think)  # turns that were not handed out and may still be
+        self._pending = count  # requests that were not handed out and may still be
         starts = sessions.starts()
-        self._end_of = np.repeat([*starts[1:], self._pending], np.diff([*starts, self._pending])).tolist()
-        self._waiting: list[int] = []  # first turns that a slot of the closed loop will take
+        sizes = np.diff([*starts, count])
+        self._start_of = np.repeat(starts, sizes).tolist()
+        self._left_in = dict(zip(starts, sizes.tolist(), strict=True))  # by start: not handed out so far
+        self._begun: Counter[int] = Counter()  # by start: handed out or due, and not ended
+        self._failed: set[int] = set()  # starts of sessions that end with what is in flight
+        self._followers, self._missing = _links(sessions.after, self._start_of)
+        self._ready = [0] * count  # the latest end of what a request waits for
+        self._waiting: list[int] = []  # first requests that a slot of the closed loop will take
         self.spread = _spread(schedule)
         self._first_wave = 0  # requests of the slots' first sessions
         if isinstance(schedule, ClosedLoop):
-            self._cap, self._drop = schedule.concurrency, False
+            self._cap, self._drop = NEVER if sessions.after else schedule.concurrency, False
             self._waiting = starts[::-1]
-            self._first_wave = [*starts, self._pending][min(schedule.concurrency, len(starts))]
+            self._first_wave = [*starts, count][min(schedule.concurrency, len(starts))]
             for _ in range(schedule.concurrency):
                 self._begin_next(t0, t0)
         else:
             self._cap, self._drop = schedule.max_in_flight, schedule.over_cap == "drop"
             for start, offset in zip(starts, schedule.intended_ns.tolist(), strict=True):
-                self._add(t0 + offset, start)
+                self._begin(t0 + offset, start)
 
     def _begin_next(self, end: int, earliest: int) -> None:
         if self._waiting:
             start = self._waiting.pop()
-            self._add(max(end + self._think[start], earliest), start)
+            self._begin(max(end + self._think[start], earliest), start)
+
+    def _begin(self, due: int, start: int) -> None:
+        self._add(due, start)
+        for index in self._followers.pop(~start, ()):  # they wait for the start of the session itself
+            self._add(due + self._think[index], index)
 
     def _add(self, due: int, index: int) -> None:
         if due < self._close_at:
             heapq.heappush(self._due, (due, index))
+            self._begun[self._start_of[index]] += 1
 
-    def answered(self, index: int, sent: int, end: int, *, goes_on: bool) -> None:
-        """Of every request that was handed out or dropped."""
+    def answered(self, index: int, sent: int, end: int, *, whole: bool) -> None:
+        """Of every request that was handed out or dropped; after one that is not whole its session ends."""
+        start = self._start_of[index]
         spread = self.spread if index < self._first_wave else None
         if spread is not None and sent != UNKNOWN:
             spread.answered(sent, end)
-        if goes_on:
-            self._add(end + self._think[index + 1], index + 1)
-        else:
-            self._pending -= self._end_of[index] - index - 1
+        self._begun[start] -= 1
+        if not whole and start not in self._failed:
+            self._failed.add(start)
+            self._pending -= self._left_in[start]
+            kept = [request for request in self._due if self._start_of[request[1]] != start]
+            self._begun[start] -= len(self._due) - len(kept)
+            self._due = kept
+            heapq.heapify(kept)
+        if start not in self._failed:
+            for follower in self._followers.pop(index, ()):
+                self._missing[follower] -= 1
+                self._ready[follower] = max(self._ready[follower], end)
+                if not self._missing[follower]:
+                    self._add(self._ready[follower] + self._think[follower], follower)
+        if not self._begun[start]:
+            del self._begun[start]
             self._begin_next(end, spread.earliest(end) if spread is not None and self._waiting else end)
 
     def freed(self, index: int, sent: int, end: int) -> None:
@@ -181,6 +209,7 @@ class SessionDispatcher:
                 return None
             self._pending -= 1
             request = heapq.heappop(self._due)
+            self._left_in[self._start_of[request[1]]] -= 1
             if in_flight < self._cap:
                 return request
             self.dropped.append(request)
@@ -195,3 +224,19 @@ class SessionDispatcher:
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
         return sorted(request for request in self._due if request[0] <= now)
+
+
+def _links(after: Sequence[tuple[int, ...]], start_of: list[int]) -> tuple[dict[int, list[int]], list[int]]:
+    """By request those that wait for it, and by request how many it waits for.
+
+    What waits for the start of a session stands under the complement of that start.
+    """
+    followers: dict[int, list[int]] = {}
+    missing = [0] * len(start_of)
+    for index, start in enumerate(start_of):
+        if index == start:
+            continue
+        for back in after[index] if after else (1,):
+            followers.setdefault(index - back if back else ~start, []).append(index)
+            missing[index] += bool(back)
+    return followers, missing

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,10 +51,19 @@ class Sessions:
 
     A closed loop keeps so many sessions going, an open loop begins one at each of its times. The bodies of
     later turns hold `apis.ANSWER` where earlier answers go. A turn that fails is its session's last.
+
+    Sessions that are trees say in `after` what each request waits for: several of one may be in flight. Their
+    bodies hold no answers, and no request leaves after one of its session failed.
     """
 
     session: NDArray[np.int32]  # one per request; requests of one session stand together, in order
     think_ns: NDArray[np.int64]  # one per request, waited before it; the first of an open loop does not wait
+    after: Sequence[tuple[int, ...]] = ()  # so many places before it; 0: the start of its session
+
+    def only(self, mine: NDArray[np.integer[Any]]) -> "Sessions":
+        """Of whole sessions, so that what a request waits for stays as far before it."""
+        after = [self.after[i] for i in mine.tolist()] if self.after else ()
+        return Sessions(self.session[mine], self.think_ns[mine], after)
 
     def starts(self) -> list[int]:
         """Positions of the first turns."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.host.cpus import usable_cpus
-from harness.load.bodies import BodyFile
+from harness.load.bodies import BodyFile, GrowingBodies
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Sessions
 
 _STREAMS_PER_WORKER = 2048  # about 40,000 tokens/s at a usual 50 ms gap: a third of a core
@@ -73,8 +73,10 @@ def _only(job: LoadJob, mine: NDArray[np.int32]) -> LoadJob:
     bodies, sessions = job.bodies, job.sessions
     return replace(
         job,
-        bodies=bodies.only(mine) if isinstance(bodies, BodyFile) else [bodies[i] for i in mine.tolist()],
-        sessions=sessions and Sessions(sessions.session[mine], sessions.think_ns[mine]),
+        bodies=bodies.only(mine)
+        if isinstance(bodies, BodyFile | GrowingBodies)
+        else [bodies[i] for i in mine.tolist()],
+        sessions=sessions and sessions.only(mine),
         replicas=None if job.replicas is None else job.replicas[mine],
         items=None if job.items is None else job.items[mine],
     )

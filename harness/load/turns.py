@@ -34,13 +34,12 @@ class TurnBodies(LazySequence[bytes]):
             pieces += [message, piece.replace(TOOL, tool)]
         return b"".join(pieces)
 
-    def answered(self, index: int, finalized: Finalized) -> bool:
-        """Keeps the answer for the turns after it; False where none will come."""
+    def keep(self, index: int, finalized: Finalized) -> None:
+        """The answer, for the turns after it where any will come."""
         session = self._sessions[index]
         last = index + 1 == len(self._sessions) or self._sessions[index + 1] != session
         if last or finalized.outcome is not Outcome.OK:
             self._answers.pop(session, None)
-            return False
+            return
         said = content(finalized.events, finalized.text)
         self._answers.setdefault(session, []).append(self._api.turn(said, finalized.tool_calls))
-        return True

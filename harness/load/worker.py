@@ -35,7 +35,7 @@ from harness.load.dispatcher import (
 )
 from harness.load.event_loop import CHORE_NS, EventLoop, Limits
 from harness.load.finalize import Exchange, Finalized, Finalizer
-from harness.load.job import ClosedLoop, LoadJob, OpenLoop
+from harness.load.job import ClosedLoop, LoadJob
 from harness.load.poller import PortablePoller
 from harness.load.route import find_route
 from harness.load.spill import Spill
@@ -149,7 +149,8 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     clock = StampClock() if share.transport is Transport.KERNEL_STAMPS else None
     limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9), job.answer_bytes)
     notes = [_raise_descriptor_limit(_connections_wanted(job))]
-    turns = TurnBodies(job.bodies, job.sessions, APIS[job.api]) if job.sessions is not None else None
+    chats = job.sessions if job.sessions is not None and not job.sessions.after else None
+    turns = TurnBodies(job.bodies, chats, APIS[job.api]) if chats is not None else None
     event_loop = _make_event_loop(share, turns or job.bodies, clock, limits)
     notes.append(event_loop.open_ahead(_open_ahead(job)))
     pipe.send(READY)
@@ -171,7 +172,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     tally = Tally(finalizer, spill)
     dispatcher = _make_dispatcher(job, t0)
     finalize: Callable[[Exchange], object] = tally.finalize
-    if turns is not None and isinstance(dispatcher, SessionDispatcher):
+    if isinstance(dispatcher, SessionDispatcher):
         finalize = partial(_follow_up, tally, turns, dispatcher)
     chores, heart = 0, Heartbeat(CHORE_NS)
 
@@ -232,9 +233,14 @@ def _since(before: int | None, moment: int | None) -> int | None:
     return None if before is None or moment is None else moment - before
 
 
-def _follow_up(tally: Tally, turns: TurnBodies, dispatcher: SessionDispatcher, exchange: Exchange) -> None:
-    goes_on = turns.answered(exchange.index, tally.finalize(exchange))
-    dispatcher.answered(exchange.index, exchange.sent, exchange.end, goes_on=goes_on)
+def _follow_up(
+    tally: Tally, turns: TurnBodies | None, dispatcher: SessionDispatcher, exchange: Exchange
+) -> None:
+    finalized = tally.finalize(exchange)
+    if turns is not None:
+        turns.keep(exchange.index, finalized)
+    whole = finalized.outcome is Outcome.OK
+    dispatcher.answered(exchange.index, exchange.sent, exchange.end, whole=whole)
 
 
 def _make_event_loop(
@@ -270,15 +276,20 @@ def _gc_collections() -> int:
 
 
 def _connections_wanted(job: LoadJob) -> int:
-    if isinstance(job.schedule, ClosedLoop):
-        return min(job.schedule.concurrency, len(job.bodies))
-    return min(job.schedule.max_in_flight, len(job.bodies))
+    if not isinstance(job.schedule, ClosedLoop):
+        return min(job.schedule.max_in_flight, len(job.bodies))
+    each = 1
+    if job.sessions is not None and job.sessions.after:  # at most all of a session at once
+        each = int(np.unique(job.sessions.session, return_counts=True)[1].max(initial=1))
+    return min(job.schedule.concurrency * each, len(job.bodies))
 
 
 def _open_ahead(job: LoadJob) -> int:
     """All slots of a closed loop; for an open loop the arrivals of its busiest second."""
     wanted = _connections_wanted(job)
-    if isinstance(job.schedule, OpenLoop):
+    if isinstance(job.schedule, ClosedLoop):
+        wanted = min(wanted, job.schedule.concurrency)
+    else:
         intended = job.schedule.intended_ns
         in_a_second = np.searchsorted(intended, intended + 1_000_000_000) - np.arange(len(intended))
         wanted = min(wanted, int(in_a_second.max(initial=0)))

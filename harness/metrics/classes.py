@@ -1,4 +1,4 @@
-"""Latencies of a cell's requests by class: their kind, the turn of their session, the URL they went to."""
+"""Latencies of a cell's requests by class: their kind, turn and depth in a session, the URL they went to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,11 +13,14 @@ from harness.model import ClassStats, Replicas
 from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable
 
+_LEAST_POWER = 7  # shorter prompts are of one depth
+
 
 @dataclass(frozen=True, kw_only=True)
 class Classes(Figures):
     by_kind: dict[str, ClassStats] | None
     by_turn: dict[str, ClassStats] | None
+    by_depth: dict[str, ClassStats] | None
     replicas: Replicas | None
 
 
@@ -25,6 +28,7 @@ def compute(cell: CellView) -> Classes:
     return Classes(
         by_kind=by_kind(cell, cell.requested),
         by_turn=by_turn(cell, cell.requested),
+        by_depth=by_depth(cell, cell.requested),
         replicas=replicas(cell, cell.facts, cell.window, cell.shares),
     )
 
@@ -43,6 +47,23 @@ def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, Clas
         return None
     turns = requested.numbers["turn"][view.requests["seq"]]
     return _by(view, {str(turn + 1): turns == turn for turn in np.unique(turns).tolist()})
+
+
+def by_depth(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
+    """By the tokens of the prompt, without the chat template, in classes up to a power of two.
+
+    None for requests that are no recorded calls.
+    """
+    if requested is None or not requested.has_calls():
+        return None
+    numbers = requested.numbers[view.requests["seq"]]
+    tokens = np.maximum(numbers["kept"] + numbers["content_tokens"], 1)
+    powers = np.maximum(np.ceil(np.log2(tokens)), _LEAST_POWER).astype(int)
+    return _by(view, {_tokens(1 << power): powers == power for power in np.unique(powers).tolist()})
+
+
+def _tokens(count: int) -> str:
+    return str(count) if count < 1024 else f"{count >> 10}k"
 
 
 def _by(view: RequestView, masks: Mapping[str, Mask]) -> dict[str, ClassStats]:

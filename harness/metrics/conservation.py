@@ -54,7 +54,8 @@ def compute(cell: CellView) -> Conservation:
     if cell.window is None:
         return Conservation(conservation=())
     rates, counts = cell.of(rates_of), cell.of(requests_of)
-    about = Cell(cell.records, cell.facts, cell.window, rates, cell.shares, counts, cell.telemetry)
+    trees = cell.requested is not None and cell.requested.has_calls()
+    about = Cell(cell.records, cell.facts, cell.window, rates, cell.shares, counts, cell.telemetry, trees)
     return Conservation(conservation=tuple(laws(about)))
 
 
@@ -69,6 +70,7 @@ class Cell:
     shares: Floats
     counts: Requests
     telemetry: Telemetry
+    trees: bool = False  # slots hold recorded sessions: several calls at once, or none
 
 
 def laws(cell: Cell) -> list[Law]:
@@ -231,6 +233,8 @@ def backlog_growth(records: Records, window: Window) -> float:
 
 
 def _slots(cell: Cell) -> Law:
+    if cell.trees:
+        return Law(_SLOTS, why="a session may have several calls in flight")
     slots = cell.facts.load.slots or 0
     most = int(in_flight.steps(cell.records.requests).counts.max(initial=0))
     return Law(_SLOTS, most, slots, 0.0, most <= slots)
@@ -241,7 +245,7 @@ def _slot_time(cell: Cell) -> Law:
     law, window, requests = _SLOT_TIME, cell.window, cell.records.requests
     if window.kind == "whole":
         return Law(law, why="no steady part: slots drain inside the window")
-    if _thinks(cell):
+    if cell.trees or _thinks(cell):
         return Law(law, why="slots think between requests")
     if (file := cell.facts.imported) is not None and "load" not in file.facts:
         return Law(law, why="the file does not name the load")

@@ -27,15 +27,19 @@ def reusable(
 
     Requests come one after another, in order. A cache that reuses whole blocks has `block` above 1 (1: a
     radix cache); `warm`: it holds what is shared from the start. A later turn may reuse the whole turn before
-    it with its answer. Without `prompt_tokens` (-1: unknown) the chat template is left out; an answer without
-    `output_tokens` has the length asked for. The last token of a prompt is always computed.
+    it with its answer, a recorded call what it keeps of an earlier prompt. Without `prompt_tokens` (-1:
+    unknown) the chat template is left out; an answer without `output_tokens` has the length asked for. The
+    last token of a prompt is always computed.
     """
     tree = _Tree(requested.shared if warm else ())
     shared, total = np.zeros(len(requested), np.int64), np.zeros(len(requested), np.int64)
     rows = requested.numbers
     content = before = 0
     for i in range(len(requested)):
-        if rows["turn"][i] > 0:
+        if rows["kept"][i] >= 0:
+            known = int(rows["kept"][i])
+            content = known + int(rows["content_tokens"][i])
+        elif rows["turn"][i] > 0:
             known, content = before, content + int(rows["content_tokens"][i])
         else:
             known, content = tree.walk(requested.shared[i]), int(rows["content_tokens"][i])

@@ -18,6 +18,7 @@ from harness.model.figures import (
     Replicas,
     Requests,
     Sample,
+    SessionCounts,
     Slo,
     Standstill,
     SteadyState,
@@ -110,6 +111,10 @@ class CellResult(Measured, frozen=True, kw_only=True):
     template_tokens: Annotated[TemplateTokens | None, doc("Of the chat template.")]
     by_kind: Annotated[dict[str, ClassStats] | None, doc("Latencies by class of request.")]
     by_turn: Annotated[dict[str, ClassStats] | None, doc("Latencies by turn of the chats.")]
+    by_depth: Annotated[
+        dict[str, ClassStats] | None, doc("Latencies of recorded calls by the tokens of their prompts.")
+    ] = None
+    sessions: Annotated[SessionCounts | None, doc("Null where no recorded sessions were replayed.")] = None
     gpu: Annotated[Gpu | None, doc("Null where the engine was seen on none.")]
     server: Annotated[Server | None, doc("Null where nothing is known of the engine.")]
     host: Annotated[Host | None, doc("Null where nothing was sampled.")]

@@ -211,6 +211,15 @@ class ClassStats(Record, frozen=True, kw_only=True):
     cached_share: Annotated[float | None, doc("Of the prompt tokens, 0 to 1.")]
 
 
+class SessionCounts(Record, frozen=True, kw_only=True):
+    """Recorded sessions that were to be measured, by how they ended."""
+
+    planned: Annotated[int, doc("To be measured.")]
+    ended: Annotated[int, doc("All of whose calls were answered in full.")]
+    failed: Annotated[int, doc("Of which a call failed: it ends its session.")]
+    cut: Annotated[int, doc("Not begun, or not at their end, when the cell was over.")]
+
+
 class Replica(Record, frozen=True, kw_only=True):
     """Of the measured requests that went to one of several URLs."""
 

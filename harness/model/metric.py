@@ -58,6 +58,7 @@ class Metric(Record, frozen=True, kw_only=True):
     own_unit: str = ""  # of a rate or a price
     compared: bool = True  # whether a verdict can be about it
     per_request: bool = True  # one value for each request; else they are not independent of each other
+    of_session: bool = False  # one value for each recorded session
     distorted_by: tuple[Distortion, ...] = ()
     of_text: bool = False  # of generated text: vectors and scores have no tokens, first or later
     # How it is computed, where this says it all; else harness/metrics has a function for it.

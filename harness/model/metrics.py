@@ -134,6 +134,45 @@ class Measured(Identity, frozen=True, kw_only=True):
             charts=Charts(stem="e2e", load=("p50", "p90"), rate=("p50",), distribution="page"),
         ).meta,
     ]
+    session_ms: Annotated[
+        LatencyStats | None,
+        Metric(
+            family="latency",
+            short="session",
+            title="Session",
+            about="Of recorded sessions, from the start of the first call to the end of the last one, tools "
+            "and people included. A session ends with its first call that fails, and never gets there.",
+            per_request=False,
+            of_session=True,
+            distorted_by=("answers", "output-length", "output-text"),
+            columns=(Column(statistic="p50", presence="where it applies"),),
+            charts=Charts(stem="session", load=("p50", "p90")),
+        ).meta,
+    ] = None
+    model_time_share: Annotated[
+        float | None,
+        Metric(
+            family="share",
+            short="time in the model",
+            title="Time of sessions in the model",
+            about="Of the time of the sessions that ended, the share in which at least one call was in "
+            "flight, 0 to 1.",
+            compared=False,
+            columns=(Column(head=("in", "model", "%"), presence="where it applies"),),
+        ).meta,
+    ] = None
+    tool_time_share: Annotated[
+        float | None,
+        Metric(
+            family="share",
+            short="time in tools",
+            title="Time of sessions in tools",
+            about="Of the same time, the share in which no call was in flight and the next one waited for a "
+            "tool, 0 to 1. What is left is the time of people.",
+            compared=False,
+            columns=(Column(head=("in", "tools", "%"), presence="where it applies"),),
+        ).meta,
+    ] = None
     output_tokens_per_s: Annotated[
         float | None,
         Metric(

@@ -6,6 +6,7 @@ Prompts themselves are not here: a seed makes them again.
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import repeat
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -37,7 +38,15 @@ class Part(NamedTuple):
 # Of a request, each -1 where it has none. `content_tokens`: of its own new messages, without the chat
 # template. `at_ns`: in the time of the trace it is from. `expected`: position in `RequestTable.expectations`.
 # `items`: texts to embed, or documents to rank.
-NUMBERS = ("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected", "items")
+# Of a call in a recorded session: the wait for tools and for a person before it. Its prompt begins with the
+# first `kept` tokens of the prompt of the request `base` places before it.
+NUMBERS = (
+    *("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected", "items"),
+    *("tool_ns", "think_ns", "base", "kept"),
+)
+# What a call waits for: requests so many places before it; 0 stands for the start of its session.
+After = tuple[int, ...]
+PREVIOUS: After = (1,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,7 @@ class RequestTable:
     kinds: Sequence[str]  # a request's class, which is also looked at alone; "": none
     shared: Sequence[tuple[Part, ...]]  # how its content begins, where others may begin alike
     expectations: Sequence[Expected]
+    after: Sequence[After] = ()  # of sessions that are trees; (): each turn waits for the one before it
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -60,6 +70,15 @@ class RequestTable:
     def has_sessions(self) -> bool:
         return bool((self.numbers["session"] >= 0).any())
 
+    def has_calls(self) -> bool:
+        """Whether its sessions were recorded: trees of calls with waits between them."""
+        return bool((self.numbers["tool_ns"] >= 0).any())
+
+    def waits_ns(self) -> NDArray[np.int64]:
+        """For tools and for a person, before each request."""
+        waits: NDArray[np.int64] = np.maximum(self.numbers["tool_ns"], 0)
+        return waits + np.maximum(self.numbers["think_ns"], 0)
+
     def sessions(self) -> NDArray[np.int64]:
         """Equal numbers where requests are turns of one chat; one of its own for each of the others."""
         ids = self.numbers["session"]
@@ -68,31 +87,39 @@ class RequestTable:
     @classmethod
     def of(
         cls,
-        rows: Iterable[tuple[Sequence[int], str, tuple[Part, ...]]],
+        rows: Iterable[tuple[Sequence[int], str, tuple[Part, ...], *tuple[After, ...]]],
         expectations: Sequence[Expected],
     ) -> "RequestTable":
-        """`rows`: numbers in the order of NUMBERS, kind, shared. Reading them may add `expectations`.
+        """`rows`: numbers in the order of NUMBERS, kind, shared, and of a call what it waits for, unless that
+        is the turn before it. Reading them may add `expectations`.
 
         Numbers that a row leaves out at its end are -1.
         """
-        numbers, kinds, shared = array("q"), [], []
+        numbers, kinds, shared, after = array("q"), [], [], []
         for row in rows:
             numbers.extend(row[0])
             numbers.extend([-1] * (len(NUMBERS) - len(row[0])))
             kinds.append(row[1])
             shared.append(row[2])
+            after.append(row[3] if len(row) > 3 else PREVIOUS)
         made = np.array(numbers, "<i8").view(np.dtype([(name, "<i8") for name in NUMBERS]))
-        return cls(made, kinds, shared, expectations)
+        trees = any(waits is not PREVIOUS for waits in after)
+        return cls(made, kinds, shared, expectations, after if trees else ())
 
     def as_json(self) -> Iterable[dict[str, object]]:
         """A head, then a line per request; what is -1 or empty is left out."""
         yield {"expectations": [asdict(expected) for expected in self.expectations]}
-        for numbers, kind, shared in zip(self.numbers.tolist(), self.kinds, self.shared, strict=True):
+        after = self.after or repeat(PREVIOUS, len(self))
+        for numbers, kind, shared, waits in zip(
+            self.numbers.tolist(), self.kinds, self.shared, after, strict=True
+        ):
             line: dict[str, object] = {n: v for n, v in zip(NUMBERS, numbers, strict=True) if v != -1}
             if kind:
                 line["kind"] = kind
             if shared:
                 line["shared"] = shared
+            if waits != PREVIOUS:
+                line["after"] = waits
             yield line
 
     # Lines of a file: that they are not so is an error where a value is used.
@@ -107,6 +134,7 @@ class RequestTable:
                 [int(line.get(name, -1)) for name in NUMBERS],
                 known.setdefault(kind := str(line.get("kind", "")), kind),
                 known.setdefault(path := tuple(Part(*part) for part in line.get("shared", ())), path),
+                *((tuple(map(int, line["after"])),) if "after" in line else ()),
             )
             for line in map(dict, rest)
         )

@@ -9,13 +9,14 @@ import numpy as np
 
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
+from harness.host import scratch
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob
 from harness.metrics.prefix import first_of_each_prefix
 from harness.model import CachePreparation
 from harness.records.layout import Outcome
 from harness.records.request_table import RequestTable
-from harness.run.job import bodies, promised
+from harness.run.job import bodies, promised, written
 from harness.run.prepare import Prepared
 from harness.workload.prompts.workload import Workload
 
@@ -90,7 +91,9 @@ def _first_turns(requested: RequestTable) -> Iterator[int]:
 def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen: set[int], salt: str) -> int:
     """One token of an answer to each: what it leaves in the cache is the prompt."""
     made = bodies(prepared, workload, engine, salt=salt, max_tokens=1)
-    picked = [body for seq, body in enumerate(made) if seq in chosen]
+    with scratch.folder("prime") as place:
+        whole = written(place / "bodies", workload, made)
+        picked = [whole[seq] for seq in sorted(chosen)]
     if not picked:
         return 0
     limit_s = prepared.scenario.request.timeout_s

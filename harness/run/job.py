@@ -1,6 +1,6 @@
 """A cell's requests as a job of the load room: wire bytes in the engine's dialect, and when they leave."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,16 +11,18 @@ from harness.apis import APIS, UNSAID, Message
 from harness.engines.dialect import Chat, render_body
 from harness.engines.session import EngineSession
 from harness.load.balance import round_robin
-from harness.load.bodies import write_bodies
+from harness.load.bodies import BodyFile, GrowingBodies, write_bodies, write_growing
 from harness.load.bounds import answer_bytes
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised, Sessions
 from harness.model import LoadPoint
 from harness.plan import Cell, seed_for, start_of, warmup_requests
-from harness.records.request_table import RequestTable
+from harness.records.request_table import PREVIOUS, RequestTable
 from harness.run.prepare import Prepared
 from harness.spec.scenario import Load
 from harness.workload.arrivals import Profile, arrivals, due_within, replayed, think_times
 from harness.workload.prompts.workload import Workload
+
+_ESCAPED = b"\\u0000"  # UNSAID, as JSON has it
 
 
 def make_job(
@@ -42,7 +44,7 @@ def make_job(
         other_urls=tuple(other_urls),
         replicas=None if by_load else round_robin(len(workload), sessions, 1 + len(other_urls)),
         access=engine.access,
-        bodies=write_bodies(scratch / "bodies", bodies(prepared, workload, engine, salt=salt)),
+        bodies=written(scratch / "bodies", workload, bodies(prepared, workload, engine, salt=salt)),
         schedule=_schedule(prepared, cell.load, cell.repeat, workload.requested),
         sessions=sessions,
         items=workload.requested.items(),
@@ -56,6 +58,14 @@ def make_job(
         api=engine.definition.dialect.api,
         http2=prepared.options.http2,
     )
+
+
+def written(path: Path, workload: Workload, made: Iterable[bytes]) -> BodyFile | GrowingBodies:
+    if not workload.requested.has_calls():
+        return write_bodies(path, made)
+    calls = ((len(one.messages[0][1]), one.call) for one in workload.requests)
+    links = ((own, call.base, call.kept_chars) for own, call in calls if call is not None)
+    return write_growing(path, made, _ESCAPED, links)
 
 
 def promised(engine: EngineSession) -> Promised:
@@ -83,11 +93,13 @@ def bodies(
         request = replace(request, exact_output=False)
     messages: list[Message] = []
     for made in workload.requests:
-        if made.turn == 0:
+        if made.call is not None or made.turn == 0:
             messages = []
         else:
             messages.append({"role": "assistant", "content": UNSAID})
         said = [_message(role, content) for role, content in made.messages]
+        if made.call is not None:
+            said[0]["content"] = UNSAID + said[0]["content"]
         if not messages:
             said[0]["content"] = front + said[0]["content"]
         messages += said
@@ -101,7 +113,7 @@ def bodies(
             salt,
         )
         body = render_body(engine.definition, engine.served_name, chat, request)
-        if made.turn > 0:
+        if made.turn > 0 and made.call is None:
             for text, mark in APIS[engine.definition.dialect.api].marks:
                 body = body.replace(text, mark)
         yield body
@@ -133,9 +145,9 @@ def send_times(
     Sessions begin so often that their turns make the rate together. The rate is the asked one in the warm-up,
     which has the first `warmup` requests, in the measured part, and in what is sent before the duration ends.
     """
-    if point.kind == "trace":
-        return replayed(requested.numbers["at_ns"], point.value)
     first_turns = requested.numbers["turn"] <= 0
+    if point.kind == "trace":
+        return replayed(requested.numbers["at_ns"][first_turns], point.value)
     starts = int(np.count_nonzero(first_turns))
     rate = point.value * starts / len(requested)
     profile = Profile(load.profile, load.repeat_profile)
@@ -156,8 +168,10 @@ def send_times(
 def _sessions(prepared: Prepared, point: LoadPoint, repeat: int, requested: RequestTable) -> Sessions | None:
     if not requested.has_sessions():
         return None
-    think = _think_ns(prepared, point, repeat, len(requested))
     named = requested.numbers["session"].astype(np.int32)
+    if requested.has_calls():
+        return Sessions(named, requested.waits_ns(), requested.after or (PREVIOUS,) * len(requested))
+    think = _think_ns(prepared, point, repeat, len(requested))
     return Sessions(named, np.zeros(len(requested), np.int64) if think is None else think)
 
 

@@ -28,14 +28,21 @@ from harness.spec.scenario.synthetic import (
 
 @dataclass(frozen=True, slots=True)
 class TraceReplay:
-    """Requests as recorded: lengths, what they share, and when. At most as many as the file holds."""
+    """Requests as recorded: lengths, what they share, and when. At most as many as the file holds.
+
+    Of sessions as many whole ones as have so many calls in all.
+    """
 
     file: str
-    format: Literal["auto", "mooncake", "azure", "burstgpt", "jsonl", "run"] = "auto"
+    format: Literal["auto", "mooncake", "azure", "burstgpt", "jsonl", "weka", "tracelab", "otel", "run"] = (
+        "auto"
+    )
     start_s: float = 0.0  # window, in the trace's own time from its first request on
     end_s: float | None = None
-    max_input_tokens: int | None = None  # longer ones are cut, at the end of the prompt
+    max_input_tokens: int | None = None  # longer ones are cut, at the end of the prompt; sessions before it
     max_output_tokens: int | None = None
+    max_wait_s: float | None = None  # of sessions: longer waits for tools and people are cut to it
+    unique_sessions: bool = False  # a text of its own in front of every session, so that no two begin alike
     block_tokens: int = 16  # of the blocks of a jsonl trace; Mooncake's are of 512
     generator: Literal["trace"] = "trace"
 
@@ -45,6 +52,8 @@ class TraceReplay:
         for key in ("max_input_tokens", "max_output_tokens"):
             if getattr(self, key) is not None:
                 at_least(self, where, 1, key)
+        if self.max_wait_s is not None:
+            at_least(self, where, 0, "max_wait_s")
         if self.end_s is not None and not self.end_s > self.start_s:
             raise SpecError(f"must be above start_s, not {self.end_s:g}", where=f"{where}.end_s")
 

@@ -10,9 +10,19 @@ from harness.errors import SpecError
 from harness.host import paths
 from harness.records.request_table import Part
 from harness.spec.scenario import PromptFile, Prompts, TraceReplay
+from harness.workload.prompts.calls import replay_calls
 from harness.workload.prompts.request import ChatRequest, Message
 from harness.workload.prompts.text import TextMaker
-from harness.workload.traces import Dataset, Prompt, Trace, clip, read_dataset, read_trace, window
+from harness.workload.traces import (
+    Dataset,
+    Prompt,
+    Trace,
+    clip,
+    read_dataset,
+    read_trace,
+    window,
+    with_sessions,
+)
 
 _BATCH = 64  # requests whose texts stand in memory together
 
@@ -29,7 +39,8 @@ def _windowed(spec: TraceReplay) -> Trace:
 def trace_of(spec: TraceReplay, count: int) -> Trace:
     """Its first `count` requests. Raises SpecError for a file that is no trace, or a window that is empty."""
     first = window(_windowed(spec), max_requests=count)
-    return clip(first, spec.max_input_tokens, spec.max_output_tokens)
+    clipped = clip(first, spec.max_input_tokens, spec.max_output_tokens)
+    return with_sessions(clipped, spec.max_wait_s, unique=spec.unique_sessions)
 
 
 @lru_cache(maxsize=1)
@@ -47,6 +58,9 @@ def source_of(prompts: Prompts, count: int) -> Trace | Dataset | None:
 
 def replay(spec: TraceReplay, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
     trace = trace_of(spec, count)
+    if trace.calls is not None:
+        yield from replay_calls(trace, trace.calls, random, texts)
+        return
     prompts = _sharing(trace, random, texts) if trace.parts else _unique(trace, random, texts)
     columns = (values.tolist() for values in (trace.at_ns, trace.input_tokens, trace.output_tokens))
     for at_ns, given, asked, (text, shared) in zip(*columns, prompts, strict=True):

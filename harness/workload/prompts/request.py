@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from harness.records.request_table import Expected, Part
+from harness.records.request_table import After, Expected, Part
 
 Message = tuple[str, str]  # role, content
 
@@ -36,6 +36,22 @@ class Tools:
 
 
 @dataclass(frozen=True, slots=True)
+class CallPlace:
+    """Where a call of a recorded session stands: what it waits for, and how its prompt begins.
+
+    The message holds the rest of the prompt only: in front of it go the first `kept_chars` of the prompt of
+    the request `base` places before it.
+    """
+
+    after: After
+    tool_ns: int
+    think_ns: int
+    base: int = 0
+    kept: int = 0  # tokens
+    kept_chars: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class ChatRequest:
     """A turn after a session's first holds its new messages only: earlier ones and answers go before.
 
@@ -54,4 +70,5 @@ class ChatRequest:
     constraint: Constraint | None = None
     tools: Tools | None = None
     expected: Expected | None = None
+    call: CallPlace | None = None
     items: int = -1  # texts to embed, or documents to rank; -1: the answer is text

@@ -41,6 +41,7 @@ class TextMaker:
         else:
             base, *lengths = counter([_PREFIX, *(_PREFIX + piece for piece in pieces)])
             self._cost = {piece: length - base for piece, length in zip(pieces, lengths, strict=True)}
+            self._prefix_tokens = base
         self._counter = counter
         fixed = Random(0)
         sentences = [_sentence(fixed) for _ in range(_KNOWN)]
@@ -71,17 +72,25 @@ class TextMaker:
         """Each begins with a space: put together they are as long as their sum, up to what `settle` mends."""
         return [self._draft(length, random) for length in lengths]
 
-    def settle(self, drafts: Sequence[str], lengths: Sequence[int], random: Random) -> list[str]:
-        """Checked with the tokenizer, mended at the end where one is not as long as it should be."""
+    def settle(
+        self, drafts: Sequence[str], lengths: Sequence[int], random: Random, *, continuing: bool = False
+    ) -> list[str]:
+        """Checked with the tokenizer, mended at the end where one is not as long as it should be.
+
+        `continuing`: each goes behind another text. It keeps its space, and is counted behind a word.
+        """
         made = list(drafts)
         if self._counter is not None:
             for start in range(0, len(made), _CHECK_BATCH):
                 stop = start + _CHECK_BATCH
-                made[start:stop] = self._mend(made[start:stop], lengths[start:stop], random)
-        return [text.removeprefix(" ") for text in made]
+                made[start:stop] = self._mend(
+                    made[start:stop], lengths[start:stop], random, continuing=continuing
+                )
+        return made if continuing else [text.removeprefix(" ") for text in made]
 
-    def stream(self, lengths: Iterable[int], random: Random) -> Iterator[str]:
+    def stream(self, lengths: Iterable[int], random: Random, *, continuing: bool = False) -> Iterator[str]:
         """`make` for any number of texts, a batch at a time; none twice where the length leaves room.
+        `continuing`: as `settle` says.
 
         After _TRUSTED texts in a row that needed no mending, one in _SAMPLED is checked; one that needed it
         takes the trust away.
@@ -92,14 +101,16 @@ class TextMaker:
         while batch := list(islice(pending, _CHECK_BATCH)):
             drafts = [self._new_draft(length, random, seen) for length in batch]
             step = 1 if self._counter is None or trusted < _TRUSTED else _SAMPLED
-            checked = self.settle(drafts[::step], batch[::step], random)
-            if any(f" {text}" != draft for text, draft in zip(checked, drafts[::step], strict=True)):
+            space = "" if continuing else " "
+            checked = self.settle(drafts[::step], batch[::step], random, continuing=continuing)
+            if any(space + text != draft for text, draft in zip(checked, drafts[::step], strict=True)):
                 trusted = 0
-                checked = self.settle(drafts, batch, random) if step > 1 else checked
+                if step > 1:
+                    checked = self.settle(drafts, batch, random, continuing=continuing)
                 yield from checked
             else:
                 trusted += len(batch)
-                yield from (draft.removeprefix(" ") for draft in drafts)
+                yield from (draft.removeprefix(space) for draft in drafts)
 
     def counted(self, made: Iterable[T], text_of: Callable[[T], str]) -> Iterator[tuple[T, int]]:
         """Each with the tokens of its text, counted a batch at a time."""
@@ -140,13 +151,19 @@ class TextMaker:
             used += self._cost[piece]
         return used
 
-    def _mend(self, texts: list[str], lengths: Sequence[int], random: Random) -> list[str]:
+    def _mend(
+        self, texts: list[str], lengths: Sequence[int], random: Random, *, continuing: bool
+    ) -> list[str]:
         """Texts whose real length differs lose or gain words until it fits. Raises SetupError."""
         assert self._counter is not None
         texts = list(texts)
         open_positions = list(range(len(texts)))
         for _ in range(_MENDING_ROUNDS):
-            counted = self._counter([texts[i].removeprefix(" ") for i in open_positions])
+            if continuing:
+                behind = self._counter([_PREFIX + texts[i] for i in open_positions])
+                counted = [count - self._prefix_tokens for count in behind]
+            else:
+                counted = list(self._counter([texts[i].removeprefix(" ") for i in open_positions]))
             wrong = [
                 (i, lengths[i] - got)
                 for i, got in zip(open_positions, counted, strict=True)

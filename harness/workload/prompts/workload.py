@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass
 from itertools import islice, pairwise
 from typing import IO, Any
 
@@ -111,8 +111,19 @@ class _Taken:
                 if made.constraint is not None:
                     self.constraints.setdefault(made.constraint.shape, made.constraint)
                 place = -1 if made.expected is None else self._place(made.expected)
-                numbers = (made.max_tokens, made.content_tokens, made.group, made.session, made.turn)
-                yield (*numbers, made.at_ns, place, made.items), made.kind, made.shared
+                numbers: tuple[int, ...] = (
+                    made.max_tokens,
+                    made.content_tokens,
+                    made.group,
+                    made.session,
+                    made.turn,
+                )
+                numbers += (made.at_ns, place, made.items)
+                if (call := made.call) is None:
+                    yield numbers, made.kind, made.shared
+                else:
+                    links = call.tool_ns, call.think_ns, call.base, call.kept
+                    yield (*numbers, *links), made.kind, made.shared, call.after
 
     def _place(self, expected: Expected) -> int:
         place = self._places.setdefault(self._text(expected), len(self._places))
@@ -128,6 +139,8 @@ class _Taken:
         text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
         if made.turn or made.constraint or made.tools:
             text += f" {made.turn} {self._text(made.constraint)} {self._text(made.tools)}"
+        if made.call is not None:
+            text += f" {astuple(made.call)}"
         return text.encode() + b"\n"
 
     def _text(self, part: "Constraint | Tools | Expected | None") -> str:

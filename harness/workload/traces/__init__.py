@@ -2,6 +2,16 @@
 
 from harness.workload.traces.dataset import Dataset, Prompt, read_dataset
 from harness.workload.traces.read import read_trace
-from harness.workload.traces.trace import Trace, clip, window
+from harness.workload.traces.trace import Calls, Trace, clip, window, with_sessions
 
-__all__ = ["Dataset", "Prompt", "Trace", "clip", "read_dataset", "read_trace", "window"]
+__all__ = [
+    "Calls",
+    "Dataset",
+    "Prompt",
+    "Trace",
+    "clip",
+    "read_dataset",
+    "read_trace",
+    "window",
+    "with_sessions",
+]

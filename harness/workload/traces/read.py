@@ -11,11 +11,12 @@ from typing import Any, Literal, get_args
 
 from harness.errors import SpecError
 from harness.host import paths
+from harness.workload.traces.agents import READERS, read_sessions
 from harness.workload.traces.recorded import read_recorded
 from harness.workload.traces.rows import BadRow, Row, Source, assemble, number
 from harness.workload.traces.trace import Trace
 
-Format = Literal["auto", "mooncake", "azure", "burstgpt", "jsonl", "run"]
+Format = Literal["auto", "mooncake", "azure", "burstgpt", "jsonl", "weka", "tracelab", "otel", "run"]
 FORMATS: tuple[str, ...] = get_args(Format)
 
 MOONCAKE_BLOCK_TOKENS = 512
@@ -35,6 +36,8 @@ def read_trace(path: Path, named: str = "auto", block_tokens: int = 16) -> Trace
         if named not in ("auto", "run"):
             raise SpecError(f"is a folder, and so not of format '{named}'", where=str(path))
         return read_recorded(path)
+    if named in ("auto", *READERS) and (sessions := read_sessions(path, named)) is not None:
+        return sessions
     data, text = read_text(path)
     kind = _format(text, str(path)) if named == "auto" else named
     blocks = 0

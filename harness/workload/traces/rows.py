@@ -101,7 +101,7 @@ def assemble(source: Source, rows: Iterable[tuple[int, Row | BadRow]]) -> Trace:
     kept = np.flatnonzero(sane)
     lines = len(kept) + skipped.total()
     if not len(kept) or skipped.total() > lines / 2:
-        raise _unusable(source, lines, skipped, first_bad)
+        raise unusable(source, lines, skipped, first_bad)
     disorder = int(np.count_nonzero(np.diff(at_s[kept]) < 0))
     order = kept[np.argsort(at_s[kept], kind="stable")]
     lengths = np.array(numbers, np.int64).reshape(-1, 2)[order]
@@ -128,7 +128,7 @@ def _path(source: Source, row: Row) -> Parts:
     return cut_short(whole, int(row.input_tokens))
 
 
-def _unusable(source: Source, lines: int, skipped: Counter[str], first: dict[str, int]) -> SpecError:
+def unusable(source: Source, lines: int, skipped: Counter[str], first: dict[str, int]) -> SpecError:
     if not lines:
         return SpecError("holds no request", where=source.path)
     (reason, count), *_ = skipped.most_common(1)

@@ -7,12 +7,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.errors import SpecError
-from harness.records.request_table import Part
+from harness.records.request_table import After, Part
 
 NS_PER_S = 1_000_000_000
 
 Parts = tuple[Part, ...]
 Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Of a trace of sessions, an entry per request. Those of a session stand together, none before what it
+    waits for; sessions ascend in time."""
+
+    session: Ints
+    turn: Ints  # place in the session
+    tool_ns: Ints  # wait for tools before it
+    think_ns: Ints  # wait for a person before it
+    base: Ints  # its prompt begins like that of the request so many places before it; 0: like none
+    kept: Ints  # for so many tokens
+    after: tuple[After, ...]
+    kinds: tuple[str, ...]
+
+    def only(self, chosen: Ints) -> "Calls":
+        """Whole sessions, or their beginnings. What only a prompt left out had is a prompt's own then."""
+        rows = chosen.tolist()
+        begins = np.arange(len(self.base)) - self.base
+        base, kept = relinked(
+            chosen, np.where(self.base > 0, begins, -1)[chosen], self.kept[chosen], len(self.base)
+        )
+        return Calls(
+            session=np.unique(self.session[chosen], return_inverse=True)[1].astype(np.int64),
+            turn=self.turn[chosen],
+            tool_ns=self.tool_ns[chosen],
+            think_ns=self.think_ns[chosen],
+            base=base,
+            kept=kept,
+            after=tuple(self.after[i] for i in rows),
+            kinds=tuple(self.kinds[i] for i in rows),
+        )
+
+
+def relinked(order: Ints, base: Ints, kept: Ints, count: int) -> tuple[Ints, Ints]:
+    """`base` and `kept` of the requests at `order` among `count`: how far before each its base stands now.
+
+    `base`: by number among all; -1: none. One whose base is not there, or comes later, begins like none.
+    """
+    places = np.full(count, count, np.int64)
+    places[order] = np.arange(len(order))
+    now = np.arange(len(order))
+    back = np.where(base >= 0, now - places[np.maximum(base, 0)], 0)
+    back = np.where(back > 0, back, 0)
+    return back, np.where(back > 0, kept, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +76,7 @@ class Trace:
     block_tokens: int = 0  # of a part, but the last one of a request; 0 where they have their own lengths
     skipped: Mapping[str, int] = field(default_factory=dict)  # lines left out, by reason
     remarks: Mapping[str, int] = field(default_factory=dict)  # lines kept, but not as they stood
+    calls: Calls | None = None  # of a trace of sessions
 
     def __len__(self) -> int:
         return len(self.at_ns)
@@ -41,7 +88,7 @@ class Trace:
 
     @property
     def span_s(self) -> float:
-        return float(self.offsets_ns[-1]) / NS_PER_S if len(self) else 0.0
+        return float(self.offsets_ns.max(initial=0)) / NS_PER_S
 
     @property
     def rate_per_s(self) -> float:
@@ -56,6 +103,7 @@ class Trace:
             "sha256": self.sha256,
             "lines": self.lines,
             "requests": len(self),
+            "sessions": None if self.calls is None else int(self.calls.session[-1]) + 1,
             "span_s": self.span_s,
             "block_tokens": self.block_tokens or None,
             "skipped": dict(self.skipped),
@@ -68,29 +116,56 @@ def window(
 ) -> Trace:
     """Requests from `start_s` up to, not including, `end_s`, of these the first `max_requests`.
 
-    Seconds of the trace's own time, since its first request. Raises SpecError when nothing is left.
+    Seconds of the trace's own time, since its first request. A session belongs to the window that it begins
+    in, and is taken whole or not at all. Raises SpecError when nothing is left.
     """
     end_ns = np.inf if end_s is None else end_s * NS_PER_S
-    kept = np.flatnonzero((trace.at_ns >= start_s * NS_PER_S) & (trace.at_ns < end_ns))[:max_requests]
+    begun_ns = trace.at_ns if trace.calls is None else trace.at_ns[_first_of(trace.calls.session)]
+    kept = np.flatnonzero((begun_ns >= start_s * NS_PER_S) & (begun_ns < end_ns))[:max_requests]
+    if trace.calls is not None and len(kept) == max_requests:
+        kept = _whole(trace.calls.session, kept)
     if not len(kept):
-        span_s = float(trace.at_ns[-1]) / NS_PER_S
+        span_s = float(trace.at_ns.max()) / NS_PER_S
         raise SpecError(
             f"no request between {start_s:g} s and {'its end' if end_s is None else f'{end_s:g} s'}",
             where=trace.source,
             hint=f"the trace has {len(trace)} requests over {span_s:g} s",
         )
+    return _only(trace, kept)
+
+
+def _only(trace: Trace, kept: Ints) -> Trace:
     return replace(
         trace,
         at_ns=trace.at_ns[kept],
         input_tokens=trace.input_tokens[kept],
         output_tokens=trace.output_tokens[kept],
         parts=tuple(trace.parts[i] for i in kept.tolist()) if trace.parts else (),
+        calls=None if trace.calls is None else trace.calls.only(kept),
     )
 
 
+def _first_of(session: Ints) -> Ints:
+    """Of each request the position of its session's first."""
+    return np.searchsorted(session, session)
+
+
+def _whole(session: Ints, kept: Ints) -> Ints:
+    """Without a last session that is cut short, unless it is the only one."""
+    last = session[kept[-1]]
+    cut = int(kept[-1]) + 1 < len(session) and session[kept[-1] + 1] == last
+    whole: Ints = kept[session[kept] != last] if cut else kept
+    return whole if len(whole) else kept
+
+
 def clip(trace: Trace, max_input_tokens: int | None, max_output_tokens: int | None) -> Trace:
-    """Longer requests are cut to the limits, prompts at their end: what they share at the front stays."""
+    """Longer requests are cut to the limits, prompts at their end: what they share at the front stays.
+
+    A session ends before its first longer prompt: cut short, its later prompts would all be the same.
+    """
     remarks = dict(trace.remarks)
+    if trace.calls is not None and max_input_tokens is not None:
+        trace = _ended_before(trace, trace.input_tokens > max_input_tokens, max_input_tokens, remarks)
     cut = {}
     for name, limit in (("input_tokens", max_input_tokens), ("output_tokens", max_output_tokens)):
         lengths = getattr(trace, name)
@@ -103,6 +178,22 @@ def clip(trace: Trace, max_input_tokens: int | None, max_output_tokens: int | No
     return replace(trace, **cut, parts=parts, remarks=remarks)
 
 
+def _ended_before(trace: Trace, longer: NDArray[np.bool_], limit: int, remarks: dict[str, int]) -> Trace:
+    assert trace.calls is not None
+    session = trace.calls.session
+    so_far = np.cumsum(longer)
+    kept = np.flatnonzero(so_far == (so_far - longer)[_first_of(session)])
+    if not len(kept):
+        raise SpecError(
+            f"no session begins with a prompt of {limit} tokens or fewer",
+            where=trace.source,
+            hint="--set prompts.max_input_tokens=N allows longer ones, up to the model's context",
+        )
+    if len(kept) < len(trace):
+        remarks[f"calls from the first one above {limit} input_tokens on, left out"] = len(trace) - len(kept)
+    return _only(trace, kept)
+
+
 def cut_short(path: Parts, tokens: int) -> Parts:
     """The beginning of a path that has so many tokens."""
     kept = []
@@ -112,3 +203,22 @@ def cut_short(path: Parts, tokens: int) -> Parts:
         kept.append(Part(part.id, min(part.tokens, tokens)))
         tokens -= part.tokens
     return tuple(kept)
+
+
+def with_sessions(trace: Trace, max_wait_s: float | None, *, unique: bool) -> Trace:
+    """Longer waits are cut to the limit; `unique`: no session begins like another one."""
+    calls = trace.calls
+    if calls is None:
+        return trace
+    remarks = dict(trace.remarks)
+    if max_wait_s is not None:
+        limit_ns = round(max_wait_s * NS_PER_S)
+        waits = {name: getattr(calls, name) for name in ("tool_ns", "think_ns")}
+        if longer := sum(int(np.count_nonzero(values > limit_ns)) for values in waits.values()):
+            remarks[f"waits above {max_wait_s:g} s, cut"] = longer
+        calls = replace(calls, **{name: np.minimum(values, limit_ns) for name, values in waits.items()})
+    if unique:
+        begins = np.arange(len(trace)) - calls.base
+        own = calls.session[begins] == calls.session
+        calls = replace(calls, base=np.where(own, calls.base, 0), kept=np.where(own, calls.kept, 0))
+    return replace(trace, calls=calls, remarks=remarks)

@@ -133,10 +133,10 @@ def test_sessions_spread_the_second_of_each_slot() -> None:
     work = SessionDispatcher(ClosedLoop(2, spread=True), sessions, t0=0, close_at=NEVER)
     assert [work.take(0, 0), work.take(0, 1)] == [(0, 0), (0, 2)]
     for index in (0, 2):
-        work.answered(index, 0, 100, goes_on=True)
+        work.answered(index, 0, 100, whole=True)
     assert [work.take(100, 0), work.take(100, 1)] == [(100, 1), (100, 3)]
     for index in (1, 3):
-        work.answered(index, 100, 200, goes_on=False)
+        work.answered(index, 100, 200, whole=True)
     assert [work.take(400, 0), work.take(400, 1)] == [(200, 4), (250, 6)]
 
 

@@ -1,0 +1,16 @@
+"""Dates of traces as seconds."""
+
+from datetime import UTC, datetime
+
+from harness.workload.traces.rows import BadRow
+
+
+def seconds_of(value: object) -> float:
+    """Since 1970; without a zone in UTC. Raises BadRow."""
+    if not value:
+        raise BadRow("a value is missing")
+    try:
+        date = datetime.fromisoformat(str(value))
+        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        raise BadRow("a time that is not a date") from None

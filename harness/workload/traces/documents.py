@@ -1,0 +1,83 @@
+"""JSON documents of a file, which may be of any size: one a line, or the whole file is one."""
+
+import gzip
+import hashlib
+from collections.abc import Iterator
+from io import BufferedReader
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from harness.errors import SpecError
+from harness.workload.traces.rows import BadRow
+
+MOST_BYTES = 512 << 20  # of one document, which is in memory while it is read
+_GZIP = b"\x1f\x8b"
+
+
+class Documents:
+    """`sha256` is of what was read so far: of the whole file once all documents were taken."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._digest = path, hashlib.sha256()
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        """Line numbers from 1, with a BadRow where a line is not JSON. Raises SpecError."""
+        try:
+            with _open(self.path) as file:
+                yield from self._lines(file)
+        except FileNotFoundError:
+            raise SpecError("no such file", where=str(self.path)) from None
+        except (OSError, EOFError, ValueError) as error:  # EOFError: a compressed file that is cut off
+            raise SpecError(f"cannot be read: {error}", where=str(self.path)) from None
+
+    def _lines(self, file: "gzip.GzipFile | BufferedReader") -> Iterator[tuple[int, Any]]:
+        number = 0
+        while line := file.readline(MOST_BYTES + 1):
+            number += 1
+            if len(line) > MOST_BYTES:
+                raise self._too_long(number)
+            self._digest.update(line)
+            if not line.strip():
+                continue
+            value = _decoded(line)
+            if number == 1 and isinstance(value, BadRow) and line.lstrip()[:1] in (b"{", b"["):
+                rest = file.read(MOST_BYTES + 1 - len(line))
+                if len(line) + len(rest) > MOST_BYTES:
+                    raise self._too_long(1)
+                whole = _decoded(line + rest)
+                if not isinstance(whole, BadRow):
+                    self._digest.update(rest)
+                    value, rest = whole, b""
+                yield from enumerate(value if isinstance(value, list) else [value], start=1)
+                for number, text in enumerate(rest.split(b"\n"), start=2):
+                    self._digest.update(text)
+                    if text.strip():
+                        yield number, _decoded(text)
+                return
+            yield from ((number, one) for one in (value if isinstance(value, list) else [value]))
+
+    def _too_long(self, number: int) -> SpecError:
+        return SpecError(
+            f"has a document of more than {MOST_BYTES >> 20} MiB",
+            where=f"{self.path}:{number}",
+            hint="write each session as a line of its own",
+        )
+
+
+def _open(path: Path) -> "gzip.GzipFile | BufferedReader":
+    with path.open("rb") as file:
+        packed = file.read(2) == _GZIP
+    return gzip.open(path, "rb") if packed else path.open("rb")
+
+
+def _decoded(text: bytes) -> Any:
+    try:
+        return msgspec.json.decode(text.removeprefix(b"\xef\xbb\xbf"))
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return BadRow("not JSON")
