@@ -7,22 +7,25 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import SpecError
-from harness.workload.traces import weka
+from harness.workload.traces import otel, tracelab, weka
 from harness.workload.traces.documents import Documents
 from harness.workload.traces.rows import Source
 from harness.workload.traces.sessions import Thread, assemble_sessions, read_columns
 from harness.workload.traces.trace import Trace
 
 Reader = Callable[[Iterator[tuple[int, Any]], "Counter[str]", "Counter[str]"], Iterator[Thread]]
-READERS: Mapping[str, tuple[set[str], Reader]] = {
-    "weka": (weka.KEYS, weka.threads),
+# The keys that a document of each form has, of one set or another, and its reader.
+READERS: Mapping[str, tuple[tuple[set[str], ...], Reader]] = {
+    "weka": ((weka.KEYS,), weka.threads),
+    "tracelab": ((tracelab.KEYS,), tracelab.threads),
+    "otel": (otel.KEYS, otel.threads),
 }
 
 
 def form_of(value: object) -> str | None:
     """Of a document, by its keys; None for one that is of no agent."""
     names = set(value) if isinstance(value, dict) else set()
-    return next((name for name, (keys, _) in READERS.items() if keys <= names), None)
+    return next((name for name, (sets, _) in READERS.items() if any(keys <= names for keys in sets)), None)
 
 
 def read_sessions(path: Path, named: str = "auto") -> Trace | None:

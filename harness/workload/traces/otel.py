@@ -1,7 +1,7 @@
-"""OpenTelemetry's spans of GenAI: calls of a model inside spans of agents and tools, as OTLP JSON or plain spans.
+"""OpenTelemetry spans of GenAI: calls of a model inside spans of agents and tools, as OTLP JSON or plain."""
 
-A trace is a session. A span with calls below it is a thread of its own: an agent, or a tool that is one. Any other
-span of a tool says that the time until the next call is the tool's.
+A trace is a session. A span with calls inside it is a thread of its own: an agent, or a tool that is one. Any
+other span, such as a tool's, says that the wait of the next call next to it is for a tool.
 """
 
 from collections import Counter
@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.workload.traces.dates import seconds_of
 from harness.workload.traces.rows import BadRow, number
-from harness.workload.traces.sessions import MAIN, SUBAGENT, Begins, Call, Item, Thread, checked
+from harness.workload.traces.sessions import MAIN, MOST_LEVELS, SUBAGENT, Begins, Call, Item, Thread, checked
 
 KEYS = ({"resourceSpans"}, {"spans"}, {"traceId", "spanId"}, {"trace_id", "span_id"})
 NO_PARENT = "spans whose parent is not in the file: they stand at the top of their session"
@@ -21,7 +21,6 @@ _INPUT = ("gen_ai.usage.input_tokens", "gen_ai.usage.prompt_tokens")
 _OUTPUT = ("gen_ai.usage.output_tokens", "gen_ai.usage.completion_tokens")
 _CACHED = ("gen_ai.usage.cache_read.input_tokens", "gen_ai.usage.cached_tokens")
 _FAILED = (2, "2", "STATUS_CODE_ERROR", "ERROR")
-_TOOL = "execute_tool"
 
 
 @dataclass(eq=False, slots=True)
@@ -136,36 +135,72 @@ def _attributes(value: object) -> Mapping[str, Any]:
     return found
 
 
-def _session(
-    spans: dict[str, _Span], skipped: "Counter[str]", remarks: "Counter[str]"
-) -> Iterator[Thread]:
+def _session(spans: dict[str, _Span], skipped: "Counter[str]", remarks: "Counter[str]") -> Iterator[Thread]:
     top: list[_Span] = []
     for span in spans.values():
         parent = spans.get(span.parent)
         remarks[NO_PARENT] += bool(span.parent) and parent is None
         (top if parent is None else parent.children).append(span)
     order = _downward(top)
-    lost = sum(span.call is not None for span in spans.values()) - sum(one.call is not None for one in order)
-    if lost:
-        skipped["spans that are each other's parents"] += lost
-    for span in reversed(order):  # what is below comes first
-        span.item = span.call or _thread(span)
-    items = [span.item for span in top if span.item is not None]
-    if items:
-        thread = Thread.of(items)
-        _tell_kinds(thread, order)
-        _begin(thread, {id(one.call): one.cached for one in order if one.call is not None}, remarks)
+    if lost := sum(one.call is not None for one in spans.values()) - sum(
+        one.call is not None for one in order
+    ):
+        skipped["calls in spans that are inside each other"] += lost
+    for span in reversed(order):  # what is inside comes first
+        _tell_tools(span.children)
+        span.item = span.call or _thread(span.children, span.start_s)
+    _tell_tools(top)
+    if (thread := _thread(top, None)) is not None:
+        cached = {id(one.call): one.cached for one in order if one.call is not None}
+        _tell_beginnings(thread, MAIN, cached, remarks)
         yield thread
 
 
 def _downward(top: Sequence[_Span]) -> list[_Span]:
-    """All spans below, none before the one that it is in."""
+    """These and all inside them, none before the one that it is in."""
     order = list(top)
     for span in order:  # it grows meanwhile
         order.extend(span.children)
     return order
 
 
-def _thread(span: _Span) -> Thread | None:
-    items = [child.item for child in span.children if child.item is not None]
-    return Thread(items, span.start_s, max(span.end_s, *(item.end_s for item in items))) if items else None
+def _tell_tools(spans: Sequence[_Span]) -> None:
+    """A call brings what a tool gave where the last that had ended next to it is no call."""
+    ended = sorted(spans, key=lambda one: one.end_s)
+    place = -1
+    for span in sorted(spans, key=lambda one: one.start_s):
+        while place + 1 < len(ended) and ended[place + 1].end_s <= span.start_s:
+            place += 1
+        if span.call is not None:
+            span.call.tool = place >= 0 and ended[place].call is None
+
+
+def _thread(spans: Sequence[_Span], start_s: float | None) -> Thread | None:
+    """Of the calls and threads among them. A single thread stands for both; too deep ones are put in line."""
+    items = [span.item for span in spans if span.item is not None]
+    if not items:
+        return None
+    if len(items) == 1 and isinstance(items[0], Thread):
+        return items[0]
+    if any(isinstance(item, Thread) and item.levels >= MOST_LEVELS for item in items):
+        items = [one for item in items for one in (item.items if isinstance(item, Thread) else [item])]
+    return Thread.of(items, start_s)
+
+
+def _tell_beginnings(
+    thread: Thread, kind: str, cached: Mapping[int, int | None], remarks: "Counter[str]"
+) -> None:
+    """An agent's prompt begins like its one before. Agents below one that has calls are subagents."""
+    calls = sorted((item for item in thread.items if isinstance(item, Call)), key=lambda one: one.start_s)
+    for before, call in zip([None, *calls], calls, strict=False):
+        call.kind, call.tool = kind, call.tool or kind == SUBAGENT
+        known = cached[id(call)]
+        remarks[NO_CACHE] += before is not None and known is None
+        if before is None:
+            continue
+        grown = before.input_tokens if call.input_tokens >= before.input_tokens else 0
+        tokens = min(grown if known is None else known, before.input_tokens, call.input_tokens)
+        call.begins = Begins(before, tokens) if tokens else None
+    for item in thread.items:
+        if isinstance(item, Thread):
+            _tell_beginnings(item, SUBAGENT if calls else kind, cached, remarks)

@@ -5,13 +5,13 @@ import hashlib
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from harness.errors import SpecError
 from harness.host import paths
 from harness.workload.traces.agents import READERS, read_sessions
+from harness.workload.traces.dates import seconds_of
 from harness.workload.traces.recorded import read_recorded
 from harness.workload.traces.rows import BadRow, Row, Source, assemble, number
 from harness.workload.traces.trace import Trace
@@ -161,7 +161,7 @@ def _burstgpt(values: Mapping[str, object]) -> Row:
 
 def _azure(values: Mapping[str, object]) -> Row:
     return Row(
-        _date(values.get("TIMESTAMP")),
+        seconds_of(values.get("TIMESTAMP")),
         number(values.get("ContextTokens")),
         number(values.get("GeneratedTokens")),
     )
@@ -173,17 +173,6 @@ def since_start(value: object) -> float:
     if time < 0:
         raise BadRow("a negative time")
     return time
-
-
-def _date(value: object) -> float:
-    """Seconds since 1970; without a zone in UTC."""
-    if not value:
-        raise BadRow("a value is missing")
-    try:
-        date = datetime.fromisoformat(str(value))
-        return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        raise BadRow("a time that is not a date") from None
 
 
 def _blocks(value: object) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from harness.workload.traces.rows import MAX_SPAN_S, BadRow, Row, Source, check,
 from harness.workload.traces.trace import NS_PER_S, Calls, Trace, relinked
 
 MAIN, SUBAGENT = "main", "subagent"
+MOST_LEVELS = 20  # of agents inside agents
 AT_ONCE = "sessions that begin at one moment: --concurrency N keeps N of them going"
 
 
@@ -52,11 +53,13 @@ class Thread:
     items: "list[Call | Thread]"
     start_s: float
     end_s: float
+    levels: int = 1  # of threads, this one included
 
     @classmethod
     def of(cls, items: "list[Call | Thread]", start_s: float | None = None) -> "Thread":
         first, last = min(item.start_s for item in items), max(item.end_s for item in items)
-        return cls(items, first if start_s is None else start_s, last)
+        levels = 1 + max((item.levels for item in items if isinstance(item, Thread)), default=0)
+        return cls(items, first if start_s is None else start_s, last, levels)
 
 
 Item = Call | Thread

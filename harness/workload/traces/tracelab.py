@@ -1,7 +1,7 @@
-"""TraceLab's traces of coding agents: a round per line, with what its prompt took over and what was new in it.
+"""TraceLab's traces of coding agents: a round per line, with what its prompt took over and what was new.
 
-Rounds of one `session_id` are the calls of a session. The file does not say which session started which, so agents
-that another one started are sessions of their own.
+Rounds of one `session_id` are the calls of a session. The file does not say which session started which, so
+agents that another one started are sessions of their own.
 """
 
 from collections import Counter
@@ -69,7 +69,5 @@ def _round(row: Mapping[str, Any]) -> tuple[Call, int]:
     prefix = row.get("prefix_tokens")
     if type(prefix) is not int or prefix < 0:
         raise BadRow("prefix_tokens that are not a whole number")
-    call = Call(
-        start_s, end_s, int(given.input_tokens), int(given.output_tokens), tool=kind == "tool_result"
-    )
+    call = Call(start_s, end_s, int(given.input_tokens), int(given.output_tokens), tool=kind == "tool_result")
     return call, prefix

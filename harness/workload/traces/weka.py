@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.workload.traces.rows import BadRow, number
-from harness.workload.traces.sessions import MAIN, SUBAGENT, Begins, Call, Item, Thread, checked
+from harness.workload.traces.sessions import MAIN, MOST_LEVELS, SUBAGENT, Begins, Call, Item, Thread, checked
 
 KEYS = {"requests", "block_size"}
-MOST_LEVELS = 20  # of agents inside agents
 NO_DURATION = "calls without a duration: the whole time to the next one is waited"
 NO_BLOCKS = "calls without hash_ids: they share nothing"
 

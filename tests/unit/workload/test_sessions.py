@@ -138,7 +138,9 @@ def whole(workload):
     """Prompts as they are put together."""
     prompts = []
     for request in workload.requests:
-        front = prompts[len(prompts) - request.call.base][: request.call.kept_chars] if request.call.base else ""
+        front = (
+            prompts[len(prompts) - request.call.base][: request.call.kept_chars] if request.call.base else ""
+        )
         prompts.append(front + request.messages[0][1])
     return prompts
 

@@ -1,0 +1,186 @@
+"""Sessions of TraceLab and OpenTelemetry: the same trees from rounds and from spans."""
+
+import json
+
+import pytest
+
+from harness.errors import SpecError
+from harness.workload.traces import read_trace
+
+S = 1_000_000_000
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(*documents):
+        path = tmp_path / "t.jsonl"
+        path.write_text("\n".join(json.dumps(one) for one in documents) + "\n")
+        return path
+
+    return write
+
+
+def stamp(second):
+    return f"2026-06-01T05:{int(second) // 60:02}:{second % 60:06.3f}Z"
+
+
+def round_of(session, at, ends, given, prefix, *, brought="tool_result", **more):
+    events = [
+        {"event_type": brought, "timestamp": stamp(at - 0.5)},
+        {"event_type": brought, "timestamp": stamp(at)},
+        {"event_type": "text", "timestamp": stamp(ends - 0.1)},
+        {"event_type": "tool_call", "timestamp": stamp(ends)},
+        {"event_type": "usage_report"},
+    ]
+    return {
+        "session_id": session,
+        "round_index": 0,
+        "input_tokens_total": given,
+        "prefix_tokens": prefix,
+        "newly_append_tokens": given - prefix,
+        "output_tokens": 7,
+        "timing_events": events,
+        **more,
+    }
+
+
+def test_rounds_of_tracelab_leave_when_the_last_of_what_they_bring_is_there(file):
+    trace = read_trace(
+        file(
+            round_of("b", 40, 41, 100, 60, brought="user_message"),
+            round_of("a", 10, 12, 500, 400, brought="user_message"),
+            round_of("a", 13, 14, 900, 505),
+            round_of("a", 20, 22, 700, 80, brought="user_message"),
+        )
+    )
+    calls = trace.calls
+    assert trace.format == "tracelab"
+    assert (trace.at_ns / S).tolist() == [0, 3, 10, 30]
+    assert calls.session.tolist() == [0, 0, 0, 1]
+    assert (calls.tool_ns / S).tolist() == [0, 1, 0, 0]
+    assert (calls.think_ns / S).tolist() == [0, 0, 6, 0]
+    assert calls.kept.tolist() == [0, 500, 80, 0]  # never more than the prompt before held
+    assert trace.remarks == {"first calls whose prompt was in a cache before: it is their own here": 2}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"timing_events": []}, "a round without a time"),
+        ({"timing_events": 3}, "timing_events that are not a list"),
+        ({"timing_events": [{"event_type": "text", "timestamp": "soon"}]}, "a time that is not a date"),
+        ({"timing_events": [{"event_type": "text"}]}, "a value is missing"),
+        ({"session_id": 4}, "a session_id that is not a text"),
+        ({"prefix_tokens": -1}, "prefix_tokens that are not a whole number"),
+        ({"input_tokens_total": "many"}, "a value is not a number"),
+        ({"output_tokens": 0}, "no output token (a request that failed when it was recorded)"),
+    ],
+)
+def test_a_round_that_cannot_be_is_left_out_and_counted(file, change, reason):
+    rounds = [round_of("a", 10 * i, 10 * i + 1, 100, 0) for i in range(1, 3)]
+    trace = read_trace(file(*rounds, {**rounds[0], **change}))
+    assert (len(trace), trace.skipped) == (2, {reason: 1})
+
+
+def span(name, start, end, parent="", operation="chat", **attributes):
+    """In OTLP's JSON, as a collector writes it to a file."""
+    usage = {"gen_ai.usage.input_tokens": 100, "gen_ai.usage.output_tokens": 9} if operation == "chat" else {}
+    typed = {
+        key: {"intValue": str(value)} if isinstance(value, int) else {"stringValue": value}
+        for key, value in {"gen_ai.operation.name": operation, **usage, **attributes}.items()
+    }
+    return {
+        "traceId": "t1",
+        "spanId": name,
+        "parentSpanId": parent,
+        "startTimeUnixNano": str(int(start * S)),
+        "endTimeUnixNano": str(int(end * S)),
+        "attributes": [{"key": key, "value": value} for key, value in typed.items()],
+    }
+
+
+def exported(*spans):
+    return {"resourceSpans": [{"scopeSpans": [{"spans": list(spans)}]}]}
+
+
+TREE = [
+    span("agent", 0, 9.5, operation="invoke_agent"),
+    span("c1", 0.25, 1, "agent", **{"gen_ai.usage.input_tokens": 100}),
+    span("tool", 1, 1.5, "agent", operation="execute_tool"),
+    span("c2", 1.75, 2, "agent", **{"gen_ai.usage.input_tokens": 150}),
+    span("task1", 2, 5, "agent", operation="execute_tool"),
+    span("sub", 2.5, 5, "task1", operation="invoke_agent"),
+    span("s1", 2.5, 3, "sub", **{"gen_ai.usage.input_tokens": 40}),
+    span("s2", 3.5, 5, "sub", **{"gen_ai.usage.cache_read.input_tokens": 16}),
+    span("task2", 2, 4, "agent", operation="execute_tool"),
+    span("s3", 2.25, 4, "task2"),
+    span("c3", 5.5, 6, "agent", **{"gen_ai.usage.input_tokens": 200}),
+    span("c4", 8, 9, "agent", **{"gen_ai.usage.input_tokens": 120}),
+]
+
+
+@pytest.mark.parametrize("form", ["one document", "a line each", "spans by line", "plain spans"])
+def test_spans_become_a_tree_of_calls(file, form):
+    plain = [
+        {
+            "trace_id": "t1",
+            "span_id": one["spanId"],
+            "parent_span_id": one["parentSpanId"] or None,
+            "start_time": stamp(int(one["startTimeUnixNano"]) / S),
+            "end_time": stamp(int(one["endTimeUnixNano"]) / S),
+            "attributes": {
+                entry["key"]: next(iter(entry["value"].values()))
+                for entry in one["attributes"]
+            },
+        }
+        for one in TREE
+    ]
+    documents = {
+        "one document": [exported(*TREE)],
+        "a line each": [exported(one) for one in reversed(TREE)],
+        "spans by line": [{"session_id": "x", "spans": TREE}],
+        "plain spans": plain,
+    }
+    trace = read_trace(file(*documents[form]))
+    calls = trace.calls
+    assert (trace.format, trace.skipped) == ("otel", {})
+    assert trace.input_tokens.tolist() == [100, 150, 100, 40, 100, 200, 120]  # c1 c2 s3 s1 s2 c3 c4
+    assert calls.kinds == ("main", "main", "subagent", "subagent", "subagent", "main", "main")
+    assert calls.after == ((1,), (1,), (1,), (2,), (1,), (1, 3), (1,))
+    assert (calls.tool_ns / S).tolist() == [0, 0.75, 0.25, 0.5, 0.5, 0.5, 0]
+    assert (calls.think_ns / S).tolist() == [0] * 6 + [2]
+    assert calls.kept.tolist() == [0, 100, 0, 0, 16, 150, 0]
+
+
+def test_what_is_wrong_with_spans_is_counted(file):
+    circle = [span("x", 1, 2, "y"), span("y", 1, 2, "x", operation="invoke_agent")]
+    failed = {**span("f", 1, 2), "status": {"code": 2}}
+    backwards = span("b", 3, 2)
+    lost = span("l", 20, 21, "nowhere")
+    twice = span("c1", 4, 5)
+    trace = read_trace(file(exported(*TREE, *circle, failed, backwards, lost, twice), exported(7)))
+    assert trace.skipped == {
+        "calls in spans that are inside each other": 1,
+        "a call that failed when it was recorded": 1,
+        "a negative time": 1,
+        "a span_id that an earlier span has": 1,
+        "not a JSON object": 1,
+    }
+    assert trace.remarks["spans whose parent is not in the file: they stand at the top of their session"] == 1
+    assert len(trace) == 8
+
+
+def test_spans_inside_spans_without_end_are_read(file):
+    deep = [span("s0", 0, 1)]
+    deep += [span(f"s{i}", i, i + 1, f"w{i - 1}") for i in range(1, 3000)]
+    deep += [span(f"w{i}", i, 4000, f"w{i - 1}" if i else "", operation="invoke_agent") for i in range(3000)]
+    trace = read_trace(file(exported(*deep)))
+    assert len(trace) == 3000
+    assert trace.calls.turn.tolist() == list(range(3000))
+
+
+def test_a_file_without_a_call_is_one_error(file):
+    with pytest.raises(SpecError, match="holds no request"):
+        read_trace(file(exported(TREE[0])))
+    with pytest.raises(SpecError, match="not usable as weka"):
+        read_trace(file(exported(*TREE)), "weka")
