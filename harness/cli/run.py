@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.cli import argument_types, options, prices
 from harness.errors import ExitCode, SpecError
+from harness.host import paths
 from harness.sampling.job import DEFAULT_HZ
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scenario", metavar="NAME|FILE", help="workload to run; `bench list scenarios` shows the names"
     )
     parser.add_argument(
-        "--trace", metavar="FILE|RUN", help="replay a recorded trace (default scenario: 'trace')"
+        "--trace",
+        metavar="FILE|RUN",
+        help="replay a recorded trace (default scenario: 'trace', of agents' sessions 'agent-sessions')",
     )
     parser.add_argument(
         "--backends",
@@ -260,7 +263,14 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
 def _scenario(arguments: argparse.Namespace) -> str:
     if arguments.scenario is None and arguments.trace is None:
         raise SpecError("--scenario is required", hint="`bench list scenarios` shows the names")
-    return "trace" if arguments.scenario is None else str(arguments.scenario)
+    return trace_scenario(arguments.trace) if arguments.scenario is None else str(arguments.scenario)
+
+
+def trace_scenario(file: str) -> str:
+    """The scenario that replays a trace, where none is named: sessions have their own."""
+    from harness.workload.traces import holds_sessions
+
+    return "agent-sessions" if holds_sessions(paths.data_file(file)) else "trace"
 
 
 def _overrides(arguments: argparse.Namespace) -> dict[str, object]:

@@ -13,12 +13,14 @@ import tempfile
 import time
 from pathlib import Path
 
+from harness.apis import UNSAID
 from harness.engines.dialect import Chat, render_body
-from harness.load.bodies import write_bodies
+from harness.run.job import written
 from harness.spec.backend_refs import load_backend
 from harness.spec.scenario import Request, load_scenario
 from harness.workload.prompts.generate import generate
 from harness.workload.prompts.text import TextMaker
+from tests.factories.agents import Shape, write_weka
 
 SCENARIOS = (
     "fixed-length",
@@ -27,6 +29,7 @@ SCENARIOS = (
     "rag",
     "agent-tree",
     "structured-output",
+    "agent-sessions",
 )
 MOST_GROWTH = 2.0
 
@@ -38,8 +41,12 @@ def words(texts: list[str]) -> list[int]:
 
 def plan(name: str, count: int) -> dict[str, float]:
     """In this process; `text_mb` is what the prompts hold, `grown_mb` what memory they took at most."""
-    prompts, backend, request = load_scenario(name).prompts, load_backend("openai"), Request()
-    texts = TextMaker(words)
+    backend, request, texts = load_backend("openai"), Request(), TextMaker(words)
+    given = {}
+    if name == "agent-sessions":  # a hundred calls each, prompts of 15,000 tokens on average
+        shape = Shape(count // 100, 100, opening=500, growth=300, agents=0, block=64)
+        given = {"prompts.file": str(write_weka(Path(tempfile.mkdtemp(), "trace.jsonl"), shape))}
+    prompts = load_scenario(name, given).prompts
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     started = time.process_time()
     made = generate(prompts, count, 0, texts)
@@ -50,12 +57,15 @@ def plan(name: str, count: int) -> dict[str, float]:
             render_body(
                 backend,
                 "m",
-                Chat([{"role": r, "content": c} for r, c in one.messages], one.max_tokens),
+                Chat(
+                    [{"role": r, "content": UNSAID * bool(one.call) + c} for r, c in one.messages],
+                    one.max_tokens,
+                ),
                 request,
             )
             for one in made.requests
         )
-        assert len(write_bodies(path, bodies)) == count
+        assert len(written(path, made, bodies)) == count
         size = path.stat().st_size
     rendered = time.process_time()
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before

@@ -1,77 +1,95 @@
 """Requests from a trace of sessions: a prompt is the beginning of an earlier one, and a text of its own."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
 
 from harness.workload.prompts.request import CallPlace, ChatRequest
 from harness.workload.prompts.text import TextMaker
 from harness.workload.traces import Calls, Trace
 
+_AT_ONCE = 4096  # rows whose numbers are Python's together
+
+Ints = NDArray[np.int64]
+
 
 def replay_calls(trace: Trace, calls: Calls, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    given, kept = trace.input_tokens.tolist(), calls.kept.tolist()
-    owners, cuts = _owners(calls.base.tolist(), kept)
-    stretches = [_stretches(given[i] - kept[i], cuts.get(i, ())) for i in range(len(trace))]
-    opening = texts.stream(
-        (lengths[0] for lengths, start in zip(stretches, kept, strict=True) if lengths and not start),
-        Random(random.random()),
-    )
-    more = texts.stream(
-        (one for lengths, start in zip(stretches, kept, strict=True) for one in lengths[not start :]),
-        Random(random.random()),
-        continuing=True,
-    )
-    chars: dict[tuple[int, int], int] = {}  # of a prompt up to where another one leaves it
+    own = trace.input_tokens - calls.kept
+    cuts = _Cuts.of(calls.base, calls.kept, own)
+    opening = texts.stream(cuts.lengths(opening=True), Random(random.random()))
+    more = texts.stream(cuts.lengths(opening=False), Random(random.random()), continuing=True)
     columns = (
-        *(calls.session, calls.turn, calls.tool_ns, calls.think_ns, calls.base),
-        *(trace.at_ns, trace.output_tokens),
+        *(calls.session, calls.turn, trace.at_ns, trace.output_tokens, own),
+        *(calls.tool_ns, calls.think_ns, calls.base, calls.kept, cuts.of_request),
     )
-    for place, (session, turn, tool_ns, think_ns, base, at_ns, asked) in enumerate(
-        zip(*(column.tolist() for column in columns), strict=True)
+    for place, (session, turn, at_ns, asked, new, tool_ns, think_ns, base, kept, cut) in enumerate(
+        _rows(*columns)
     ):
-        start = chars.get((owners[place], kept[place]), 0)
+        start = int(cuts.chars[cut]) if cut >= 0 else 0
         pieces: list[str] = []
-        tokens, length = kept[place], start
-        for number, count in enumerate(stretches[place]):
-            pieces.append(next(more if number or kept[place] else opening))
-            tokens, length = tokens + count, length + len(pieces[-1])
-            chars[place, tokens] = length
+        length = start
+        for number, (_, at) in enumerate(cuts.stretches(place)):
+            pieces.append(next(more if number or kept else opening))
+            length += len(pieces[-1])
+            if at >= 0:
+                cuts.chars[at] = length
         yield ChatRequest(
             (("user", "".join(pieces)),),
             asked,
-            content_tokens=given[place] - kept[place],
+            content_tokens=new,
             kind=calls.kinds[place],
             session=session,
             turn=turn,
             at_ns=at_ns,
-            call=CallPlace(
-                calls.after[place],
-                tool_ns,
-                think_ns,
-                base,
-                kept[place],
-                start,
-            ),
+            call=CallPlace(calls.after[place], tool_ns, think_ns, base, kept, start),
         )
 
 
-def _owners(base: list[int], kept: list[int]) -> tuple[list[int], dict[int, set[int]]]:
-    """Of each prompt the one whose own text holds the end of what it keeps; by owner where that is cut."""
-    owners = list(range(len(base)))
-    cuts: dict[int, set[int]] = {}
-    for place, tokens in enumerate(kept):
-        if not tokens:
-            continue
-        owner = place - base[place]
-        while kept[owner] >= tokens:
-            owner -= base[owner]
-        owners[place] = owner
-        cuts.setdefault(owner, set()).add(tokens - kept[owner])
-    return owners, cuts
+def _rows(*columns: Ints) -> Iterator[tuple[int, ...]]:
+    for start in range(0, len(columns[0]), _AT_ONCE):
+        yield from zip(*(column[start : start + _AT_ONCE].tolist() for column in columns), strict=True)
 
 
-def _stretches(length: int, cuts: "set[int] | tuple[int, ...]") -> list[int]:
-    """Lengths of the parts that a text of `length` tokens is divided into."""
-    ends = sorted({0, *(cut for cut in cuts if cut < length), length})
-    return [stop - start for start, stop in pairwise(ends)]
+@dataclass(frozen=True, slots=True)
+class _Cuts:
+    """Where other prompts leave a prompt, in its own text: there it is divided, to the token."""
+
+    own: Ints  # tokens of each request's own text
+    kept: Ints
+    first: Ints  # of each request its first cut, and behind the last request the number of all
+    tokens: Ints  # of each cut, from the start of the own text
+    chars: Ints  # of each cut, from the start of the prompt; known once that text is made
+    of_request: Ints  # the cut at which its prompt leaves an earlier one; -1: it begins like none
+
+    @classmethod
+    def of(cls, base: Ints, kept: Ints, own: Ints) -> "_Cuts":
+        owner = np.arange(len(base)) - base
+        while (early := (kept > 0) & (kept[owner] >= kept)).any():  # what is kept is of one before that
+            owner[early] -= base[owner[early]]
+        leaves = np.flatnonzero(kept > 0)
+        pairs = np.stack([owner[leaves], kept[leaves] - kept[owner[leaves]]], axis=1)
+        found, which = np.unique(pairs, axis=0, return_inverse=True)
+        of_request = np.full(len(base), -1, np.int64)
+        of_request[leaves] = which.reshape(-1)
+        first = np.searchsorted(found[:, 0], np.arange(len(base) + 1))
+        return cls(own, kept, first, found[:, 1].copy(), np.zeros(len(found), np.int64), of_request)
+
+    def stretches(self, place: int) -> Iterator[tuple[int, int]]:
+        """Tokens of each part of a request's own text, and the cut at its end; -1: none."""
+        length, numbers = int(self.own[place]), range(int(self.first[place]), int(self.first[place + 1]))
+        ends = [(int(self.tokens[number]), number) for number in numbers]
+        if length and (not ends or ends[-1][0] < length):
+            ends.append((length, -1))
+        for (before, _), (end, number) in pairwise([(0, -1), *ends]):
+            yield end - before, number
+
+    def lengths(self, *, opening: bool) -> Iterator[int]:
+        """Of the texts that prompts begin with, or of all others."""
+        for place, (kept,) in enumerate(_rows(self.kept)):
+            for number, (tokens, _) in enumerate(self.stretches(place)):
+                if (number == 0 and not kept) == opening:
+                    yield tokens

@@ -7,7 +7,7 @@ import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, astuple, dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
 from typing import IO, Any
 
@@ -139,8 +139,8 @@ class _Taken:
         text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
         if made.turn or made.constraint or made.tools:
             text += f" {made.turn} {self._text(made.constraint)} {self._text(made.tools)}"
-        if made.call is not None:
-            text += f" {astuple(made.call)}"
+        if (call := made.call) is not None:
+            text += f" {call.after} {call.tool_ns} {call.think_ns} {call.base} {call.kept}"
         return text.encode() + b"\n"
 
     def _text(self, part: "Constraint | Tools | Expected | None") -> str:

@@ -1,7 +1,7 @@
 """Recorded traffic and prompt files, read as plain data. What each format means is in docs/traces.md."""
 
 from harness.workload.traces.dataset import Dataset, Prompt, read_dataset
-from harness.workload.traces.read import read_trace
+from harness.workload.traces.read import holds_sessions, read_trace
 from harness.workload.traces.trace import Calls, Trace, clip, window, with_sessions
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Prompt",
     "Trace",
     "clip",
+    "holds_sessions",
     "read_dataset",
     "read_trace",
     "window",

@@ -28,6 +28,12 @@ def form_of(value: object) -> str | None:
     return next((name for name, (sets, _) in READERS.items() if any(keys <= names for keys in sets)), None)
 
 
+def holds_sessions(path: Path) -> bool:
+    """Whether its first document is of an agent. Raises SpecError."""
+    first = next(iter(Documents(path)), None)
+    return first is not None and form_of(first[1]) is not None
+
+
 def read_sessions(path: Path, named: str = "auto") -> Trace | None:
     """None where the first document of the file is none of these. Raises SpecError."""
     documents = Documents(path)

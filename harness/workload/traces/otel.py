@@ -1,4 +1,4 @@
-"""OpenTelemetry spans of GenAI: calls of a model inside spans of agents and tools, as OTLP JSON or plain."""
+"""OpenTelemetry spans of GenAI: calls of a model inside spans of agents and tools, as OTLP JSON or plain.
 
 A trace is a session. A span with calls inside it is a thread of its own: an agent, or a tool that is one. Any
 other span, such as a tool's, says that the wait of the next call next to it is for a tool.

@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from harness.errors import SpecError
 from harness.host import paths
+from harness.workload.traces import agents, recorded
 from harness.workload.traces.agents import READERS, read_sessions
 from harness.workload.traces.dates import seconds_of
 from harness.workload.traces.recorded import read_recorded
@@ -51,6 +52,12 @@ def read_trace(path: Path, named: str = "auto", block_tokens: int = 16) -> Trace
     else:
         raise SpecError("is a file; format 'run' reads the folder of a run", where=str(path))
     return assemble(Source(str(path), kind, hashlib.sha256(data).hexdigest(), blocks), rows)
+
+
+def holds_sessions(path: Path) -> bool:
+    """Whether a trace is of agents' sessions, from its first document. Raises SpecError."""
+    folder = paths.entry(path) == "folder"
+    return recorded.holds_sessions(path) if folder else agents.holds_sessions(path)
 
 
 def read_text(path: Path) -> tuple[bytes, str]:

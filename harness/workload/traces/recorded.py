@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from harness.errors import SpecError
 from harness.model import CellFacts
 from harness.records.layout import UNKNOWN, Phase
-from harness.records.request_table import Part, RequestTable
+from harness.records.request_table import PREVIOUS, Part, RequestTable
 from harness.store import RunFolder
 from harness.workload.traces.rows import BadRow, Row, Source, assemble
-from harness.workload.traces.trace import Parts, Trace
+from harness.workload.traces.trace import Calls, Parts, Trace, only
 
+NOT_BEGUN = "of a session that had not begun, or of the warm-up"
 NOT_ANSWERED = "not answered, or without token counts"
 
 
@@ -23,10 +24,52 @@ def read_recorded(path: Path) -> Trace:
     run, cell = _cell(path)
     records, facts = run.read_cell(cell)
     requested = run.read_requested(facts)
+    if requested is not None and requested.has_calls():
+        return _as_sessions(run, cell, records.requests, requested)
     rows = _as_asked(records.requests, requested) if requested else _as_counted(records.requests, facts)
     sha256 = run.files.sha256(f"cells/{cell}/requests.parquet")
     source = Source(str(run.cell_path(cell)), "run", sha256)
     return assemble(source, rows)
+
+
+def holds_sessions(path: Path) -> bool:
+    """Whether the run replayed recorded sessions. Raises SpecError as `read_recorded` does."""
+    run, cell = _cell(path)
+    requested = run.read_requested(run.read_cell(cell)[1])
+    return requested is not None and requested.has_calls()
+
+
+def _as_sessions(run: RunFolder, cell: str, requests: NDArray[np.void], requested: RequestTable) -> Trace:
+    """The sessions that had begun, whole, as they were asked for."""
+    numbers = requested.numbers
+    begun_ns = np.full(len(requested), UNKNOWN, np.int64)
+    begun_ns[requests["seq"]] = np.where(requests["phase"] == Phase.MEASURE, requests["intended_ns"], UNKNOWN)
+    first = np.searchsorted(numbers["session"], numbers["session"])
+    kept = np.flatnonzero(begun_ns[first] != UNKNOWN)
+    if not len(kept):
+        raise SpecError("holds no measured session", where=str(run.cell_path(cell)))
+    calls = Calls(
+        session=numbers["session"],
+        turn=numbers["turn"],
+        tool_ns=numbers["tool_ns"],
+        think_ns=numbers["think_ns"],
+        base=numbers["base"],
+        kept=numbers["kept"],
+        after=tuple(requested.after) or (PREVIOUS,) * len(requested),
+        kinds=tuple(requested.kinds),
+    )
+    trace = Trace(
+        source=str(run.cell_path(cell)),
+        format="run",
+        sha256=run.files.sha256(f"cells/{cell}/requests.parquet"),
+        lines=len(requested),
+        at_ns=begun_ns[first] - begun_ns[first[kept[0]]],
+        input_tokens=numbers["kept"] + numbers["content_tokens"],
+        output_tokens=numbers["max_tokens"],
+        skipped={NOT_BEGUN: len(requested) - len(kept)} if len(kept) < len(requested) else {},
+        calls=calls,
+    )
+    return only(trace, kept)
 
 
 def _cell(path: Path) -> tuple[RunFolder, str]:

@@ -131,10 +131,11 @@ def window(
             where=trace.source,
             hint=f"the trace has {len(trace)} requests over {span_s:g} s",
         )
-    return _only(trace, kept)
+    return only(trace, kept)
 
 
-def _only(trace: Trace, kept: Ints) -> Trace:
+def only(trace: Trace, kept: Ints) -> Trace:
+    """Those of its requests; of sessions whole ones, or their beginnings."""
     return replace(
         trace,
         at_ns=trace.at_ns[kept],
@@ -191,7 +192,7 @@ def _ended_before(trace: Trace, longer: NDArray[np.bool_], limit: int, remarks: 
         )
     if len(kept) < len(trace):
         remarks[f"calls from the first one above {limit} input_tokens on, left out"] = len(trace) - len(kept)
-    return _only(trace, kept)
+    return only(trace, kept)
 
 
 def cut_short(path: Parts, tokens: int) -> Parts:

@@ -127,7 +127,7 @@ class _Reader:
         ids = entry.get("hash_ids")
         if ids is None or ids == []:
             self._remarks[NO_BLOCKS] += call.input_tokens >= self._size
-        elif not isinstance(ids, list) or not all(type(one) is int for one in ids):
+        elif not isinstance(ids, list) or set(map(type, ids)) != {int}:
             raise BadRow("hash_ids that are not a list of whole numbers")
         elif len(ids) not in (call.input_tokens // self._size, -(-call.input_tokens // self._size)):
             raise BadRow("blocks that do not add up to the input")

@@ -128,10 +128,7 @@ def test_spans_become_a_tree_of_calls(file, form):
             "parent_span_id": one["parentSpanId"] or None,
             "start_time": stamp(int(one["startTimeUnixNano"]) / S),
             "end_time": stamp(int(one["endTimeUnixNano"]) / S),
-            "attributes": {
-                entry["key"]: next(iter(entry["value"].values()))
-                for entry in one["attributes"]
-            },
+            "attributes": {entry["key"]: next(iter(entry["value"].values())) for entry in one["attributes"]},
         }
         for one in TREE
     ]
