@@ -33,7 +33,8 @@ def _of(row: Row) -> Iterator[str]:
     if any(cell.constraint for cell in row.usable):
         yield _constraint(row)
     yield from _latencies(row, "by_kind", measure("tpot_ms.p50"))
-    yield from _latencies(row, "by_turn", measure("ttft_ms.p50"))
+    if not any(cell.sessions for cell in row.cells):  # whose calls are looked at by depth
+        yield from _latencies(row, "by_turn", measure("ttft_ms.p50"))
 
 
 def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:

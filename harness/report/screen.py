@@ -9,6 +9,7 @@ from harness.report.first_lines import first_lines
 from harness.report.grid import Column, fitting, width
 from harness.report.notes import banner, odd_tracks
 from harness.report.sentences import load_words
+from harness.report.sessions import session_tables
 from harness.report.table import marks
 from harness.report.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, hanging, wrap
 from harness.report.text import counted, listing, plain
@@ -64,6 +65,8 @@ def _table(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
         yield (left + "".join(_cells(rows[index - 1], kept, sizes, paint))).rstrip()
     for line in _below_table(summary, left_out, columns):
         yield paint(line, DIM)
+    for table in session_tables(summary):
+        yield from table.lines()
 
 
 def _names(

@@ -16,6 +16,7 @@ from harness.report.notes import (
     simulated,
 )
 from harness.report.replicas import replica_tables
+from harness.report.sessions import session_tables
 from harness.report.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, wrap
 from harness.report.text import counted, markdown_escaped, markdown_row, plain
 from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
@@ -36,7 +37,7 @@ def _lines(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
     yield ""
     yield from first_lines(summary, width, paint)
     yield from _figures(summary, width, paint)
-    for table in (*replica_tables(summary), *agreement_tables(summary)):
+    for table in (*session_tables(summary), *replica_tables(summary), *agreement_tables(summary)):
         yield from table.lines()
     yield ""
     yield from _legend(summary, width)
@@ -178,7 +179,7 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
             texts = (f"{entry.text} [{entry.range}]" if entry.range else entry.text for entry in entries)
             yield markdown_row([_name(row.label, marked), *texts])
         yield ""
-    for table in (*replica_tables(summary), *agreement_tables(summary)):
+    for table in (*session_tables(summary), *replica_tables(summary), *agreement_tables(summary)):
         yield f"### {markdown_escaped(table.title)}"
         yield ""
         yield markdown_row(table.head)

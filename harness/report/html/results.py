@@ -7,6 +7,7 @@ from harness.report.conditions import machine, model
 from harness.report.grid import Column, Entry, shown
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
+from harness.report.sessions import session_tables
 from harness.report.table import engine_words, marks
 from harness.report.text import NOT_KNOWN, counted, listing
 from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
@@ -31,6 +32,10 @@ def results(source: Source) -> Html | None:
         tag("p", _compared(source)),
         *([tag("p", POOLED, class_="muted")] if repeats(source.summary) > 1 else []),
         *shown_tables,
+        *(
+            table(part.title, part.head, part.rows, class_="numbers")
+            for part in session_tables(source.summary)
+        ),
         *([details(f"At the other {counted(len(folded), 'load')}", *folded)] if folded else []),
         *_claims(source),
         _engines(source),

@@ -96,10 +96,11 @@ def _format(text: str, where: str) -> str:
             return name
     if not first:
         raise SpecError("is empty", where=where)
+    known = _NEEDED | {name: sets[0] for name, (sets, _) in READERS.items()}
     raise SpecError(
         f"the format is not known from its first line: {first[:80]!r}",
         where=where,
-        hint="; ".join(f"{name} has {', '.join(sorted(needed))}" for name, needed in _NEEDED.items()),
+        hint="; ".join(f"{name} has {', '.join(sorted(needed))}" for name, needed in known.items()),
     )
 
 

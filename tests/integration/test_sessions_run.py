@@ -1,0 +1,132 @@
+"""Recorded sessions of agents on a scripted server whose speeds are known, from the file to the printed figures."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from harness.records.layout import Outcome
+from harness.store import RunFolder
+from tests.factories.agents import Shape, write_weka
+from tests.integration.scripted import bench, define, run_folder, summary
+
+TTFT_MS, GAP_MS = 300, 20
+SHAPE = Shape(sessions=8, calls=4, tool_s=0.3, think_s=0.3, gap_s=0.5)
+CALL_MS = TTFT_MS + GAP_MS * (SHAPE.output - 1)
+
+
+@pytest.fixture
+def here(here):
+    define("calm", "--max-running", "64", "--cache-tokens", "1000000", ttft_ms=TTFT_MS, gap_ms=GAP_MS)
+    write_weka(Path("trace.jsonl"), SHAPE, 3)
+    return here
+
+
+def expected(path):
+    """Of each session, worked out from the file alone: ms from its start to its end, in the model, in tools.
+
+    A main call waits for the one before it, and the fourth for two agents too, of two calls each.
+    """
+    for line in Path(path).read_text().splitlines():
+        requests = json.loads(line)["requests"]
+        main = [one for one in requests if one["type"] != "subagent"]
+        agents = [one for one in requests if one["type"] == "subagent"]
+        recorded = [1000 * (b["t"] - a["t"] - 0.5) for a, b in pairwise(main)]
+        # After the second call both agents begin 0.1 s later and last two calls, with 0.3 s between them;
+        # what followed the last of them in the file follows it here.
+        after_agents = 1000 * (main[2]["t"] - agents[0]["t"] - 1.3)
+        by_tool = [one["input_types"] == ["tool_result"] for one in main[1:]]
+        waits = [recorded[0], 100 + 300 + after_agents, recorded[2]]
+        tools = sum(wait for wait, tool in zip(waits, by_tool, strict=True) if tool)
+        model = CALL_MS * (len(main) + 2)
+        yield model + sum(waits), model, tools
+
+
+def run(*arguments, **more):
+    return bench("run", "--trace", "trace.jsonl", "--backends", "calm", "--no-probe", *arguments, **more)
+
+
+@pytest.mark.time
+def test_time_to_the_last_call_and_what_it_went_to_are_those_of_the_server(here):
+    done = run("--concurrency", "2", "--no-report")
+    (cell,) = summary()["cells"]
+    whole, model, tools = (np.array(column) for column in zip(*expected("trace.jsonl"), strict=True))
+    assert summary()["scenario"] == "agent-sessions"
+    assert cell["sessions"] == {"planned": 8, "ended": 8, "failed": 0, "cut": 0}
+    assert cell["session_ms"]["mean"] == pytest.approx(whole.mean(), rel=0.03)
+    assert cell["session_ms"]["p50"] == pytest.approx(np.median(whole), rel=0.03)
+    assert cell["model_time_share"] == pytest.approx(model.sum() / whole.sum(), abs=0.02)
+    assert cell["tool_time_share"] == pytest.approx(tools.sum() / whole.sum(), abs=0.02)
+    assert "sessions of all repeats" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_prompts_on_the_wire_are_as_long_as_recorded_and_hit_as_far_as_they_were_kept(here):
+    run("--replay-speed", "20", "--no-report", "--set", "prompts.max_wait_s=0.05")
+    (cell,) = summary()["cells"]
+    folder = RunFolder(run_folder())
+    records, facts = folder.read_cell(cell["cell"])
+    asked = folder.read_requested(facts)
+    rows = records.requests
+    assert (rows["outcome"] == Outcome.OK).all()
+    assert len(rows) == len(asked) == 64
+    template = rows["prompt_tokens"] - (asked.numbers["kept"] + asked.numbers["content_tokens"])
+    assert np.ptp(template) <= 2  # this tokenizer rounds up to whole tokens of four letters
+    # Blocks of 16 behind the template; agents at work next to each other may miss what is being computed.
+    kept, cached = asked.numbers["kept"], rows["cached_tokens"]
+    assert (cached[kept > 0] >= kept[kept > 0] // 16 * 16 - 16).all()
+    assert (cached[kept == 0] <= template.max()).all()
+    first, *_, last = (one["cached_share"] for one in cell["by_depth"].values())
+    assert first < last
+    for number, waits in enumerate(asked.after):
+        if asked.numbers["turn"][number]:
+            ends = [rows["end_ns"][number - back] for back in waits]
+            assert rows["intended_ns"][number] == max(ends) + asked.waits_ns()[number]
+    source = folder.read_json("manifest.json")["workload_source"]
+    assert (source["format"], source["sessions"], source["requests"]) == ("weka", 8, 64)
+
+    # The run is a trace of sessions itself.
+    bench(
+        "run",
+        "--trace",
+        str(run_folder()),
+        "--backends",
+        "calm",
+        "--out",
+        "again",
+        "--no-probe",
+        "--no-report",
+    )
+    (again,) = Path("again").iterdir()
+    (replayed,) = json.loads((again / "summary.json").read_text())["cells"]
+    assert replayed["sessions"]["ended"] == 8
+    assert replayed["prefix_cache_ideal"] == pytest.approx(cell["prefix_cache_ideal"], abs=0.001)
+
+
+def test_a_call_that_fails_ends_its_session_and_is_counted(here):
+    define("shaky", "--max-running", "64", "--fault", "html-500:every=20", ttft_ms=50, gap_ms=5)
+    done = bench(
+        "run", "--trace", "trace.jsonl", "--backends", "shaky", "--no-probe", "--no-report", code=(0, 4)
+    )
+    (cell,) = summary()["cells"]
+    counts = cell["sessions"]
+    assert counts["failed"] >= 1
+    assert counts["planned"] == counts["ended"] + counts["failed"] + counts["cut"] == 8
+    assert cell["requests"]["unsent"] > 0
+    assert "sessions of all repeats" in done.stdout
+
+
+def test_bad_traces_are_one_error_each(here):
+    Path("bad.jsonl").write_text(
+        '{"requests": [{"t": -1, "type": "s", "in": 5, "out": 1}], "block_size": 16}\n'
+    )
+    done = bench("run", "--trace", "bad.jsonl", "--backends", "calm", code=2)
+    assert "2 of 2 lines are not usable as weka; 1: a negative time" in done.stderr
+    Path("long.jsonl").write_text(Path("trace.jsonl").read_text())
+    done = bench(
+        *("run", "--trace", "long.jsonl", "--backends", "calm", "--set", "prompts.max_input_tokens=9"), code=2
+    )
+    assert "no session begins with a prompt of 9 tokens or fewer" in done.stderr
+    assert not Path("results").exists()
