@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from harness.apis import ApiName
 
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
+_DEPTH = re.compile(r"([1-9]\d{0,6})(k?)")
 _PART = re.compile(r"(\d+(?:\.\d+)?)([hms])")
 
 
@@ -25,6 +26,17 @@ def address(text: str) -> tuple[str, int]:
     if not port.isdecimal() or not 0 <= int(port) <= 65535:
         raise argparse.ArgumentTypeError(f"'{text}' is not a port, nor an address like 0.0.0.0:9400")
     return host or "127.0.0.1", int(port)
+
+
+def depths(text: str) -> list[tuple[str, int]]:
+    """Names and tokens of `4k,8k,16384`: k is 1,024."""
+    found = [(part, _DEPTH.fullmatch(part)) for part in text.split(",")]
+    named = {part: int(match[1]) * (1024 if match[2] else 1) for part, match in found if match}
+    if len(named) < len(found):
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is not a list of different numbers of tokens, like 4k,8k,16k"
+        )
+    return list(named.items())
 
 
 def repeats(text: str) -> int | Literal["auto"]:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", int, float)
 
+DEPTH_OUTPUT_TOKENS = 32  # of each answer of --depth, where --output-tokens does not say
+_TEMPLATE_TOKENS = 256  # room for a chat template
+
 # Never accepted: what stands on a command line is seen by every user of the machine and kept by shells.
 _SECRETS = ("--api-key", "--token", "--api_key")
 
@@ -73,6 +76,13 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
     load.add_argument("--duration", type=float, metavar="S", help="stop sending after S seconds")
     load.add_argument(
         "--input-tokens", type=int, metavar="N", help="prompt length (fixed-length prompts only)"
+    )
+    load.add_argument(
+        "--depth",
+        metavar="N,…",
+        type=argument_types.depths,
+        help="contexts of so many tokens, prompt and answer together, such as 4k,8k,16k: TTFT and TPOT of "
+        "each (default scenario: 'context-depth')",
     )
     load.add_argument("--output-tokens", type=int, metavar="N", help="tokens to generate per request")
     options.add_scenario_set(load)
@@ -261,6 +271,8 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
 
 
 def _scenario(arguments: argparse.Namespace) -> str:
+    if arguments.depth and arguments.scenario is None:
+        return "context-depth"
     if arguments.scenario is None and arguments.trace is None:
         raise SpecError("--scenario is required", hint="`bench list scenarios` shows the names")
     return trace_scenario(arguments.trace) if arguments.scenario is None else str(arguments.scenario)
@@ -289,10 +301,28 @@ def _overrides(arguments: argparse.Namespace) -> dict[str, object]:
         "max_repeats": "verdict.max_repeats",
         "between_repeats": "verdict.between_repeats",
     }
+    if arguments.depth:
+        output = flags.pop("output_tokens") and (arguments.output_tokens or DEPTH_OUTPUT_TOKENS)
+        overrides |= _depths(arguments.depth, output)
     for name, key in flags.items():
         if getattr(arguments, name) is not None:
             overrides[key] = getattr(arguments, name)
     return overrides
+
+
+def _depths(depths: list[tuple[str, int]], output: int) -> dict[str, object]:
+    """A class of prompts for each depth, and an engine that holds the deepest one with its chat template."""
+    if shallow := next((name for name, tokens in depths if tokens <= output), None):
+        raise SpecError(
+            f"{shallow} leaves no prompt before an answer of {output} tokens",
+            where="--depth",
+            hint="a deeper context, or fewer --output-tokens",
+        )
+    classes = [
+        {"name": name, "input_tokens": tokens - output, "output_tokens": output} for name, tokens in depths
+    ]
+    most = max(tokens for _, tokens in depths)
+    return {"prompts.classes": classes, "engine_values.context_tokens": most + _TEMPLATE_TOKENS}
 
 
 def _numbers(kind: type[T]) -> Callable[[str], list[T]]:

@@ -1,27 +1,35 @@
 """Recorded sessions as tables, for terminal, Markdown and page: how they ended, and calls by depth."""
 
+import re
 from collections.abc import Iterator
 
-from harness.model import Summary
+from harness.model import CellResult, Summary
 from harness.report.text import Table, or_unknown, plain
 from harness.report.view import Group, Row, groups, point_words
 
 _ENDED = ("backend", "sessions", "ended", "failed", "cut")
-_DEPTHS = ("backend", "prompt up to", "calls", "TTFT p50 ms", "TPOT p50 ms", "cached %")
+_DEPTH = re.compile(r"\d+k?")
+_DEPTHS = ("backend", "up to tokens", "calls", "TTFT p50 ms", "TPOT p50 ms", "cached %")
 
 
 def session_tables(summary: Summary) -> list[Table]:
-    """Two for each load; none where no recorded sessions were replayed."""
+    """For each load how recorded sessions ended, and calls by depth, where it has several."""
     return [table for group in groups(summary) for table in _tables(group)]
 
 
 def _tables(group: Group) -> Iterator[Table]:
     rows = [row for row in group.rows if any(cell.sessions for cell in row.cells)]
+    where = point_words(group.point)
     if rows:
-        where = point_words(group.point)
         yield Table(f"{where}: sessions of all repeats", _ENDED, list(map(_ended, rows)))
-        depths = [line for row in rows for line in _by_depth(row)]
-        yield Table(f"{where}: calls by tokens of their prompts, median of repeats", _DEPTHS, depths)
+    if depths := [line for row in group.rows for line in _by_depth(row)]:
+        yield Table(f"{where}: by depth of the context, median of repeats", _DEPTHS, depths)
+
+
+def _key(cell: CellResult) -> str:
+    """Of the classes that are depths: of recorded calls, or of --depth."""
+    deep = cell.by_kind and all(map(_DEPTH.fullmatch, cell.by_kind))
+    return "by_kind" if deep and cell.by_depth is None else "by_depth"
 
 
 def _ended(row: Row) -> list[str]:
@@ -31,10 +39,16 @@ def _ended(row: Row) -> list[str]:
 
 
 def _by_depth(row: Row) -> Iterator[list[str]]:
-    names = dict.fromkeys(name for cell in row.usable for name in cell.by_depth or ())
-    for name in sorted(names, key=lambda one: (one.endswith("k"), len(one), one)):
-        found = [row.spread(f"by_depth.{name}.{path}") for path in ("ttft_ms.p50", "tpot_ms.p50")]
-        cached = row.spread(f"by_depth.{name}.cached_share")
-        calls = sum(cell.by_depth[name].requests for cell in row.usable if name in (cell.by_depth or {}))
+    key = next((_key(cell) for cell in row.usable), "by_depth")
+    classes = [getattr(cell, key) or {} for cell in row.usable]
+    names = dict.fromkeys(name for one in classes for name in one)
+    for name in sorted(names, key=_tokens):
+        found = [row.spread(f"{key}.{name}.{path}") for path in ("ttft_ms.p50", "tpot_ms.p50")]
+        cached = row.spread(f"{key}.{name}.cached_share")
+        calls = sum(one[name].requests for one in classes if name in one)
         figures = [*(one.median if one else None for one in found), 100 * cached.median if cached else None]
         yield [plain(row.label), name, str(calls), *map(or_unknown, figures)]
+
+
+def _tokens(depth: str) -> int:
+    return int(depth.removesuffix("k")) * (1024 if depth.endswith("k") else 1)

@@ -1,4 +1,4 @@
-"""Recorded sessions of agents on a scripted server whose speeds are known, from the file to the printed figures."""
+"""Recorded sessions of agents on a scripted server of known speeds, from the file to what is printed."""
 
 import json
 from itertools import pairwise
