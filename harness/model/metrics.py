@@ -139,7 +139,7 @@ class Measured(Identity, frozen=True, kw_only=True):
         Metric(
             family="latency",
             short="session",
-            title="Session",
+            title="Time to the last call",
             about="Of recorded sessions, from the start of the first call to the end of the last one, tools "
             "and people included. A session ends with its first call that fails, and never gets there.",
             per_request=False,
