@@ -302,8 +302,8 @@ def _overrides(arguments: argparse.Namespace) -> dict[str, object]:
         "between_repeats": "verdict.between_repeats",
     }
     if arguments.depth:
-        output = flags.pop("output_tokens") and (arguments.output_tokens or DEPTH_OUTPUT_TOKENS)
-        overrides |= _depths(arguments.depth, output)
+        del flags["output_tokens"]
+        overrides |= _depths(arguments.depth, arguments.output_tokens or DEPTH_OUTPUT_TOKENS)
     for name, key in flags.items():
         if getattr(arguments, name) is not None:
             overrides[key] = getattr(arguments, name)

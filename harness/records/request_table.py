@@ -77,7 +77,8 @@ class RequestTable:
     def waits_ns(self) -> NDArray[np.int64]:
         """For tools and for a person, before each request."""
         waits: NDArray[np.int64] = np.maximum(self.numbers["tool_ns"], 0)
-        return waits + np.maximum(self.numbers["think_ns"], 0)
+        waits += np.maximum(self.numbers["think_ns"], 0)
+        return waits
 
     def sessions(self) -> NDArray[np.int64]:
         """Equal numbers where requests are turns of one chat; one of its own for each of the others."""

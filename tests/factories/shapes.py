@@ -290,9 +290,62 @@ def _row(**fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 _COUNT, _BLOCKS = st.integers(0, 2000), st.lists(st.integers() | VALUES, max_size=3)
 _MOONCAKE = _row(timestamp=_COUNT, input_length=_COUNT, output_length=_COUNT, hash_ids=_BLOCKS)
 _PLAIN = _row(at_s=_COUNT, input_tokens=_COUNT, output_tokens=_COUNT, blocks=_BLOCKS)
+_ENTRY = _row(
+    t=_COUNT,
+    type=st.sampled_from(["s", "n", "subagent"]),
+    out=_COUNT,
+    hash_ids=_BLOCKS,
+    api_time=_COUNT,
+    think_time=_COUNT,
+    requests=st.lists(_row(t=_COUNT, out=_COUNT), max_size=2),
+    **{"in": _COUNT},
+)
+_WEKA = _row(block_size=_COUNT, requests=st.lists(_ENTRY, max_size=4), hash_id_scope=TEXTS)
+_EVENT = _row(event_type=st.sampled_from(["text", "tool_result", "user_message"]), timestamp=_DATES)
+_ROUND = _row(
+    session_id=TEXTS,
+    input_tokens_total=_COUNT,
+    prefix_tokens=_COUNT,
+    output_tokens=_COUNT,
+    timing_events=st.lists(_EVENT, max_size=3),
+)
+_USAGE = _row(
+    **{
+        "gen_ai.operation.name": st.sampled_from(["chat", "execute_tool"]),
+        "gen_ai.usage.input_tokens": _COUNT,
+        "gen_ai.usage.output_tokens": _COUNT,
+        "gen_ai.usage.cache_read.input_tokens": _COUNT,
+    }
+)
+_SPAN = _row(
+    traceId=st.just("t"),
+    spanId=st.sampled_from("abc"),
+    parentSpanId=st.sampled_from("abc"),
+    startTimeUnixNano=_COUNT,
+    endTimeUnixNano=_COUNT,
+    attributes=_USAGE,
+)
+_SPANS = _row(spans=st.lists(_SPAN, max_size=4)) | _row(
+    resourceSpans=st.lists(_row(scopeSpans=st.lists(_row(spans=st.lists(_SPAN, max_size=2)))), max_size=2)
+)
 _FULL = {
     "mooncake": {"timestamp": 0, "input_length": 4, "output_length": 4, "hash_ids": [1]},
     "jsonl": {"at_s": 0, "input_tokens": 4, "output_tokens": 4},
+    "weka": {"block_size": 4, "requests": [{"t": 0, "in": 4, "out": 4, "hash_ids": [1]}]},
+    "tracelab": {
+        "session_id": "a",
+        "input_tokens_total": 4,
+        "prefix_tokens": 0,
+        "output_tokens": 4,
+        "timing_events": [{"event_type": "text", "timestamp": "2026-01-01"}],
+    },
+    "otel": {
+        "traceId": "t",
+        "spanId": "z",
+        "startTimeUnixNano": 1,
+        "endTimeUnixNano": 2,
+        "attributes": {"gen_ai.usage.input_tokens": 4, "gen_ai.usage.output_tokens": 4},
+    },
 }
 
 
@@ -586,6 +639,18 @@ SUBJECTS = (
         "JSON lines trace",
         lambda _: _with_one(_FULL["jsonl"], lines(_PLAIN)),
         _from_file("trace", _read_trace),
+    ),
+    *(
+        Subject(
+            f"{name} sessions",
+            lambda _, form=form, rows=rows: _with_one(_FULL[form], lines(rows)),
+            _from_file("trace", _read_trace),
+        )
+        for name, form, rows in (
+            ("Weka", "weka", _WEKA),
+            ("TraceLab", "tracelab", _ROUND),
+            ("OpenTelemetry", "otel", _SPANS),
+        )
     ),
     Subject(
         "Azure trace",
