@@ -271,6 +271,8 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
 
 
 def _scenario(arguments: argparse.Namespace) -> str:
+    if arguments.depth and arguments.trace:
+        raise SpecError("a trace has its own depths", where="--depth", hint="give --depth without --trace")
     if arguments.depth and arguments.scenario is None:
         return "context-depth"
     if arguments.scenario is None and arguments.trace is None:
