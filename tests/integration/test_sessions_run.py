@@ -130,3 +130,20 @@ def test_bad_traces_are_one_error_each(here):
     )
     assert "no session begins with a prompt of 9 tokens or fewer" in done.stderr
     assert not Path("results").exists()
+
+
+def test_a_ladder_of_depths_has_a_row_for_each(here):
+    quietly = ("--no-probe", "--no-report", "--requests", "24", "--output-tokens", "4")
+    done = bench("run", "--depth", "64,128,1k", "--backends", "calm", *quietly)
+    (cell,) = summary()["cells"]
+    assert sorted(cell["by_kind"]) == ["128", "1k", "64"]
+    records, facts = RunFolder(run_folder()).read_cell(cell["cell"])
+    asked = RunFolder(run_folder()).read_requested(facts)
+    assert set(asked.numbers["content_tokens"].tolist()) == {60, 124, 1020}
+    assert set(records.requests["output_tokens"].tolist()) == {4}
+    rows = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("calm ")]
+    assert rows == ["64", "128", "1k"]
+    assert (
+        "a trace has its own depths"
+        in bench(*("run", "--depth", "1k", "--trace", "trace.jsonl", "--backends", "calm"), code=2).stderr
+    )

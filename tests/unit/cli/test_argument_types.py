@@ -2,7 +2,7 @@ import argparse
 
 import pytest
 
-from harness.cli.argument_types import address, apis, duration_s, repeats
+from harness.cli.argument_types import address, apis, depths, duration_s, repeats
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,9 @@ def test_durations(text, seconds):
         (repeats, "3.5", "neither auto nor a whole number"),
         (apis, "chat,speech", "'speech' is not one of chat"),
         (apis, "chat,chat", "names one of them twice"),
+        (depths, "4k,", "is not a list of different numbers of tokens"),
+        (depths, "0", "is not a list of different numbers of tokens"),
+        (depths, "4k,4k", "is not a list of different numbers of tokens"),
     ],
 )
 def test_what_a_flag_cannot_be_is_said(kind, text, says):
@@ -39,3 +42,4 @@ def test_what_a_flag_can_be():
     assert address("9400") == ("127.0.0.1", 9400)
     assert address("[::1]:0") == ("[::1]", 0)
     assert apis("responses, chat") == ("responses", "chat")
+    assert depths("512,4k") == [("512", 512), ("4k", 4096)]
