@@ -141,6 +141,12 @@ def prepare(options: RunOptions) -> Prepared:
     backends = _simulated(backends, launches, options.simulate_faults)
     probe = _probe(options, scenario, backends)
     source = source_of(scenario.prompts, most_requests(scenario, probe))
+    if isinstance(source, Trace) and source.calls is not None and scenario.load.think_time_s:
+        raise SpecError(
+            "recorded sessions have waits of their own",
+            where="load.think_time_s",
+            hint="prompts.max_wait_s cuts them",
+        )
     started = tuple(zip(backends, launches, strict=True))
     between = between_of(options, scenario, started)
     each_cell = [

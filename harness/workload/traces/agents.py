@@ -2,11 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from harness.errors import SpecError
+from harness.host import paths
 from harness.workload.traces import otel, tracelab, weka
 from harness.workload.traces.documents import Documents
 from harness.workload.traces.rows import Source
@@ -30,21 +29,22 @@ def form_of(value: object) -> str | None:
 
 def holds_sessions(path: Path) -> bool:
     """Whether its first document is of an agent. Raises SpecError."""
-    first = next(iter(Documents(path)), None)
-    return first is not None and form_of(first[1]) is not None
+    return _form(path) is not None
+
+
+def _form(path: Path) -> str | None:
+    """None for what is no file: a pipe can be read once only, and is of another format."""
+    first = next(iter(Documents(path)), None) if paths.entry(path) == "file" else None
+    return form_of(first[1]) if first is not None else None
 
 
 def read_sessions(path: Path, named: str = "auto") -> Trace | None:
     """None where the first document of the file is none of these. Raises SpecError."""
-    documents = Documents(path)
-    source = iter(documents)
-    first = next(source, None)
-    form = named if named in READERS else form_of(first[1]) if first is not None else None
+    form = named if named in READERS else _form(path)
     if form is None:
         return None
-    if first is None:
-        raise SpecError("is empty", where=str(path))
+    documents = Documents(path)
     skipped: Counter[str] = Counter()
     remarks: Counter[str] = Counter()
-    columns = read_columns(READERS[form][1](chain([first], source), skipped, remarks))
+    columns = read_columns(READERS[form][1](iter(documents), skipped, remarks))
     return assemble_sessions(Source(str(path), form, documents.sha256), columns, skipped, remarks)
