@@ -129,6 +129,8 @@ def test_bad_traces_are_one_error_each(here):
         *("run", "--trace", "long.jsonl", "--backends", "calm", "--set", "prompts.max_input_tokens=9"), code=2
     )
     assert "no session begins with a prompt of 9 tokens or fewer" in done.stderr
+    thinks = ("--trace", "trace.jsonl", "--backends", "calm", "--set", "load.think_time_s=2")
+    assert "recorded sessions have waits of their own" in bench("run", *thinks, code=2).stderr
     assert not Path("results").exists()
 
 
