@@ -1,5 +1,6 @@
 """A run of our own as a trace: the requests of one cell, when they were to leave, and what they shared."""
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -9,13 +10,15 @@ from numpy.typing import NDArray
 
 from harness.errors import SpecError
 from harness.model import CellFacts
-from harness.records.layout import UNKNOWN, Phase
+from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.request_table import PREVIOUS, Part, RequestTable
 from harness.store import RunFolder
 from harness.workload.traces.rows import BadRow, Row, Source, assemble
-from harness.workload.traces.trace import Calls, Parts, Trace, only
+from harness.workload.traces.sessions import Begins, Call, Thread, assemble_sessions, read_columns
+from harness.workload.traces.trace import NS_PER_S, Calls, Parts, Trace, only
 
 NOT_BEGUN = "of a session that had not begun, or of the warm-up"
+NO_BEGINNING = "of a chat of which an earlier turn is left out"
 NOT_ANSWERED = "not answered, or without token counts"
 
 
@@ -26,9 +29,13 @@ def read_recorded(path: Path) -> Trace:
     requested = run.read_requested(facts)
     if requested is not None and requested.has_calls():
         return _as_sessions(run, cell, records.requests, requested)
-    rows = _as_asked(records.requests, requested) if requested else _as_counted(records.requests, facts)
     sha256 = run.files.sha256(f"cells/{cell}/requests.parquet")
     source = Source(str(run.cell_path(cell)), "run", sha256)
+    if requested is not None and _all_chats(requested):
+        skipped: Counter[str] = Counter()
+        columns = read_columns(_chats(records.requests, requested, skipped))
+        return assemble_sessions(source, columns, skipped, Counter())
+    rows = _as_asked(records.requests, requested) if requested else _as_counted(records.requests, facts)
     return assemble(source, rows)
 
 
@@ -70,6 +77,56 @@ def _as_sessions(run: RunFolder, cell: str, requests: NDArray[np.void], requeste
         calls=calls,
     )
     return only(trace, kept)
+
+
+def _all_chats(requested: RequestTable) -> bool:
+    numbers = requested.numbers
+    return bool((numbers["session"] >= 0).all() and (numbers["turn"] > 0).any())
+
+
+def _chats(requests: NDArray[np.void], requested: RequestTable, skipped: "Counter[str]") -> Iterator[Thread]:
+    """Measured chats as sessions: each turn holds the turn before it, the answer to that, and what is new."""
+    chats: dict[int, list[Call]] = {}
+    openings: dict[Parts, Call] = {}
+    for row in requests:
+        seq, output = int(row["seq"]), int(row["output_tokens"])
+        numbers = requested.numbers[seq]
+        calls = chats.setdefault(int(numbers["session"]), [])
+        if row["phase"] != Phase.MEASURE:
+            continue
+        if row["outcome"] != Outcome.OK or UNKNOWN in (int(row["intended_ns"]), output):
+            skipped[NOT_ANSWERED] += 1
+            continue
+        if len(calls) != numbers["turn"]:
+            skipped[NO_BEGINNING] += 1
+            continue
+        own, before = int(numbers["content_tokens"]), calls[-1] if calls else None
+        call = Call(
+            int(row["intended_ns"]) / NS_PER_S,
+            int(row["end_ns"]) / NS_PER_S,
+            own + (before.input_tokens + before.output_tokens if before else 0),
+            output,
+            tool=_brings_a_result(requested, seq) if before else False,
+        )
+        call.begins = (
+            Begins(before, before.input_tokens) if before else _opening(requested.shared[seq], openings)
+        )
+        calls.append(call)
+        for parts in range(len(requested.shared[seq])):
+            openings.setdefault(requested.shared[seq][: parts + 1], call)
+    yield from (Thread.of(list(calls)) for calls in chats.values() if calls)
+
+
+def _brings_a_result(requested: RequestTable, seq: int) -> bool:
+    """Whether the turn before was to call a tool."""
+    expected = int(requested.numbers["expected"][seq - 1])
+    return expected >= 0 and requested.expectations[expected].check == "tool_call"
+
+
+def _opening(path: Parts, openings: dict[Parts, Call]) -> Begins | None:
+    """What it shares with a chat before it."""
+    known = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in openings), ())
+    return Begins(openings[known], sum(part.tokens for part in known)) if known else None
 
 
 def _cell(path: Path) -> tuple[RunFolder, str]:

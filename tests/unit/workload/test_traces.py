@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.errors import SpecError
-from harness.records.request_table import Part, RequestTable
+from harness.records.layout import Outcome
+from harness.records.request_table import Expected, Part, RequestTable
 from harness.store import RunFolder
 from harness.workload.traces import clip, read_trace, window
 from harness.workload.traces.rows import MAX_TOKENS, OUT_OF_ORDER, REPEATED
@@ -250,3 +251,36 @@ def test_a_recorded_run_keeps_what_its_requests_shared(tmp_path):
     assert trace.parts[1][0] == (3, 40)
     assert trace.parts[2][:2] == trace.parts[1]
     assert [part.tokens for part in trace.parts[2]] == [40, 20, 2, 10]
+
+
+def test_chats_of_a_recorded_run_are_sessions_with_their_waits(tmp_path):
+    folder = RunFolder.create(tmp_path, "x")
+    call = Expected("tool_call", {}, "tool_call")
+    rows = [
+        ((9, 60, 0, 7, 0, -1, 0), "", (Part(3, 40),)),
+        ((9, 10, 0, 7, 1, -1, -1), "", ()),
+        ((9, 5, 0, 7, 2, -1, -1), "", ()),
+        ((9, 50, 0, 8, 0, -1, -1), "", (Part(3, 40),)),
+        ((9, 7, 0, 8, 1, -1, -1), "", ()),
+        ((9, 7, 0, 8, 2, -1, -1), "", ()),
+    ]
+    made = records(
+        {"intended": 0, "texts": [5, 10]},
+        {"intended": 14, "texts": [20]},
+        {"intended": 50, "texts": [60]},
+        {"intended": 8, "texts": [9]},
+        {"intended": 20, "texts": [], "outcome": Outcome.RESET},
+        {"intended": 30, "texts": [31]},
+    )
+    file = folder.write_requested("c1-r0", RequestTable.of(rows, [call]))
+    folder.write_cell(made, facts(workload__file=file))
+    trace = read_trace(folder.path)
+    assert trace.input_tokens.tolist() == [60, 60 + 2 + 10, 72 + 1 + 5, 50]
+    assert trace.calls.session.tolist() == [0, 0, 0, 1]
+    assert trace.calls.kept.tolist() == [0, 60, 72, 40]
+    assert trace.calls.tool_ns.tolist() == [0, 4_000_000, 0, 0]
+    assert trace.calls.think_ns.tolist() == [0, 0, 30_000_000, 0]
+    assert trace.skipped == {
+        "not answered, or without token counts": 1,
+        "of a chat of which an earlier turn is left out": 1,
+    }
