@@ -30,7 +30,8 @@ def threads(
                 raise BadRow("not a JSON object")
             if not isinstance(session := value.get("session_id"), str):
                 raise BadRow("a session_id that is not a text")
-            sessions.setdefault(session, []).append(_round(value))
+            read = _round(value)
+            sessions.setdefault(session, []).append(read)
         except BadRow as bad:
             skipped[str(bad)] += 1
     for session in list(sessions):

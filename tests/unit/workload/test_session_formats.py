@@ -78,7 +78,7 @@ def test_rounds_of_tracelab_leave_when_the_last_of_what_they_bring_is_there(file
 )
 def test_a_round_that_cannot_be_is_left_out_and_counted(file, change, reason):
     rounds = [round_of("a", 10 * i, 10 * i + 1, 100, 0) for i in range(1, 3)]
-    trace = read_trace(file(*rounds, {**rounds[0], **change}))
+    trace = read_trace(file(*rounds, {**rounds[0], "session_id": "b", **change}))
     assert (len(trace), trace.skipped) == (2, {reason: 1})
 
 
