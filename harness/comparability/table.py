@@ -42,6 +42,9 @@ def width(number_type: str) -> str:
 _WORK = (
     Key("workload", "the requests", "refuses", "refuses", "Other prompts are other work.", "work",
         cell=lambda cell: cell.workload_sha256[:12] or None),
+    Key("content", "content of prompts", "refuses", "refuses",
+        "Drafts are right more often on one text than on another.", "work",
+        cell=lambda cell: cell.conditions.content),
     Key("simulated", "simulated", "refuses", "refuses", "A scripted server is no engine.", "work",
         cell=lambda cell: "yes" if cell.simulated else "no"),
     Key("api", "API", "shown", "shown",

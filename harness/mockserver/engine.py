@@ -141,8 +141,9 @@ class Engine:
         record.prompt_tokens = len(prompt)
         record.cached_tokens = 0 if ask.uncached else self.cache.claim(prompt, ask.salt)
         limit = ask.max_tokens or options.tokens
-        if ask.words:  # its constraint ends an answer, whatever else was asked
-            record.planned_tokens, finish_reason = output_tokens(limit, 0, False, len(ask.words))
+        words = ask.words or options.answers.to(ask.said, len(self.running))
+        if words:  # its constraint ends an answer, whatever else was asked
+            record.planned_tokens, finish_reason = output_tokens(limit, 0, False, len(words))
         else:
             record.planned_tokens, finish_reason = output_tokens(
                 limit, ask.min_tokens, ask.ignore_eos, options.stop_after_tokens
@@ -158,5 +159,5 @@ class Engine:
             prompt_tokens=record.prompt_tokens,
             cached_tokens=record.cached_tokens,
             dues_ns=dues_ns,
-            words=ask.words,
+            words=words,
         )
