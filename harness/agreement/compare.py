@@ -40,6 +40,7 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
         return None
     if values := {label: one.values for label, one in asked.items() if one.values}:
         return Agreement(questions=0, kinds={}, backends={}, pairs=(), values=compare_values(values))
+    kinds = dict(Counter(question.kind for question in questions))
     questions = interleaved(questions)
     by_load = {label: _changed_by_load(questions, stored) for label, stored in asked.items()}
     couples = list(combinations(asked, 2))
@@ -51,7 +52,7 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
     backends = {label: _backend(questions, stored) for label, stored in asked.items()}
     return Agreement(
         questions=len(questions),
-        kinds=dict(Counter(question.kind for question in questions)),
+        kinds=kinds,
         backends=backends,
         pairs=tuple(pairs),
         sha256=sha256(questions),
@@ -66,16 +67,15 @@ def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
     for one in agreement.values.pairs if agreement.values else ():
         if not one.alike:
             yield notices.VALUES_DIFFER.warning(one.words)
+    lost = {one.a: one for one in agreement.accuracy if one.a == one.b and one.verdict == "loses"}
     for label, backend in agreement.backends.items():
         harmed = {name: count for name, count in backend.under_load.items() if name in HARM and count}
-        if harmed:
+        if harmed or label in lost:
             what = ", ".join(f"{count} {name}" for name, count in harmed.items())
+            what = "; it ".join(filter(None, (what or "answers", lost[label].words if label in lost else "")))
             of = "requests" if backend.saturated.load else "questions"
             at_once = f"with {backend.saturated.concurrency} {of} at once"
             yield notices.ANSWERS_HARMED.warning(f"{label}: {at_once}: {what}")
-    for lost in agreement.accuracy:
-        if lost.a == lost.b and lost.verdict == "loses":
-            yield notices.ANSWERS_HARMED.warning(f"{lost.a}: under load it {lost.words}")
     for pair in agreement.pairs:
         if pair.p_value is not None and pair.p_value < MAX_P / len(agreement.pairs):
             sides = [(pair.only_a_right, pair.a), (pair.only_b_right, pair.b)]

@@ -25,9 +25,8 @@ def agreement_tables(summary: Summary) -> list[Table]:
     if agreement.values:
         return [_values(agreement.values)]
     tables = [_right(agreement), _under_load(agreement)]
-    tables.append(_shares(agreement))
-    if agreement.accuracy:
-        tables.append(_accuracy(agreement))
+    if agreement.questions >= MANY:
+        tables += [_shares(agreement), _accuracy(agreement)]
     return [*tables, _pairs(agreement)] if agreement.pairs else tables
 
 
