@@ -43,9 +43,7 @@ def main() -> None:
         _on_the_wire(arguments.wire)
         return
     random = np.random.default_rng(arguments.seed)
-    print(
-        "| questions | loss, points | loses | gains | as accurate | asked, mean | interval holds the truth |"
-    )
+    print("| questions | loss, points | loses | gains | as accurate | asked, mean | interval holds it |")
     print("|---:|---:|---:|---:|---:|---:|---:|")
     for questions in QUESTIONS:
         for loss in LOSSES:
