@@ -43,15 +43,15 @@ def main() -> None:
         _on_the_wire(arguments.wire)
         return
     random = np.random.default_rng(arguments.seed)
-    print("| questions | loss, points | loses | gains | as accurate | asked, mean | interval holds it |")
-    print("|---:|---:|---:|---:|---:|---:|---:|")
+    print("| questions | loss, points | loses | gains | as accurate | asked | interval holds it |")
+    print("|---:" * 7 + "|")
     for questions in QUESTIONS:
         for loss in LOSSES:
             _row(questions, loss, arguments.discord, arguments.number, random)
 
 
 def _row(questions: int, loss: float, discord: float, number: int, random: np.random.Generator) -> None:
-    """`loss` is of the share of lost answers less that of gained ones; half of the others are right in both."""
+    """`loss` is of the share of lost answers less that of gained ones; half of the rest is right in both."""
     lost, gained = (discord + loss) / 2, (discord - loss) / 2
     both = (1 - discord) / 2
     verdicts: Counter[str] = Counter()
