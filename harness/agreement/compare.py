@@ -40,7 +40,7 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
         return None
     if values := {label: one.values for label, one in asked.items() if one.values}:
         return Agreement(questions=0, kinds={}, backends={}, pairs=(), values=compare_values(values))
-    kinds = dict(Counter(question.kind for question in questions))
+    kinds = dict(Counter[str](question.kind for question in questions))
     questions = interleaved(questions)
     by_load = {label: _changed_by_load(questions, stored) for label, stored in asked.items()}
     couples = list(combinations(asked, 2))

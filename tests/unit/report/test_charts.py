@@ -9,7 +9,7 @@ import pytest
 from harness.report.charts import axes, charts
 from harness.report.charts.distribution import _curve
 from harness.report.charts.model import Point
-from harness.report.charts.pareto import _front
+from harness.report.charts.pareto import front
 from tests.factories.summaries import cell, summary, verdict
 
 ONE, FOUR = ({"kind": "concurrency", "value": value} for value in (1, 4))
@@ -76,7 +76,7 @@ def test_the_cache_is_shown_beside_the_ideal():
 
 def test_throughput_against_latency_joins_what_nothing_beats():
     points = [Point(10, 100), Point(20, 90), Point(30, 200), Point(5, 50), Point(30, 150)]
-    assert [(point.x, point.y) for point in _front(points)] == [(5, 50), (10, 100), (30, 200)]
+    assert [(point.x, point.y) for point in front(points)] == [(5, 50), (10, 100), (30, 200)]
     chart = made(cell(p50=10.0, load=ONE), cell(p50=30.0, load=FOUR, output_tokens_per_s=300.0))[
         "pareto-ttft-p50-concurrency"
     ]
@@ -111,9 +111,9 @@ def test_it_is_per_gpu_where_every_engines_gpus_are_known():
     assert mixed.y.title == "tokens/s per machine"
 
 
-def test_more_is_better_on_both_axes_of_the_front():
+def test_more_is_better_on_both_axes_of_thefront():
     points = [Point(10, 100), Point(20, 90), Point(5, 95), Point(30, 50)]
-    assert [(point.x, point.y) for point in _front(points, right=True)] == [(30, 50), (20, 90), (10, 100)]
+    assert [(point.x, point.y) for point in front(points, right=True)] == [(30, 50), (20, 90), (10, 100)]
 
 
 def test_loads_that_a_server_did_not_keep_up_with_are_in_no_trade_off():
