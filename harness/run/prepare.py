@@ -36,6 +36,7 @@ from harness.spec.reach import Reach, with_reach
 from harness.spec.scenario import Profile, Scenario, check_api, load_scenario
 from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
+from harness.workload.prompts.content import pieces_of
 from harness.workload.prompts.recorded import source_of
 from harness.workload.traces import Dataset, Trace
 
@@ -140,6 +141,7 @@ def prepare(options: RunOptions) -> Prepared:
     _check_cluster(options, launches)
     backends = _simulated(backends, launches, options.simulate_faults)
     probe = _probe(options, scenario, backends)
+    pieces_of(scenario.text)  # a file that is none is an error now, not when an engine runs
     source = source_of(scenario.prompts, most_requests(scenario, probe))
     started = tuple(zip(backends, launches, strict=True))
     between = between_of(options, scenario, started)
