@@ -36,7 +36,7 @@ class Known:
     """A question is answered wrongly each time or never, drawn by itself: the order does not matter."""
 
     right: Mapping[str, str] = field(default_factory=dict)  # by question
-    wrong: WrongShare = WrongShare()
+    wrong: WrongShare = field(default_factory=WrongShare)
     seed: int = 0
 
     def to(self, question: str, running: int) -> tuple[str, ...]:

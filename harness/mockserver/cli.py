@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar, get_args
 
 from harness.errors import ExitCode
-from harness.mockserver.answers import Known, WrongShare, read_answers
+from harness.mockserver.answers import WrongShare, read_answers
 from harness.mockserver.dialects import DIALECTS
 from harness.mockserver.faults import KINDS, Fault
 from harness.mockserver.habits import Framing, Habits, Role, Usage
@@ -221,8 +221,6 @@ def _options(args: argparse.Namespace) -> Options:
     given = {name: value for name, value in vars(args).items() if value is not None}
     given["faults"] = tuple(given.get("faults", ()))
     dialect = given["dialect"] = DIALECTS[args.dialect]
-    wrong, seed = given.get("wrong", WrongShare()), given.get("seed", 0)
-    given["answers"] = Known(given.get("answers", {}), wrong, seed)
     given.setdefault("cache_block_tokens", dialect.cache_block_tokens)
 
     def of(cls: type[Any]) -> dict[str, Any]:  # argparse checked them

@@ -1,8 +1,9 @@
 """What the server was asked to be; the flags of the same names are explained in cli.py."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harness.mockserver.answers import Known
+from harness.mockserver.answers import WrongShare
 from harness.mockserver.dialect import Dialect
 from harness.mockserver.dialects import TRUTH
 from harness.mockserver.faults import Fault
@@ -29,7 +30,8 @@ class Options:
     max_running: int | None = None
     interrupts: bool = False  # a new request ends those that run
     cut_prompt_tokens: int | None = None  # of a longer prompt only the end is read
-    answers: Known = field(default_factory=Known)  # to questions that it knows
+    answers: Mapping[str, str] = field(default_factory=dict)  # right ones, by question
+    wrong: WrongShare = field(default_factory=WrongShare)
     model_name: str = "simulated"
     host: str = "127.0.0.1"
     port: int = 0
