@@ -50,6 +50,7 @@ OTHER_FILES = {
     "store/history.py": "makes the folder of the results",
     "tune/tuning.py": "makes the new folder of a tuning",
     "workload/prompts/workload.py": "an unnamed temporary file",
+    "workload/prompts/content.py": "a text that the user names, or a shipped one",
     "workload/traces/read.py": "a trace that the user names",
 }
 ROOMS = (
