@@ -164,3 +164,24 @@ def test_the_script_of_the_page_repeats_no_number_of_the_axes():
     assert set(re.findall(r"\baxisRules\.(\w+)", script)) == set(axes.RULES)
     drawing = script[script.index("const fitted =") : script.index("// Value to pixel")]
     assert set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?", drawing)) <= {"0", "1", "10", "0.999", "1e", "9"}
+
+
+def test_speed_stands_against_the_share_of_right_answers():
+    marks = {"a": "1" * 540 + "0" * 60, "b": "1" * 480 + "0" * 120}
+    backends = {
+        label: {
+            "unloaded": {"marks": text, "accuracy": [0.88, text.count("1") / 600, 0.92]},
+            "saturated": {"marks": text},
+        }
+        for label, text in marks.items()
+    }
+    lost = {"a": "a", "b": "b", "under_load": False, "compared": 600, "lost": 60, "gained": 0}
+    lost |= {"change": [-0.13, -0.1, -0.07], "p_value": 1e-9, "level": 0.03, "verdict": "loses"}
+    cells = cell("a", output_tokens_per_s=100.0), cell("b", output_tokens_per_s=160.0)
+    chart = made(*cells, agreement={"backends": backends, "accuracy": [lost]})["speed-accuracy"]
+    (first,), (second,) = (line.points for line in main(chart).values())
+    assert (first.x, first.y, first.low, first.high) == (100.0, 90.0, 88.0, pytest.approx(92.0))
+    assert (second.x, second.y) == (160.0, 80.0)
+    assert "loses 7.0 to 13.0 points (60 lost, 0 gained of 600) against a" in second.text
+    assert chart.right
+    assert "speed-accuracy" not in made(*cells)
