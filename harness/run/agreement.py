@@ -83,12 +83,12 @@ def ask_all(
     for condition in CONDITIONS:
         load = asking.load if condition == "saturated" else None
         engine.reset_prefix_cache()
-        until_s, done = time.monotonic() + asking.limit_s, 0
+        until_s, done, enough = time.monotonic() + asking.limit_s, 0, False
         made = AskedCondition(concurrency=0, load=load.point if load else UNSET, answers={})
         for end in look_ends(len(questions)) if asking.others else (len(questions),):
             part, done = questions[done:end], end
             left_s = until_s - time.monotonic()
-            if not part or left_s <= 0:
+            if not part or left_s <= 0 or enough:
                 break
             at_once = 1 if condition == "unloaded" else len(part)
             job, places = _job(definition, engine, part, load, at_once)
@@ -103,9 +103,8 @@ def ask_all(
             made = structs.replace(
                 made, concurrency=max(made.concurrency, held), answers=made.answers | answers
             )
-            if _enough(questions, made, asked, asking):
-                break
-        else:
+            enough = _enough(questions, made, asked, asking)
+        if not enough:
             questions = [question for question in questions if question.id in made.answers]
         asked.append(made)
     return AskedBackend(unloaded=asked[0], saturated=asked[1])

@@ -109,6 +109,9 @@ def prepare(options: RunOptions) -> Prepared:
         raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
     if options.workers is not None and options.workers < 1:
         raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
+    if options.accuracy and (options.find_capacity or options.agreement is False):
+        other = "--find-capacity" if options.find_capacity else "--no-agreement"
+        raise SpecError(f"does not go with {other}", where="--accuracy", hint=f"leave {other} out")
     if not 0 <= options.sample_hz <= MOST_HZ:
         raise SpecError(f"must be from 0 to {MOST_HZ:g}, not {options.sample_hz:g}", where="--sample-hz")
     if options.http2 and find_spec("h2") is None:

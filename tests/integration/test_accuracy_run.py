@@ -84,6 +84,12 @@ def test_a_bad_number_of_questions_is_one_error(here, given):
     assert "is not a number of questions from 60 to 10000" in done.stderr
 
 
+@pytest.mark.parametrize("other", ["--find-capacity", "--no-agreement"])
+def test_flags_that_contradict_are_one_error(here, other):
+    done = bench(*RUN, "--backends", "sound", other, code=2)
+    assert f"--accuracy: does not go with {other}" in done.stderr
+
+
 def test_an_open_loop_is_between_the_questions_too(here):
     rate = [word for word in RUN if word not in ("--concurrency", "1,8")]
     rate[-1] = "60"
