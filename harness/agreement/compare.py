@@ -40,8 +40,6 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
         return None
     if values := {label: one.values for label, one in asked.items() if one.values}:
         return Agreement(questions=0, kinds={}, backends={}, pairs=(), values=compare_values(values))
-    kinds = dict(Counter[str](question.kind for question in questions))
-    questions = interleaved(questions)
     by_load = {label: _changed_by_load(questions, stored) for label, stored in asked.items()}
     couples = list(combinations(asked, 2))
     pairs = []
@@ -52,10 +50,10 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
     backends = {label: _backend(questions, stored) for label, stored in asked.items()}
     return Agreement(
         questions=len(questions),
-        kinds=kinds,
+        kinds=dict(Counter[str](question.kind for question in questions)),
         backends=backends,
         pairs=tuple(pairs),
-        sha256=sha256(questions),
+        sha256=sha256(interleaved(questions)),
         accuracy=tuple(changes(backends)),
     )
 
@@ -106,7 +104,7 @@ def _condition(questions: Sequence[Question], stored: AskedCondition) -> Conditi
     asked = Counter(question.kind for question in known)
     rights = Counter(question.kind for question in known if right(question, answers[question.id]))
     faults = Counter(fault(answers[question.id]) for question in known)
-    marked = marks(questions, stored)
+    marked = marks(interleaved(questions), stored)
     return ConditionAgreement(
         concurrency=stored.concurrency,
         load=stored.load,
