@@ -8,10 +8,12 @@ from statistics import median
 
 from msgspec.structs import replace
 
-from harness.agreement.questions import Question
+from harness.agreement.accuracy import accuracy, changes, marks
+from harness.agreement.questions import Question, interleaved, sha256
 from harness.agreement.score import CHANGES, FAULTS, change, fault, right
 from harness.agreement.values import compare_values
 from harness.model import (
+    UNSET,
     Agreement,
     AskedBackend,
     AskedCondition,
@@ -38,18 +40,21 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
         return None
     if values := {label: one.values for label, one in asked.items() if one.values}:
         return Agreement(questions=0, kinds={}, backends={}, pairs=(), values=compare_values(values))
-    changes = {label: _changed_by_load(questions, stored) for label, stored in asked.items()}
+    by_load = {label: _changed_by_load(questions, stored) for label, stored in asked.items()}
     couples = list(combinations(asked, 2))
     pairs = []
     for a, b in couples:
         one, two = asked[a].unloaded.answers, asked[b].unloaded.answers
-        against = _disagreement(_discord(questions, one, two), (changes[a], changes[b]), len(couples))
+        against = _disagreement(_discord(questions, one, two), (by_load[a], by_load[b]), len(couples))
         pairs.append(replace(_pair(questions, (a, one), (b, two)), disagreement=against))
+    backends = {label: _backend(questions, stored) for label, stored in asked.items()}
     return Agreement(
         questions=len(questions),
-        kinds=dict(Counter(question.kind for question in questions)),
-        backends={label: _backend(questions, stored) for label, stored in asked.items()},
+        kinds=dict(Counter[str](question.kind for question in questions)),
+        backends=backends,
         pairs=tuple(pairs),
+        sha256=sha256(interleaved(questions)),
+        accuracy=tuple(changes(backends)),
     )
 
 
@@ -60,11 +65,14 @@ def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
     for one in agreement.values.pairs if agreement.values else ():
         if not one.alike:
             yield notices.VALUES_DIFFER.warning(one.words)
+    lost = {one.a: one for one in agreement.accuracy if one.a == one.b and one.verdict == "loses"}
     for label, backend in agreement.backends.items():
         harmed = {name: count for name, count in backend.under_load.items() if name in HARM and count}
-        if harmed:
+        if harmed or label in lost:
             what = ", ".join(f"{count} {name}" for name, count in harmed.items())
-            at_once = f"with {backend.saturated.concurrency} questions at once"
+            what = "; it ".join(filter(None, (what or "answers", lost[label].words if label in lost else "")))
+            of = "requests" if backend.saturated.load else "questions"
+            at_once = f"with {backend.saturated.concurrency} {of} at once"
             yield notices.ANSWERS_HARMED.warning(f"{label}: {at_once}: {what}")
     for pair in agreement.pairs:
         if pair.p_value is not None and pair.p_value < MAX_P / len(agreement.pairs):
@@ -96,8 +104,12 @@ def _condition(questions: Sequence[Question], stored: AskedCondition) -> Conditi
     asked = Counter(question.kind for question in known)
     rights = Counter(question.kind for question in known if right(question, answers[question.id]))
     faults = Counter(fault(answers[question.id]) for question in known)
+    marked = marks(interleaved(questions), stored)
     return ConditionAgreement(
         concurrency=stored.concurrency,
+        load=stored.load,
+        accuracy=accuracy(marked) or UNSET,
+        marks=marked,
         asked=len(known),
         right=rights.total(),
         by_kind={kind: RightCount(asked=count, right=rights[kind]) for kind, count in asked.items()},

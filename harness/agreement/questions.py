@@ -1,13 +1,15 @@
-"""The questions of questions.toml, and the chat each is asked in."""
+"""A question, those of questions.toml, and the chat each is asked in."""
 
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
-from itertools import cycle, zip_longest
+from itertools import cycle
+from operator import itemgetter
 from random import Random
 from typing import Literal
+from zlib import crc32
 
 from harness.errors import SpecError
 from harness.spec.files import fingerprint
@@ -15,7 +17,9 @@ from harness.spec.strict import build
 from harness.workload.prompts.request import Message
 from harness.workload.prompts.text import TextMaker
 
-Kind = Literal["arithmetic", "facts", "format", "copying", "memory", "retrieval"]
+Kind = Literal[
+    "arithmetic", "facts", "format", "copying", "memory", "retrieval", "extraction", "choice", "structured"
+]
 
 _WHERE = "harness/agreement/questions.toml"
 
@@ -25,9 +29,10 @@ class Question:
     id: str
     kind: Kind
     ask: str
-    check: Literal["number", "word", "text", "form"]
-    answer: str = ""  # of the checks number and text
+    check: Literal["number", "word", "text", "form", "letter", "json"]
+    answer: str = ""  # of every check but word and form
     accept: tuple[str, ...] = ()  # of the check word
+    refuse: tuple[str, ...] = ()  # words that make an answer of this check wrong
     pattern: str = ""  # of the check form
     turns: tuple[str, ...] = ()  # said before, the user's and the assistant's alternately
     haystack: int = 0  # words of filler before the question
@@ -55,12 +60,19 @@ def load_questions() -> tuple[Question, ...]:
 
 
 def interleaved(questions: Sequence[Question]) -> list[Question]:
-    """One of each kind in turn: who is asked only some is asked some of every kind."""
+    """The order of asking: who is asked only some is asked the same share of every kind.
+
+    Inside a kind by chance, and the same whatever order they are given in.
+    """
     kinds: dict[str, list[Question]] = {}
-    for question in questions:
+    for question in sorted(questions, key=lambda one: (crc32(one.id.encode()), one.id)):
         kinds.setdefault(question.kind, []).append(question)
-    turns = zip_longest(*kinds.values())
-    return [question for turn in turns for question in turn if question is not None]
+    places = [
+        ((rank + 0.5) / len(of_kind), kind, question)
+        for kind, of_kind in kinds.items()
+        for rank, question in enumerate(of_kind)
+    ]
+    return [question for _, _, question in sorted(places, key=itemgetter(0, 1))]
 
 
 def as_json(questions: Sequence[Question]) -> dict[str, object]:

@@ -1,7 +1,9 @@
 """One answer: right or not, and what is visibly wrong with it. Pure, and the same on every machine."""
 
+import json
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import Literal
 
 from harness.agreement.questions import Question
@@ -13,6 +15,8 @@ CHANGES: tuple[Change, ...] = ("failed", "empty", "truncated", "garbled", "repea
 FAULTS = ("failed", "empty", "garbled", "repeated")
 
 _NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+_LETTER = re.compile(r"(?<!\w)[A-D](?!\w)")
+_FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
 _AROUND = " \t\r\n\"'`“”‘’*."
 _REPEATS = 4  # a phrase this often in a row is a loop
 _PHRASE_WORDS = 8
@@ -26,12 +30,26 @@ def right(question: Question, answer: StoredAnswer) -> bool:
         numbers = _NUMBER.findall(text)
         return bool(numbers) and numbers[-1].replace(",", "") == question.answer
     if question.check == "word":
-        return any(
-            re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in question.accept
-        )
+        return _has(text, question.accept) and not _has(text, question.refuse)
+    if question.check == "letter":
+        return _LETTER.findall(text)[:1] == [question.answer]
+    if question.check == "json":
+        return bool(_json(text) == json.loads(question.answer))
     if question.check == "text":
         return _bare(text) == _bare(question.answer)
     return re.fullmatch(question.pattern, text) is not None
+
+
+def _has(text: str, words: Sequence[str]) -> bool:
+    return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in words)
+
+
+def _json(text: str) -> object:
+    """The whole answer, or what stands in its fence; None where it is none."""
+    try:
+        return json.loads(_FENCE.sub(r"\1", text))
+    except (ValueError, RecursionError):
+        return None
 
 
 def fault(answer: StoredAnswer) -> str | None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from harness.apis import ApiName
 
+DEFAULT_QUESTIONS = 600  # of --accuracy alone
+_FEWEST, _MOST = 60, 10_000  # fewer show nothing that the 58 do not
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _DEPTH = re.compile(r"([1-9]\d{0,6})(k?)")
 _PART = re.compile(r"(\d+(?:\.\d+)?)([hms])")
@@ -46,6 +48,12 @@ def repeats(text: str) -> int | Literal["auto"]:
         return int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is neither auto nor a whole number") from None
+
+
+def questions(text: str) -> int:
+    if not text.isdecimal() or not _FEWEST <= int(text) <= _MOST:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of questions from {_FEWEST} to {_MOST}")
+    return int(text)
 
 
 def apis(text: str) -> "tuple[ApiName, ...]":

@@ -3,6 +3,7 @@
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -12,8 +13,9 @@ from harness.cli import options, runs_page
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
-    from harness.model import RunComparison
+    from harness.model import GateRow
 
+ACCURACY_DROP = "accuracy.drop"
 EPILOG = """Each backend is compared with the same backend of the baseline run (the first RUN, or --baseline),
 the backends of a single run with each other. Runs whose conditions differ in what matters (requests,
 weights, model, cache state, hardware) are refused unless --force. Whatever the baseline measured and a run
@@ -25,7 +27,8 @@ All figures are computed again from the records of each run. A run whose files o
 --fail-on slower is a gate. It looks at the metrics of the scenario, at the highest percentile of E2E that
 the requests suffice for (p99 from 299 on), at failed requests and at pauses of the engine. It fails on what
 is worse, and on what it cannot decide: a primary metric without a verdict, or a new failure in too few
-requests. --undecided pass accepts the latter.
+requests. --undecided pass accepts the latter. --fail-on accuracy.drop does the same for the answers to the
+questions of --accuracy: it fails on a loss, and where a loss of 5 points is not excluded.
 
 Exit codes: 0 success; 1 something missing, a load point that cannot be compared, or with --fail-on slower
 a gate that did not pass; 2 not a run folder, or one that does not verify."""
@@ -37,7 +40,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--baseline", metavar="NAME", help="run or backend to compare with (default: the first)"
     )
-    options.add_fail_on(parser, "something is slower or fails more often, or that is not decided")
+    options.add_fail_on(
+        parser,
+        "something is slower, fails more often or lost accuracy, or that is not decided; accuracy.drop: if "
+        "accuracy was lost, or a loss of 5 points is not excluded (repeatable)",
+        ACCURACY_DROP,
+    )
     parser.add_argument(
         "--undecided",
         choices=("fail", "pass"),
@@ -66,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.output import page_width, wants_color
+    from harness.compare.accuracy import drops
     from harness.compare.baseline import compare_runs, not_allowed, refused
     from harness.model import as_json
     from harness.report import baseline
@@ -95,20 +104,26 @@ def main(arguments: argparse.Namespace) -> int:
         print((baseline.markdown if arguments.markdown else in_words)(document))
     failed = refused(document) or bool(not_allowed(document))
     if arguments.fail_on:
+        rows = tuple(document.gate) if "slower" in arguments.fail_on else ()
+        if ACCURACY_DROP in arguments.fail_on:
+            rows = (*(row for row in rows if row.metric != ACCURACY_DROP), *drops(document.accuracy))
+            if not document.accuracy:
+                raise SpecError("no questions were asked in these runs", where=f"--fail-on {ACCURACY_DROP}",
+                                hint="measure them with --accuracy")  # fmt: skip
         accepted = ("undecided",) if arguments.undecided == "pass" else ()
-        failed = failed or any(row.kind not in accepted for row in document.gate)
+        failed = failed or any(row.kind not in accepted for row in rows)
         if not arguments.json:
-            print(_gate(document, failed=failed, in_markdown=arguments.markdown))
+            print(_gate(rows, failed=failed, in_markdown=arguments.markdown))
     return ExitCode.LIMIT_FAILED if failed else ExitCode.OK
 
 
-def _gate(document: "RunComparison", *, failed: bool, in_markdown: bool) -> str:
+def _gate(found: "Sequence[GateRow]", *, failed: bool, in_markdown: bool) -> str:
     from harness.cli.output import page_width
     from harness.report import baseline
     from harness.report.terminal_text import wrap
     from harness.report.text import markdown_escaped
 
-    first, *rows = baseline.gate_lines(document.gate, failed=failed)
+    first, *rows = baseline.gate_lines(found, failed=failed)
     if not in_markdown:
         folded = (wrap(row, page_width(), subsequent_indent="    ") for row in rows)
         return "\n".join([first, *chain.from_iterable(folded)])

@@ -201,8 +201,15 @@ def add_seed(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_fail_on(parser: argparse._ActionsContainer, what: str) -> None:
-    parser.add_argument("--fail-on", choices=("slower",), help=f"exit with 1 if {what}")
+def add_fail_on(parser: argparse._ActionsContainer, what: str, *more: str) -> None:
+    """`more`: other gates of the command; the flag may then be given several times."""
+    parser.add_argument(
+        "--fail-on",
+        choices=("slower", *more),
+        action="append" if more else "store",
+        default=[] if more else None,
+        help=f"exit with 1 if {what}",
+    )
 
 
 def add_allow_missing(parser: argparse._ActionsContainer) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from harness.cli import argument_types, options, prices
+from harness.cli.argument_types import DEFAULT_QUESTIONS
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
 from harness.sampling.job import DEFAULT_HZ
@@ -85,6 +86,11 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
         "each (default scenario: 'context-depth')",
     )
     load.add_argument("--output-tokens", type=int, metavar="N", help="tokens to generate per request")
+    load.add_argument(
+        "--content",
+        metavar="random|prose|code|json|file:PATH",
+        help="what prompts are written in (default: random, sentences of random words)",
+    )
     options.add_scenario_set(load)
     options.add_profile(load)
     options.add_seed(load)
@@ -159,6 +165,16 @@ def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
         action=argparse.BooleanOptionalAction,
         default=None,
         help="compare answers to 58 questions, unloaded and under load (default: with several engines)",
+    )
+    repeats.add_argument(
+        "--accuracy",
+        type=argument_types.questions,
+        nargs="?",
+        const=DEFAULT_QUESTIONS,
+        default=0,
+        metavar="N",
+        help=f"ask N more questions (default: {DEFAULT_QUESTIONS}), one at a time and between requests of "
+        "the highest load: who loses how many points",
     )
 
 
@@ -250,6 +266,7 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
         engine_values=options.engine_values(arguments.engine_set),
         profile=arguments.profile,
         agreement=arguments.agreement,
+        accuracy=arguments.accuracy,
         repeats=arguments.repeats,
         budget_s=arguments.budget,
         aa=arguments.aa,
@@ -299,6 +316,7 @@ def _overrides(arguments: argparse.Namespace) -> dict[str, object]:
         "duration": "load.duration_s",
         "input_tokens": "prompts.input_tokens",
         "output_tokens": "prompts.output_tokens",
+        "content": "text.content",
         "trace": "prompts.file",
         "max_repeats": "verdict.max_repeats",
         "between_repeats": "verdict.between_repeats",

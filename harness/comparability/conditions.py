@@ -45,6 +45,7 @@ def conditions(
         sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
         thinking=Thinking(asked=request.thinking, seen=_reasoned(view.records)),
         api=request.api,
+        content=facts.workload.content,
         sent_fields=request.fields,
         unsupported=request.unsupported,
         engine_values=facts.engine_values,

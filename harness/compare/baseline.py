@@ -9,6 +9,7 @@ from operator import attrgetter
 
 from msgspec.structs import asdict, replace
 
+from harness.compare import accuracy
 from harness.compare.gate import Place, nothing_compared, tail_metric
 from harness.compare.manifests import Side, differences
 from harness.compare.missing import Missing, check_allowed, failed_to_start, missing
@@ -19,6 +20,7 @@ from harness.compare.verdict import Pairing, decide
 from harness.errors import SpecError
 from harness.model import (
     CellResult,
+    ComparedAccuracy,
     ComparedFigure,
     ComparedLabel,
     ComparedPair,
@@ -91,12 +93,17 @@ def compare_runs(
     verdicts = iter(decide(pairings))
     compared = tuple(pair.compared(verdicts) for pair in pairs)
     gone = tuple(_missing(runs, pairs, allow_missing))
+    answers = tuple(row for pair in pairs for row in pair.accuracy(len(pairs)))
     return RunComparison(
         runs=tuple(map(_about, runs)),
         baseline=members[0][1].run.name if members else None,
         pairs=compared,
         missing=gone,
-        gate=tuple(_gate(pairs, compared, gone)),
+        accuracy=answers,
+        gate=(
+            *_gate(pairs, compared, gone),
+            *(row for row in accuracy.drops(answers) if row.kind == "accuracy"),
+        ),
     )
 
 
@@ -210,6 +217,14 @@ class _Pair:
                 rules = changed(self.rules, metrics=(*self.rules.metrics, tail)) if tail else self.rules
                 made.append(Pairing(a, b, load, rules, self.refused))
         return made
+
+    def accuracy(self, pairs: int) -> Iterator[ComparedAccuracy]:
+        now, before = (
+            (member.run.summary.agreement if member.run.summary else None, member.label)
+            for member in (self.new, self.old)
+        )
+        new, old = (ComparedLabel(run=member.run.name, label=member.label) for member in (self.new, self.old))
+        return accuracy.compared(new, old, now, before, pairs)
 
     def missing(self) -> Iterator[Missing]:
         old, new = (

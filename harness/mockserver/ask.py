@@ -34,6 +34,7 @@ class Ask:
     include_usage: bool = False
     continuous_usage: bool = False
     words: tuple[str, ...] = ()  # the answer's tokens, where the request constrains them
+    said: str = ""  # the last message, where answers are known by it
     salt: str = ""  # prompts of another salt share no prefix with this one
     uncached: bool = False  # the prompt is neither looked up in the cache nor kept there
     style: EventStyle | None = None  # of an API with named events; None: chunks of Chat Completions
@@ -125,6 +126,7 @@ def parse_ask(
         include_usage=bool(stream_options.get("include_usage")),
         continuous_usage=bool(stream_options.get("continuous_usage_stats")),
         words=() if constrained is None else pieces(constrained),
+        said=_last_said(fields),
         salt=str(fields.get(dialect.salt_field) or "") if dialect.salt_field else "",
         uncached=bool(dialect.uncached_field) and fields.get(dialect.uncached_field) is False,
         style=style,
@@ -142,6 +144,13 @@ def parse_values(body: bytes, style: ValuesStyle, chars_per_token: int) -> Ask:
     tokens += [token for parts in texts for text in parts for token in tokenize(text, chars_per_token)]
     kept = {name: fields.get(name) for name in ("dimensions", "encoding_format")}
     return Ask(False, tokens, max_tokens=1, ignore_eos=True, uncached=True, values=Values(style, texts, kept))
+
+
+def _last_said(fields: Mapping[str, object]) -> str:
+    messages = fields.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else fields.get("prompt")
+    text = last.get("content") if isinstance(last, Mapping) else last
+    return text if isinstance(text, str) else ""
 
 
 def _check_fields(fields: Mapping[str, object], dialect: Dialect) -> None:

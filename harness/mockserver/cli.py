@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar, get_args
 
 from harness.errors import ExitCode
+from harness.mockserver.answers import WrongShare, read_answers
 from harness.mockserver.dialects import DIALECTS
 from harness.mockserver.faults import KINDS, Fault
 from harness.mockserver.habits import Framing, Habits, Role, Usage
@@ -88,6 +89,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_number,
         metavar="US",
         help="µs added to TTFT per uncached prompt token (default: 0)",
+    )
+    add(
+        "--answers",
+        type=_type(read_answers),
+        metavar="FILE",
+        help="JSON object: the answer to each question that is known; other requests get made up words",
+    )
+    add(
+        "--wrong",
+        type=_type(WrongShare.parse),
+        metavar="SHARE[:above=N]",
+        help="answer this share of them wrongly, 0 to 1; above: only with more than N requests running",
     )
     add("--no-prefix-cache", action="store_true", help="disable the prefix cache")
     add(

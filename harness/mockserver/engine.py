@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
 
+from harness.mockserver.answers import Known
 from harness.mockserver.ask import Ask
 from harness.mockserver.cache import PrefixCache
 from harness.mockserver.event_answers import answer_to
@@ -35,6 +36,7 @@ class Engine:
         self.options = options
         capacity = 0 if options.no_prefix_cache else options.cache_tokens
         self.cache = PrefixCache(capacity, options.cache_block_tokens)
+        self._known = Known(options.answers, options.wrong, options.seed)
         self.running: set[Job] = set()
         self.waiting: deque[tuple[Job, Callable[[int], None]]] = deque()
         self.prompt_tokens = 0
@@ -141,8 +143,9 @@ class Engine:
         record.prompt_tokens = len(prompt)
         record.cached_tokens = 0 if ask.uncached else self.cache.claim(prompt, ask.salt)
         limit = ask.max_tokens or options.tokens
-        if ask.words:  # its constraint ends an answer, whatever else was asked
-            record.planned_tokens, finish_reason = output_tokens(limit, 0, False, len(ask.words))
+        words = ask.words or self._known.to(ask.said, len(self.running))
+        if words:  # its constraint ends an answer, whatever else was asked
+            record.planned_tokens, finish_reason = output_tokens(limit, 0, False, len(words))
         else:
             record.planned_tokens, finish_reason = output_tokens(
                 limit, ask.min_tokens, ask.ignore_eos, options.stop_after_tokens
@@ -158,5 +161,5 @@ class Engine:
             prompt_tokens=record.prompt_tokens,
             cached_tokens=record.cached_tokens,
             dues_ns=dues_ns,
-            words=ask.words,
+            words=words,
         )

@@ -1,7 +1,9 @@
 """What the server was asked to be; the flags of the same names are explained in cli.py."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+from harness.mockserver.answers import WrongShare
 from harness.mockserver.dialect import Dialect
 from harness.mockserver.dialects import TRUTH
 from harness.mockserver.faults import Fault
@@ -28,6 +30,8 @@ class Options:
     max_running: int | None = None
     interrupts: bool = False  # a new request ends those that run
     cut_prompt_tokens: int | None = None  # of a longer prompt only the end is read
+    answers: Mapping[str, str] = field(default_factory=dict)  # right ones, by question
+    wrong: WrongShare = field(default_factory=WrongShare)
     model_name: str = "simulated"
     host: str = "127.0.0.1"
     port: int = 0

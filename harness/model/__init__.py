@@ -1,6 +1,8 @@
 """The typed documents of a run: the only source of what is written and of the JSON schemas."""
 
 from harness.model.agreement import (
+    AccuracyChange,
+    AccuracyVerdict,
     Agreement,
     AskedBackend,
     AskedCondition,
@@ -16,6 +18,7 @@ from harness.model.agreement import (
     ValuesPair,
 )
 from harness.model.baseline import (
+    ComparedAccuracy,
     ComparedFigure,
     ComparedLabel,
     ComparedPair,
@@ -190,6 +193,8 @@ __all__ = [
     "VERDICTS",
     "VERDICT_METRICS",
     "WITHOUT_TEXT",
+    "AccuracyChange",
+    "AccuracyVerdict",
     "Agreement",
     "Answers",
     "ArrivalStatistics",
@@ -218,6 +223,7 @@ __all__ = [
     "ClientStats",
     "ClockFacts",
     "Column",
+    "ComparedAccuracy",
     "ComparedConclusion",
     "ComparedFigure",
     "ComparedLabel",

@@ -4,6 +4,8 @@ from typing import Annotated, Literal
 
 from msgspec import field
 
+from harness.model.comparison import Interval
+from harness.model.load import LoadPoint
 from harness.model.record import UNSET, Record, UnsetType, doc
 
 
@@ -21,7 +23,10 @@ class StoredAnswer(Record, frozen=True, kw_only=True):
 class AskedCondition(Record, frozen=True, kw_only=True):
     """The questions put with so many in flight."""
 
-    concurrency: Annotated[int, doc("Questions in flight.")]
+    concurrency: Annotated[int, doc("Questions in flight; with `load` its requests among them.")]
+    load: Annotated[
+        LoadPoint | UnsetType, doc("Between whose requests they were put; missing: the questions alone.")
+    ] = UNSET
     answers: Annotated[dict[str, StoredAnswer], doc("By question.")]
 
 
@@ -62,7 +67,12 @@ class RightCount(Record, frozen=True, kw_only=True):
 class ConditionAgreement(Record, frozen=True, kw_only=True):
     """What the answers under one condition are worth."""
 
-    concurrency: Annotated[int, doc("Questions in flight.")]
+    concurrency: Annotated[int, doc("Questions in flight; with `load` its requests among them.")]
+    load: Annotated[
+        LoadPoint | UnsetType, doc("Between whose requests they were put; missing: the questions alone.")
+    ] = UNSET
+    accuracy: Annotated[Interval | UnsetType, doc("Share right, 0 to 1, with its 95 % interval.")] = UNSET
+    marks: Annotated[str, doc("Of each question in the order of asking: 1 right, 0 wrong, - not asked.")] = ""
     asked: Annotated[int, doc("That were put.")]
     right: Annotated[int, doc("Answered rightly.")]
     by_kind: Annotated[dict[str, RightCount], doc("By kind of question.")]
@@ -105,6 +115,36 @@ class PairAgreement(Record, frozen=True, kw_only=True):
     prompt_tokens_difference: Annotated[float | None, doc("Median of b less a.")]
     different: Annotated[tuple[str, ...], doc("Questions answered in other words.")]
     disagreement: Annotated[Disagreement | UnsetType, doc("Against what load does.")] = UNSET
+
+
+AccuracyVerdict = Literal["loses", "gains", "same", "undecided"]
+
+
+class AccuracyChange(Record, frozen=True, kw_only=True):
+    """Of `b` against `a` over the same questions; of one label alone under load against unloaded."""
+
+    a: Annotated[str, doc("Label.")]
+    b: Annotated[str, doc("Label; the same as `a`: under load against one at a time.")]
+    under_load: Annotated[bool, doc("Of the answers under load.")]
+    compared: Annotated[int, doc("Questions that both answered, up to the look that decided.")]
+    lost: Annotated[int, doc("Right in a alone.")]
+    gained: Annotated[int, doc("Right in b alone.")]
+    change: Annotated[Interval, doc("Of the share right, b less a, -1 to 1, at the level of this look.")]
+    p_value: Annotated[float, doc("McNemar's exact test.")]
+    level: Annotated[float, doc("Of this look; of all looks and comparisons of its kind together 0.05.")]
+    verdict: Annotated[AccuracyVerdict, doc("About b. same: the change lies within 5 points.")]
+
+    @property
+    def words(self) -> str:
+        """`loses 3.1 to 8.4 points (31 lost, 6 gained of 400)`."""
+        low, _, high = (100 * share for share in self.change)
+        counts = f"{self.lost} lost, {self.gained} gained of {self.compared}"
+        if self.verdict == "loses":
+            return f"loses {-high:.1f} to {-low:.1f} points ({counts})"
+        if self.verdict == "gains":
+            return f"gains {low:.1f} to {high:.1f} points ({counts})"
+        word = "as accurate" if self.verdict == "same" else "undecided"
+        return f"{word}: {low:+.1f} to {high:+.1f} points ({counts})"
 
 
 class ValuesPair(Record, frozen=True, kw_only=True):
@@ -158,6 +198,10 @@ class Agreement(Record, frozen=True, kw_only=True):
     kinds: Annotated[dict[str, int], doc("Questions by kind.")]
     backends: Annotated[dict[str, BackendAgreement], doc("By label.")]
     pairs: Annotated[tuple[PairAgreement, ...], doc("Of all backends.")]
+    sha256: Annotated[str, doc("Of the questions; empty: not kept.")] = ""
+    accuracy: Annotated[
+        tuple[AccuracyChange, ...], doc("Each pair in each condition, and each backend under load.")
+    ] = ()
     values: Annotated[
         ValuesAgreement | UnsetType, doc("In the place of the others, of vectors and scores.")
     ] = UNSET

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from harness.model.agreement import AccuracyChange
 from harness.model.comparison import PairVerdict, VerdictRules
 from harness.model.load import LoadPoint
 from harness.model.record import Record, doc
@@ -72,13 +73,25 @@ class MissingFigure(Record, frozen=True, kw_only=True):
     allowed: Annotated[bool, doc("By --allow-missing.")]
 
 
-GateKind = Literal["slower", "failures", "stalls", "missing", "not compared", "undecided"]
+class ComparedAccuracy(Record, frozen=True, kw_only=True):
+    """Answers of two backends, of one run or of two, to the same questions."""
+
+    a: Annotated[ComparedLabel, doc("The new one.")]
+    b: Annotated[ComparedLabel, doc("The baseline.")]
+    change: Annotated[AccuracyChange | None, doc("Of the new against the baseline; null: nothing compares.")]
+    under_load: Annotated[bool, doc("Of the answers under load.")]
+    why: Annotated[str, doc("The figures, or why there are none, for people.")]
+
+
+GateKind = Literal["slower", "failures", "stalls", "accuracy", "missing", "not compared", "undecided"]
 
 
 class GateRow(Record, frozen=True, kw_only=True):
     """One thing that a gate has to see: it fails on each row that its user did not accept."""
 
-    kind: Annotated[GateKind, doc("slower, failures and stalls: worse than the baseline; else not known.")]
+    kind: Annotated[
+        GateKind, doc("slower, failures, stalls and accuracy: worse than the baseline; else not known.")
+    ]
     run: Annotated[str, doc("The new one, by its name here.")]
     label: Annotated[str, doc("Backend.")]
     load: Annotated[LoadPoint | None, doc("Null: at every load point.")]
@@ -93,6 +106,9 @@ class RunComparison(Record, frozen=True, kw_only=True):
     baseline: Annotated[str | None, doc("Run that holds it; null: nothing to compare.")]
     pairs: Annotated[tuple[ComparedPair, ...], doc("New against baseline.")]
     missing: Annotated[tuple[MissingFigure, ...], doc("What a baseline has and a later run lacks.")]
+    accuracy: Annotated[
+        tuple[ComparedAccuracy, ...], doc("Per pair and condition, where questions were asked.")
+    ] = ()
     gate: Annotated[
         tuple[GateRow, ...], doc("What --fail-on slower fails on; what --allow-missing names is left out.")
     ] = ()

@@ -30,6 +30,9 @@ class CellWorkload(Record, frozen=True, kw_only=True):
         float | None, doc("What it could reuse where it holds the shared prefixes; null: not kept.")
     ] = None
     cold_cache: Annotated[bool, doc("The scenario asks for an empty cache.")]
+    content: Annotated[
+        str | None, doc("What the texts are: random, prose, code, json or a file; null: not kept.")
+    ] = None
     file: Annotated[str | None, doc("What was asked, below the run folder; null: not kept.")] = None
 
 

@@ -63,6 +63,9 @@ class Conditions(Record, frozen=True, kw_only=True):
     api: Annotated[
         str, doc("That requests spoke: chat, completions, responses, messages, embeddings or rerank.")
     ] = "chat"
+    content: Annotated[
+        str | None, doc("Of the prompts: random, prose, code, json or a file; null: not kept.")
+    ] = None
     cache: Annotated[CacheState | None, doc("Of the prefix cache.")] = None
     prefix_cache: Annotated[bool | None, doc("On or off.")] = None
     exact_output: Annotated[ExactOutput | None, doc("Of the answers.")] = None

@@ -75,6 +75,7 @@ class ScenarioTables(Record, frozen=True, kw_only=True):
 
     scenario: Annotated[ScenarioHeader, doc("Which scenario it is.")]
     prompts: Annotated[dict[str, Any] | UnsetType, doc("What is asked.")] = UNSET
+    text: Annotated[dict[str, Any] | UnsetType, doc("What prompts are written in.")] = UNSET
     load: Annotated[dict[str, Any] | UnsetType, doc("How many requests, how fast.")] = UNSET
     request: Annotated[dict[str, Any] | UnsetType, doc("Sampling, output lengths, time limit.")] = UNSET
     cache: Annotated[dict[str, Any] | UnsetType, doc("State of the prefix cache.")] = UNSET

@@ -84,6 +84,9 @@ class WorkloadCard(RequestFigures, frozen=True, kw_only=True):
     alike_chars: Annotated[
         int | UnsetType | None, doc("Longest common beginning of two texts; null: they share on purpose.")
     ] = UNSET
+    content: Annotated[str | UnsetType, doc("What the texts are: random, prose, code, json or a file.")] = (
+        UNSET
+    )
 
 
 class WorkloadCards(Record, frozen=True, kw_only=True):

@@ -1,8 +1,19 @@
 """Whether the backends answered alike, as tables: for the terminal, for Markdown and for the page."""
 
-from harness.model import Agreement, Summary, ValuesAgreement
+from collections.abc import Iterator
+
+from harness.model import (
+    AccuracyChange,
+    Agreement,
+    ConditionAgreement,
+    Interval,
+    Summary,
+    ValuesAgreement,
+    known,
+)
 from harness.report.text import NOT_KNOWN, Table, plain
 
+MANY = 200  # questions, from which a loss of accuracy is looked for
 _CHANGES = ("same", "reworded", "truncated", "repeated", "garbled", "empty", "failed")
 
 
@@ -14,7 +25,76 @@ def agreement_tables(summary: Summary) -> list[Table]:
     if agreement.values:
         return [_values(agreement.values)]
     tables = [_right(agreement), _under_load(agreement)]
+    if agreement.questions >= MANY:
+        tables += [_shares(agreement), _accuracy(agreement)]
     return [*tables, _pairs(agreement)] if agreement.pairs else tables
+
+
+def accuracy_lines(summary: Summary) -> Iterator[str]:
+    """Who lost or gained accuracy; what is as accurate, or undecided, where many questions were asked for."""
+    agreement = summary.agreement
+    if agreement is None or agreement.values:
+        return
+    for one in agreement.accuracy:
+        decided = one.verdict in ("loses", "gains")
+        if decided or (agreement.questions >= MANY and (one.a != one.b or one.verdict == "undecided")):
+            yield plain(f"accuracy, {_condition(agreement, one)}: {_between(one)}")
+
+
+def against_first(agreement: Agreement, label: str) -> str:
+    """`loses 3.1 to 8.4 points against vllm (…)`, one at a time; "" of the first backend."""
+    first = next(iter(agreement.backends))
+    for one in agreement.accuracy:
+        if (one.a, one.b, one.under_load) == (first, label, False):
+            return f"{one.words} against {first}"
+    return ""
+
+
+def _between(one: AccuracyChange) -> str:
+    if one.a == one.b:
+        return f"{one.b} {one.words}, against itself one at a time"
+    return f"{one.b} against {one.a}: {one.words}"
+
+
+def _condition(agreement: Agreement, one: AccuracyChange) -> str:
+    told = agreement.backends[one.b]
+    return _where(told.saturated) if one.under_load else "one at a time"
+
+
+def _where(told: ConditionAgreement) -> str:
+    """`48 at once`, or `between requests of c8`."""
+    load = known(told.load)
+    return f"between requests of {load.label}" if load else f"{told.concurrency} at once"
+
+
+def _shares(agreement: Agreement) -> Table:
+    rows = []
+    for label, backend in agreement.backends.items():
+        shares = (_percent(known(one.accuracy)) for one in (backend.unloaded, backend.saturated))
+        rows.append([plain(label), *shares])
+    loaded = next(_where(one.saturated) for one in agreement.backends.values())
+    return Table("accuracy: % right, with 95 % intervals", ["backend", "one at a time", loaded], rows)
+
+
+def _accuracy(agreement: Agreement) -> Table:
+    rows = []
+    for one in agreement.accuracy:
+        low, _, high = (f"{100 * end:+.1f}" for end in one.change)
+        of = f"{one.b} / itself" if one.a == one.b else f"{one.b} / {one.a}"
+        counts = [str(one.compared), str(one.lost), str(one.gained), f"{low} to {high}", one.verdict]
+        rows.append([plain(f"{of}, {_condition(agreement, one)}"), *counts])
+    return Table(
+        "accuracy: the first against the second, over the same questions",
+        ["between", "compared", "lost", "gained", "points", "verdict"],
+        rows,
+    )
+
+
+def _percent(share: Interval | None) -> str:
+    if share is None:
+        return NOT_KNOWN
+    low, middle, high = (100 * end for end in share)
+    return f"{middle:.0f} ({low:.0f} to {high:.0f})"
 
 
 def _right(agreement: Agreement) -> Table:
@@ -47,9 +127,9 @@ def _under_load(agreement: Agreement) -> Table:
         told = backend.saturated
         changes = [str(backend.under_load.get(name, 0)) for name in _CHANGES]
         rows.append([plain(label), f"{told.right}/{told.asked}", *changes])
-    most = max(backend.saturated.concurrency for backend in agreement.backends.values())
+    told = max((one.saturated for one in agreement.backends.values()), key=lambda one: one.concurrency)
     return Table(
-        f"the same, {most} at once: right, and what became of the answers",
+        f"the same, {_where(told)}: right, and what became of the answers",
         ["backend", "right", *_CHANGES],
         rows,
     )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from harness.compare.accuracy import METRIC
 from harness.compare.missing import Missing
 from harness.model import (
     ComparedConclusion,
@@ -64,6 +65,7 @@ def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[s
             yield from _indented([legend(findings)], columns)
             yield from _indented(_reasons(findings), columns)
         yield from _indented((f"differs: {_difference(one)}" for one in pair.differences), columns)
+        yield from _indented(accuracy_lines(document, pair), columns)
         if pair.refused:
             yield from _indented([f"refused: {plain(pair.refused)}; --force compares all the same"], columns)
     yield ""
@@ -75,6 +77,13 @@ def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[s
 def _indented(lines: Iterable[str], columns: int) -> Iterator[str]:
     for line in lines:
         yield from wrap(line, columns, initial_indent="  ", subsequent_indent="    ")
+
+
+def accuracy_lines(document: RunComparison, pair: ComparedPair) -> Iterator[str]:
+    """`accuracy, one at a time: loses 3.1 to 8.4 points (31 lost, 6 gained of 658)`."""
+    for row in document.accuracy:
+        if (row.a, row.b) == (pair.a, pair.b):
+            yield plain(f"accuracy, {'under load' if row.under_load else 'one at a time'}: {row.why}")
 
 
 def missing_lines(document: RunComparison) -> Iterator[str]:
@@ -99,7 +108,7 @@ def gate_lines(rows: Sequence[GateRow], *, failed: bool) -> Iterator[str]:
 def place_words(about: Missing | MissingFigure | GateRow) -> str:
     """`llamacpp c8 TTFT p50: null in 2 of 3 runs`."""
     load = about.load.label if about.load else None
-    metric = measure(about.metric).name if about.metric else None
+    metric = about.metric if about.metric == METRIC else measure(about.metric).name if about.metric else None
     return f"{' '.join(filter(None, (about.label, load, metric)))}: {about.why}"
 
 
@@ -140,6 +149,7 @@ def _markdown(document: RunComparison) -> Iterator[str]:
             yield "|---|---:|---:|---:|---:|---|"
             yield from (markdown_row(finding_row(one)) for one in findings)
             yield f"\n{markdown_escaped(legend(findings))}"
+        yield from (f"- {markdown_escaped(line)}" for line in accuracy_lines(document, pair))
         if pair.refused:
             yield f"\nRefused: {markdown_escaped(plain(pair.refused))}"
         if pair.differences:

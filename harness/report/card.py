@@ -6,6 +6,7 @@ from harness.model import CardLoad, Lengths, LoadPoint, Sharing, WorkloadCard, k
 from harness.report.text import counted, number
 from harness.report.view import point_words
 
+CONTENT_WORDS = {"random": "sentences of random words", "json": "records of JSON"}
 _BARS = " ▁▂▃▄▅▆▇█"
 
 
@@ -18,6 +19,8 @@ def card_lines(card: WorkloadCard) -> Iterator[str]:
     counting = "" if card.exact_lengths else " (approximate: no tokenizer)"
     yield f"  input   {_lengths(card.input_tokens)}{counting}"
     yield f"  output  {_lengths(card.output_tokens)}"
+    if content := known(card.content):
+        yield f"  text    {CONTENT_WORDS.get(content, content)}"
     if card.kinds:
         yield "  kinds   " + ", ".join(f"{count} {kind}" for kind, count in card.kinds.items())
     if chats := card.sessions:

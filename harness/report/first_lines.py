@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from harness.compare.ranking import caveats_of
 from harness.model import Summary
+from harness.report.agreement import accuracy_lines
 from harness.report.notes import no_verdict
 from harness.report.sentences import GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
 from harness.report.terminal_text import DIM, YELLOW, Paint, hanging, wrap
@@ -31,6 +32,7 @@ def whole_run(summary: Summary) -> Iterator[str]:
     if line := no_verdict(summary):
         yield line
     yield from noise_lines(summary)
+    yield from accuracy_lines(summary)
 
 
 def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:

@@ -18,7 +18,14 @@ from harness.model import AskedBackend, CellFacts, CellResult, WorkloadCards
 from harness.plan import Block, Cell
 from harness.records.layout import was_sent
 from harness.run import noise
-from harness.run.agreement import agreement_wanted, ask_all
+from harness.run.agreement import (
+    ACCURACY_LIMIT_S,
+    Asking,
+    agreement_wanted,
+    ask_all,
+    questions_of,
+)
+from harness.run.agreement_load import under_load
 from harness.run.agreement_values import ask_values, reference_values
 from harness.run.conformance import keep_probe, probe_engine
 from harness.run.context import too_long
@@ -264,17 +271,19 @@ class Run(Stored):
     def _agreement(self, block: Block, engine: EngineSession) -> None:
         """After the engine's first cells, so that they are not disturbed."""
         label = self.prepared.of(block).label
-        questions = agreement.load_questions()
         definition = self.prepared.of(block).ref.definition
+        of_text = APIS[definition.dialect.api].gives == "text"
+        questions = questions_of(self.prepared.options) if of_text else agreement.load_questions()
         asked, missing, hint = None, _death(engine), None
         if missing is None:
             try:
                 with self.interrupts.window() as stop:
-                    if APIS[definition.dialect.api].gives != "text":
+                    if not of_text:
                         asked = ask_values(self.prepared, engine, questions)
                     else:
                         say = partial(self._stage, label)
-                        asked = ask_all(definition, engine, questions, say, stop)
+                        asking = self._asking(label, engine)
+                        asked = ask_all(definition, engine, questions, say, stop, asking)
                 self.interrupted = asked is None
             except SetupError as error:
                 missing, hint = str(error), error.hint or None
@@ -286,6 +295,20 @@ class Run(Stored):
             self.folder.write_answers(agreement.as_json(questions), label, asked)
             if asked.values:
                 self._reference(questions)
+
+    def _asking(self, label: str, engine: EngineSession) -> Asking:
+        """Of the questions alone unless an accuracy was asked for."""
+        between = self._workloads(engine).between
+        if between is None:
+            return Asking()
+        known = self.folder.read_answers()[1]
+        before = [one.label for one in self.prepared.backends if one.label in known and one.label != label]
+        return Asking(
+            ACCURACY_LIMIT_S,
+            under_load(self.prepared, between, engine),
+            [known[name] for name in before],
+            len(self.prepared.backends),
+        )
 
     def _reference(self, questions: Sequence[agreement.Question]) -> None:
         """Of the model's own library, once in a run."""

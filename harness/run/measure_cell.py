@@ -55,6 +55,7 @@ from harness.sampling.counter_deltas import (
 )
 from harness.sampling.watcher import Watcher
 from harness.spec.scenario import Scenario
+from harness.workload.prompts.content import content_of
 from harness.workload.prompts.structured import FREE
 from harness.workload.prompts.workload import Workload
 
@@ -213,6 +214,7 @@ def _workload(prepared: Prepared, cell: Cell, workload: Workload, request: CellR
         ideal_hit_rate=ideal_hit_rate(workload.requested, measured),
         shared_share=ideal_hit_rate(workload.requested, measured, warm=True),
         cold_cache=prepared.scenario.cache.state == "cold",
+        content=content_of(prepared.scenario),
     )
 
 

@@ -34,6 +34,7 @@ class RunOptions:
     overrides: Mapping[str, object] = field(default_factory=dict)  # scenario keys, dotted
     engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys
     profile: ProfileChoice = "auto"  # of the scenario's sizes
+    accuracy: int = 0  # more questions, made from a seed: enough of them that a small loss is seen
     agreement: bool | None = None  # put the agreement questions; None: where engines are compared
     # None: as the scenario's verdict says, one for a single backend. "auto": until all pairs are decided.
     repeats: int | Literal["auto"] | None = None

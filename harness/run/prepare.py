@@ -36,6 +36,7 @@ from harness.spec.reach import Reach, with_reach
 from harness.spec.scenario import Profile, Scenario, check_api, load_scenario
 from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
+from harness.workload.prompts.content import pieces_of
 from harness.workload.prompts.recorded import source_of
 from harness.workload.traces import Dataset, Trace
 
@@ -108,6 +109,9 @@ def prepare(options: RunOptions) -> Prepared:
         raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
     if options.workers is not None and options.workers < 1:
         raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
+    if options.accuracy and (options.find_capacity or options.agreement is False):
+        other = "--find-capacity" if options.find_capacity else "--no-agreement"
+        raise SpecError(f"does not go with {other}", where="--accuracy", hint=f"leave {other} out")
     if not 0 <= options.sample_hz <= MOST_HZ:
         raise SpecError(f"must be from 0 to {MOST_HZ:g}, not {options.sample_hz:g}", where="--sample-hz")
     if options.http2 and find_spec("h2") is None:
@@ -140,6 +144,7 @@ def prepare(options: RunOptions) -> Prepared:
     _check_cluster(options, launches)
     backends = _simulated(backends, launches, options.simulate_faults)
     probe = _probe(options, scenario, backends)
+    pieces_of(scenario.text)  # a file that is none is an error now, not when an engine runs
     source = source_of(scenario.prompts, most_requests(scenario, probe))
     if isinstance(source, Trace) and source.calls is not None and scenario.load.think_time_s:
         raise SpecError(

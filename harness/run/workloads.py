@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
+from harness.agreement import LOOKS, load_questions
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
 from harness.metrics.card import describe
@@ -22,6 +23,7 @@ from harness.plan import (
 from harness.run.job import send_times
 from harness.run.prepare import Prepared
 from harness.spec.scenario import Scenario
+from harness.workload.prompts.content import content_of
 from harness.workload.prompts.generate import generate
 from harness.workload.prompts.request import TokenCounter
 from harness.workload.prompts.text import TextMaker
@@ -47,7 +49,13 @@ def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> 
         sha256=made.sha256,
         exact_lengths=made.exact,
         alike_chars=made.alike_chars,
+        content=content_of(scenario),
     )
+
+
+# Of this many requests one is of the load, where questions are put between its requests.
+EVERY = 3
+FILL = 64  # requests of an open loop before the first question; of a closed one a request for each slot
 
 
 class Workloads:
@@ -64,10 +72,12 @@ class Workloads:
         seed: int,
         counter: TokenCounter | None,
         probe: Probe | None = None,
+        between: int = 0,
     ) -> None:
+        """`between`: requests more, as those of the last load point, for questions to stand between."""
+        self._scenario, self._seed = scenario, seed
         self.count_with(counter)
         self.exact = self._texts.exact
-        self._scenario, self._seed = scenario, seed
         self._probe, self._repeats = probe, repeats
         self._made: dict[tuple[LoadPoint, int], Workload] = {}
         points = load_points(scenario.load)
@@ -75,10 +85,12 @@ class Workloads:
         for repeat in range(repeats if probe is None else 1):
             for point in self._points:
                 self.of(Cell("", 0, point, repeat))
+        of_last = seed_for(seed, "accuracy", points[-1].label, 0)
+        self.between = generate(scenario.prompts, between, of_last, self._texts) if between else None
 
     def count_with(self, counter: TokenCounter | None) -> None:
         """From now on."""
-        self._texts = TextMaker(counter)
+        self._texts = TextMaker(counter, self._scenario.text)
 
     def of(self, cell: Cell) -> Workload:
         place = cell.load, cell.repeat
@@ -111,8 +123,23 @@ class Workloads:
 def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:
     """With the tokenizer of this engine, where it has one."""
     return Workloads(
-        prepared.scenario, prepared.repeats, prepared.options.seed, token_counter(engine), prepared.probe
+        prepared.scenario,
+        prepared.repeats,
+        prepared.options.seed,
+        token_counter(engine),
+        prepared.probe,
+        between_questions(prepared),
     )
+
+
+def between_questions(prepared: Prepared) -> int:
+    """Requests of the load that are needed for the questions of an accuracy; 0 without one."""
+    if not prepared.options.accuracy:
+        return 0
+    point = load_points(prepared.scenario.load)[-1]
+    filling = int(point.value) if point.kind == "concurrency" else FILL
+    questions = prepared.options.accuracy + len(load_questions())
+    return len(LOOKS) * filling + questions // (EVERY - 1) + len(LOOKS)
 
 
 def token_counter(engine: EngineSession) -> TokenCounter | None:

@@ -26,12 +26,14 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "load_kind": ("varchar", "load.kind"),
         "load_value": ("double", "load.value"),
         "repeat": ("integer", "repeat"),
+        "content": ("varchar", "conditions.content"),
         "started_unix_ns": ("bigint", "started_unix_ns"),
         "validity": ("varchar", "validity.verdict"),
         "requests_ok": ("bigint", "requests.ok"),
         "requests_failed": ("bigint", "requests.failed"),
         "window_s": ("double", "window_s"),
         **{path.replace(".", "_"): ("double", path) for metric in METRICS.values() for path in metric.paths},
+        "acceptance_rate": ("double", "server.acceptance_rate"),
         "limiter": ("varchar", "limiter.code"),
     }
 )

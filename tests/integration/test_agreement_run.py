@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.agreement import compare, load_questions
+from harness.agreement import compare, interleaved, load_questions
 from harness.engines.launch import resolve_launch
 from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
 from harness.mockserver import running
-from harness.run.agreement import ask_all
+from harness.run.agreement import Asking, ask_all
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import choose_model
 from tests.integration.scripted import REPORTED, SMALL, bench, command, define, run_folder, summary
@@ -72,7 +72,8 @@ def test_a_slow_engine_is_asked_for_so_long_only(here):
         name, model = choose_model(None)
         launch = resolve_launch(ref, "auto")
         with open_engine(EngineRequest(ref, launch, name, model, here / "log"), print) as engine:
-            asked = ask_all(ref.definition, engine, load_questions(), print, threading.Event(), limit_s=2)
+            some = (ref.definition, engine, interleaved(load_questions()))
+            asked = ask_all(*some, print, threading.Event(), Asking(limit_s=2))
     unloaded, saturated = asked.unloaded.answers, asked.saturated.answers
     assert 4 <= len(unloaded) <= 7
     assert saturated.keys() == unloaded.keys()

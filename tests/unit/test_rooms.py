@@ -34,7 +34,7 @@ ALLOWED = {
     "validity": {"comparability", "errors", "metrics", "model", "records"},
     "engines": {"apis", "client", "errors", "host", "mockserver", "model", "spec", "untrusted", "workload"},
     "kit": {"__version__", "engines", "errors", "host", "spec"},
-    "agreement": {"errors", "model", "spec", "validity", "workload"},
+    "agreement": {"errors", "model", "spec", "stats", "validity", "workload"},
     "compare": {"comparability", "errors", "metrics", "model", "spec", "stats", "validity"},
     "sampling": {"__version__", "client", "engines", "errors", "host", "model", "records", "untrusted"},
     "cluster": {"__version__", "errors", "host", "load", "model", "records", "sampling"},

@@ -6,6 +6,7 @@ The flags are llama-server's own, as far as backends/llamacpp.toml uses them; an
 import argparse
 import signal
 import threading
+from typing import Any
 
 import xllamacpp
 
@@ -33,6 +34,8 @@ def main() -> None:
     if asked.chat_template:
         params.chat_template = asked.chat_template
         params.use_jinja = True
+    if asked.spec_type:
+        _speculate(params.speculative, asked)
     if asked.embeddings:
         params.embedding = True
         params.pooling_type = getattr(
@@ -47,6 +50,16 @@ def main() -> None:
         signal.signal(number, lambda *_: stop.set())
     print(f"serving on {server.listening_address}", flush=True)
     stop.wait()
+
+
+def _speculate(speculative: Any, asked: argparse.Namespace) -> None:
+    """Types by the package's own names; of a draft model its file, of n-grams their length."""
+    name = asked.spec_type.upper().replace("-", "_")
+    speculative.types = [getattr(xllamacpp.common_speculative_type, f"COMMON_SPECULATIVE_TYPE_{name}")]
+    speculative.ngram_simple.size_n = asked.spec_ngram_simple_size_n
+    speculative.synth_len = asked.spec_synth_len
+    if asked.model_draft:
+        speculative.draft.mparams.path = asked.model_draft
 
 
 def _arguments() -> argparse.Namespace:
@@ -66,6 +79,10 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cache-ram", type=int, required=True, metavar="MIB")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--chat-template", metavar="JINJA")
+    parser.add_argument("--spec-type", choices=("ngram-simple", "draft-simple"))
+    parser.add_argument("--spec-ngram-simple-size-n", type=int, default=12)
+    parser.add_argument("--spec-synth-len", type=float, default=-1.0)
+    parser.add_argument("--model-draft")
     parser.add_argument("--embeddings", action="store_true")
     parser.add_argument("--pooling", choices=("mean", "cls", "last", "rank"), default="mean")
     return parser.parse_args()

@@ -131,7 +131,7 @@ def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterato
     if not lines:
         return
     everything = [point for line in lines for point in line.points]
-    front = _front(everything, right=axes.right)
+    best = front(everything, right=axes.right)
     kinds = {value.kind for mine in (*xs.values(), *ys.values()) for value in mine.values()} - {""}
     yield Chart(
         name=axes.name,
@@ -142,7 +142,7 @@ def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterato
         f"{'; '.join(_words(line, axes) for line in lines)}.",
         x=fitted(axes.x, (end for point in everything for end in (point.x, *(point.across or ())))),
         y=fitted(axes.y, (end for point in everything for end in _ends(point))),
-        lines=(*lines, Line("not beaten in both", None, front, "front")),
+        lines=(*lines, Line("not beaten in both", None, best, "front")),
         reading="near",
         bars=" or ".join(sorted(kinds)),
         right=axes.right,
@@ -166,7 +166,7 @@ def _line(label: str, axes: _Axes, xs: Series, ys: Series, order: Sequence[str])
     return Line(label, order.index(label), tuple(points)) if points else None
 
 
-def _front(points: Sequence[Point], *, right: bool = False) -> tuple[Point, ...]:
+def front(points: Sequence[Point], *, right: bool = False) -> tuple[Point, ...]:
     """Points that no other beats in both, from the better x on. `right`: more of x is better."""
     kept: list[Point] = []
     for point in sorted(points, key=lambda point: (-point.x if right else point.x, -point.y)):

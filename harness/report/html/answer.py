@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from harness.model import Order
 from harness.model.measures import measure
 from harness.report import notes
+from harness.report.agreement import accuracy_lines
 from harness.report.conclusion import doubts, order, orders
 from harness.report.first_lines import caveats
 from harness.report.html import figures
@@ -43,6 +44,7 @@ def _said(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
         return
     for line in capacity_lines(summary):
         yield tag("p", tag("strong", line))
+    yield from (tag("p", tag("strong", line)) for line in accuracy_lines(summary))
     if len(source.labels) == 1:
         yield from (tag("p", tag("strong", line)) for line in under_load(summary))
     yield from (tag("p", line, class_="doubt small") for line in caveats(summary))

@@ -1,6 +1,7 @@
 """workloads/*.toml: what is asked of a server, in what order and how fast. Complete in itself.
 
-One file per table: `load`, `generators` ([prompts]), `verdict` (and [slo]); `definition` puts them together.
+One file per table: `load`, `text`, `generators` ([prompts]), `verdict` (and [slo]); `definition` puts them
+together.
 """
 
 from harness.spec.scenario.definition import (
@@ -18,6 +19,7 @@ from harness.spec.scenario.definition import (
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, TraceReplay, turns_of
 from harness.spec.scenario.load import Load, Segment
 from harness.spec.scenario.synthetic import FixedLength, SharedPrefix
+from harness.spec.scenario.text import Text
 from harness.spec.scenario.verdict import Verdict
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "Scenario",
     "Segment",
     "SharedPrefix",
+    "Text",
     "TraceReplay",
     "Verdict",
     "check_api",

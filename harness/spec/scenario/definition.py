@@ -7,9 +7,10 @@ from typing import Literal, get_args
 from harness.apis import APIS, ApiName
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay, gives, turns_of
+from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, TraceReplay, gives, turns_of
 from harness.spec.scenario.load import Load, check_load
 from harness.spec.scenario.synthetic import Structured
+from harness.spec.scenario.text import Text, check_text
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
 from harness.spec.strict import build, nearest
 
@@ -57,6 +58,7 @@ class Scenario:
     scenario: Header
     prompts: Prompts
     load: Load
+    text: Text = field(default_factory=Text)
     request: Request = Request()
     cache: Cache = Cache()
     verdict: Verdict = field(default_factory=Verdict)
@@ -150,6 +152,7 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
     made = build(GENERATORS[generator], prompts, f"{where}:prompts")
     made.check(f"{where}:prompts")
     scenario = build(Scenario, {**table, "prompts": made}, where)
+    check_text(scenario.text, f"{where}:text.content", made_up=not isinstance(made, PromptFile))
     check_load(scenario.load, f"{where}:load", sessions=turns_of(made) > 1)
     check_api(scenario, scenario.request.api, f"{where}:request.api")
     check_verdict(scenario.verdict, f"{where}:verdict", text=gives(made) == "text")

@@ -1,16 +1,19 @@
-"""Text of an exact token length: grammatical sentences of our own words, cut to the token.
+"""Text of an exact token length: grammatical sentences of our own words, or real text, cut to the token.
 
 A tokenizer that splits at spaces gives a text the sum of its words' lengths, so words are measured once
 and texts are then made by adding up. The sum is checked with the tokenizer itself; where it is wrong
 (words that merge across a space) the text is mended one word at a time.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from random import Random
 from typing import TypeVar
 
 from harness.errors import SetupError
+from harness.spec.scenario import Text
+from harness.workload.prompts.content import pieces_of
 from harness.workload.prompts.request import TokenCounter
 from harness.workload.prompts.words import ADJECTIVES, NOUNS, OPENERS, PLACES, VERBS
 
@@ -20,6 +23,7 @@ _CHECK_BATCH = 512
 _TRUSTED, _SAMPLED = 2048, 32
 _NEW_TRIES = 16
 _KNOWN = 4096  # sentences that texts are put together of
+_WORD = re.compile(r"\s*\S+")
 
 T = TypeVar("T")
 
@@ -27,7 +31,7 @@ T = TypeVar("T")
 class TextMaker:
     """`counter` None: one token a word, declared approximate."""
 
-    def __init__(self, counter: TokenCounter | None) -> None:
+    def __init__(self, counter: TokenCounter | None, text: Text = Text()) -> None:  # noqa: B008  # frozen
         pieces = sorted(
             {
                 f" {word}"
@@ -46,6 +50,7 @@ class TextMaker:
         fixed = Random(0)
         sentences = [_sentence(fixed) for _ in range(_KNOWN)]
         self._known = [("".join(words), sum(self._cost[word] for word in words)) for words in sentences]
+        self._real = self._measured(pieces_of(text))
         # Short words, so that each is one token also for a tokenizer that counts letters.
         self._fillers = [f" {word}" for word in NOUNS if len(word) == 3 and self._cost[f" {word}"] == 1]
         if not self._fillers:
@@ -53,6 +58,12 @@ class TextMaker:
                 "the tokenizer holds none of the vocabulary's words whole",
                 hint="exact lengths cannot be made for this model",
             )
+
+    def _measured(self, pieces: Sequence[str]) -> list[tuple[str, int]]:
+        """Each with its tokens behind another one."""
+        base, *counts = self.count([_PREFIX, *(_PREFIX + piece for piece in pieces)])
+        least = 0 if self._counter is None else base
+        return [(piece, max(count - least, 1)) for piece, count in zip(pieces, counts, strict=True)]
 
     @property
     def exact(self) -> bool:
@@ -130,6 +141,8 @@ class TextMaker:
         """A sentence of its own, so that texts differ from the start; then known ones, as many as fit."""
         pieces: list[str] = []
         used = self._add(_sentence(random), pieces, 0, length)
+        if self._real and used < length:
+            used = self._add_real(pieces, used, length, random)
         while used < length:
             sentence, cost = self._known[int(random.random() * _KNOWN)]
             if used + cost <= length:
@@ -142,6 +155,18 @@ class TextMaker:
                     used += 1
         return "".join(pieces)
 
+    def _add_real(self, pieces: list[str], used: int, length: int, random: Random) -> int:
+        """From a random place of the source on; of the last piece the words that will fit, by their share."""
+        place = random.randrange(len(self._real))
+        while used < length:
+            text, cost = self._real[place % len(self._real)]
+            place += 1
+            words = _WORD.findall(text) if used + cost > length else [text]
+            room = len(words) * (length - used) // cost if len(words) > 1 else 1
+            pieces += words[:room]
+            used = min(used + cost, length)
+        return used
+
     def _add(self, sentence: list[str], pieces: list[str], used: int, length: int) -> int:
         """As much of the sentence as fits; tokens used then."""
         for piece in sentence:
@@ -150,6 +175,13 @@ class TextMaker:
             pieces.append(piece)
             used += self._cost[piece]
         return used
+
+    def _cut(self, text: str, length: int, excess: int) -> str:
+        """At its end, by so many tokens: of random words as many words, else about as many as hold them."""
+        if not self._real:
+            return " ".join(text.split(" ")[:-excess])
+        words = _WORD.findall(text)
+        return "".join(words[: -max(1, excess * len(words) // (length + excess))])
 
     def _mend(
         self, texts: list[str], lengths: Sequence[int], random: Random, *, continuing: bool
@@ -172,8 +204,7 @@ class TextMaker:
             if not wrong:
                 return texts
             for i, missing in wrong:
-                words = texts[i].split(" ")
-                texts[i] = " ".join(words[:missing]) if missing < 0 else texts[i]
+                texts[i] = self._cut(texts[i], lengths[i], -missing) if missing < 0 else texts[i]
                 texts[i] += "".join(random.choice(self._fillers) for _ in range(max(missing, 0)))
             open_positions = [i for i, _ in wrong]
         raise SetupError(

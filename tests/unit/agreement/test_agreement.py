@@ -207,7 +207,9 @@ def test_backends_are_compared():
     assert pair.prompt_tokens_difference == 3
 
     told = {warning.code: warning.text for warning in warnings(found)}
-    assert told["answers-harmed"] == "a: with 58 questions at once: 8 empty"
+    assert told["answers-harmed"].startswith(
+        "a: with 58 questions at once: 8 empty; it loses 1.2 to 28.2 points (8"
+    )
     assert told["answers-differ"].startswith("a is right in 46 questions where b is wrong, and wrong in 0")
 
     text = "\n".join(

@@ -9,7 +9,7 @@ import pytest
 from harness.report.charts import axes, charts
 from harness.report.charts.distribution import _curve
 from harness.report.charts.model import Point
-from harness.report.charts.pareto import _front
+from harness.report.charts.pareto import front
 from tests.factories.summaries import cell, summary, verdict
 
 ONE, FOUR = ({"kind": "concurrency", "value": value} for value in (1, 4))
@@ -76,7 +76,7 @@ def test_the_cache_is_shown_beside_the_ideal():
 
 def test_throughput_against_latency_joins_what_nothing_beats():
     points = [Point(10, 100), Point(20, 90), Point(30, 200), Point(5, 50), Point(30, 150)]
-    assert [(point.x, point.y) for point in _front(points)] == [(5, 50), (10, 100), (30, 200)]
+    assert [(point.x, point.y) for point in front(points)] == [(5, 50), (10, 100), (30, 200)]
     chart = made(cell(p50=10.0, load=ONE), cell(p50=30.0, load=FOUR, output_tokens_per_s=300.0))[
         "pareto-ttft-p50-concurrency"
     ]
@@ -111,9 +111,9 @@ def test_it_is_per_gpu_where_every_engines_gpus_are_known():
     assert mixed.y.title == "tokens/s per machine"
 
 
-def test_more_is_better_on_both_axes_of_the_front():
+def test_more_is_better_on_both_axes_of_thefront():
     points = [Point(10, 100), Point(20, 90), Point(5, 95), Point(30, 50)]
-    assert [(point.x, point.y) for point in _front(points, right=True)] == [(30, 50), (20, 90), (10, 100)]
+    assert [(point.x, point.y) for point in front(points, right=True)] == [(30, 50), (20, 90), (10, 100)]
 
 
 def test_loads_that_a_server_did_not_keep_up_with_are_in_no_trade_off():
@@ -164,3 +164,24 @@ def test_the_script_of_the_page_repeats_no_number_of_the_axes():
     assert set(re.findall(r"\baxisRules\.(\w+)", script)) == set(axes.RULES)
     drawing = script[script.index("const fitted =") : script.index("// Value to pixel")]
     assert set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?", drawing)) <= {"0", "1", "10", "0.999", "1e", "9"}
+
+
+def test_speed_stands_against_the_share_of_right_answers():
+    marks = {"a": "1" * 540 + "0" * 60, "b": "1" * 480 + "0" * 120}
+    backends = {
+        label: {
+            "unloaded": {"marks": text, "accuracy": [0.88, text.count("1") / 600, 0.92]},
+            "saturated": {"marks": text},
+        }
+        for label, text in marks.items()
+    }
+    lost = {"a": "a", "b": "b", "under_load": False, "compared": 600, "lost": 60, "gained": 0}
+    lost |= {"change": [-0.13, -0.1, -0.07], "p_value": 1e-9, "level": 0.03, "verdict": "loses"}
+    cells = cell("a", output_tokens_per_s=100.0), cell("b", output_tokens_per_s=160.0)
+    chart = made(*cells, agreement={"backends": backends, "accuracy": [lost]})["speed-accuracy"]
+    (first,), (second,) = (line.points for line in main(chart).values())
+    assert (first.x, first.y, first.low, first.high) == (100.0, 90.0, 88.0, pytest.approx(92.0))
+    assert (second.x, second.y) == (160.0, 80.0)
+    assert "loses 7.0 to 13.0 points (60 lost, 0 gained of 600) against a" in second.text
+    assert chart.right
+    assert "speed-accuracy" not in made(*cells)

@@ -1,0 +1,64 @@
+"""Speed against the share of right answers, a point per backend: what a variant gains, and loses."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from harness.model import Agreement, known
+from harness.model.measures import measure
+from harness.report.agreement import against_first
+from harness.report.charts.axes import fitted, linear
+from harness.report.charts.load import series
+from harness.report.charts.model import Chart, Line, Point
+from harness.report.charts.pareto import LONGEST_MARK, front
+from harness.report.charts.values import Values
+from harness.report.text import number, plain
+from harness.report.view import Group, point_words
+
+RATE = measure("output_tokens_per_s")
+_STEP = 10  # percent, to which the ends of the axis are rounded
+
+
+def speed_and_accuracy(
+    groups: Sequence[Group], values: Values, order: Sequence[str], agreement: Agreement | None
+) -> Iterator[Chart]:
+    """At the last load, whose requests the questions may have been put between."""
+    if agreement is None or not groups:
+        return
+    *_, group = groups
+    rates = series([group], values, RATE)
+    lines = []
+    for label in order:
+        backend, rate = agreement.backends.get(label), rates.get(label, {}).get(group.point)
+        share = known(backend.unloaded.accuracy) if backend else None
+        if rate is None or share is None:
+            continue
+        low, middle, high = (100 * end for end in share)
+        text = f"{rate.text(RATE)}, {number(middle)} % right ({number(low)} to {number(high)})"
+        lost = against_first(agreement, label)
+        across = None if rate.low is None or rate.high is None else (rate.low, rate.high)
+        mark = plain(label, LONGEST_MARK)
+        text = f"{text}; {lost}" if lost else text
+        point = Point(rate.middle, middle, label, text, low, high, across, mark)
+        lines.append(Line(label, order.index(label), (point,)))
+    if len(lines) < 2:
+        return
+    points = [line.points[0] for line in lines]
+    least = min(point.low or 0.0 for point in points)
+    most = max(point.high or 0.0 for point in points)
+    ends = _STEP * math.floor(least / _STEP), _STEP * math.ceil(most / _STEP)
+    yield Chart(
+        name="speed-accuracy",
+        family="trade-off",
+        option="accuracy",
+        title=f"Answers right against output tokens/s, {point_words(group.point)}",
+        description="Up and to the right is better. "
+        + "; ".join(f"{plain(line.label, 40)}: {line.points[0].text}" for line in lines)
+        + ".",
+        x=fitted(RATE.title, [end for point in points for end in (point.x, *(point.across or ()))]),
+        y=linear("answers right, %", *ends),
+        lines=(*lines, Line("not beaten in both", None, front(points, right=True), "front")),
+        reading="near",
+        bars="95 % interval of the share of right answers",
+        right=True,
+        paper=True,
+    )

@@ -1,0 +1,120 @@
+"""Accuracy in a run against servers of known truth: who answers wrongly, and only with many in flight."""
+
+import json
+
+import pytest
+
+from harness.agreement import made_questions, messages_of
+from tests.integration.scripted import bench, define, run_folder, summary
+
+QUESTIONS = 300
+RUN = (
+    *("run", "--scenario", "fixed-length", "--concurrency", "1,8", "--requests", "16", "--repeats", "1"),
+    *("--output-tokens", "8", "--no-probe", "--no-report", "--accuracy", str(QUESTIONS)),
+)
+MEASURED = (0, 4)  # quick servers: their cells may be INVALID on a busy machine
+
+
+@pytest.fixture
+def here(here):
+    """An empty directory with a server that knows all answers, and two that do not always give them."""
+    known = {messages_of(one)[-1][1]: one.answer or one.accept[0] for one in made_questions(QUESTIONS)}
+    answers = here / "answers.json"
+    answers.write_text(json.dumps(known))
+    quick = {"ttft_ms": 5, "gap_ms": 1}
+    define("sound", "--answers", str(answers), **quick)
+    define("breaks", "--answers", str(answers), "--wrong", "0.12:above=4", **quick)
+    define("damaged", "--answers", str(answers), "--wrong", "0.12", **quick)
+    return here
+
+
+def verdicts(found):
+    return {(one["a"], one["b"], one["under_load"]): one["verdict"] for one in found["accuracy"]}
+
+
+def test_answers_that_break_only_under_load_are_found(here):
+    done = bench(*RUN, "--backends", "sound,breaks", code=MEASURED)
+    found = summary()["agreement"]
+    assert found["questions"] == QUESTIONS + 58
+    sound, breaks = found["backends"].values()
+    assert sound["unloaded"]["right"] == sound["saturated"]["right"] == QUESTIONS
+    assert breaks["saturated"]["load"] == {"kind": "concurrency", "value": 8}
+    assert breaks["saturated"]["concurrency"] == 8
+    assert verdicts(found) == {
+        ("sound", "breaks", False): "same",
+        ("sound", "breaks", True): "loses",
+        ("sound", "sound", True): "same",
+        ("breaks", "breaks", True): "loses",
+    }
+    assert "between requests of c8: breaks against sound: loses" in " ".join(done.stdout.split())
+    # An engine is asked no more than its verdict takes.
+    assert breaks["unloaded"]["asked"] < sound["unloaded"]["asked"] == QUESTIONS + 58
+    assert sound["unloaded"]["marks"].count("-") == 0
+    # No question is in a measured cell.
+    assert all(cell["requests"]["planned"] == 16 for cell in summary()["cells"])
+
+    first = found
+    (run_folder() / "summary.json").unlink()
+    bench("report", str(run_folder()))
+    assert summary()["agreement"] == first
+
+
+def test_the_gate_fails_on_lost_accuracy_and_on_what_it_cannot_exclude(here):
+    bench(*RUN, "--backends", "sound,damaged", code=MEASURED)
+    gate = ("compare", str(run_folder()), "--force", "--undecided", "pass")
+    lost = bench(*gate, "--fail-on", "accuracy.drop", code=1).stdout
+    assert "gate: failed" in lost
+    assert "accuracy: damaged accuracy.drop: one at a time: loses" in " ".join(lost.split())
+    both = json.loads(bench(*gate, "--fail-on", "slower", "--json", code=(0, 1)).stdout)
+    assert [row["metric"] for row in both["gate"] if row["kind"] == "accuracy"] == ["accuracy.drop"] * 2
+    assert [row["change"]["verdict"] for row in both["accuracy"]] == ["loses", "loses"]
+
+
+def test_a_gate_on_runs_without_questions_is_one_error(here):
+    plain = tuple(word for word in RUN if word not in ("--accuracy", str(QUESTIONS)))
+    bench(*plain, "--backends", "sound,damaged", code=MEASURED)
+    done = bench("compare", str(run_folder()), "--fail-on", "accuracy.drop", code=2)
+    assert "no questions were asked in these runs" in done.stderr
+    assert "--accuracy" in done.stderr
+
+
+@pytest.mark.parametrize("given", ["5", "-1", "many", "1000000"])
+def test_a_bad_number_of_questions_is_one_error(here, given):
+    done = bench(*RUN[:-1], given, "--backends", "sound", code=2)
+    assert "is not a number of questions from 60 to 10000" in done.stderr
+
+
+@pytest.mark.parametrize("other", ["--find-capacity", "--no-agreement"])
+def test_flags_that_contradict_are_one_error(here, other):
+    done = bench(*RUN, "--backends", "sound", other, code=2)
+    assert f"--accuracy: does not go with {other}" in done.stderr
+
+
+def test_an_open_loop_is_between_the_questions_too(here):
+    rate = [word for word in RUN if word not in ("--concurrency", "1,8")]
+    rate[-1] = "60"
+    bench(*rate, "--rate", "100", "--backends", "sound", code=MEASURED)
+    found = summary()["agreement"]["backends"]["sound"]["saturated"]
+    assert found["load"] == {"kind": "rate", "value": 100.0}
+    assert found["asked"] == 118
+
+
+def test_content_is_a_condition_of_a_comparison(here):
+    for content in ("code", "json"):
+        plain = (
+            "--scenario",
+            "fixed-length",
+            "--requests",
+            "4",
+            "--repeats",
+            "1",
+            "--no-probe",
+            "--no-report",
+        )
+        run = ("run", *plain, "--set", "load.warmup_requests=0", "--content", content)
+        bench(*run, "--backends", "sound", "--concurrency", "1", "--out", content, code=MEASURED)
+    (one,), (other,) = ([*(here / content).glob("2*")] for content in ("code", "json"))
+    done = bench("compare", str(one), str(other), code=1)
+    assert "content of prompts: json (" in " ".join(done.stdout.split())
+    card = json.loads((one / "workload.json").read_text())["cards"]["c1"]
+    assert card["content"] == "code"

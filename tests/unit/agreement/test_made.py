@@ -1,0 +1,120 @@
+"""Questions from a seed: alike everywhere, answerable, of every kind from the first ones on."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from harness.agreement import compare, decided, interleaved, load_questions, made_questions, messages_of
+from harness.agreement.questions import Question, sha256
+from harness.agreement.score import right
+from harness.model import AskedBackend, AskedCondition, LoadPoint, StoredAnswer, Summary
+from harness.report.agreement import accuracy_lines, agreement_tables
+from tests.factories.documents import made
+
+QUESTIONS = made_questions(600)
+
+
+def answer(text):
+    return StoredAnswer(
+        text=text, outcome="ok", finish_reason="stop", prompt_tokens=9, output_tokens=5, error=None
+    )
+
+
+def ideal(question):
+    return question.answer or question.accept[0]
+
+
+def asked(questions, wrong=(), load=None):
+    answers = {one.id: answer("no idea" if one.id in wrong else ideal(one)) for one in questions}
+    more = {"load": load} if load else {}
+    return AskedCondition(concurrency=1, answers=answers, **more)
+
+
+def test_a_seed_makes_the_same_questions_everywhere():
+    assert sha256(QUESTIONS) == "b7d9cabd9297f30b328dec06e14f7f29cb8f97aa81d081db2c4d0c04e1ed2bc2"
+    assert made_questions(100) == QUESTIONS[:100]
+    assert sha256(made_questions(600, seed=1)) != sha256(QUESTIONS)
+
+
+def test_every_one_is_different_and_can_be_answered():
+    assert len({messages_of(one) for one in QUESTIONS}) == len({one.id for one in QUESTIONS}) == 600
+    for one in QUESTIONS:
+        assert right(one, answer(ideal(one))), one
+        assert not right(one, answer("")), one
+        assert not right(one, answer("Bananas are never <maybe>")), one
+
+
+def test_any_beginning_has_the_same_share_of_every_kind():
+    order = interleaved((*load_questions(), *QUESTIONS))
+    assert order == interleaved((*QUESTIONS, *load_questions()))
+    whole = Counter(one.kind for one in order)
+    begun = Counter(one.kind for one in order[:220])
+    assert all(abs(begun[kind] - count / 3) <= 1 for kind, count in whole.items())
+    assert {one.kind for one in QUESTIONS} == {
+        "arithmetic",
+        "extraction",
+        "choice",
+        "structured",
+        "retrieval",
+    }
+
+
+@pytest.mark.parametrize(
+    ("check", "expected", "text", "verdict"),
+    [
+        ("letter", "B", "B", True),
+        ("letter", "B", "The answer is B) 12.", True),
+        ("letter", "B", "A or B", False),
+        ("letter", "B", "Bananas", False),
+        ("json", '{"a": 1}', '{"a":1}', True),
+        ("json", '{"a": 1}', '```json\n{"a": 1}\n```', True),
+        ("json", '{"a": 1}', '{"a": "1"}', False),
+        ("json", '{"a": 1}', "Here: {", False),
+    ],
+)
+def test_checks_of_made_questions(check, expected, text, verdict):
+    assert right(Question("q", "choice", "?", check, expected), answer(text)) is verdict
+
+
+def test_naming_everybody_is_no_extraction():
+    question = Question("q", "extraction", "?", "word", accept=("Ada",), refuse=("Ben",))
+    assert right(question, answer("It was Ada."))
+    assert not right(question, answer("Ada or Ben"))
+
+
+def test_a_loss_under_load_alone_is_said_once_and_of_load():
+    order = interleaved(QUESTIONS)
+    wrong = {one.id for place, one in enumerate(order) if place % 12 == 0}
+    c8 = LoadPoint("concurrency", 8)
+    sound = AskedBackend(unloaded=asked(order), saturated=asked(order, load=c8))
+    breaks = AskedBackend(unloaded=asked(order), saturated=asked(order, wrong, load=c8))
+    found = compare(QUESTIONS, {"sound": sound, "breaks": breaks})
+    said = {(one.a, one.b, one.under_load): one.verdict for one in found.accuracy}
+    assert said == {
+        ("sound", "breaks", False): "same",
+        ("sound", "breaks", True): "loses",
+        ("sound", "sound", True): "same",
+        ("breaks", "breaks", True): "loses",
+    }
+    assert found.backends["breaks"].saturated.accuracy.estimate == pytest.approx(1 - 50 / 600)
+    summary = made(Summary, agreement=json.loads(json.dumps(_plain(found))))
+    lines = list(accuracy_lines(summary))
+    assert lines[0].startswith("accuracy, one at a time: breaks against sound: as accurate")
+    assert "between requests of c8: breaks against sound: loses" in lines[1]
+    tables = {table.title: table for table in agreement_tables(summary)}
+    assert "between requests of c8" in tables["accuracy: % right, with 95 % intervals"].head
+
+
+def test_asking_ends_where_the_verdict_does():
+    order = interleaved(QUESTIONS)
+    half = {one.id for one in order[::2]}
+    begun = asked(order[:200], half)
+    assert decided(order, asked(order), begun, 0.05)
+    assert not decided(order, asked(order), asked(order[:20], set(list(half)[:2])), 0.05)
+
+
+def _plain(document):
+    from harness.model import as_json
+
+    return as_json(document)

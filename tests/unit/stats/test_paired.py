@@ -1,0 +1,85 @@
+"""Paired answers: hand-worked tests, the interval that belongs to them, and looks."""
+
+import math
+
+import pytest
+
+from harness.stats.paired import LEVEL, LOOKS, change, look_ends, mcnemar, share_interval
+from harness.stats.paired import _look as look
+from harness.stats.paired import _score as score
+from harness.stats.paired import _tango as tango
+
+
+def marks(lost, gained, both, neither=0):
+    """Of the first and the second."""
+    return "1" * lost + "0" * gained + "1" * both + "0" * neither, "0" * lost + "1" * (gained + both) + (
+        "0" * neither
+    )
+
+
+def mixed(first, second):
+    """Every kind of pair spread evenly."""
+    order = sorted(range(len(first)), key=lambda place: place * 7919 % len(first))
+    return "".join(first[place] for place in order), "".join(second[place] for place in order)
+
+
+@pytest.mark.parametrize(
+    ("lost", "gained", "expected"),
+    [(6, 0, 2 / 64), (0, 6, 2 / 64), (5, 1, 14 / 64), (3, 3, 1), (0, 0, 1)],
+)
+def test_mcnemar_worked_out_by_hand(lost, gained, expected):
+    assert mcnemar(lost, gained) == pytest.approx(expected)
+
+
+def test_the_score_is_the_quantile_at_the_ends_of_the_interval():
+    low, high = tango(60, 30, 600, 0.05)
+    assert score(60, 30, 600, low) == pytest.approx(1.96, abs=0.001)
+    assert score(60, 30, 600, high) == pytest.approx(-1.96, abs=0.001)
+    # Without a difference it is McNemar's statistic.
+    assert score(60, 30, 600, 0.0) == pytest.approx(-30 / math.sqrt(90))
+
+
+def test_the_share_of_a_condition():
+    low, high = share_interval(32, 58)
+    assert (low, high) == (pytest.approx(0.4154, abs=1e-4), pytest.approx(0.6826, abs=1e-4))
+    assert share_interval(0, 10) == (0.0, pytest.approx(0.3085, abs=1e-4))
+
+
+@pytest.mark.parametrize("lost", range(12))
+@pytest.mark.parametrize("gained", range(12))
+def test_the_interval_excludes_no_change_exactly_where_the_test_decides(lost, gained):
+    found = look(lost, gained, 100, LEVEL)
+    assert (found.low > 0 or found.high < 0) == (mcnemar(lost, gained) < LEVEL)
+    assert found.low <= found.estimate <= found.high
+
+
+def test_what_is_said_of_losses_and_gains():
+    assert change(*mixed(*marks(60, 20, 520))).verdict == "loses"
+    assert change(*mixed(*marks(20, 60, 520))).verdict == "gains"
+    assert change(*mixed(*marks(40, 38, 522))).verdict == "same"
+    assert change(*mixed(*marks(5, 4, 40))).verdict == "undecided"
+    assert change("", "") is None
+    assert change("11-", "--1") is None
+
+
+def test_looks_spend_the_level_and_end_at_what_was_asked():
+    assert sum(part for _, part in LOOKS) == pytest.approx(1)
+    assert look_ends(658) == (220, 439, 658)
+    first, second = mixed(*marks(120, 0, 480))
+    early = change(first, second)
+    assert early.compared == 200
+    assert early.level == pytest.approx(LEVEL / 10)
+    # Answers after the look that decided change nothing, nor do those that were not asked.
+    assert change(first, second[:200] + "-" * 400) == early
+    assert change(first, second[:200] + "1" * 400) == early
+
+
+def test_a_failed_look_is_tested_again_with_more():
+    first, second = mixed(*marks(60, 30, 510))
+    found = change(first, second)
+    assert (found.compared, found.lost, found.gained) == (600, 60, 30)
+    assert found.level == pytest.approx(0.6 * LEVEL)
+    assert found.verdict == "loses"
+    words = found.between("a", "b", under_load=False).words
+    assert words.startswith(("loses 1.5 to 8.", "loses 1.6 to 8."))
+    assert words.endswith("(60 lost, 30 gained of 600)")
