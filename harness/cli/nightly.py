@@ -68,8 +68,10 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _behind(suite: "Suite") -> "Iterator[str]":
-    """Of what bench installs, and of the tools whose files it reads; a version that the suite names itself is no
-    pin."""
+    """Of what bench installs, and of the tools whose files it reads.
+
+    A version that the suite names itself is no pin.
+    """
     from harness.engines.install import needs_install
     from harness.engines.outdated import behind, packages, tools
     from harness.metrics.peers import READ_IN

@@ -87,12 +87,12 @@ def _check(parts: Sequence[Part], models: set[str]) -> None:
             raise wrong(text, str(part.source.path), hint="leave it out")
     for label in dict.fromkeys(part.label for part in parts):
         kinds = {
-            f"{part.taken.tool} {part.taken.version or ''} ({part.taken.level})": None
+            f"{part.taken.tool} {part.taken.version or '(version not known)'}, {part.taken.level}": None
             for part in parts
             if part.label == label
         }
         if len(kinds) > 1:
-            what = f"no repeats of one backend: {', '.join(kinds)}"
+            what = f"no repeats of one backend: {'; '.join(kinds)}"
             raise wrong(what, where, hint="give each a name: a=FILE b=FILE; or compare them: two runs")
 
 

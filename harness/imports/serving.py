@@ -105,7 +105,8 @@ def check_duration(file: Arrays, said: Mapping[str, float], where: str) -> None:
     """Raises SpecError where the rate of answers is not that of the duration: other units, or damage."""
     if not 0 < file.duration < MOST_S:
         raise wrong(f"a duration of {file.duration:g} s", where)
-    agree("request_throughput", said.get("requests_per_s"), file.completed / file.duration, where)
+    rate = file.completed / file.duration
+    agree("request_throughput", said.get("requests_per_s"), rate, where, "its count and duration give")
 
 
 def checked(found: Mapping[str, float], where: str) -> dict[str, float]:

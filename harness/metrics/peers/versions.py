@@ -16,6 +16,7 @@ READ_IN = {
     "inference-perf": "0.7.0",
     "genai-bench": "0.0.5",
     "llmd-benchmark-report": "0.2.1",
+    "endpoints-submission-cli": "1.5.3.0",  # the checker of MLPerf's endpoints
 }
 
 

@@ -151,7 +151,7 @@ def test_files_of_two_versions_are_no_repeats(tmp_path, capsys):
         foreign.write(folder / "profile_export_aiperf.json", {"aiperf_version": version})
     status, printed = bench(capsys, "import", tmp_path / "in", "--out", tmp_path / "out")
     assert status == 2
-    assert "no repeats of one backend: aiperf 0.12.0 (records), aiperf 0.13.0 (records)" in printed.err
+    assert "no repeats of one backend: aiperf 0.12.0, records; aiperf 0.13.0, records" in printed.err
 
 
 def test_a_rate_that_was_not_sent_is_no_figure_of_that_rate(tmp_path, capsys):

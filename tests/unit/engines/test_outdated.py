@@ -50,7 +50,9 @@ def test_a_tool_that_moved_is_named_with_the_version_that_was_read(monkeypatch):
         "0.14.0 is out; its definitions and files were read in 0.13.0",
         "0.14.0 was read and is the newest",
     ]
-    assert asked[0] == ("aiperf", "--ignore-requires-python"), "inference-perf needs a newer Python than bench"
+    assert asked[0] == ("aiperf", "--ignore-requires-python"), (
+        "inference-perf needs a newer Python than bench"
+    )
 
 
 class Registry:

@@ -165,11 +165,12 @@ ROW = {"hw": "h100", "tp": 8, "conc": 64, "model": "m", "framework": "vllm", "pr
 
 
 def test_rows_of_inferencex_are_in_seconds_and_per_gpu(tmp_path):
-    file = foreign.write(tmp_path / "r.json", [ROW, ROW | {"conc": 128, "is_multinode": True}])
-    _, (one, two) = read(file)
+    rows = [ROW, ROW | {"conc": 128, "is_multinode": True}, ROW | {"pp": 2, "pcp_size": 3}]
+    _, (one, two, three) = read(foreign.write(tmp_path / "r.json", rows))
     assert (one.variant, one.load.slots, two.load.slots) == ("vllm-h100-fp8", 64, 128)
     assert one.reported["ttft_ms.p50"] == pytest.approx(400)
     assert one.reported["output_tokens_per_s"] == pytest.approx(800)
+    assert three.reported["output_tokens_per_s"] == pytest.approx(6 * 800)
     assert "output_tokens_per_s" not in two.reported
     assert "of how many GPUs" in " ".join(two.lacks)
 
@@ -187,6 +188,12 @@ def test_summaries_of_mlperf_are_in_nanoseconds(tmp_path):
     assert (taken.answered, taken.failed) == (396, 4)
     assert {path: taken.reported[path] for path in ("ttft_ms.mean", "ttft_ms.p50", "ttft_ms.p99")} == {
         "ttft_ms.mean": 100.0, "ttft_ms.p50": 90.0, "ttft_ms.p99": 200.0}  # fmt: skip
+
+
+def test_what_failed_is_subtracted_where_it_counts_as_completed(tmp_path):
+    apart = MLPERF | {"n_samples_completed": 396}
+    taken = taken_of(foreign.write(tmp_path / "r.json", apart))
+    assert (taken.answered, taken.failed) == (396, 4)
 
 
 def test_a_run_of_mlperf_that_did_not_end_is_refused(tmp_path):
