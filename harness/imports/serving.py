@@ -113,10 +113,15 @@ def checked(found: Mapping[str, float], where: str) -> dict[str, float]:
     return {path: finite(value, path, where) for path, value in found.items()}
 
 
-def definitions(tool: str, metrics: Mapping[str, float] | None = None) -> dict[str, str]:
-    """What the tool's own figures mean, of the metrics among `metrics`; of all without it."""
-    of = tool_named(tool)
-    meant = {MEASURES[measure]: f"{of.title}: {why}" for measure, why in of.why.items()}
+def definitions(
+    tool: str, metrics: Mapping[str, float] | None = None, placed: Mapping[str, str] = MEASURES
+) -> dict[str, str]:
+    """What the tool's own figures mean, of the metrics among `metrics`; of all without it.
+
+    `placed`: measures that are another metric here.
+    """
+    of, places = tool_named(tool), {**MEASURES, **placed}
+    meant = {places[measure]: f"{of.title}: {why}" for measure, why in of.why.items()}
     kept = None if metrics is None else {path.partition(".")[0] for path in metrics}
     return {metric: words for metric, words in meant.items() if kept is None or metric in kept}
 

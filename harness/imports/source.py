@@ -33,7 +33,9 @@ class Document:
         try:
             return msgspec.json.decode(self.data, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
-            raise wrong(self._no_number(error) or f"is not what {tool} writes: {_said(error)}", self.where) from None
+            raise wrong(
+                self._no_number(error) or f"is not what {tool} writes: {_said(error)}", self.where
+            ) from None
 
     @property
     def where(self) -> str:

@@ -109,15 +109,20 @@ def _tokenizer(engine: EngineEnv) -> Path:
     return Path(ensure_weights(name, model, track, engine, print).model)
 
 
+def _quiet(_progress: str) -> None:
+    pass
+
+
 def _client(name: str, python: str) -> tuple[str, Path]:
     """Its newest version, and its program. Raises SetupError."""
     log = new_log(f"peer-{name}")
-    version = Pip(Path(sys.executable), log, print, name).newest(name, "--ignore-requires-python")
+    print(f"{name}: looking for its newest version; pip's log: {log}", flush=True)
+    version = Pip(Path(sys.executable), log, _quiet, name).newest(name, "--ignore-requires-python")
     folder = paths.cache_dir() / "peers" / f"{name}-{version}"
 
     def build(target: Path) -> _Client:
         subprocess.run([python, "-m", "venv", str(target)], check=True)
-        pip = Pip(target / "bin" / "python", log, print, name)
+        pip = Pip(target / "bin" / "python", log, _quiet, name)
         if torch := NEEDS_TORCH.get(name):
             install_cpu_torch(pip, target / "bin", torch)
         pip.run(f"installing {name}=={version}", "install", f"{name}=={version}")

@@ -193,8 +193,8 @@ def test_what_aiperf_measured_of_a_server_that_is_five_percent_slower(capsys):
     assert "imported from aiperf 0.13.0 (figures" in said
     _, printed = bench(capsys, *words, "--json")
     found = verdicts(json.loads(printed.out))
-    assert found["ttft_ms.p50"] == found["e2e_ms.p50"] == found["output_tokens_per_s"] == "slower"
-    assert found["tpot_ms.p50"] == "not enough runs"  # aiperf states none
+    metrics = ("ttft_ms.p50", "tpot_ms.p50", "e2e_ms.p50", "output_tokens_per_s")
+    assert [found[metric] for metric in metrics] == 4 * ["slower"]
 
 
 def test_guidellm_against_figures_of_vllm_is_refused_by_what_they_mean(capsys):
@@ -214,7 +214,7 @@ def test_guidellm_against_requests_of_vllm_is_computed_again(capsys):
     assert first["verdict"] == "not comparable"
     assert "TTFT was computed again" in " ".join(printed.err.split())
     _, printed = bench(capsys, "compare", *files)
-    assert "prompt tokens of the same chats" in " ".join(printed.out.split())
+    assert "prompt tokens: " in " ".join(printed.out.split())
     assert "is not the same thing" not in printed.out
 
 
