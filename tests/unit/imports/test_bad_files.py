@@ -128,6 +128,12 @@ def test_a_file_of_no_tool(tmp_path, text):
     refused(path)
 
 
+def test_parquet_is_named(tmp_path):
+    path = tmp_path / "server_metrics_export.parquet"
+    path.write_bytes(b"PAR1....PAR1")
+    assert "no tool writes its results" in refused(path)
+
+
 _IN_LITTLE_MEMORY = """
 import resource, sys
 from pathlib import Path
