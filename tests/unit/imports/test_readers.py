@@ -72,21 +72,39 @@ LLAMA = {"build_commit": "abc", "build_number": 5000, "model_filename": "models/
 
 
 def test_repetitions_of_llama_bench_are_repeats(tmp_path):
-    prompt = LLAMA | {"n_prompt": 512, "n_gen": 0, "samples_ts": [900.0, 950.0]}
+    prompt = LLAMA | {"n_prompt": 512, "n_gen": 0, "avg_ts": 768.0, "samples_ts": [512.0, 1024.0]}
     _, taken = read(foreign.write(tmp_path / "r.json", [LLAMA, prompt]))
     assert [one.variant for one in taken] == ["tg128"] * 3 + ["pp512"] * 2
-    assert taken[0].reported == {"output_tokens_per_s": 99.0, "tpot_ms.mean": pytest.approx(10.1, rel=0.01)}
-    assert taken[3].reported == {"input_tokens_per_s": 900.0}
+    assert taken[1].reported == {"output_tokens_per_s": 100.0, "tpot_ms.mean": 10.0, "tpot_ms.p50": 10.0}
+    assert taken[4].reported == {"input_tokens_per_s": 1024.0, "ttft_ms.mean": 500.0, "ttft_ms.p50": 500.0}
+    one, other = taken[0].definitions, taken[3].definitions
+    assert not set(one.values()) & set(other.values()), "two tests are not the same work"
+
+
+def test_a_speed_of_prompt_and_answer_together_is_divided(tmp_path):
+    both = LLAMA | {"n_prompt": 384, "n_gen": 128, "avg_ts": 512.0, "samples_ts": [512.0]}
+    taken = taken_of(foreign.write(tmp_path / "r.json", [both]))
+    assert taken.reported == {
+        "input_tokens_per_s": 384.0,
+        "output_tokens_per_s": 128.0,
+        "e2e_ms.mean": 1000.0,
+        "e2e_ms.p50": 1000.0,
+    }
+
+
+def test_a_mean_of_llama_bench_that_is_not_of_its_repetitions(tmp_path):
+    with pytest.raises(SpecError, match="avg_ts is 90, and its records give 100"):
+        read(foreign.write(tmp_path / "r.json", [LLAMA | {"avg_ts": 90.0}]))
 
 
 def test_csv_of_llama_bench_has_the_mean_alone(tmp_path):
     path = tmp_path / "r.txt"
     path.write_text(
-        "build_commit,build_number,model_filename,n_prompt,n_gen,avg_ts\n"
-        '"abc","5000","m.gguf","0","128","100.5"\n'
+        "build_commit,build_number,model_filename,n_prompt,n_gen,avg_ns,avg_ts\n"
+        '"abc","5000","m.gguf","0","128","1280000000","100.5"\n'
     )
     taken = taken_of(path)
-    assert taken.reported["output_tokens_per_s"] == 100.5
+    assert taken.reported == {"output_tokens_per_s": 100.5, "tpot_ms.mean": 10.0}
     assert "its repetitions" in taken.lacks
 
 
