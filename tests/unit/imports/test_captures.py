@@ -2,7 +2,8 @@
 
 Made by `python -m tests.bench.imported_tools --requests 12 --only "role chunk at once" --keep DIR`; its role
 chunk comes at once, so that the tools' own figures differ. The report is `benchmark-report -b 0.2` of vLLM's
-summary, and texts of prompts and answers are left out. `pair` is of `python -m tests.bench.imported_pair`.
+summary, and texts of prompts and answers are left out. `pair` is of `python -m tests.bench.imported_pair`;
+llama-bench ran without a server.
 """
 
 from pathlib import Path
@@ -53,6 +54,7 @@ def test_records_of_a_tool_have_the_servers_times(name, tool, version, level):
 SUMMARIES = [
     pytest.param("vllm/r.json", "vllm bench serve", None, id="vllm"),
     pytest.param("aiperf/profile_export_aiperf.json", "aiperf", "0.13.0", id="aiperf"),
+    pytest.param("mlperf/result_summary.json", "MLPerf endpoints", "0.1.0", id="mlperf"),
 ]
 
 
@@ -95,6 +97,27 @@ def test_latencies_of_sglang_have_the_servers_times():
         100, abs=LAG_MS
     )
     assert latency.tpot_ms(RequestView(taken.records)).mean() == pytest.approx(10, abs=0.5)
+
+
+def test_a_row_of_inferencex_has_the_meaning_of_the_client_that_it_descends_from():
+    """By its own scripts; its row does not count answers."""
+    taken = taken_of("inferencex/agg_r.json")
+    assert (taken.tool, taken.version, taken.level) == ("InferenceX", None, "summary")
+    assert (taken.load.slots, taken.answered) == (4, None)
+    assert taken.reported["ttft_ms.p50"] == pytest.approx(100, abs=LAG_MS)
+    assert taken.reported["tpot_ms.mean"] == pytest.approx(10, abs=0.5)
+    assert taken.definitions["ttft_ms"].startswith("vllm bench serve 0.32")
+
+
+@pytest.mark.parametrize(("name", "repeats"), [("r.json", 5), ("r.csv", 1)])
+def test_tests_of_llama_bench_are_apart_and_their_repetitions_repeats(name, repeats):
+    """`llama-bench -p 64 -n 32 -r 5 -o json`."""
+    _, taken = read(CAPTURES / "llama-bench" / name)
+    assert [one.variant for one in taken] == ["pp64"] * repeats + ["tg32"] * repeats
+    prompt, answer = taken[0].reported, taken[-1].reported
+    assert prompt["ttft_ms.mean"] == pytest.approx(64e3 / prompt["input_tokens_per_s"], rel=0.2)
+    assert answer["tpot_ms.mean"] == pytest.approx(1e3 / answer["output_tokens_per_s"], rel=0.2)
+    assert ("tpot_ms.p50" in answer) == (repeats > 1)
 
 
 def test_a_report_keeps_the_meaning_of_the_tool_that_it_names():
