@@ -218,6 +218,24 @@ def test_guidellm_against_requests_of_vllm_is_computed_again(capsys):
     assert "is not the same thing" not in printed.out
 
 
+def test_a_file_is_compared_with_itself_by_nobody(tmp_path, capsys):
+    """Such a gate could not fail."""
+    file = foreign.write(tmp_path / "r.json", foreign.vllm())
+    status, printed = bench(capsys, "compare", file, file, "--fail-on", "slower")
+    assert status == 2
+    assert "r.json is the same file as one of r" in printed.err
+    status, printed = bench(capsys, "import", file, file, "--out", tmp_path / "out")
+    assert status == 2
+    assert "no repeat" in printed.err
+
+
+def test_figures_alone_cannot_be_read_as_another_tool(tmp_path, capsys):
+    file = foreign.write(tmp_path / "r.json", foreign.vllm_summary())
+    status, printed = bench(capsys, "report", file, "--as", "aiperf", "--out", tmp_path / "out")
+    assert status == 2
+    assert "no requests with their times to read as another tool" in printed.err
+
+
 def test_the_rule_of_every_import_hides_no_other(tmp_path, capsys):
     """The first screen has three warnings."""
     document = foreign.answered(foreign.vllm_summary(), 110)
