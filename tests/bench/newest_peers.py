@@ -4,7 +4,7 @@
 
 Installs the newest aiperf, guidellm, inference-perf and genai-bench that pip finds, each into an environment
 of its own in the cache, once for each version. vLLM's client is that of the installed engine (`bench engines
-install vllm`). They need Python 3.12: PEERS_PYTHON, else the python3.12 of PATH. Then
+install vllm`). inference-perf needs Python 3.12: PEERS_PYTHON, else the python3.12 of PATH. Then
 `tests.bench.peer_views` and `tests.bench.imported_tools` run over all of them.
 
 Nothing is left out: a tool that cannot be installed, that does not run or that says other figures than were
@@ -34,6 +34,7 @@ from harness.spec.backend_refs import load_backend
 
 CLIENTS = ("aiperf", "guidellm", "inference-perf", "genai-bench")
 NEEDS_TORCH = {"guidellm": "2.13.0"}  # which pip would bring for CUDA: gigabytes that no client uses
+NEEDS_NEWER = ("inference-perf",)  # Python than the oldest that bench runs on
 HABITS = ("role chunk with the first token", "role chunk at once")
 LIMIT_S = 900  # of each of the two
 
@@ -49,7 +50,7 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=("vllm", *CLIENTS), metavar="NAME")
     wanted = parser.parse_args().only or ["vllm", *CLIENTS]
     try:
-        python, engine = _python(), _engine()
+        newer, engine = _newer_python(), _engine()
         tokenizer = _tokenizer(engine)
     except SetupError as error:
         print(f"error: {error.what}\nhint: {error.hint}", file=sys.stderr)
@@ -59,7 +60,7 @@ def main() -> int:
         programs[f"vllm@{engine.version}"] = engine.bin / "vllm"
     for name in (one for one in CLIENTS if one in wanted):
         try:
-            version, programs[name] = _client(name, python)
+            version, programs[name] = _client(name, newer if name in NEEDS_NEWER else sys.executable)
         except SetupError as error:
             failed.append(f"{name}: {error.what}")
             continue
@@ -86,8 +87,7 @@ def _run(words: list[str]) -> Iterator[str]:
             yield f"{words[0]}: exit code {code}: its table says what"
 
 
-def _python() -> str:
-    """genai-bench takes none newer, and inference-perf none older."""
+def _newer_python() -> str:
     for program in (os.environ.get("PEERS_PYTHON"), "python3.12"):
         found = program and shutil.which(program)
         if found and not subprocess.run([found, "-V"], check=False, capture_output=True).returncode:

@@ -27,7 +27,7 @@ def lane(monkeypatch, capsys):
             return [f"{words[0]}: exit code 1"] if words[0] in failing else []
 
         monkeypatch.setattr(sys, "argv", ["newest_peers"])
-        monkeypatch.setattr(newest_peers, "_python", lambda: "python3.12")
+        monkeypatch.setattr(newest_peers, "_newer_python", lambda: "python3.12")
         monkeypatch.setattr(
             newest_peers, "_engine", lambda: EngineEnv(Path("venv/bin/python"), {}, "0.34.0", "")
         )
@@ -64,7 +64,7 @@ def test_a_tool_that_moved_is_named_and_fails_nothing(lane):
 
 def test_without_the_engine_nothing_is_passed_over(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["newest_peers"])
-    monkeypatch.setattr(newest_peers, "_python", lambda: "python3.12")
+    monkeypatch.setattr(newest_peers, "_newer_python", lambda: "python3.12")
     monkeypatch.setattr(newest_peers, "installed", lambda _definition: None)
     assert newest_peers.main() == 3
     assert "bench engines install vllm" in capsys.readouterr().err
