@@ -70,7 +70,8 @@ KEPT = (
     Kept("inferencex", "agg_r.json", ""),
     Kept("mlperf", "result_summary.json", ""),
 )
-EQUAL = 1e-3  # relative: what the files round
+# Relative: what the files round; and rates of requests, over a time that the tool took itself.
+EQUAL, EQUAL_RATE = 1e-3, 1e-2
 # As which tool its requests are computed again, where that is another: their definitions are the same.
 AS = {"genai-bench": "inference-perf"}
 
@@ -138,7 +139,8 @@ def _equal(run: RunFolder, cell: CellResult, name: str, said: Said) -> tuple[str
         if file.level == "answers":  # which have no times of their own: rates and gaps are the tool's
             found = {key: value for key, value in found.items() if key[1] and key[0] != "ITL"}
     both = {key: (value, said[key]) for key, value in found.items() if value is not None and key in said}
-    other = [key for key, (ours, theirs) in both.items() if abs(ours - theirs) > EQUAL * abs(theirs)]
+    allowed = {key: EQUAL if key[1] or file.level == "summary" else EQUAL_RATE for key in both}
+    other = [key for key, (ours, theirs) in both.items() if abs(ours - theirs) > allowed[key] * abs(theirs)]
     named = "".join(
         f"; not {' '.join(filter(None, key))} ({both[key][0]:.6g}, {both[key][1]:.6g})" for key in other
     )
