@@ -31,7 +31,7 @@ from harness.model.json_path import number_at
 from harness.store import RunFolder
 from harness.validity import RULES, unchecked
 from tests.bench.peers import Peer, PeerError, peer_named
-from tests.bench.printed import GAP, Said, printed
+from tests.bench.printed import GAP, OWN_TOKENS, Said, printed
 
 STREAMS, REQUESTS, TOKENS = 4, 40, 16
 TTFT_MS, GAP_MS = 100.0, 10.0
@@ -116,28 +116,31 @@ def _rows(
         version = name.partition("@")[2] or None
         run = made([Found(SERVER, [file], [])], Path(folder, "runs"), [str(file)], version)
         (cell,) = run.read_summary().cells
-        equal, good = _equal(run, cell, name, said)
+        equal, good = equal_figures(run, cell, name, said)
     shown = {"ttft_ms.p50": said["TTFT", "p50"], "tpot_ms.mean": said[GAP.get(peer.name, "ITL"), "mean"]}
     for path, meant in truth.items():
         line, near = _row(habit, cell, path, meant, shown[path], equal)
         yield line, near and good
 
 
-def _equal(run: RunFolder, cell: CellResult, name: str, said: Said) -> tuple[str, bool]:
+def equal_figures(run: RunFolder, cell: CellResult, name: str, said: Said) -> tuple[str, bool]:
     """`9 of 10` figures of the file are those of the import, and whether it has none otherwise."""
     file = cell.imported
     assert file is not None
-    if file.level == "summary":
-        paths: dict[str, str] = {measure: path for measure, (path, _) in HERE.items()}
-        if name == "aiperf":  # whose ITL is a mean of each request
-            paths["ITL"] = "tpot_ms"
-        found = {key: number_at(cell, ".".join(filter(None, (paths[key[0]], key[1])))) for key in said}
-    else:
+    paths: dict[str, str] = {measure: path for measure, (path, _) in HERE.items()}
+    if name == "aiperf":  # whose ITL is a mean of each request
+        paths["ITL"] = "tpot_ms"
+    found = {key: number_at(cell, ".".join(filter(None, (paths[key[0]], key[1])))) for key in said}
+    if file.level != "summary":
         tool = tool_named(AS.get(name, name))
         view = recompute([tool], *run.read_cell(cell.cell))[tool.name]
-        found = {(figure.measure, figure.statistic): figure.value for figure in view.figures}
-        if file.level == "answers":  # which have no times of their own: rates and gaps are the tool's
-            found = {key: value for key, value in found.items() if key[1] and key[0] != "ITL"}
+        again = {(figure.measure, figure.statistic): figure.value for figure in view.figures}
+        if file.level == "answers":  # which have no times: rates are the tool's own, and no gap is known
+            again = {key: value for key, value in again.items() if key[1] and key[0] != "ITL"}
+            found = {key: value for key, value in found.items() if not key[1]}
+        else:
+            found = {}
+        found |= {key: value for key, value in again.items() if key[0] not in OWN_TOKENS.get(name, ())}
     both = {key: (value, said[key]) for key, value in found.items() if value is not None and key in said}
     allowed = {key: EQUAL if key[1] or file.level == "summary" else EQUAL_RATE for key in both}
     other = [key for key, (ours, theirs) in both.items() if abs(ours - theirs) > allowed[key] * abs(theirs)]

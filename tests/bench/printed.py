@@ -109,6 +109,8 @@ PRINTED: Mapping[str, tuple[str, Callable[[Any], Said]]] = {
 }
 # What the tool shows for the time between tokens, where that is not its ITL.
 GAP = {"guidellm": "TPOT", "inference-perf": "TPOT", "genai-bench": "TPOT", "mlperf": "TPOT"}
+# Of tokens that a tool counts by a tokenizer of its own, where records have the server's count.
+OWN_TOKENS = {"inference-perf": ("ITL", "TPOT", "output")}
 
 
 def printed(tool: str, out: Path) -> Said:

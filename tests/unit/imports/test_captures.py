@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.cli.imports import SERVER, Found, made
 from harness.imports import read
 from harness.imports.detect import results_among
 from harness.metrics import latency
 from harness.metrics.view import RequestView
+from tests.bench.imported_tools import equal_figures
+from tests.bench.printed import printed
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures" / "imports"
 LAG_MS = 12.0  # of twelve requests: the tools' own start is in it
@@ -138,3 +141,27 @@ def test_a_folder_has_each_measurement_once():
     assert [path.name for path in left_out] == ["summary_lifecycle_metrics.json"]
     kept, _ = results_among(sorted((CAPTURES / "genai-bench").iterdir()))
     assert [path.name[:3] for path in kept] == ["D16"]
+
+
+EQUAL = [
+    ("vllm/r.json", "10 of 10"),
+    ("vllm.detail/r.json", "10 of 10"),
+    ("aiperf/profile_export_aiperf.json", "8 of 8"),
+    ("aiperf.detail/profile_export.jsonl", "8 of 8"),
+    ("inference-perf/per_request_lifecycle_metrics.json", "5 of 10"),  # the others are of its own tokenizer
+    ("inference-perf/summary_lifecycle_metrics.json", "10 of 10"),
+    ("genai-bench/D16_16_text-to-text_num_concurrency_4_time_1s.json", "8 of 8"),
+    ("sglang.detail/r.json", "8 of 10"),  # its gaps stand in no answer
+    ("mlperf/result_summary.json", "8 of 8"),
+    ("inferencex/agg_r.json", "9 of 9"),
+]
+
+
+@pytest.mark.parametrize(("name", "equal"), EQUAL, ids=lambda one: one.partition("/")[0])
+def test_an_import_has_the_figures_that_stand_in_the_file(tmp_path, name, equal):
+    """Of requests they are computed again, as the tool means them."""
+    file = CAPTURES / name
+    tool = file.parent.name.partition(".")[0]
+    run = made([Found(SERVER, [file], [])], tmp_path, [name])
+    (cell,) = run.read_summary().cells
+    assert equal_figures(run, cell, tool, printed(tool, file.parent)) == (equal, True)
