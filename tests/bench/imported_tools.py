@@ -31,7 +31,7 @@ from harness.model.json_path import number_at
 from harness.store import RunFolder
 from harness.validity import RULES, unchecked
 from tests.bench.peers import Peer, PeerError, peer_named
-from tests.bench.printed import GAP, OWN_TOKENS, Said, printed
+from tests.bench.printed import GAP, OTHERWISE, Said, printed
 
 STREAMS, REQUESTS, TOKENS = 4, 40, 16
 TTFT_MS, GAP_MS = 100.0, 10.0
@@ -140,7 +140,7 @@ def equal_figures(run: RunFolder, cell: CellResult, name: str, said: Said) -> tu
             found = {key: value for key, value in found.items() if not key[1]}
         else:
             found = {}
-        found |= {key: value for key, value in again.items() if key[0] not in OWN_TOKENS.get(name, ())}
+        found |= {key: value for key, value in again.items() if key[0] not in OTHERWISE.get(name, ())}
     both = {key: (value, said[key]) for key, value in found.items() if value is not None and key in said}
     allowed = {key: EQUAL if key[1] or file.level == "summary" else EQUAL_RATE for key in both}
     other = [key for key, (ours, theirs) in both.items() if abs(ours - theirs) > allowed[key] * abs(theirs)]

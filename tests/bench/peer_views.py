@@ -25,7 +25,7 @@ from harness.metrics.peers import View, recompute, tool_named
 from harness.mockserver.process import running
 from harness.store import RunFolder, open_run
 from tests.bench.peers import PeerError, peer_named
-from tests.bench.printed import OWN_TOKENS, Said, printed
+from tests.bench.printed import OTHERWISE, Said, printed
 
 STREAMS, REQUESTS, TOKENS = 4, 40, 32
 TTFT_MS, GAP_MS = 100.0, 20.0
@@ -140,7 +140,7 @@ def _rows(habit: str, tool: str, view: View, said: Said, cell: Mapping[str, Any]
         key = (figure.measure, figure.statistic)
         # A mean from the send carries the tool's slowest starts, which are no matter of definition.
         slow = figure.measure in FROM_SEND and figure.statistic == "mean"
-        if key not in said or figure.value is None or slow or figure.measure in OWN_TOKENS.get(tool, ()):
+        if key not in said or figure.value is None or slow or figure.measure in OTHERWISE.get(tool, ()):
             continue
         share = LATENCY_SHARE if figure.statistic else RATE_SHARE
         least = 0.0 if not figure.statistic else LATENCY_MS if figure.measure in FROM_SEND else GAP_ERROR_MS

@@ -109,8 +109,11 @@ PRINTED: Mapping[str, tuple[str, Callable[[Any], Said]]] = {
 }
 # What the tool shows for the time between tokens, where that is not its ITL.
 GAP = {"guidellm": "TPOT", "inference-perf": "TPOT", "genai-bench": "TPOT", "mlperf": "TPOT"}
-# Of tokens that a tool counts by a tokenizer of its own, where records have the server's count.
-OWN_TOKENS = {"inference-perf": ("ITL", "TPOT", "output")}
+# What a tool makes of other counts or answers than its records have.
+OTHERWISE = {
+    "inference-perf": ("ITL", "TPOT", "output"),  # of tokens by its own tokenizer
+    "genai-bench": ("TPOT",),  # without answers whose text its client read within 1 ms
+}
 
 
 def printed(tool: str, out: Path) -> Said:
