@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 # Where it is set, every process of a test would compile all of harness/ again: a third of its CPU time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo environment unit integration integration-wait integration-time test coverage lint types engines engines-installed engines-slow compose cluster browser kit-rehearsal trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
+.PHONY: help demo environment unit integration integration-wait integration-time test coverage lint types engines engines-installed engines-slow compose cluster browser kit-rehearsal peers night trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
@@ -85,6 +85,13 @@ browser: $(VENV)/ready $(AXE) site ## report and documentation site in headless 
 
 kit-rehearsal: $(VENV)/ready ## docs/gpu-box.md without network and GPU, llama.cpp compiled: needs Linux, root, uv, CMake, ninja; BOX=PYTHON
 	bash .ci/kit-rehearsal build/kit-rehearsal $(BOX)
+
+peers: $(VENV)/ready ## the newest clients of others against the scripted server; needs vLLM installed, Python 3.12 (PEERS_PYTHON), a package index
+	$(BIN)/bench engines install vllm
+	$(BIN)/python -m tests.bench.newest_peers
+
+night: $(VENV)/ready ## the lanes of a night: `make peers`
+	$(BIN)/python .ci/lanes.py night
 
 trackers: $(VENV)/ready ## `bench publish` with MLflow and W&B, offline
 	$(BIN)/python -m pip install --quiet --editable '.[mlflow,wandb]'

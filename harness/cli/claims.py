@@ -57,6 +57,8 @@ def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -
 
 
 def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) -> None:
+    from harness.report.claims import by_version
+
     if as_json:
         print(json.dumps([_plain(claim) for claim in chosen], indent=1))
         return
@@ -76,6 +78,8 @@ def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) 
     decidable = {claim.id.rstrip("bcd") for claim in chosen if claim.needs is None}
     print(f"{len(statements)} claims, {len(decidable)} of them decidable by a run")
     print(f"{len(book.conflict)} matters in which the sources contradict each other")
+    for line in by_version((claim.measure for claim in chosen if claim.measure), width):
+        print(line)
 
 
 def _plain(claim: "Claim") -> dict[str, object]:

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     lock.add_argument("name", metavar="NAME")
     _add_device(lock)
     actions.add_parser(
-        "outdated", help="compare pinned versions with what is offered now", allow_abbrev=False
+        "outdated", help="compare pinned engines and known tools with what is offered now", allow_abbrev=False
     )
     actions.add_parser("list", help="list installable engines and their state", allow_abbrev=False)
 
@@ -141,11 +141,13 @@ def _shown(definition: "Backend", ui: "Display") -> str:
 
 def _outdated() -> int:
     from harness.cli.output import progress_display
-    from harness.engines.outdated import images, packages
+    from harness.engines.outdated import images, packages, tools
+    from harness.metrics.peers import READ_IN
 
     ui = progress_display()
     try:
         lines = [f"{name:<19} {pin}" for name, pin in packages(_installable(), ui.stage)]
+        lines += [f"tool {name:<21} {read}" for name, read in tools(READ_IN, ui.stage)]
         lines += images(_all(), ui.stage)
     finally:
         ui.close()

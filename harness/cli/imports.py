@@ -95,7 +95,7 @@ def results_at(name: str) -> Found | None:
     try:
         kind = paths.entry(path)
         if kind == "file":
-            return Found(SERVER, [path], []) if is_result(path) or _is_json(path) else None
+            return Found(SERVER, [path], []) if is_result(path) or _is_data(path) else None
         if kind != "folder":
             return None
         below = entries_below(path)
@@ -107,9 +107,13 @@ def results_at(name: str) -> Found | None:
     return Found(SERVER, files, left_out) if files else None
 
 
-def _is_json(path: Path) -> bool:
+def _is_data(path: Path) -> bool:
+    """JSON whatever its name, or Parquet, for which there is an error of its own."""
+    from harness.imports.detect import PARQUET
+
     with path.open("rb") as file:
-        return file.read(64).lstrip()[:1] in (b"{", b"[")
+        head = file.read(64)
+    return head.lstrip()[:1] in (b"{", b"[") or head.startswith(PARQUET)
 
 
 def _found(text: str) -> Found:

@@ -68,9 +68,13 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _behind(suite: "Suite") -> "Iterator[str]":
-    """Of what bench installs; a version that the suite names itself is no pin."""
+    """Of what bench installs, and of the tools whose files it reads.
+
+    A version that the suite names itself is no pin.
+    """
     from harness.engines.install import needs_install
-    from harness.engines.outdated import behind
+    from harness.engines.outdated import behind, packages, tools
+    from harness.metrics.peers import READ_IN
     from harness.spec.backend_refs import parse_backend_list
 
     found: dict[str, Backend] = {}
@@ -83,7 +87,13 @@ def _behind(suite: "Suite") -> "Iterator[str]":
             continue
         pins = [ref.definition for ref in refs if not ref.version and not ref.url]
         found |= {one.name: one for one in pins if needs_install(one)}
-    return behind(found, lambda text: print(text, file=sys.stderr, flush=True))
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    yield from behind(packages(found, say))
+    if any(entry.files for entry in suite.run):
+        yield from behind(tools(READ_IN, say))
 
 
 def _keep(text: str, out: Path, name: str) -> None:

@@ -86,6 +86,10 @@ def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> No
     except ValueError as error:
         raise SpecError(str(error), where="--as") from None
     summary = folder.read_summary()
+    files = [cell.imported for cell in summary.cells if cell.imported]
+    if summaries := [file for file in files if file.level != "records"]:
+        what = f"no requests with their times to read as another tool: {summaries[0].words}"
+        raise SpecError(what, where=summaries[0].file, hint="docs/import.md has the flags that keep requests")
     views = {cell: recompute([tool], *folder.read_cell(cell))[tool.name] for cell in folder.cells()}
     if as_json:
         print(json.dumps(peers.as_json(summary, tool, views), indent=1))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import SetupError
+from harness.errors import SetupError, SpecError
 
 if TYPE_CHECKING:
     from harness.cli.imports import Found
@@ -42,7 +42,21 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
             for note in run.notes:
                 print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
             loaded.append(run)
-        return comparable(loaded)
+        runs = comparable(loaded)
+    _refuse_itself(runs)
+    return runs
+
+
+def _refuse_itself(runs: "Sequence[Run]") -> None:
+    """A file against itself shows no difference, whatever became of the server. Raises SpecError."""
+    seen: dict[str, str] = {}
+    for run in runs:
+        files = {cell.imported.sha256: cell.imported.file for cell in run.cells if cell.imported}
+        for sha256, file in files.items():
+            if sha256 in seen:
+                what = f"{file} is the same file as one of {seen[sha256]}"
+                raise SpecError(what, where=run.name, hint="name files of two measurements")
+        seen |= dict.fromkeys(files, run.name)
 
 
 def _imported(found: "Found", name: str, place: Path) -> str:

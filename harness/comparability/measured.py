@@ -65,7 +65,8 @@ def _prompt_tokens(group: Group) -> Iterator[Unequal]:
     if len(means) > 1 and _differ(known):
         spread = _spread(means.values())
         words = listed({label: f"{mean:.1f}" for label, mean in means.items()})
-        what = "prompt tokens of the same chats"
+        foreign = any(cell.imported for cell in group.values())  # nobody knows which chats those were
+        what = "prompt tokens" if foreign else "prompt tokens of the same chats"
         yield Unequal("prompt-tokens", tuple(known), f"{what}: {words}", spread > MATTERS, what=what)
 
 

@@ -1,12 +1,19 @@
-"""What definitions pin, compared with what is offered now: packages by pip, images by their registries."""
+"""What definitions pin, compared with what is offered now: packages by pip, images by their registries.
 
+So are other benchmark tools, whose definitions and files were read in some version.
+"""
+
+import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.engines.cache import Say
 from harness.engines.containers.daemon import Daemon
 from harness.engines.install import newest
+from harness.engines.pip import Pip
+from harness.engines.watch import new_log
 from harness.errors import SetupError
 from harness.spec.backend import Backend, Image
 
@@ -29,16 +36,33 @@ class Pin:
         return f"{self.pinned} is pinned; try {self.name}=={self.newest}"
 
 
+@dataclass(frozen=True, slots=True)
+class Read(Pin):
+    """The version of a tool whose definitions and files were read."""
+
+    def __str__(self) -> str:
+        if not self.is_behind:
+            return f"{self.pinned} was read and is the newest"
+        return f"{self.newest} is out; its definitions and files were read in {self.pinned}"
+
+
 def packages(definitions: Mapping[str, Backend], say: Say) -> Iterator[tuple[str, Pin]]:
     """Under the same names. Raises SetupError where pip cannot ask."""
     for name, definition in definitions.items():
         yield name, Pin(definition.name, *newest(definition, say))
 
 
-def behind(definitions: Mapping[str, Backend], say: Say) -> Iterator[str]:
-    """A line for each package that has a newer version, and one where nobody can be asked."""
+def tools(read_in: Mapping[str, str], say: Say) -> Iterator[tuple[str, Read]]:
+    """By package. The newest for whatever Python. Raises SetupError where pip cannot ask."""
+    pip = Pip(Path(sys.executable), new_log("outdated-tools"), say, "tools")
+    for package, version in read_in.items():
+        yield package, Read(package, version, pip.newest(package, "--ignore-requires-python"))
+
+
+def behind(pins: Iterator[tuple[str, Pin]]) -> Iterator[str]:
+    """A line for each that has a newer version, and one where nobody can be asked."""
     try:
-        for name, pin in packages(definitions, say):
+        for name, pin in pins:
             if pin.is_behind:
                 yield f"{name}: {pin}"
     except SetupError as error:

@@ -76,13 +76,14 @@ class Pip:
         report.unlink()
         return distributions
 
-    def newest(self, project: str) -> str:
+    def newest(self, project: str, *options: str) -> str:
         """Version of it that pip finds for its own Python. Downloads nothing."""
         start = self.log.stat().st_size if self.log.exists() else 0
         doing = f"asking for the newest {project}"
         # At the end of a night the question must not hold it up.
         quick = ("--no-input", "--retries", "1", "--timeout", "10")
-        self._run(doing, [str(self._python), "-I", "-m", "pip", *quick, "index", "versions", project])
+        command = [str(self._python), "-I", "-m", "pip", *quick, "index", "versions", *options, project]
+        self._run(doing, command)
         found = re.search(r"^\S+ \(([^)]+)\)$", tail(self.log, 400, start), re.MULTILINE)
         if found is None:
             raise self._failure(doing, tail(self.log, 400, start))

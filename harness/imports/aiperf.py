@@ -23,7 +23,7 @@ _MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3}
 _PHASES = ("profiling", "warmup")
 _FIGURES = {
     "ttft_ms": "time_to_first_token",
-    "itl_ms": "inter_token_latency",
+    "tpot_ms": "inter_token_latency",  # a mean of each request, whatever its name
     "e2e_ms": "request_latency",
     "requests_per_s": "request_throughput",
     "output_tokens_per_s": "output_token_throughput",
@@ -229,7 +229,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
         records=Rows(where).records(),
         model=_model(about),
         lacks=("requests (profile_export.jsonl has them)",),
-        definitions=serving.definitions("aiperf", reported),
+        definitions=serving.definitions("aiperf", reported, {"ITL": "tpot_ms"}),
         reported=reported,
         facts=("answers", "outcomes") if count is not None else (),
         answered=count,

@@ -23,6 +23,7 @@ from harness.imports.source import Document, Source, wrong
 from harness.imports.taken import VERSION, Taken
 from harness.imports.yaml_text import YAML, as_json, is_yaml
 
+PARQUET = b"PAR1"
 MOST_ENTRIES = 10_000
 _READERS = (vllm, sglang, aiperf, guidellm, inference_perf, genai, llamabench, inferencex, mlperf, report02)
 TOOLS = tuple(reader.TOOL for reader in _READERS)
@@ -84,12 +85,17 @@ def is_result(path: Path) -> bool:
 
 
 def _taken(source: Source) -> Iterator[Taken]:
+    if source.head.startswith(PARQUET):
+        hint = "aiperf's Parquet file has the server's metrics; profile_export.jsonl has the requests"
+        raise wrong("is Parquet, in which no tool writes its results", str(source.path), hint=hint)
     if source.head.startswith((b"build_commit,", b'"build_commit"')):
         yield from llamabench.read_csv(source)
         return
     if is_yaml(source):
         yield from report02.read(as_json(source))
         return
+    if source.head.lstrip()[:1] not in (b"{", b"["):
+        raise _unknown(str(source.path))
     if source.is_list:
         (document,) = source.documents()
         yield from _list_reader(document)(document)
@@ -110,7 +116,7 @@ def _list_reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     for wanted, reader in _OF_LISTS:
         if wanted <= keys:
             return reader
-    raise _unknown(document)
+    raise _unknown(document.where)
 
 
 def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
@@ -120,13 +126,13 @@ def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     for wanted, reader in _BY_KEYS:
         if wanted <= keys:
             return reader
-    raise _unknown(document)
+    raise _unknown(document.where)
 
 
-def _unknown(document: Document) -> SpecError:
+def _unknown(where: str) -> SpecError:
     return wrong(
         "is no result that bench can read",
-        document.where,
+        where,
         hint=f"it reads files of {', '.join(TOOLS)}; docs/import.md has their flags",
     )
 

@@ -78,21 +78,20 @@ def _check(parts: Sequence[Part], models: set[str]) -> None:
     if len(models) > 1:
         names = ", ".join(sorted(models))
         raise wrong(f"different models: {names}", where, hint="import the files of each model apart")
-    seen: dict[str, tuple[str, Path]] = {}
+    seen: dict[str, Part] = {}
     for part in parts:
-        place = (part.label, part.source.path)
-        first = seen.setdefault(part.source.sha256, place)
-        if first != place:
-            text = f"is the same as {first[1]} of {first[0]}: no repeat"
+        first = seen.setdefault(part.source.sha256, part)
+        if first.source is not part.source:  # one file may hold several measurements
+            text = f"is the same as {first.source.path} of {first.label}: no repeat"
             raise wrong(text, str(part.source.path), hint="leave it out")
     for label in dict.fromkeys(part.label for part in parts):
         kinds = {
-            f"{part.taken.tool} {part.taken.version or ''} ({part.taken.level})": None
+            f"{part.taken.tool} {part.taken.version or '(version not known)'}, {part.taken.level}": None
             for part in parts
             if part.label == label
         }
         if len(kinds) > 1:
-            what = f"no repeats of one backend: {', '.join(kinds)}"
+            what = f"no repeats of one backend: {'; '.join(kinds)}"
             raise wrong(what, where, hint="give each a name: a=FILE b=FILE; or compare them: two runs")
 
 

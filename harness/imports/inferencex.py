@@ -24,9 +24,16 @@ class _Row(msgspec.Struct):
     conc: int | None
     model: str | None = None
     tp: int | None = None
+    pp: int = 1
+    pcp_size: int = 1
     disagg: bool = False
     is_multinode: bool = False
     output_tput_per_gpu: float | None = None
+
+    @property
+    def gpus(self) -> int | None:
+        """That its rates were divided by. None: a row of several groups does not say."""
+        return None if self.disagg or self.is_multinode or not self.tp else self.tp * self.pp * self.pcp_size
 
 
 def read(document: Document) -> Iterator[Taken]:
@@ -55,9 +62,8 @@ def _taken(row: _Row, values: dict[str, Any], where: str) -> Taken:
             reported[f"{metric}.{statistic}"] = finite(value * 1e3, f"{word}_{name}", where)
     lacks = [VERSION, "requests", "how many were answered, and how many failed",
              WHEN]  # fmt: skip
-    one_group = bool(row.tp) and not (row.disagg or row.is_multinode)
-    if row.output_tput_per_gpu is not None and row.tp and one_group:
-        reported["output_tokens_per_s"] = finite(row.output_tput_per_gpu * row.tp, "output", where)
+    if row.output_tput_per_gpu is not None and row.gpus:
+        reported["output_tokens_per_s"] = finite(row.output_tput_per_gpu * row.gpus, "output", where)
     else:
         lacks.append("of how many GPUs its rates are, so no rate is known")
     ours = values.get(KEY)

@@ -7,18 +7,19 @@ from collections.abc import Iterator
 import msgspec
 
 from harness.imports.source import Document, Source, finite, wrong
-from harness.imports.taken import Rows, Taken
+from harness.imports.taken import Rows, Taken, agree, mean
 from harness.model import Load
 
 TOOL = "llama-bench"
 KEYS = {"build_commit", "n_prompt", "n_gen", "avg_ts"}
-_WHAT = "llama-bench: the library in one process, without a server"
+_METRICS = ("ttft_ms", "tpot_ms", "e2e_ms", "input_tokens_per_s", "output_tokens_per_s")
 
 
 class _Test(msgspec.Struct):
     n_prompt: int
     n_gen: int
-    avg_ts: float
+    avg_ts: float  # tokens of prompt and answer together
+    avg_ns: float | None = None
     build_commit: str = ""
     build_number: int | str = ""
     model_filename: str = ""
@@ -46,26 +47,45 @@ def read_csv(source: Source) -> Iterator[Taken]:
 
 
 def _taken(test: _Test, where: str) -> Iterator[Taken]:
-    """A repetition is a repeat. CSV has none, only their mean."""
+    """A repetition is a repeat. CSV has none, only their means."""
     name = "".join(f"{kind}{size}" for kind, size in (("pp", test.n_prompt), ("tg", test.n_gen)) if size)
     if not name:
         raise wrong("a test of no tokens", where)
-    depth = f"-d{test.n_depth}" if test.n_depth else ""
-    for speed in test.samples_ts or [test.avg_ts]:
-        finite(speed, "a speed", where)
-        reported = {"output_tokens_per_s": speed} if test.n_gen else {"input_tokens_per_s": speed}
-        if test.n_gen and not test.n_prompt and speed > 0:
-            reported["tpot_ms.mean"] = 1000 / speed
+    if test.n_depth:
+        name += f"-d{test.n_depth}"
+    agree("avg_ts", test.avg_ts, mean(test.samples_ts), where)
+    what = f"{TOOL} {name}: the library in one process, without a server"
+    tokens = test.n_prompt + test.n_gen
+    repetitions = [(speed, 1e3 * tokens / speed if speed > 0 else None) for speed in test.samples_ts]
+    whole = None if test.avg_ns is None else test.avg_ns / 1e6
+    for speed, took_ms in repetitions or [(test.avg_ts, whole)]:
         yield Taken(
             tool=TOOL,
             version=str(test.build_number or test.build_commit) or None,
             level="summary",
-            took=f"the speed of test {name}{depth}",
+            took=f"the speed of test {name}",
             load=Load(kind="concurrency", value=1, think_time_s=0.0),
             records=Rows(where).records(),
             model=test.model_filename.rpartition("/")[2] or None,
-            variant=f"{name}{depth}",
-            lacks=("requests: it sends none",) + (() if test.samples_ts else ("its repetitions",)),
-            definitions={path.partition(".")[0]: _WHAT for path in reported},
-            reported=reported,
+            variant=name,
+            lacks=("requests: it sends none",) + (() if repetitions else ("its repetitions",)),
+            # A test is a work of its own: only the same of another file is compared with it.
+            definitions=dict.fromkeys(_METRICS, what),
+            reported=_figures(test, finite(speed, "a speed", where), took_ms, alone=bool(repetitions)),
         )
+
+
+def _figures(test: _Test, speed: float, took_ms: float | None, *, alone: bool) -> dict[str, float]:
+    """`alone`: of one repetition, which is its own median."""
+    tokens = test.n_prompt + test.n_gen
+    found = {}
+    if test.n_prompt:
+        found["input_tokens_per_s"] = speed * test.n_prompt / tokens
+    if test.n_gen:
+        found["output_tokens_per_s"] = speed * test.n_gen / tokens
+    if took_ms is None:
+        return found
+    kind = "ttft_ms" if not test.n_gen else "e2e_ms" if test.n_prompt else "tpot_ms"
+    for statistic in ("mean", "p50") if alone else ("mean",):
+        found[f"{kind}.{statistic}"] = took_ms / (test.n_gen if kind == "tpot_ms" else 1)
+    return found

@@ -15,6 +15,13 @@ from harness.model.exchanged import KEY, MLPERF_LATENCIES
 TOOL = "MLPerf endpoints"
 KEYS = {"n_samples_issued", "n_samples_completed", "ttft", "duration_ns"}
 _MOST_MS = 86_400e3
+_MEANS = {  # read in its source of August 2026
+    "ttft_ms": "first text, reasoning or tool call since the request was issued",
+    "tpot_ms": "from the first text to the end, over the tokens of its own tokenizer after the first chunk",
+    "e2e_ms": "from the issue to the end of the answer",
+    "output_tokens_per_s": "tokens of its own tokenizer over the whole run",
+    "requests_per_s": "answers over the whole run",
+}
 
 
 class _Series(msgspec.Struct, frozen=True):
@@ -39,6 +46,10 @@ class _File(msgspec.Struct):
     run_config: dict[str, Any] | None = None
 
 
+def _has(reported: dict[str, float], metric: str) -> bool:
+    return any(path.partition(".")[0] == metric for path in reported)
+
+
 def read(document: Document) -> Iterator[Taken]:
     file, where = document.read_as(_File, TOOL), document.where
     if not file.complete:
@@ -59,6 +70,9 @@ def read(document: Document) -> Iterator[Taken]:
             reported[metric] = finite(rate, metric, where)
     if not reported:
         raise wrong("has no figures", where)
+    # Its client counts what failed as completed too; its checker expects the two apart.
+    both = file.n_samples_completed + file.n_samples_failed > file.n_samples_issued
+    answered = file.n_samples_completed - (file.n_samples_failed if both else 0)
     config = file.run_config or {}
     pattern = config.get("load_pattern")
     said = pattern if isinstance(pattern, dict) else {}
@@ -71,16 +85,14 @@ def read(document: Document) -> Iterator[Taken]:
         tool=TOOL,
         version=file.version,
         level="summary",
-        took=f"figures of {file.n_samples_completed} answers",
+        took=f"figures of {answered} answers",
         load=load,
         records=Rows(where).records(),
         lacks=tuple(lacks),
-        definitions=dict.fromkeys(
-            sorted({path.partition(".")[0] for path in reported}), f"as {TOOL} means it: its source was read"
-        ),
+        definitions={metric: f"{TOOL}: {_MEANS[metric]}" for metric in _MEANS if _has(reported, metric)},
         reported=reported,
         facts=("answers", "outcomes"),
-        answered=file.n_samples_completed - file.n_samples_failed,
+        answered=answered,
         failed=file.n_samples_failed,
         planned=file.n_samples_issued,
     )

@@ -105,17 +105,23 @@ def check_duration(file: Arrays, said: Mapping[str, float], where: str) -> None:
     """Raises SpecError where the rate of answers is not that of the duration: other units, or damage."""
     if not 0 < file.duration < MOST_S:
         raise wrong(f"a duration of {file.duration:g} s", where)
-    agree("request_throughput", said.get("requests_per_s"), file.completed / file.duration, where)
+    rate = file.completed / file.duration
+    agree("request_throughput", said.get("requests_per_s"), rate, where, "its count and duration give")
 
 
 def checked(found: Mapping[str, float], where: str) -> dict[str, float]:
     return {path: finite(value, path, where) for path, value in found.items()}
 
 
-def definitions(tool: str, metrics: Mapping[str, float] | None = None) -> dict[str, str]:
-    """What the tool's own figures mean, of the metrics among `metrics`; of all without it."""
-    of = tool_named(tool)
-    meant = {MEASURES[measure]: f"{of.title}: {why}" for measure, why in of.why.items()}
+def definitions(
+    tool: str, metrics: Mapping[str, float] | None = None, placed: Mapping[str, str] = MEASURES
+) -> dict[str, str]:
+    """What the tool's own figures mean, of the metrics among `metrics`; of all without it.
+
+    `placed`: measures that are another metric here.
+    """
+    of, places = tool_named(tool), {**MEASURES, **placed}
+    meant = {places[measure]: f"{of.title}: {why}" for measure, why in of.why.items()}
     kept = None if metrics is None else {path.partition(".")[0] for path in metrics}
     return {metric: words for metric, words in meant.items() if kept is None or metric in kept}
 

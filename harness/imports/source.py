@@ -2,6 +2,7 @@
 
 import hashlib
 import mmap
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -14,6 +15,7 @@ from harness.errors import SpecError
 
 T = TypeVar("T")
 _UTF8_MARK = b"\xef\xbb\xbf"
+_NO_NUMBER = re.compile(rb"NaN|Infinity")
 HINT = "run the tool again, or leave this file out"
 
 
@@ -31,7 +33,9 @@ class Document:
         try:
             return msgspec.json.decode(self.data, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
-            raise wrong(f"is not what {tool} writes: {_said(error)}", self.where) from None
+            raise wrong(
+                self._no_number(error) or f"is not what {tool} writes: {_said(error)}", self.where
+            ) from None
 
     @property
     def where(self) -> str:
@@ -45,7 +49,13 @@ class Document:
         except msgspec.ValidationError:
             return frozenset()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise wrong(f"is not whole JSON: {_said(error)}", self.where) from None
+            raise wrong(self._no_number(error) or f"is not whole JSON: {_said(error)}", self.where) from None
+
+    def _no_number(self, error: Exception) -> str | None:
+        """Why it is no JSON, where Python wrote a float that is no number."""
+        place = re.search(r"\(byte (\d+)\)", str(error))
+        found = _NO_NUMBER.match(self.data, int(place[1])) if place else None
+        return f"holds {found[0].decode()}, which is no number (byte {found.start()})" if found else None
 
     @property
     def keys_of_first(self) -> frozenset[str]:

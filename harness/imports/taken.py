@@ -204,13 +204,15 @@ def _slot_free_ns(rows: NDArray[np.void], slots: int) -> NDArray[np.int64]:
     return free
 
 
-def agree(what: str, said: float | None, found: float | None, where: str) -> None:
+def agree(
+    what: str, said: float | None, found: float | None, where: str, made_of: str = "its records give"
+) -> None:
     """A figure of the file against the same made of its records. Raises SpecError where they differ."""
     if said is None or found is None:
         return
     if not np.isfinite(said) or abs(said - found) > max(_WRONG * abs(found), 1e-6):
         raise wrong(
-            f"its {what} is {said:.6g}, and its records give {found:.6g}: "
+            f"its {what} is {said:.6g}, and {made_of} {found:.6g}: "
             "other units, a file cut short, or two runs in one",
             where,
         )

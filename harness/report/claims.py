@@ -1,9 +1,10 @@
 """Claims of others next to what was measured, as lines of text."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
+from harness.metrics.peers import changed
 from harness.model import ClaimFinding, ClaimResult
 from harness.report.text import counted, listing, number, plain
 
@@ -60,6 +61,7 @@ def _lines(entries: Sequence[ClaimResult], width: int) -> Iterator[str]:
         yield word
         for entry in mine:
             yield from _entry(entry, width)
+    yield from by_version((entry.measure for entry in entries), width)
 
 
 def _entry(entry: ClaimResult, width: int) -> Iterator[str]:
@@ -75,6 +77,22 @@ def _entry(entry: ClaimResult, width: int) -> Iterator[str]:
     yield from wrapped(entry.why)
     for text in conditions(entry):
         yield from wrapped(text)
+
+
+def by_version(measures: Iterable[str], width: int) -> Iterator[str]:
+    """What these mean, of those whose meaning depends on the version of the tool that measured them."""
+    known = list(changed(dict.fromkeys(measure.partition(".")[0] for measure in measures)))
+    if not known:
+        return
+    yield ""
+    yield from textwrap.wrap(
+        "The sources name no version of the tool that measured, and a figure may depend on it "
+        "(`bench report RUN --as vllm@0.33`):",
+        width,
+    )
+    for metric, tool, meaning in known:
+        text = f"{metric}, {tool}: {meaning}"
+        yield from textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")
 
 
 def here(entries: Sequence[ClaimResult]) -> list[str]:

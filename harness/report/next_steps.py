@@ -24,7 +24,7 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
     doubtful, repeated = list(_of_verdict(summary, "SUSPECT")), list(_of_repeats(summary))
     # More repeats of what is in doubt for one reason in most cells would be in doubt as well.
     yield from [*doubtful, *repeated] if _most_in_doubt(summary) else [*repeated, *doubtful]
-    yield from _of_limit(courses)
+    yield from _of_limit(summary, courses)
     yield NextStep(why="to see a later change", do=f"bench compare {plain(summary.run)} LATER-RUN")
 
 
@@ -101,25 +101,33 @@ def _needed(pairs: Sequence[PairVerdict]) -> Iterator[int]:
             yield math.ceil(entry.runs_needed * max(entry.measured) / min(entry.runs))
 
 
+def _again(summary: Summary, flags: str, files: str) -> str:
+    """Of an imported run no command measures again: `files` says what else to import."""
+    imported = any(cell.imported for cell in summary.cells)
+    return f"import {files}" if imported else f"{AGAIN} with {flags}"
+
+
 def _of_repeats(summary: Summary) -> Iterator[NextStep]:
     waiting = undecided(summary)
     several, most = len(labels(summary)) > 1, repeats(summary)
     stopping = summary.stopping
     if several and most == 1 and not any(entry.tested for entry in summary.comparison if entry.primary):
         why = "one repeat cannot tell a difference from noise"
-        yield NextStep(why=why, do=f"{AGAIN} with --repeats auto")
+        yield NextStep(why=why, do=_again(summary, "--repeats auto", "three files of each or more"))
     elif waiting is None:
         return
     elif not waiting.primary:
         # The other metrics do not stop a run: with --repeats auto it would end where this one did.
         if waiting.repeats:
             why = f"{listing(waiting.names)}: {_open(waiting)}"
-            yield NextStep(why=plain(why), do=f"{AGAIN} with --repeats {waiting.repeats}")
+            do = _again(summary, f"--repeats {waiting.repeats}", f"{waiting.repeats} files of each")
+            yield NextStep(why=plain(why), do=do)
     elif stopping is not None and stopping.reason == "budget":
         yield NextStep(why=_open(waiting), do=f"{AGAIN} with a larger --budget")
     elif stopping is None or stopping.reason != "no-figure":
         more = max(MORE_REPEATS, 2 * most)
-        yield NextStep(why=_open(waiting), do=f"{AGAIN} with --repeats auto --max-repeats {more}")
+        do = _again(summary, f"--repeats auto --max-repeats {more}", "more files of each")
+        yield NextStep(why=_open(waiting), do=do)
 
 
 def _open(waiting: Undecided) -> str:
@@ -127,9 +135,10 @@ def _open(waiting: Undecided) -> str:
     return f"{waiting.pairs} of {counted(waiting.total, 'pair')} {be} undecided"
 
 
-def _of_limit(courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
+def _of_limit(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
     """Nothing where any backend reached its limit, or too few loads say."""
     if courses and all(course.limit_reached is False for course in courses):
         users = max(max(course.users) for course in courses)
         loads = ",".join(f"{times * users:g}" for times in MORE_USERS)
-        yield NextStep(why="the limit was not reached", do=f"{AGAIN} with --concurrency {loads}")
+        do = _again(summary, f"--concurrency {loads}", f"files of {loads.replace(',', ' and ')} users")
+        yield NextStep(why="the limit was not reached", do=do)

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 
-from harness.model import Fact, Imported, IssueCode
+from msgspec.structs import replace
+
+from harness.model import Fact, Imported, IssueCode, Reason
 from harness.validity.rule import Evidence, Rule, Violation
 
 # What a rule looks at. A rule that is not here needs what only bench records: its client, what it asked,
@@ -29,6 +31,13 @@ NEEDS: Mapping[IssueCode, frozenset[Fact]] = {
 def applies(code: IssueCode, file: Imported | None) -> bool:
     """Whether the rule has what it needs. Of what bench measured every rule is applied."""
     return file is None or (code in NEEDS and NEEDS[code] <= set(file.facts))
+
+
+def for_another_client(reason: Reason) -> Reason:
+    """With a hint that says whose flags and keys it names."""
+    if reason.code == IssueCode.CLIENT_UNVERIFIED:
+        return reason
+    return replace(reason, hint=f"with `bench run`: {reason.hint}")
 
 
 def _client_unverified(cell: Evidence) -> Iterator[Violation]:

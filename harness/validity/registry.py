@@ -61,7 +61,10 @@ RULES: Mapping[IssueCode, Rule] = MappingProxyType(
 
 def judge(cell: Evidence) -> Validity:
     applied = (rule for rule in RULES.values() if imported.applies(rule.code, cell.facts.imported))
-    return Validity.of([reason for rule in applied for reason in rule.reasons(cell)])
+    reasons = [reason for rule in applied for reason in rule.reasons(cell)]
+    if cell.facts.imported is not None:
+        reasons = [imported.for_another_client(reason) for reason in reasons]
+    return Validity.of(reasons)
 
 
 def unchecked(file: Imported | None) -> list[IssueCode]:

@@ -26,7 +26,7 @@ READ = (
     "aiperf_version", "request_count", "error_request_count", "request_throughput", "request_latency",
     "time_to_first_token", "inter_token_latency", "output_token_throughput", "input_config",
 )  # fmt: skip
-MUST = ("ttft_ms.p50", "e2e_ms.p50")
+MUST = ("ttft_ms.p50", "tpot_ms.p50", "e2e_ms.p50")
 
 
 def main() -> int:

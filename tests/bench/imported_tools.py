@@ -4,13 +4,14 @@
 
 The scripted server answers after 100 ms and then every 10 ms, 16 tokens, in two habits. Each tool sends 40
 requests in 4 streams, and its file is imported. Prints a markdown table: the median TTFT and the mean gap
-between tokens as the server wrote them, as the tool says, and as the import has them. Exit code 1 where an
-import of our own definition is further from the truth than the stated error. `--keep`: the files.
+between tokens as the server wrote them, as the tool says, and as the import has them; and how many figures of
+the file (means, medians, rates) the import has as the file states them: those of a summary as they were read,
+of records computed again as the tool means them. Exit code 1 where one of them is another, where an import of
+our own definition is further from the truth than the stated error, or where a tool did not run. `--keep`: the
+files. `vllm@0.33=PROGRAM` gives the version, which the file does not name.
 """
 
 import argparse
-import json
-import os
 import shutil
 import sys
 import tempfile
@@ -22,12 +23,15 @@ from typing import Any
 import numpy as np
 
 from harness.cli.imports import SERVER, Found, made
-from harness.engines import shims
+from harness.metrics.peers import recompute, tool_named
+from harness.metrics.peers.recompute import HERE
 from harness.mockserver.process import running
 from harness.model import CellResult
 from harness.model.json_path import number_at
+from harness.store import RunFolder
 from harness.validity import RULES, unchecked
-from tests.bench.peers import PEERS, Peer, PeerError
+from tests.bench.peers import Peer, PeerError, peer_named
+from tests.bench.printed import GAP, OTHERWISE, Said, printed
 
 STREAMS, REQUESTS, TOKENS = 4, 40, 16
 TTFT_MS, GAP_MS = 100.0, 10.0
@@ -37,9 +41,8 @@ HABITS: dict[str, dict[str, Any]] = {
 }
 ERROR_MS = {"ttft_ms.p50": 8.0, "tpot_ms.mean": 0.5}  # the tools' own lag: stamps taken in Python
 HEAD = (
-    "| server | tool | level | figure | server | it said | imported | bias of the tool | left | rules |\n"
-    + "|---" * 10
-    + "|"
+    "| server | tool | level | figure | server | it said | imported | bias of the tool | left | equal "
+    "| rules |\n" + "|---" * 11 + "|"
 )
 
 
@@ -64,18 +67,13 @@ KEPT = (
     Kept("inference-perf", "per_request_lifecycle_metrics.json", " "),
     Kept("inference-perf", "summary_lifecycle_metrics.json", ""),
     Kept("genai-bench", "D*.json", ""),
+    Kept("inferencex", "agg_r.json", ""),
+    Kept("mlperf", "result_summary.json", ""),
 )
-SHIM = Path(shims.__file__).parent / "sglang_cpu"
-# With its flags for the Rust client, in Python: the flags of threads are the Rust client's own.
-_SGLANG = next(peer for peer in PEERS if peer.name == "sglang-rs")
-SGLANG = replace(
-    _SGLANG,
-    name="sglang",
-    arguments="-m sglang.bench_serving " + _SGLANG.arguments.replace(" --worker-threads 1", "").replace(
-        " --disable-retokenize", ""),
-    runner=(),
-    environment={"PYTHONPATH": os.pathsep.join([str(SHIM), *filter(None, [os.environ.get("PYTHONPATH")])])},
-)  # fmt: skip
+# Relative: what the files round; and rates of requests, over a time that the tool took itself.
+EQUAL, EQUAL_RATE = 1e-3, 1e-2
+# As which tool its requests are computed again, where that is another: their definitions are the same.
+AS = {"genai-bench": "inference-perf"}
 
 
 def main() -> int:
@@ -84,41 +82,75 @@ def main() -> int:
     print(HEAD)
     holds = True
     for habit in arguments.only or HABITS:
-        for kept in KEPT:
-            if kept.peer not in elsewhere:
-                continue
-            for line, good in _rows(habit, HABITS[habit], kept, elsewhere[kept.peer], arguments):
-                print(line, flush=True)
-                holds = holds and good
+        for name, executable in elsewhere.items():
+            for kept in (one for one in KEPT if one.peer == peer_named(name).name):
+                for line, good in _rows(habit, kept, name, executable, arguments):
+                    print(line, flush=True)
+                    holds = holds and good
     return 0 if holds else 1
 
 
 def _rows(
-    habit: str, options: dict[str, Any], kept: Kept, executable: str, arguments: argparse.Namespace
+    habit: str, kept: Kept, name: str, executable: str, arguments: argparse.Namespace
 ) -> Iterator[tuple[str, bool]]:
-    peer = next((one for one in (SGLANG, *PEERS) if one.name == kept.peer), SGLANG)
+    peer = peer_named(name)
     peer = replace(peer, arguments=peer.arguments.replace(kept.drop or "\0", "") + kept.more.rstrip())
     if kept.more:
         peer = replace(peer, config=peer.config.replace("per_request: false", "per_request: true"))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder, "tool")
         out.mkdir()
-        truth = _measured(peer, executable, options, out, arguments.tokenizer, arguments.requests)
-        file = next(out.rglob(kept.files))
-        said = _said(kept.peer, out)
+        try:
+            truth = _measured(peer, executable, HABITS[habit], out, arguments.tokenizer, arguments.requests)
+            file, said = next(out.rglob(kept.files)), printed(peer.name, out)
+        except (PeerError, LookupError, StopIteration, TypeError, ValueError) as error:
+            why = f"{type(error).__name__}: {error}".replace("\n", " ")
+            yield f"| {habit} | {name} | **did not run**: {why} |", False
+            return
         if arguments.keep:
-            place = arguments.keep / f"{habit.replace(' ', '-')}.{kept.peer}{'.detail' if kept.more else ''}"
+            place = arguments.keep / f"{habit.replace(' ', '-')}.{name}{'.detail' if kept.more else ''}"
             place.mkdir(parents=True)
-            beside = ("profile_export_aiperf.json", "experiment_metadata.json")
-            for one in {file, *(found for name in beside for found in out.rglob(name))}:
+            companions = ("profile_export_aiperf.json", "experiment_metadata.json")
+            for one in {file, *(found for found in out.rglob("*") if found.name in companions)}:
                 shutil.copy(one, place)
-        run = made([Found(SERVER, [file], [])], Path(folder, "runs"), [str(file)])
+        version = name.partition("@")[2] or None
+        run = made([Found(SERVER, [file], [])], Path(folder, "runs"), [str(file)], version)
         (cell,) = run.read_summary().cells
+        equal, good = equal_figures(run, cell, name, said)
+    shown = {"ttft_ms.p50": said["TTFT", "p50"], "tpot_ms.mean": said[GAP.get(peer.name, "ITL"), "mean"]}
     for path, meant in truth.items():
-        yield _row(habit, cell, path, meant, said[path])
+        line, near = _row(habit, cell, path, meant, shown[path], equal)
+        yield line, near and good
 
 
-def _row(habit: str, cell: CellResult, path: str, meant: float, said: float) -> tuple[str, bool]:
+def equal_figures(run: RunFolder, cell: CellResult, name: str, said: Said) -> tuple[str, bool]:
+    """`9 of 10` figures of the file are those of the import, and whether it has none otherwise."""
+    file = cell.imported
+    assert file is not None
+    paths: dict[str, str] = {measure: path for measure, (path, _) in HERE.items()}
+    if name == "aiperf":  # whose ITL is a mean of each request
+        paths["ITL"] = "tpot_ms"
+    found = {key: number_at(cell, ".".join(filter(None, (paths[key[0]], key[1])))) for key in said}
+    if file.level != "summary":
+        tool = tool_named(AS.get(name, name))
+        view = recompute([tool], *run.read_cell(cell.cell))[tool.name]
+        again = {(figure.measure, figure.statistic): figure.value for figure in view.figures}
+        if file.level == "answers":  # which have no times: rates are the tool's own, and no gap is known
+            again = {key: value for key, value in again.items() if key[1] and key[0] != "ITL"}
+            found = {key: value for key, value in found.items() if not key[1]}
+        else:
+            found = {}
+        found |= {key: value for key, value in again.items() if key[0] not in OTHERWISE.get(name, ())}
+    both = {key: (value, said[key]) for key, value in found.items() if value is not None and key in said}
+    allowed = {key: EQUAL if key[1] or file.level == "summary" else EQUAL_RATE for key in both}
+    other = [key for key, (ours, theirs) in both.items() if abs(ours - theirs) > allowed[key] * abs(theirs)]
+    named = "".join(
+        f"; not {' '.join(filter(None, key))} ({both[key][0]:.6g}, {both[key][1]:.6g})" for key in other
+    )
+    return f"{len(both) - len(other)} of {len(said)}{named}", bool(both) and not other
+
+
+def _row(habit: str, cell: CellResult, path: str, meant: float, said: float, equal: str) -> tuple[str, bool]:
     file = cell.imported
     assert file is not None
     found = number_at(cell, path)
@@ -130,7 +162,7 @@ def _row(habit: str, cell: CellResult, path: str, meant: float, said: float) -> 
     bias = f"{said - meant:+.2f}"
     rest = "n/a" if left is None else f"{left:+.2f}" if ours else f"{left:+.2f} (its meaning)"
     name = {"ttft_ms.p50": "TTFT p50, ms", "tpot_ms.mean": "gap mean, ms"}[path]
-    cells = [habit, file.source, file.level, name, *words, bias, rest, f"{applied} of {len(RULES)}"]
+    cells = [habit, file.source, file.level, name, *words, bias, rest, equal, f"{applied} of {len(RULES)}"]
     return f"| {' | '.join(cells)} |", good
 
 
@@ -139,52 +171,18 @@ def _measured(
 ) -> dict[str, float]:
     """The ledger's own TTFT and gaps of the requests that the tool's figures are of."""
     with running(ttft_ms=TTFT_MS, gap_ms=GAP_MS, tokens=TOKENS, precise=True, **options) as server:
-        try:
-            peer.leave_files(executable, server.url, requests, STREAMS, TOKENS, tokenizer, out)
-        except PeerError as error:
-            raise SystemExit(f"{peer.name}: {error}") from error
+        peer.leave_files(executable, server.url, requests, STREAMS, TOKENS, tokenizer, out)
         records = [one for one in server.truth()["records"] if one["outcome"] == "complete"][-requests:]
     firsts = [(one["write_ns"][0] - one["received_ns"]) / 1e6 for one in records]
     gaps = [(one["write_ns"][-1] - one["write_ns"][0]) / 1e6 / (one["tokens"] - 1) for one in records]
     return {"ttft_ms.p50": float(np.median(firsts)), "tpot_ms.mean": float(np.mean(gaps))}
 
 
-_SUMMARIES = {
-    "aiperf": "profile_export_aiperf.json",
-    "inference-perf": "summary_lifecycle_metrics.json",
-    "genai-bench": "D*.json",
-}
-
-
-def _said(peer: str, out: Path) -> dict[str, float]:
-    """The tool's own TTFT, and the figure that it shows for the time between tokens."""
-    name = _SUMMARIES.get(peer, "r.json")
-    document: Any = json.loads(next(out.rglob(name)).read_text())
-    if peer == "aiperf":
-        first, gap = document["time_to_first_token"]["p50"], document["inter_token_latency"]["avg"]
-    elif peer == "inference-perf":
-        latency = document["successes"]["latency"]
-        first, gap = (
-            1e3 * latency["time_to_first_token"]["median"],
-            1e3 * latency["time_per_output_token"]["mean"],
-        )
-    elif peer == "genai-bench":
-        stats = document["aggregated_metrics"]["stats"]
-        first, gap = 1e3 * stats["ttft"]["p50"], 1e3 * stats["tpot"]["mean"]
-    elif peer == "guidellm":
-        metrics = document["benchmarks"][0]["metrics"]
-        first = metrics["time_to_first_token_ms"]["successful"]["percentiles"]["p50"]
-        gap = metrics["time_per_output_token_ms"]["successful"]["mean"]
-    else:
-        first, gap = document["median_ttft_ms"], document["mean_itl_ms"]
-    return {"ttft_ms.p50": first, "tpot_ms.mean": gap}
-
-
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=EXECUTABLE")
+    parser.add_argument("--peer", action="append", required=True, metavar="NAME=EXECUTABLE")
     parser.add_argument("--tokenizer", type=Path, metavar="FOLDER", help="one that the tools can load")
     parser.add_argument("--requests", type=int, default=REQUESTS, metavar="N")
     parser.add_argument("--only", action="append", choices=tuple(HABITS), metavar="HABIT")

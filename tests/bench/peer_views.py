@@ -1,32 +1,31 @@
 """Whether `bench report --as TOOL` says what the tool itself says.
 
-    python -m tests.bench.peer_views [--peer vllm=VENV/bin/vllm]... [--tokenizer FOLDER] [--only HABIT]...
+    python -m tests.bench.peer_views --tokenizer FOLDER --peer vllm=VENV/bin/vllm [--peer ...] [--only HABIT]
 
 For each habit of the scripted server: one closed loop measured by `bench run`, whose records are then read as
 each tool would, and the same load by the tool itself against the same server. Prints one markdown table: what
 stands here, what was predicted for the tool, what the tool said, and whether that is within the stated error.
 What is left between the last two is the tool's own lag: its stamps are taken in Python, ours by the kernel.
-Exit code 1 when a prediction is off, 3 when no tool is there.
+`vllm@0.33=PROGRAM` asks for the definitions of that version. Exit code 1 where a prediction is off, or a tool
+did not run.
 """
 
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from harness.cli.main import main as bench
-from harness.metrics.peers import TOOLS, View, recompute
+from harness.metrics.peers import View, recompute, tool_named
 from harness.mockserver.process import running
 from harness.store import RunFolder, open_run
-from tests.bench.peers import PEERS, Peer, PeerError
-
-Key = tuple[str, str]  # measure, statistic
-Said = dict[Key, float]
+from tests.bench.peers import PeerError, peer_named
+from tests.bench.printed import OTHERWISE, Said, printed
 
 STREAMS, REQUESTS, TOKENS = 4, 40, 32
 TTFT_MS, GAP_MS = 100.0, 20.0
@@ -42,42 +41,6 @@ HABITS: Mapping[str, dict[str, Any]] = {
     "four tokens an event": {"tokens_per_event": 4},
     "two slots for four streams": {"max_running": 2},
 }
-
-
-def _vllm(document: Any) -> Said:
-    said = {}
-    for measure, name in (("TTFT", "ttft"), ("ITL", "itl"), ("TPOT", "tpot"), ("E2E", "e2el")):
-        said |= {(measure, "mean"): document[f"mean_{name}_ms"], (measure, "p50"): document[f"p50_{name}_ms"]}
-    return said | {("output", ""): document["output_throughput"]}
-
-
-def _aiperf(document: Any) -> Said:
-    names = {"TTFT": "time_to_first_token", "ITL": "inter_token_latency", "E2E": "request_latency"}
-    said = {}
-    for measure, name in names.items():
-        said |= {(measure, "mean"): document[name]["avg"], (measure, "p50"): document[name]["p50"]}
-    return said | {("output", ""): document["output_token_throughput"]["avg"]}
-
-
-def _guidellm(document: Any) -> Said:
-    metrics = document["benchmarks"][0]["metrics"]
-    names = {
-        "TTFT": ("time_to_first_token_ms", 1),
-        "ITL": ("inter_token_latency_ms", 1),
-        "TPOT": ("time_per_output_token_ms", 1),
-        "E2E": ("request_latency", 1000),
-    }
-    said = {}
-    for measure, (name, scale) in names.items():
-        found = metrics[name]["successful"]
-        said |= {
-            (measure, "mean"): found["mean"] * scale,
-            (measure, "p50"): found["percentiles"]["p50"] * scale,
-        }
-    return said | {("output", ""): metrics["output_tokens_per_second"]["successful"]["mean"]}
-
-
-READERS: Mapping[str, Callable[[Any], Said]] = {"vllm": _vllm, "aiperf": _aiperf, "guidellm": _guidellm}
 
 
 @dataclass(frozen=True)
@@ -103,6 +66,19 @@ class Row:
         )
 
 
+@dataclass(frozen=True)
+class Failed:
+    """No figure of this tool."""
+
+    habit: str
+    tool: str
+    why: str
+    holds = False
+
+    def __str__(self) -> str:
+        return f"| {self.habit} | {self.tool} | **did not run**: {self.why.replace(chr(10), ' ')} |"
+
+
 HEAD = (
     "| server | tool | figure | here | predicted | it said | off by | stated error | holds |\n"
     + "|---" * 9
@@ -112,13 +88,7 @@ HEAD = (
 
 def main() -> int:
     arguments = _arguments()
-    elsewhere = dict(word.split("=", 1) for word in arguments.peer)
-    peers = [(peer, found) for peer in PEERS if peer.name in READERS and (found := peer.found(elsewhere))]
-    if not peers:
-        print(
-            "error: none of vllm, aiperf, guidellm is here\nhint: --peer vllm=VENV/bin/vllm", file=sys.stderr
-        )
-        return 3
+    peers = dict(word.split("=", 1) for word in arguments.peer)
     print(HEAD)
     holds = True
     for habit in arguments.only or HABITS:
@@ -128,22 +98,30 @@ def main() -> int:
     return 0 if holds else 1
 
 
-def _habit(habit: str, peers: list[tuple[Peer, str]], tokenizer: Path | None) -> Iterator[Row]:
+def _habit(habit: str, peers: Mapping[str, str], tokenizer: Path | None) -> Iterator[Row | Failed]:
     with (
         tempfile.TemporaryDirectory() as out,
         running(ttft_ms=TTFT_MS, gap_ms=GAP_MS, tokens=TOKENS, precise=True, **HABITS[habit]) as server,
     ):
         folder = _measured(server.url, Path(out))
-        summary = folder.read_json("summary.json")["cells"][0]
+        summary: Any = folder.read_json("summary.json")
         records, facts = folder.read_cell(folder.cells()[0])
-        for peer, executable in peers:
-            teller = replace(peer, read=READERS[peer.name])
+        for name, executable in peers.items():
+            tool = tool_named(name)
             try:
-                said, _ = teller.run(executable, server.url, REQUESTS, STREAMS, TOKENS, tokenizer)
-            except PeerError as error:
-                raise SystemExit(f"{peer.name}: {error}") from error
-            view = recompute([TOOLS[peer.name]], records, facts)[peer.name]
-            yield from _rows(habit, peer.name, view, said, summary)
+                said = _said(name, executable, server.url, tokenizer)
+            except (PeerError, LookupError, TypeError, ValueError) as error:
+                yield Failed(habit, name, f"{type(error).__name__}: {error}")
+                continue
+            view = recompute([tool], records, facts)[tool.name]
+            yield from _rows(habit, name, view, said, summary["cells"][0])
+
+
+def _said(name: str, executable: str, url: str, tokenizer: Path | None) -> Said:
+    with tempfile.TemporaryDirectory() as out:
+        peer = peer_named(name)
+        peer.leave_files(executable, url, REQUESTS, STREAMS, TOKENS, tokenizer, Path(out))
+        return printed(peer.name, Path(out))
 
 
 def _measured(url: str, out: Path) -> RunFolder:
@@ -162,7 +140,7 @@ def _rows(habit: str, tool: str, view: View, said: Said, cell: Mapping[str, Any]
         key = (figure.measure, figure.statistic)
         # A mean from the send carries the tool's slowest starts, which are no matter of definition.
         slow = figure.measure in FROM_SEND and figure.statistic == "mean"
-        if key not in said or figure.value is None or slow:
+        if key not in said or figure.value is None or slow or figure.measure in OTHERWISE.get(tool, ()):
             continue
         share = LATENCY_SHARE if figure.statistic else RATE_SHARE
         least = 0.0 if not figure.statistic else LATENCY_MS if figure.measure in FROM_SEND else GAP_ERROR_MS
@@ -177,7 +155,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--peer", action="append", default=[], metavar="NAME=EXECUTABLE")
+    parser.add_argument("--peer", action="append", required=True, metavar="NAME=EXECUTABLE")
     parser.add_argument("--tokenizer", type=Path, metavar="FOLDER", help="one that the tools can load")
     parser.add_argument("--only", action="append", choices=tuple(HABITS), metavar="HABIT")
     return parser.parse_args()

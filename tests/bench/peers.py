@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.engines import shims
 from tests.bench.tree_cpu import TreeCpu
 
 Row = dict[str, float]
@@ -186,6 +187,20 @@ _GENAI = (
     " --experiment-base-dir {out} --experiment-folder-name x"
 )
 
+# Its prompts come from a file. The report's folder is new.
+_MLPERF = (
+    "benchmark online --endpoints {url} --model truth --tokenizer {tokenizer} --streaming on"
+    " --dataset perf:{out}/config.yml,format=.jsonl --num-samples {n} --duration 0"
+    " --load-pattern concurrency --concurrency {c} --max-output-tokens {tokens} --workers 1"
+    " --no-cpu-affinity --report-dir {out}/report"
+)
+_MLPERF_PROMPTS = """{"prompt": "Say something."}\n""" * 8
+
+
+def _read_mlperf(document: Any) -> Row:
+    ttft = document["ttft"]
+    return {"ttft_p50": ttft["median"] / 1e6, "ttft_p99": ttft["percentiles"]["99"] / 1e6}
+
 
 def _read_genai(document: Any) -> Row:
     stats = document["aggregated_metrics"]["stats"]["ttft"]
@@ -193,6 +208,7 @@ def _read_genai(document: Any) -> Row:
 
 
 _THIS_PROJECT = {"PYTHONPATH": str(Path(__file__).parents[2])}
+_SGLANG_CPU = Path(shims.__file__).parent / "sglang_cpu"
 
 PEERS = (
     Peer(
@@ -215,6 +231,16 @@ PEERS = (
         _THIS_PROJECT,
         runner=(sys.executable, "-m", "tests.bench.sglang_rust"),
     ),
+    # Needs the whole engine: `sglang=PYTHON` of its environment. Threads are the Rust client's own.
+    Peer(
+        "sglang",
+        "",
+        "-m sglang.bench_serving "
+        + _SGLANG.replace(" --worker-threads 1", "").replace(" --disable-retokenize", ""),
+        "r.json",
+        _read_serve,
+        {"PYTHONPATH": os.pathsep.join([str(_SGLANG_CPU), *filter(None, [os.environ.get("PYTHONPATH")])])},
+    ),
     Peer("aiperf", "aiperf", _AIPERF, "profile_export_aiperf.json", _read_aiperf),
     Peer(
         "guidellm", "guidellm", _GUIDELLM, "r.json", _read_guidellm, {"GUIDELLM__MAX_WORKER_PROCESSES": "1"}
@@ -228,4 +254,21 @@ PEERS = (
         config=_INFERENCE_PERF,
     ),
     Peer("genai-bench", "genai-bench", _GENAI, "D*.json", _read_genai, {"HF_HUB_OFFLINE": "1"}),
+    # `inferencex=PYTHON`, with the checkout in INFERENCEX.
+    Peer(
+        "inferencex",
+        "",
+        "-m tests.bench.inferencex_row {url} {n} {c} {tokens} {tokenizer} {out}",
+        "r.json",
+        _read_serve,
+        _THIS_PROJECT,
+    ),
+    Peer(
+        "mlperf", "inference-endpoint", _MLPERF, "result_summary.json", _read_mlperf, config=_MLPERF_PROMPTS
+    ),
 )
+
+
+def peer_named(name: str) -> Peer:
+    """`vllm`, or `vllm@0.33` where its version matters."""
+    return next(peer for peer in PEERS if peer.name == name.partition("@")[0])

@@ -37,3 +37,12 @@ def test_the_workflow_runs_every_lane_of_the_gate():
     only_there = {"cluster", "engines-slow", "soak", "studies-quick", "trackers"}
     assert lanes == gate | only_there, "its lanes run side by side, so one more costs no time"
     assert gate | prepared <= TARGETS
+
+
+def test_every_night_runs_the_lanes_of_the_night():
+    night = text(".ci/lanes.toml").partition("[[night]]")[2].partition("[[gate]]")[0]
+    lanes = re.findall(r"make ([a-z-]+)", night)
+    assert lanes
+    assert set(lanes) <= TARGETS
+    assert "limit_s" in night
+    assert "run: make night" in text(".github/workflows/nightly.yml")

@@ -1,8 +1,23 @@
 """Which definitions a version of a tool has."""
 
+from collections.abc import Iterable, Iterator
+
 from packaging.version import InvalidVersion, Version
 
 from harness.metrics.peers.definitions import CHANGED, TOOLS, Tool
+from harness.metrics.peers.recompute import HERE
+
+# The newest version of each package whose definitions and files were read: a later one may have others.
+READ_IN = {
+    "vllm": "0.33.0",
+    "sglang": "0.5.23",
+    "aiperf": "0.13.0",
+    "guidellm": "0.8.1",
+    "inference-perf": "0.7.0",
+    "genai-bench": "0.0.5",
+    "llmd-benchmark-report": "0.2.1",
+    "endpoints-submission-cli": "1.5.3.0",  # the checker of MLPerf's endpoints
+}
 
 
 def tool_named(name: str) -> Tool:
@@ -24,3 +39,14 @@ def tool_named(name: str) -> Tool:
         if Version(later.name.partition("@")[2]) <= version:
             found = later
     return found
+
+
+def changed(metrics: Iterable[str]) -> Iterator[tuple[str, str, str]]:
+    """Metric, tool with version and what it means there; only where a later version means something else."""
+    measures = {path: measure for measure, (path, _) in HERE.items()}
+    for metric in metrics:
+        for name, later in CHANGED.items():
+            meanings = {tool.title: tool.why[measures[metric]] for tool in (TOOLS[name], *later)
+                        if metric in measures}  # fmt: skip
+            if len(set(meanings.values())) > 1:
+                yield from ((metric, title, meaning) for title, meaning in meanings.items())

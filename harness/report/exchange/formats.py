@@ -171,7 +171,8 @@ def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
         "state": "complete" if whole else "interrupted",
         "complete": whole,
         **series,
-        "output_sequence_lengths": {},
+        # Of these and the duration its readers make a rate.
+        "output_sequence_lengths": {"total": tokens} if (tokens := cell.output_tokens.total) else {},
         "legacy_loadgen_window_duration_ns": None,
         "qps": known.get("requests_per_s"),
         "tps": known.get("output_tokens_per_s"),

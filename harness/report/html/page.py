@@ -86,7 +86,8 @@ def _subtitle(source: Source) -> str:
     summary, manifest = source.summary, source.manifest
     created = f"{manifest.created_utc[:16].replace('T', ' ')} UTC" if manifest else None
     state = None if summary.state == "complete" else summary.state
-    known = (model(summary), machine(source.host), created, f"run {summary.run}", state)
+    files = dict.fromkeys(cell.imported.words for cell in summary.cells if cell.imported)
+    known = (model(summary), *files, machine(source.host), created, f"run {summary.run}", state)
     return " · ".join(filter(None, known))
 
 

@@ -151,7 +151,7 @@ def test_files_of_two_versions_are_no_repeats(tmp_path, capsys):
         foreign.write(folder / "profile_export_aiperf.json", {"aiperf_version": version})
     status, printed = bench(capsys, "import", tmp_path / "in", "--out", tmp_path / "out")
     assert status == 2
-    assert "no repeats of one backend: aiperf 0.12.0 (records), aiperf 0.13.0 (records)" in printed.err
+    assert "no repeats of one backend: aiperf 0.12.0, records; aiperf 0.13.0, records" in printed.err
 
 
 def test_a_rate_that_was_not_sent_is_no_figure_of_that_rate(tmp_path, capsys):
@@ -193,8 +193,8 @@ def test_what_aiperf_measured_of_a_server_that_is_five_percent_slower(capsys):
     assert "imported from aiperf 0.13.0 (figures" in said
     _, printed = bench(capsys, *words, "--json")
     found = verdicts(json.loads(printed.out))
-    assert found["ttft_ms.p50"] == found["e2e_ms.p50"] == found["output_tokens_per_s"] == "slower"
-    assert found["tpot_ms.p50"] == "not enough runs"  # aiperf states none
+    metrics = ("ttft_ms.p50", "tpot_ms.p50", "e2e_ms.p50", "output_tokens_per_s")
+    assert [found[metric] for metric in metrics] == 4 * ["slower"]
 
 
 def test_guidellm_against_figures_of_vllm_is_refused_by_what_they_mean(capsys):
@@ -214,8 +214,26 @@ def test_guidellm_against_requests_of_vllm_is_computed_again(capsys):
     assert first["verdict"] == "not comparable"
     assert "TTFT was computed again" in " ".join(printed.err.split())
     _, printed = bench(capsys, "compare", *files)
-    assert "prompt tokens of the same chats" in " ".join(printed.out.split())
+    assert "prompt tokens: " in " ".join(printed.out.split())
     assert "is not the same thing" not in printed.out
+
+
+def test_a_file_is_compared_with_itself_by_nobody(tmp_path, capsys):
+    """Such a gate could not fail."""
+    file = foreign.write(tmp_path / "r.json", foreign.vllm())
+    status, printed = bench(capsys, "compare", file, file, "--fail-on", "slower")
+    assert status == 2
+    assert "r.json is the same file as one of r" in printed.err
+    status, printed = bench(capsys, "import", file, file, "--out", tmp_path / "out")
+    assert status == 2
+    assert "no repeat" in printed.err
+
+
+def test_figures_alone_cannot_be_read_as_another_tool(tmp_path, capsys):
+    file = foreign.write(tmp_path / "r.json", foreign.vllm_summary())
+    status, printed = bench(capsys, "report", file, "--as", "aiperf", "--out", tmp_path / "out")
+    assert status == 2
+    assert "no requests with their times to read as another tool" in printed.err
 
 
 def test_the_rule_of_every_import_hides_no_other(tmp_path, capsys):

@@ -30,11 +30,29 @@ def test_a_pin_is_the_newest_or_behind(newest):
 
 
 def test_a_night_hears_only_of_what_is_behind_and_never_fails_for_it(newest):
-    assert list(outdated.behind(newest(llamacpp=("1", "2"), vllm=("3", "3")), print)) == [
-        "llamacpp: 1 is pinned; try llamacpp==2"
-    ]
-    (line,) = outdated.behind(newest(llamacpp=SetupError("no index"), vllm=("3", "4")), print)
+    pins = outdated.packages(newest(llamacpp=("1", "2"), vllm=("3", "3")), print)
+    assert list(outdated.behind(pins)) == ["llamacpp: 1 is pinned; try llamacpp==2"]
+    pins = outdated.packages(newest(llamacpp=SetupError("no index"), vllm=("3", "4")), print)
+    (line,) = outdated.behind(pins)
     assert line.endswith("not known: no index")
+
+
+def test_a_tool_that_moved_is_named_with_the_version_that_was_read(monkeypatch):
+    asked = []
+
+    def newest(self, project, *options):
+        asked.append((project, *options))
+        return "0.14.0"
+
+    monkeypatch.setattr(outdated.Pip, "newest", newest)
+    found = outdated.tools({"aiperf": "0.13.0", "guidellm": "0.14.0"}, print)
+    assert [str(read) for _, read in found] == [
+        "0.14.0 is out; its definitions and files were read in 0.13.0",
+        "0.14.0 was read and is the newest",
+    ]
+    assert asked[0] == ("aiperf", "--ignore-requires-python"), (
+        "inference-perf needs a newer Python than bench"
+    )
 
 
 class Registry:

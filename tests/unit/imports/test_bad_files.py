@@ -1,6 +1,7 @@
 """Files that are damaged, of other units or of no tool: one error that says where, never a figure."""
 
 import json
+import re
 import subprocess
 import sys
 from itertools import pairwise
@@ -115,7 +116,9 @@ def test_answers_that_were_not_streamed(tmp_path):
 def test_not_a_number(tmp_path):
     path = tmp_path / "r.json"
     path.write_text(json.dumps(foreign.vllm() | {"mean_ttft_ms": float("nan")}))
-    refused(path)
+    assert re.search(r"holds NaN, which is no number \(byte \d+\)", refused(path))
+    path.write_text(json.dumps(foreign.vllm() | {"mean_ttft_ms": float("-inf")}))
+    assert "holds Infinity, which is no number" in refused(path)
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "hello", '{"a": 1}\n{"a": 2}\n', "a,b\n1,2\n"])
@@ -123,6 +126,12 @@ def test_a_file_of_no_tool(tmp_path, text):
     path = tmp_path / "r.json"
     path.write_text(text)
     refused(path)
+
+
+def test_parquet_is_named(tmp_path):
+    path = tmp_path / "server_metrics_export.parquet"
+    path.write_bytes(b"PAR1....PAR1")
+    assert "no tool writes its results" in refused(path)
 
 
 _IN_LITTLE_MEMORY = """

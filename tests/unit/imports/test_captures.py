@@ -2,7 +2,8 @@
 
 Made by `python -m tests.bench.imported_tools --requests 12 --only "role chunk at once" --keep DIR`; its role
 chunk comes at once, so that the tools' own figures differ. The report is `benchmark-report -b 0.2` of vLLM's
-summary, and texts of prompts and answers are left out. `pair` is of `python -m tests.bench.imported_pair`.
+summary, and texts of prompts and answers are left out. `pair` is of `python -m tests.bench.imported_pair`;
+llama-bench ran without a server.
 """
 
 from pathlib import Path
@@ -10,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from harness.cli.imports import SERVER, Found, made
 from harness.imports import read
 from harness.imports.detect import results_among
 from harness.metrics import latency
 from harness.metrics.view import RequestView
+from tests.bench.imported_tools import equal_figures
+from tests.bench.printed import printed
 
 CAPTURES = Path(__file__).resolve().parents[2] / "captures" / "imports"
 LAG_MS = 12.0  # of twelve requests: the tools' own start is in it
@@ -53,6 +57,7 @@ def test_records_of_a_tool_have_the_servers_times(name, tool, version, level):
 SUMMARIES = [
     pytest.param("vllm/r.json", "vllm bench serve", None, id="vllm"),
     pytest.param("aiperf/profile_export_aiperf.json", "aiperf", "0.13.0", id="aiperf"),
+    pytest.param("mlperf/result_summary.json", "MLPerf endpoints", "0.1.0", id="mlperf"),
 ]
 
 
@@ -97,6 +102,27 @@ def test_latencies_of_sglang_have_the_servers_times():
     assert latency.tpot_ms(RequestView(taken.records)).mean() == pytest.approx(10, abs=0.5)
 
 
+def test_a_row_of_inferencex_has_the_meaning_of_the_client_that_it_descends_from():
+    """By its own scripts; its row does not count answers."""
+    taken = taken_of("inferencex/agg_r.json")
+    assert (taken.tool, taken.version, taken.level) == ("InferenceX", None, "summary")
+    assert (taken.load.slots, taken.answered) == (4, None)
+    assert taken.reported["ttft_ms.p50"] == pytest.approx(100, abs=LAG_MS)
+    assert taken.reported["tpot_ms.mean"] == pytest.approx(10, abs=0.5)
+    assert taken.definitions["ttft_ms"].startswith("vllm bench serve 0.32")
+
+
+@pytest.mark.parametrize(("name", "repeats"), [("r.json", 5), ("r.csv", 1)])
+def test_tests_of_llama_bench_are_apart_and_their_repetitions_repeats(name, repeats):
+    """`llama-bench -p 64 -n 32 -r 5 -o json`."""
+    _, taken = read(CAPTURES / "llama-bench" / name)
+    assert [one.variant for one in taken] == ["pp64"] * repeats + ["tg32"] * repeats
+    prompt, answer = taken[0].reported, taken[-1].reported
+    assert prompt["ttft_ms.mean"] == pytest.approx(64e3 / prompt["input_tokens_per_s"], rel=0.2)
+    assert answer["tpot_ms.mean"] == pytest.approx(1e3 / answer["output_tokens_per_s"], rel=0.2)
+    assert ("tpot_ms.p50" in answer) == (repeats > 1)
+
+
 def test_a_report_keeps_the_meaning_of_the_tool_that_it_names():
     taken = taken_of("report-0.2/r.yaml")
     assert (taken.tool, taken.version, taken.level) == ("vllm-benchmark", None, "summary")
@@ -115,3 +141,27 @@ def test_a_folder_has_each_measurement_once():
     assert [path.name for path in left_out] == ["summary_lifecycle_metrics.json"]
     kept, _ = results_among(sorted((CAPTURES / "genai-bench").iterdir()))
     assert [path.name[:3] for path in kept] == ["D16"]
+
+
+EQUAL = [
+    ("vllm/r.json", "10 of 10"),
+    ("vllm.detail/r.json", "10 of 10"),
+    ("aiperf/profile_export_aiperf.json", "8 of 8"),
+    ("aiperf.detail/profile_export.jsonl", "8 of 8"),
+    ("inference-perf/per_request_lifecycle_metrics.json", "5 of 10"),  # the others are of its own tokenizer
+    ("inference-perf/summary_lifecycle_metrics.json", "10 of 10"),
+    ("genai-bench/D16_16_text-to-text_num_concurrency_4_time_1s.json", "6 of 8"),
+    ("sglang.detail/r.json", "8 of 10"),  # its gaps stand in no answer
+    ("mlperf/result_summary.json", "8 of 8"),
+    ("inferencex/agg_r.json", "9 of 9"),
+]
+
+
+@pytest.mark.parametrize(("name", "equal"), EQUAL, ids=lambda one: one.partition("/")[0])
+def test_an_import_has_the_figures_that_stand_in_the_file(tmp_path, name, equal):
+    """Of requests they are computed again, as the tool means them."""
+    file = CAPTURES / name
+    tool = file.parent.name.partition(".")[0]
+    run = made([Found(SERVER, [file], [])], tmp_path, [name])
+    (cell,) = run.read_summary().cells
+    assert equal_figures(run, cell, tool, printed(tool, file.parent)) == (equal, True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from llmd_benchmark_report.core import load_benchmark_report
+from submission_checker.models.loader import load_result_summary
 
 from harness.errors import SpecError
 from harness.imports import read
@@ -56,6 +57,25 @@ def test_reports_are_valid_by_the_package_of_their_format():
             report = load_benchmark_report(json.loads(json.dumps(document)))
             assert report.results.request_performance.aggregate.requests.total >= 0
             seen += 1
+    assert seen > 10
+
+
+def test_summaries_are_valid_by_the_checker_of_mlperf(tmp_path):
+    """Which makes a rate of its own of tokens and duration, and takes what is missing for 0."""
+    seen = 0
+    for run in runs():
+        summary = run.read_summary()
+        cells = {cell.cell: cell for cell in summary.cells}
+        for name, document in documents("mlperf", summary):
+            cell = cells[name]
+            found, problems = load_result_summary(foreign.write(tmp_path / "result_summary.json", document))
+            assert not problems
+            assert found.total_output_tokens == (cell.output_tokens.total or 0)
+            for metric, mine in (("ttft_ms.p50", found.ttft_p50_ms), ("tpot_ms.p90", found.tpot_p90_ms)):
+                if (value := number_at(cell, metric)) is not None:
+                    assert mine == pytest.approx(value)
+            assert found.n_samples_completed == cell.requests.ok
+            seen += found.system_tps > 0
     assert seen > 10
 
 

@@ -72,21 +72,39 @@ LLAMA = {"build_commit": "abc", "build_number": 5000, "model_filename": "models/
 
 
 def test_repetitions_of_llama_bench_are_repeats(tmp_path):
-    prompt = LLAMA | {"n_prompt": 512, "n_gen": 0, "samples_ts": [900.0, 950.0]}
+    prompt = LLAMA | {"n_prompt": 512, "n_gen": 0, "avg_ts": 768.0, "samples_ts": [512.0, 1024.0]}
     _, taken = read(foreign.write(tmp_path / "r.json", [LLAMA, prompt]))
     assert [one.variant for one in taken] == ["tg128"] * 3 + ["pp512"] * 2
-    assert taken[0].reported == {"output_tokens_per_s": 99.0, "tpot_ms.mean": pytest.approx(10.1, rel=0.01)}
-    assert taken[3].reported == {"input_tokens_per_s": 900.0}
+    assert taken[1].reported == {"output_tokens_per_s": 100.0, "tpot_ms.mean": 10.0, "tpot_ms.p50": 10.0}
+    assert taken[4].reported == {"input_tokens_per_s": 1024.0, "ttft_ms.mean": 500.0, "ttft_ms.p50": 500.0}
+    one, other = taken[0].definitions, taken[3].definitions
+    assert not set(one.values()) & set(other.values()), "two tests are not the same work"
+
+
+def test_a_speed_of_prompt_and_answer_together_is_divided(tmp_path):
+    both = LLAMA | {"n_prompt": 384, "n_gen": 128, "avg_ts": 512.0, "samples_ts": [512.0]}
+    taken = taken_of(foreign.write(tmp_path / "r.json", [both]))
+    assert taken.reported == {
+        "input_tokens_per_s": 384.0,
+        "output_tokens_per_s": 128.0,
+        "e2e_ms.mean": 1000.0,
+        "e2e_ms.p50": 1000.0,
+    }
+
+
+def test_a_mean_of_llama_bench_that_is_not_of_its_repetitions(tmp_path):
+    with pytest.raises(SpecError, match="avg_ts is 90, and its records give 100"):
+        read(foreign.write(tmp_path / "r.json", [LLAMA | {"avg_ts": 90.0}]))
 
 
 def test_csv_of_llama_bench_has_the_mean_alone(tmp_path):
     path = tmp_path / "r.txt"
     path.write_text(
-        "build_commit,build_number,model_filename,n_prompt,n_gen,avg_ts\n"
-        '"abc","5000","m.gguf","0","128","100.5"\n'
+        "build_commit,build_number,model_filename,n_prompt,n_gen,avg_ns,avg_ts\n"
+        '"abc","5000","m.gguf","0","128","1280000000","100.5"\n'
     )
     taken = taken_of(path)
-    assert taken.reported["output_tokens_per_s"] == 100.5
+    assert taken.reported == {"output_tokens_per_s": 100.5, "tpot_ms.mean": 10.0}
     assert "its repetitions" in taken.lacks
 
 
@@ -165,11 +183,12 @@ ROW = {"hw": "h100", "tp": 8, "conc": 64, "model": "m", "framework": "vllm", "pr
 
 
 def test_rows_of_inferencex_are_in_seconds_and_per_gpu(tmp_path):
-    file = foreign.write(tmp_path / "r.json", [ROW, ROW | {"conc": 128, "is_multinode": True}])
-    _, (one, two) = read(file)
+    rows = [ROW, ROW | {"conc": 128, "is_multinode": True}, ROW | {"pp": 2, "pcp_size": 3}]
+    _, (one, two, three) = read(foreign.write(tmp_path / "r.json", rows))
     assert (one.variant, one.load.slots, two.load.slots) == ("vllm-h100-fp8", 64, 128)
     assert one.reported["ttft_ms.p50"] == pytest.approx(400)
     assert one.reported["output_tokens_per_s"] == pytest.approx(800)
+    assert three.reported["output_tokens_per_s"] == pytest.approx(6 * 800)
     assert "output_tokens_per_s" not in two.reported
     assert "of how many GPUs" in " ".join(two.lacks)
 
@@ -187,6 +206,12 @@ def test_summaries_of_mlperf_are_in_nanoseconds(tmp_path):
     assert (taken.answered, taken.failed) == (396, 4)
     assert {path: taken.reported[path] for path in ("ttft_ms.mean", "ttft_ms.p50", "ttft_ms.p99")} == {
         "ttft_ms.mean": 100.0, "ttft_ms.p50": 90.0, "ttft_ms.p99": 200.0}  # fmt: skip
+
+
+def test_what_failed_is_subtracted_where_it_counts_as_completed(tmp_path):
+    apart = MLPERF | {"n_samples_completed": 396}
+    taken = taken_of(foreign.write(tmp_path / "r.json", apart))
+    assert (taken.answered, taken.failed) == (396, 4)
 
 
 def test_a_run_of_mlperf_that_did_not_end_is_refused(tmp_path):

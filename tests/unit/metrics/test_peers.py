@@ -4,10 +4,13 @@ One answer: intended at 0, sent at 10, role chunk at 30, text at 110, 130, 150 (
 170.
 """
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from harness.metrics.peers import TOOLS, recompute, tool_named
+from harness.metrics.peers import READ_IN, TOOLS, changed, recompute, tool_named
 from harness.model import CellResult
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Records
 from tests.factories.recorded import MS, facts, records
@@ -169,3 +172,21 @@ def test_a_version_has_the_definitions_of_the_last_change_before_it(name, found)
 def test_a_name_that_is_none(name, said_):
     with pytest.raises(ValueError, match=said_):
         tool_named(name)
+
+
+def test_what_changed_is_named_with_both_versions_and_the_rest_is_not():
+    found = list(changed(["ttft_ms", "output_tokens_per_s", "prefix_cache_hit_rate"]))
+    assert [(metric, title) for metric, title, _ in found] == [
+        ("ttft_ms", "vllm bench serve 0.32"),
+        ("ttft_ms", "vllm bench serve 0.33"),
+    ]
+    assert "be it role-only" in found[0][2]
+    assert "a role chunk no longer counts" in found[1][2]
+
+
+def test_the_page_names_the_versions_that_were_read():
+    """By hand, since each was read: `bench engines outdated` compares them with the newest."""
+    page = (Path(__file__).resolve().parents[3] / "docs" / "peers.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\S+) \| [^|]+ \| ([\d.]+) \|", page, re.MULTILINE)
+    assert dict(rows) == READ_IN, "of a tool with two rows the last is its newest"
+    assert set(TOOLS) <= set(READ_IN)

@@ -98,3 +98,19 @@ def test_the_list_by_system(capsys):
 def test_a_simulated_run_is_about_no_claim(tmp_path, capsys):
     assert main(["claims", str(make_run(tmp_path, Shape(concurrency=(2,), requests=6)).path)]) == 0
     assert capsys.readouterr().out.startswith("No claim in the list")
+
+
+def test_a_latency_is_claimed_with_a_tool_whose_version_matters():
+    text = terminal([entry(measure="ttft_ms.p50"), entry(measure="ttft_ms.p50")], 200)
+    assert text.count("ttft_ms, vllm bench serve 0.32: ends at the first chunk with a choice") == 1
+    assert text.count("ttft_ms, vllm bench serve 0.33: first text since the actual send") == 1
+    assert "vllm bench serve" not in terminal([entry()], 200)
+
+
+def test_the_list_says_so_too_and_at_80_columns(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["claims"]) == 0
+    text = capsys.readouterr().out
+    assert "  ttft_ms, vllm bench serve 0.33: " in text
+    assert "output_tokens_per_s, vllm" not in text
+    assert max(map(len, text[text.index("The sources name") :].splitlines())) <= 80

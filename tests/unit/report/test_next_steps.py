@@ -91,6 +91,23 @@ def test_what_was_measured_decides_what_comes_first(first, second, step):
     assert lines(next_steps, made)[0].startswith(step)
 
 
+def test_files_are_not_measured_again():
+    """`bench import` has no repeats to raise."""
+    file = {"tool": "aiperf", "file": "r.json", "sha256": "0" * 64, "level": "summary", "took": ""}
+    for first, second, step in (
+        ((10.0, 11.0, 10.5), (11.5, 12.6, 10.9), "1 of 1 pair is undecided: import more files of each"),
+        (
+            (10.0,),
+            (20.0,),
+            "one repeat cannot tell a difference from noise: import three files of each or more",
+        ),
+    ):
+        cells = [changed(one, imported=file) for one in interleaved(first, second)]
+        found = [f"{one.why}: {one.do}" for one in conclude(compared(*cells)).next_steps]
+        assert step in found
+        assert not any("--" in one for one in found)
+
+
 def test_the_command_of_the_run_stands_below_where_it_is_known():
     made = compared(*interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)))
     for command, there in ((COMMAND, True), (None, False)):
