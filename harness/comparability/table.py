@@ -142,7 +142,7 @@ _RESOURCES = (
     Key("kv-tokens", "KV cache in tokens", "shown", "shown",
         "It matters once it is full: preemptions and the limiter tell.",
         info=("vllm_config.cache_config.kv_cache_size_tokens", "max_total_num_tokens"),
-        flags=("--ctx-size", "-c", "sglang/--max-total-tokens")),
+        flags=("--ctx-size", "-c", "sglang/--max-total-tokens", "--cache-tokens"), values=("cache_tokens",)),
     Key("kv-memory", "memory of the KV cache", "shown", "shown", "As the KV cache in tokens.",
         flags=("--kv-cache-memory-bytes", "--num-gpu-blocks-override", "--cache_size",
                "--kv-cache-gib"),

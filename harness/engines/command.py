@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.engines.install import EngineEnv
-from harness.engines.kv_cache import kv_tokens
+from harness.engines.kv_cache import GIB, kv_tokens
 from harness.engines.launch import LaunchChoice
 from harness.engines.ports import free_port
 from harness.engines.started import EngineFacts
@@ -68,7 +68,11 @@ def _takes_threads(definition: Backend) -> bool:
 def _named(start: Engine | Process | Compose | Image) -> set[str]:
     """Placeholders in a table of the definition. Those that are computed stand for what they are made of."""
     found = set(placeholders(dataclasses.asdict(start)))
-    made_of = {"context_total": ("context_tokens", "max_sequences"), "kv_tokens": ("kv_cache_gib", "dtype")}
+    made_of = {
+        "context_total": ("context_tokens", "max_sequences"),
+        "kv_tokens": ("kv_cache_gib", "dtype"),
+        "kv_cache_bytes": ("kv_cache_gib",),
+    }
     return found.union(*(names for name, names in made_of.items() if name in found))
 
 
@@ -203,6 +207,8 @@ def common_fill(definition: Backend) -> dict[str, Value]:
     fill: dict[str, Value] = {"served_name": SERVED_NAME, **values}
     if "context_tokens" in values and "max_sequences" in values:
         fill["context_total"] = int(values["context_tokens"]) * int(values["max_sequences"])
+    if "kv_cache_gib" in values:
+        fill["kv_cache_bytes"] = int(float(values["kv_cache_gib"]) * GIB)
     return fill
 
 

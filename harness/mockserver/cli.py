@@ -97,6 +97,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="capacity of the prefix cache, LRU (default: 262144)",
     )
     add(
+        "--host-cache-tokens",
+        type=_integer(1),
+        metavar="N",
+        help="capacity of a second cache in host memory (default: none)",
+    )
+    add(
+        "--host-us-per-token",
+        type=_number,
+        metavar="US",
+        help="µs added to TTFT per prompt token that comes from host memory (default: 0)",
+    )
+    add(
         "--cache-block-tokens",
         type=_integer(1),
         metavar="N",

@@ -35,10 +35,12 @@ class Engine:
         self.options = options
         capacity = 0 if options.no_prefix_cache else options.cache_tokens
         self.cache = PrefixCache(capacity, options.cache_block_tokens)
+        self.host_cache = PrefixCache(options.host_cache_tokens, options.cache_block_tokens)
         self.running: set[Job] = set()
         self.waiting: deque[tuple[Job, Callable[[int], None]]] = deque()
         self.prompt_tokens = 0
         self.cached_tokens = 0
+        self.host_cached_tokens = 0  # of these, those that came from the second cache
         self.finished = 0  # requests, however they ended
         self._ended: list[Record] = []  # since they were last taken
         self._keeps_ended = any(series.kind == "histogram" for series in options.dialect.series)
@@ -139,7 +141,11 @@ class Engine:
         options, ask, record = self.options, job.ask, job.record
         prompt = ask.prompt[-options.cut_prompt_tokens :] if options.cut_prompt_tokens else ask.prompt
         record.prompt_tokens = len(prompt)
-        record.cached_tokens = 0 if ask.uncached else self.cache.claim(prompt, ask.salt)
+        here = host = 0
+        if not ask.uncached:
+            here = self.cache.claim(prompt, ask.salt)
+            host = max(0, self.host_cache.claim(prompt, ask.salt) - here)
+        record.cached_tokens = here + host
         limit = ask.max_tokens or options.tokens
         if ask.words:  # its constraint ends an answer, whatever else was asked
             record.planned_tokens, finish_reason = output_tokens(limit, 0, False, len(ask.words))
@@ -149,8 +155,10 @@ class Engine:
             )
         self.prompt_tokens += record.prompt_tokens
         self.cached_tokens += record.cached_tokens
+        self.host_cached_tokens += host
         uncached = record.prompt_tokens - record.cached_tokens
-        prefill_ns = round(uncached * options.prefill_us_per_token * NS_PER_US)
+        prefill_us = uncached * options.prefill_us_per_token + host * options.host_us_per_token
+        prefill_ns = round(prefill_us * NS_PER_US)
         dues_ns = token_dues_ns(options.ttft_ms, options.gap_ms, prefill_ns, record.planned_tokens, job.rng)
         return Script(
             tokens=record.planned_tokens,

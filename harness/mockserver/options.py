@@ -22,6 +22,8 @@ class Options:
     no_prefix_cache: bool = False
     cache_tokens: int = 262_144
     cache_block_tokens: int = 16
+    host_cache_tokens: int = 0  # of a second cache, which also holds what left the first
+    host_us_per_token: float = 0.0  # for which a token comes back from there
     dialect: Dialect = TRUTH
     loading_s: float = 0.0
     chars_per_token: int = 4

@@ -45,6 +45,7 @@ from harness.model.comparison import (
     Capacity,
     Estimate,
     Interval,
+    Knee,
     Looks,
     Method,
     Noise,
@@ -121,7 +122,7 @@ from harness.model.history import HistoryEntry, HistoryFigure, HistoryHost
 from harness.model.identity import Division, Identity
 from harness.model.imported import Fact, Imported, Level
 from harness.model.issue import IssueCode
-from harness.model.load import Load, LoadKind, LoadPoint, RateSegment
+from harness.model.load import Load, LoadKind, LoadPoint, RateSegment, WorkingSet
 from harness.model.machine import (
     BusiestProcess,
     Cost,
@@ -264,6 +265,7 @@ __all__ = [
     "Imported",
     "Interval",
     "IssueCode",
+    "Knee",
     "LatencyStats",
     "LaunchChoice",
     "Law",
@@ -364,6 +366,7 @@ __all__ = [
     "Warned",
     "Word",
     "Workers",
+    "WorkingSet",
     "WorkloadCard",
     "WorkloadCards",
     "as_json",

@@ -180,6 +180,10 @@ class Manifest(Record, frozen=True, kw_only=True):
         tuple[str, ...], doc("Cells in the order of their measurement; empty for a search.")
     ] = ()
     plan_sha256: Annotated[str | None, doc("Of plan.json, before the first cell; null: not kept.")] = None
+    kv_tokens: Annotated[
+        int | None,
+        doc("That the working sets are multiples of: the first engine's KV cache; null: there are none."),
+    ] = None
     find_capacity: Annotated[bool, doc("A search for the highest load within the limits.")] = False
     # A trace and a dataset say other things.
     workload_source: Annotated[

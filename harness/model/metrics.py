@@ -255,6 +255,19 @@ class Measured(Identity, frozen=True, kw_only=True):
             charts=Charts(stem="cache", papers=("",)),
         ).meta,
     ]
+    host_cache_hit_rate: Annotated[
+        float | None,
+        Metric(
+            of_text=True,
+            family="share",
+            short="share of prompt tokens from host memory",
+            title="Hits behind the KV cache",
+            about="Share of the prompt tokens, 0 to 1, that came from behind the KV cache, such as from host "
+            "memory, by the engine's counters over the whole cell; they are among the hits.",
+            columns=(Column(head=("host", "hit", "%"), presence="when known"),),
+            charts=Charts(stem="host-cache"),
+        ).meta,
+    ] = None
     prefix_cache_ideal: Annotated[
         float | None,
         Metric(

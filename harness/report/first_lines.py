@@ -8,7 +8,7 @@ from harness.report.notes import no_verdict
 from harness.report.sentences import GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
 from harness.report.terminal_text import DIM, YELLOW, Paint, hanging, wrap
 from harness.report.text import markdown_escaped, plain
-from harness.report.verdicts import capacity_lines, confidence, noise_lines, runs, tested
+from harness.report.verdicts import capacity_lines, confidence, knee_lines, noise_lines, runs, tested
 from harness.report.view import groups, labels
 
 
@@ -26,6 +26,7 @@ def first_lines(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
 def whole_run(summary: Summary) -> Iterator[str]:
     """What is not of one load: the capacity, one server under load, why there is no verdict."""
     yield from capacity_lines(summary)
+    yield from knee_lines(summary)
     if len(labels(summary)) == 1:
         yield from under_load(summary)
     if line := no_verdict(summary):

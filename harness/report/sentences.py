@@ -35,6 +35,8 @@ def load_words(point: LoadPoint) -> str:
     """`8 users`: short enough for the head of a row."""
     if point.kind == "concurrency":
         return _users(point.value)
+    if point.kind == "working-set":
+        return f"{point.value:g}× KV" if point.value else "no reuse"
     return f"{point.value:g} req/s" if point.kind == "rate" else f"{point.value:g}× pace"
 
 

@@ -232,6 +232,8 @@ def _simulated(
 
 def _searched(scenario: Scenario) -> Scenario:
     load = scenario.load
+    if load.working_set:
+        raise SpecError("a working set is no load", where="--find-capacity", hint="use another scenario")
     if not scenario.slo:
         raise SpecError(
             "--find-capacity needs [slo]",

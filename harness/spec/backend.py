@@ -25,6 +25,7 @@ PLACEHOLDERS = {
     "offline": "1 when the weights lie on this machine, 0 when the engine must fetch them",
     "context_total": "context_tokens x max_sequences",
     "kv_tokens": "tokens of this model in kv_cache_gib; context_total where no config.json here tells",
+    "kv_cache_bytes": "kv_cache_gib in bytes",
     "second_port": "another free port, for what the engine serves apart from its API",
     "python": "interpreter of the engine's environment",
     "bin": "folder of the programs of the engine's environment",
@@ -240,6 +241,8 @@ class Server:
     info: tuple[Info, ...] = ()
     # Keys of [engine.values] -> where among the keys of `info` the server tells what became of them.
     effective: dict[str, str] = field(default_factory=dict)
+    # Keys of `info` whose product is what the KV cache holds, in tokens; (): the server does not tell.
+    kv_tokens: tuple[str, ...] = ()
     tokenize: Tokenize | None = None
     prepare: tuple[Step, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -271,10 +274,11 @@ class PrefixCache:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Totals since the start."""
+    """Totals since the start. `a + b` is a sum, `a{label="value"}` one label's part."""
 
     prompt_tokens: str = ""
     cached_prompt_tokens: str = ""
+    host_cached_tokens: str = ""  # of the cached ones: from host memory, or wherever the KV cache spills to
     output_tokens: str = ""
     preemptions: str = ""
     draft_tokens: str = ""

@@ -121,8 +121,9 @@ def _check_server(definition: Backend, where: str) -> None:
         place = f"{where}:server.effective.{value}"
         if value not in definition.engine.values:
             raise SpecError("is not a key of [engine.values]", where=place)
-        if key not in told:
-            raise SpecError(f"'{key}' is not among the keys of [[server.info]]", where=place)
+        _told_only(key, told, place)
+    for key in definition.server.kv_tokens:
+        _told_only(key, told, f"{where}:server.kv_tokens")
     _known_only(placeholders(definition.server.served_name), _NAMES, f"{where}:server.served_name")
     for index, step in enumerate(definition.server.prepare):
         names = placeholders([step.path, step.body])
@@ -132,6 +133,11 @@ def _check_server(definition: Backend, where: str) -> None:
         _known_only(placeholders(reset.path), ("slot",), f"{where}:prefix_cache.reset.path")
         for place, body in (("body", reset.body), ("then", reset.then)):
             _known_only(placeholders(body), ("served_name",), f"{where}:prefix_cache.reset.{place}")
+
+
+def _told_only(key: str, told: Iterable[str], place: str) -> None:
+    if key not in told:
+        raise SpecError(f"'{key}' is not among the keys of [[server.info]]", where=place)
 
 
 def _check_compose(definition: Backend, where: str) -> None:

@@ -17,6 +17,7 @@ AXES = {
     "concurrency": "concurrency (closed loop)",
     "rate": "requests/s asked (open loop)",
     "trace": "speed of the replay (open loop)",
+    "working-set": "working set over KV cache (0: no prefix used twice)",
 }
 
 DRAWN = charted(lambda charts: charts.load)

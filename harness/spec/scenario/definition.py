@@ -9,7 +9,7 @@ from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay, gives, turns_of
 from harness.spec.scenario.load import Load, check_load
-from harness.spec.scenario.synthetic import Structured
+from harness.spec.scenario.synthetic import SharedPrefix, Structured
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
 from harness.spec.strict import build, nearest
 
@@ -151,6 +151,7 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
     made.check(f"{where}:prompts")
     scenario = build(Scenario, {**table, "prompts": made}, where)
     check_load(scenario.load, f"{where}:load", sessions=turns_of(made) > 1)
+    _check_groups(scenario, where)
     check_api(scenario, scenario.request.api, f"{where}:request.api")
     check_verdict(scenario.verdict, f"{where}:verdict", text=gives(made) == "text")
     check_slo(scenario.slo, f"{where}:slo")
@@ -177,3 +178,15 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
             hint="give concurrency or rate, or use generator 'trace'",
         )
     return scenario
+
+
+def _check_groups(scenario: Scenario, where: str) -> None:
+    """Who says how many prefixes there are: the prompts, or the working set of each load point."""
+    made, sized = scenario.prompts, bool(scenario.load.working_set)
+    if sized and not (isinstance(made, SharedPrefix) and made.turns == 1):
+        raise SpecError(
+            "is of prompts of the generator 'shared-prefix' with one turn", where=f"{where}:load.working_set"
+        )
+    if isinstance(made, SharedPrefix) and bool(made.groups) == sized:
+        what = "is what [load] working_set says" if sized else "must be at least 1, not 0"
+        raise SpecError(what, where=f"{where}:prompts.groups")
