@@ -24,7 +24,8 @@ class Reuse(Figures):
 
 def compute(cell: CellView) -> Reuse:
     rate, source = cell.of(hit_rate_of)
-    host = host_share(cell.facts.server_counters)
+    part = host_share(cell.facts.server_counters)
+    host = None if part is None or rate is None else part * rate
     nulls = {} if rate is not None else {"prefix_cache_hit_rate": _why_unknown(cell)}
     if host is None:
         nulls["host_cache_hit_rate"] = "the engine does not count by where cached tokens came from"
@@ -74,10 +75,10 @@ def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[f
 
 
 def host_share(counters: Mapping[str, float] | None) -> float | None:
-    """Of the prompt tokens of the whole cell, those from behind the KV cache."""
-    if not counters or not counters.get("prompt_tokens") or "host_cached_tokens" not in counters:
+    """Of the cached tokens of the whole cell, those from behind the KV cache; None where nobody counts them."""
+    if not counters or not {"host_cached_tokens", "cached_prompt_tokens"} <= counters.keys():
         return None
-    return counters["host_cached_tokens"] / counters["prompt_tokens"]
+    return counters["host_cached_tokens"] / max(counters["cached_prompt_tokens"], 1.0)
 
 
 def _why_unknown(view: RequestView) -> str:

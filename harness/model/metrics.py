@@ -263,7 +263,7 @@ class Measured(Identity, frozen=True, kw_only=True):
             short="share of prompt tokens from host memory",
             title="Hits behind the KV cache",
             about="Share of the prompt tokens, 0 to 1, that came from behind the KV cache, such as from host "
-            "memory, by the engine's counters over the whole cell; they are among the hits.",
+            "memory: of `prefix_cache_hit_rate` the part that the engine's counters have over the whole cell.",
             columns=(Column(head=("host", "hit", "%"), presence="when known"),),
             charts=Charts(stem="host-cache"),
         ).meta,

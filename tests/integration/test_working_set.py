@@ -142,7 +142,7 @@ def test_a_rest_lies_between_warm_up_and_measured_part(here):
         (("--set", "load.working_set=[-1]"), "must be above 0, not -1"),
         (("--set", "prompts.groups=3"), "prompts.groups"),
         (("--set", "prompts.turns=2"), "with one turn"),
-        (("--set", "load.rest_s=9", "--concurrency", "2"), "load.rest_s: needs concurrency = [1]"),
+        (("--set", "load.rest_s=9", "--concurrency", "2"), "needs concurrency = [1]"),
         (("--find-capacity",), "a working set is no load"),
     ],
 )
