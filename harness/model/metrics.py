@@ -264,8 +264,6 @@ class Measured(Identity, frozen=True, kw_only=True):
             title="Hits behind the KV cache",
             about="Share of the prompt tokens, 0 to 1, that came from behind the KV cache, such as from host "
             "memory: of `prefix_cache_hit_rate` the part that the engine's counters have over the whole cell.",
-            columns=(Column(head=("host", "hit", "%"), presence="when known"),),
-            charts=Charts(stem="host-cache"),
         ).meta,
     ] = None
     prefix_cache_ideal: Annotated[

@@ -15,6 +15,7 @@ MANY = 5  # backends: the table beneath is read with the claim, which only count
 STEADY = 1.25  # a first token that varies by less between loads stays where it is
 IN_DOUBT = "in doubt"
 GOODPUT = "goodput"
+HITS = "cache hits"
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -45,6 +46,8 @@ def claims(summary: Summary, group: Group) -> list[Claim]:
     found = list(_found(summary, group))
     if text := goodput_words(group):
         found.append((GOODPUT, text))
+    if group.point.kind == "working-set":
+        found.append((HITS, plain("; ".join(map(_hits, group.rows)), 600)))
     if lines := list(doubts(group)):
         short = lines if len(lines) <= NAMED else list(doubts_by_count(group))
         found.append((IN_DOUBT, plain("; ".join(short), 600)))
@@ -255,6 +258,15 @@ def _limit(course: UnderLoad, rates: Sequence[tuple[float, float]]) -> str:
 
 def _users(count: float) -> str:
     return counted(int(count), "user")
+
+
+def _hits(row: Row) -> str:
+    """`vllm 85 %, 60 from host memory`"""
+    hits, host = row.spread("prefix_cache_hit_rate"), row.spread("host_cache_hit_rate")
+    if hits is None:
+        return f"{row.label} {row.why_unknown('prefix_cache_hit_rate')}"
+    behind = f", {number(100 * host.median)} from host memory" if host and host.high else ""
+    return f"{row.label} {number(100 * hits.median)} %{behind}"
 
 
 def goodput_words(group: Group) -> str:

@@ -176,9 +176,7 @@ class Compose:
     shm_size: str = ""  # "": Docker's 64 MB; not together with ipc
     ipc: Literal["", "host"] = ""
     ulimits: dict[str, int] = field(default_factory=dict)
-    start_period_s: int = (
-        1200  # failed health checks do not count for so long: a model may have to be fetched
-    )
+    start_period_s: int = 1200  # failed health checks do not count for so long: a model may have to come
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +263,7 @@ class PrefixCache:
     enabled: bool | None  # None: not known
     default: bool | None = None  # what the engine does by default; None: not known
     reset: Reset | None = None  # None: restart the engine for a cold cache
-    matching: Literal["", "blocks", "tokens", "slots"] = (
-        ""  # whole blocks, any prefix, or one prompt per slot
-    )
+    matching: Literal["", "blocks", "tokens", "slots"] = ""  # whole blocks, any prefix, one prompt per slot
     block_tokens: int = 0  # of "blocks"; 0: not known
     note: str = ""
 
