@@ -157,8 +157,9 @@ def build_command(
     port: int,
     scratch: Path,
     host: str = HOST,
+    adapters: Mapping[str, Path] | None = None,
 ) -> Command:
-    """The placeholders of a configured definition filled in."""
+    """The placeholders of a configured definition filled in. `adapters`: by name, where it serves some."""
     process = definition.process
     if process is None:
         raise SpecError(f"backend '{definition.name}' has no [process]", where="--launch process")
@@ -187,6 +188,11 @@ def build_command(
     argv += [placed(part, "engine.model_args") for part in model_args(definition, hub=hub)]
     argv += [placed(part, "engine.args") for part in definition.engine.args]
     argv += [placed(part, "process.args") for part in process.args]
+    if adapters and (lora := definition.lora):
+        argv += [placed(part, "lora.args") for part in lora.args]
+        for name, path in adapters.items():
+            own: dict[str, Value] = {"adapter": name, "adapter_path": str(path)}
+            argv += [filled(part, own, f"backend {definition.name}:lora.each") for part in lora.each]
     environment = _passed_on(hub=hub)
     for place, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
         environment.update({name: placed(value, place) for name, value in table.items()})

@@ -42,6 +42,10 @@ def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
     args += [part for fault in faults for part in ("--fault", fault)]
     args += ["--cache-tokens", "{cache_tokens}"]
     values = {**definition.engine.values, "cache_tokens": CACHE_TOKENS}
+    if "lora_adapters" in values:
+        args += ["--adapters", "{lora_adapters}", "--adapter-swap-ms", "100"]
+        args += ["--adapter-slots", "{lora_slots}" if "lora_slots" in values else "1000"]
+    lora = definition.lora and dataclasses.replace(definition.lora, args=(), each=())
     metrics = definition.metrics and dataclasses.replace(definition.metrics, own_port=False)
     standing_in = dataclasses.replace(
         definition,
@@ -49,6 +53,7 @@ def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
         server=dataclasses.replace(definition.server, effective={}),  # it has settings of its own
         engine=Engine(args=tuple(args), values=values, tunable=definition.engine.tunable),
         process=Process(program=("{harness_python}", "-m", "harness", "truth")),
+        lora=lora,  # its adapters are names alone
         metrics=metrics,  # which it serves besides its API
     )
     return dataclasses.replace(ref, definition=standing_in)

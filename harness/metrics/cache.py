@@ -75,7 +75,7 @@ def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[f
 
 
 def host_share(counters: Mapping[str, float] | None) -> float | None:
-    """Of the cached tokens of the whole cell, those from behind the KV cache; None where nobody counts them."""
+    """Of the cached tokens of the whole cell, those from behind the KV cache; None: not counted."""
     if not counters or not {"host_cached_tokens", "cached_prompt_tokens"} <= counters.keys():
         return None
     return counters["host_cached_tokens"] / max(counters["cached_prompt_tokens"], 1.0)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from harness.metrics import (
+    adapters,
     cache,
     classes,
     conservation,
@@ -38,6 +39,7 @@ FAMILIES: Sequence[Callable[[CellView], Figures]] = (
     slots.compute,
     quality.compute,
     classes.compute,
+    adapters.compute,
     conservation.compute,
 )
 

@@ -41,6 +41,7 @@ class Engine:
         self.prompt_tokens = 0
         self.cached_tokens = 0
         self.host_cached_tokens = 0  # of these, those that came from the second cache
+        self._adapters: OrderedDict[str, None] = OrderedDict()  # in memory; the one used last is last
         self.finished = 0  # requests, however they ended
         self._ended: list[Record] = []  # since they were last taken
         self._keeps_ended = any(series.kind == "histogram" for series in options.dialect.series)
@@ -143,8 +144,9 @@ class Engine:
         record.prompt_tokens = len(prompt)
         here = host = 0
         if not ask.uncached:
-            here = self.cache.claim(prompt, ask.salt)
-            host = max(0, self.host_cache.claim(prompt, ask.salt) - here)
+            salt = ask.salt + ask.adapter  # what one adapter computed is of no use to another
+            here = self.cache.claim(prompt, salt)
+            host = max(0, self.host_cache.claim(prompt, salt) - here)
         record.cached_tokens = here + host
         limit = ask.max_tokens or options.tokens
         if ask.words:  # its constraint ends an answer, whatever else was asked
@@ -158,6 +160,8 @@ class Engine:
         self.host_cached_tokens += host
         uncached = record.prompt_tokens - record.cached_tokens
         prefill_us = uncached * options.prefill_us_per_token + host * options.host_us_per_token
+        if ask.adapter:
+            prefill_us += uncached * options.adapter_us_per_token + self._swap_us(ask.adapter)
         prefill_ns = round(prefill_us * NS_PER_US)
         dues_ns = token_dues_ns(options.ttft_ms, options.gap_ms, prefill_ns, record.planned_tokens, job.rng)
         return Script(
@@ -168,3 +172,12 @@ class Engine:
             dues_ns=dues_ns,
             words=ask.words,
         )
+
+    def _swap_us(self, adapter: str) -> float:
+        """What it takes to have it in memory, where the one used longest ago goes for it."""
+        held = adapter in self._adapters
+        self._adapters[adapter] = None
+        self._adapters.move_to_end(adapter)
+        if len(self._adapters) > self.options.adapter_slots:
+            self._adapters.popitem(last=False)
+        return 0.0 if held else 1000 * self.options.adapter_swap_ms

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from typing import Any
 
 from harness import __version__
-from harness.mockserver.ask import BadAskError, load_object, prompt_tokens, token_id
+from harness.mockserver.ask import BadAskError, adapter_name, load_object, prompt_tokens, token_id
 from harness.mockserver.dialect import SLOTS, Dialect, Reset, Tokenizer
 from harness.mockserver.engine import Engine
 from harness.mockserver.metrics import Meter
@@ -40,7 +40,7 @@ class Routes:
     def __init__(self, options: Options, engine: Engine) -> None:
         self._options, self._engine, self._dialect = options, engine, options.dialect
         self._meter = Meter(engine, options.dialect, options.model_name)
-        self.model_names = {options.model_name}  # as listed
+        self.model_names = {options.model_name, *map(adapter_name, range(options.adapters))}  # as listed
         dialect = self._dialect
         health = (
             answer(200, b"", "text/plain") if dialect.health is None else json_answer(200, dialect.health)

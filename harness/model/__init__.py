@@ -96,6 +96,7 @@ from harness.model.doctor import (
     TriedLoad,
 )
 from harness.model.figures import (
+    AdapterFigures,
     Answers,
     Arrivals,
     Backlog,
@@ -190,6 +191,7 @@ __all__ = [
     "VERDICTS",
     "VERDICT_METRICS",
     "WITHOUT_TEXT",
+    "AdapterFigures",
     "Agreement",
     "Answers",
     "ArrivalStatistics",

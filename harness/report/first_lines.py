@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from harness.compare.ranking import caveats_of
 from harness.model import Summary
 from harness.report.notes import no_verdict
-from harness.report.sentences import GOODPUT, HITS, IN_DOUBT, Claim, claims, load_words, under_load
+from harness.report.sentences import ADAPTERS, GOODPUT, HITS, IN_DOUBT, Claim, claims, load_words, under_load
 from harness.report.terminal_text import DIM, YELLOW, Paint, hanging, wrap
 from harness.report.text import markdown_escaped, plain
 from harness.report.verdicts import capacity_lines, confidence, knee_lines, noise_lines, runs, tested
@@ -40,7 +40,9 @@ def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
     found = [(load_words(group.point), claims(summary, group)) for group in groups(summary)]
     if not course and not no_verdict(summary):
         return found
-    return [(load, [one for one in mine if one[0] in (GOODPUT, HITS, IN_DOUBT)]) for load, mine in found]
+    return [
+        (load, [one for one in mine if one[0] in (GOODPUT, HITS, ADAPTERS, IN_DOUBT)]) for load, mine in found
+    ]
 
 
 def caveats(summary: Summary) -> Iterator[str]:

@@ -16,6 +16,7 @@ STEADY = 1.25  # a first token that varies by less between loads stays where it 
 IN_DOUBT = "in doubt"
 GOODPUT = "goodput"
 HITS = "cache hits"
+ADAPTERS = "adapters"
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -48,6 +49,8 @@ def claims(summary: Summary, group: Group) -> list[Claim]:
         found.append((GOODPUT, text))
     if group.point.kind == "working-set":
         found.append((HITS, plain("; ".join(map(_hits, group.rows)), 600)))
+    if said := [text for row in group.rows if (text := _adapters(row))]:
+        found.append((ADAPTERS, plain("; ".join(said), 600)))
     if lines := list(doubts(group)):
         short = lines if len(lines) <= NAMED else list(doubts_by_count(group))
         found.append((IN_DOUBT, plain("; ".join(short), 600)))
@@ -267,6 +270,18 @@ def _hits(row: Row) -> str:
         return f"{row.label} {row.why_unknown('prefix_cache_hit_rate')}"
     behind = f", {number(100 * host.median)} from host memory" if host and host.high else ""
     return f"{row.label} {number(100 * hits.median)} %{behind}"
+
+
+def _adapters(row: Row) -> str:
+    """`vllm 1.3× the base model's first token, 1.1× its further ones, 120 ms more to load one (14 of 40)`"""
+    first, later = row.spread("adapters.ttft_over_base"), row.spread("adapters.tpot_over_base")
+    swap, swaps = row.spread("adapters.swap_ms"), row.spread("adapters.swaps")
+    parts = [f"{number(first.median)}× the base model's first token"] if first else []
+    parts += [f"{number(later.median)}× its further ones"] if later else []
+    if swap and swaps:
+        of = row.usable[0].requests.planned
+        parts.append(f"{number(swap.median)} ms more to load one ({number(swaps.median)} of {of})")
+    return f"{row.label} {', '.join(parts)}" if parts else ""
 
 
 def goodput_words(group: Group) -> str:

@@ -99,6 +99,8 @@ def bodies(
             tools.definitions if tools else (),
             tools.choice if tools else "auto",
             salt,
+            made.adapter,
+            prepared.scenario.lora.adapters,
         )
         body = render_body(engine.definition, engine.served_name, chat, request)
         if made.turn > 0:

@@ -207,7 +207,9 @@ def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
         ),
         shapes=tuple(sorted(constraint.shape for constraint in constraints)),
         tools=workload.tools,
-        unsupported=unsaid(definition, request, constraints, tools=workload.tools),
+        unsupported=unsaid(
+            definition, request, constraints, tools=workload.tools, adapters=prepared.scenario.lora.adapters
+        ),
     )
 
 
@@ -228,6 +230,7 @@ def _workload(prepared: Prepared, cell: Cell, workload: Workload, request: CellR
         content_tokens_mean=float(reusable(workload.requested)[1].mean()),
         ideal_hit_rate=ideal_hit_rate(workload.requested, measured),
         shared_share=ideal_hit_rate(workload.requested, measured, warm=True),
+        adapters=prepared.scenario.lora.adapters,
         cold_cache=prepared.scenario.cache.state == "cold",
     )
 

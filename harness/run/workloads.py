@@ -90,6 +90,7 @@ class Workloads:
                 all_requests(self._scenario, cell.load, probe_of(self._probe, cell, self._repeats)),
                 seed_for(self._seed, "prompts", cell.load.label, cell.repeat),
                 self._texts,
+                self._scenario.lora,
             )
         return self._made[place]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from harness.apis import ApiName
-from harness.spec.dialect import Dialect, Fields
+from harness.spec.dialect import Dialect, Fields, Lora
 from harness.spec.reach import Reach
 
 if TYPE_CHECKING:
@@ -80,9 +80,7 @@ class Attach:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """`least`, `least` x `factor`, … up to `most`."""
-
-    least: int
+    least: int  # then `least` x `factor`, and so on
     most: int
     factor: int = 2
 
@@ -343,6 +341,7 @@ class Variant:
     request: Fields = field(default_factory=dict)  # added to [dialect] extra
     prefix_cache: bool | None = None
     tokens_per_event: Literal["one", "several"] | None = None  # in place of [dialect.habits]
+    lora: bool = True  # False: every request goes to the base model, whatever adapter it names
     not_on_cpu: str = ""  # why [process] cannot start it; "": it can
 
 
@@ -360,6 +359,7 @@ class Backend:
     dialect: Dialect = field(default_factory=Dialect)
     prefix_cache: PrefixCache = PrefixCache(enabled=None)
     metrics: Metrics | None = None
+    lora: Lora | None = None  # None: it has no adapters, or nobody declared them
     variants: dict[str, Variant] = field(default_factory=dict)
 
     @property

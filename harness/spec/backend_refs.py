@@ -20,7 +20,7 @@ from harness.spec.backend import (
     Value,
     Variant,
 )
-from harness.spec.dialect import Dialect, check_dialect, with_api
+from harness.spec.dialect import Dialect, Lora, check_dialect, with_api
 from harness.spec.server_urls import server_urls
 from harness.spec.strict import build, nearest
 from harness.spec.template import placeholders
@@ -93,7 +93,12 @@ def _check_placeholders(definition: Backend, where: str) -> None:
         ("compose.program", compose.program if compose else ()),
         ("compose.args", compose.args if compose else ()),
         ("compose.env", compose.env.values() if compose else ()),
+        ("lora.args", definition.lora.args if definition.lora else ()),
     ]
+    if definition.lora:
+        _known_only(placeholders(definition.lora.each), ("adapter", "adapter_path"), f"{where}:lora.each")
+        scales = ("adapter", "adapter_scales")
+        _known_only(placeholders(definition.lora.request), scales, f"{where}:lora.request")
     for device in DEVICES:
         image = getattr(definition.image, device)
         if image:
@@ -205,6 +210,11 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         values={**definition.engine.values, **change.values},
         env={**definition.engine.env, **change.env},
     )
+    lora = definition.lora
+    if not change.lora:
+        lora = Lora()
+        own = {name: value for name, value in engine.values.items() if not name.startswith("lora_")}
+        engine = dataclasses.replace(engine, values=own)
     cache = definition.prefix_cache
     if change.prefix_cache is not None:
         cache = dataclasses.replace(cache, enabled=change.prefix_cache)
@@ -219,6 +229,7 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         compose=compose,
         dialect=_varied(definition.dialect, change),
         prefix_cache=cache,
+        lora=lora,
     )
 
 

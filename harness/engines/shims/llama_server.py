@@ -30,6 +30,8 @@ def main() -> None:
     params.slot_save_path = asked.slot_save_path + "/"  # the server puts a file name right after it
     params.cache_ram_mib = asked.cache_ram
     params.sampling.seed = asked.seed
+    params.lora_init_without_apply = asked.lora_init_without_apply
+    params.lora_adapters = [_adapter(path) for path in asked.lora]
     if asked.chat_template:
         params.chat_template = asked.chat_template
         params.use_jinja = True
@@ -49,6 +51,12 @@ def main() -> None:
     stop.wait()
 
 
+def _adapter(path: str) -> xllamacpp.CommonAdapterLoraInfo:
+    info = xllamacpp.CommonAdapterLoraInfo()
+    info.path, info.scale = path, 1.0
+    return info
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="llama-server", allow_abbrev=False)
     parser.add_argument("--model", required=True)
@@ -66,6 +74,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cache-ram", type=int, required=True, metavar="MIB")
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--chat-template", metavar="JINJA")
+    parser.add_argument("--lora", action="append", default=[], metavar="FILE")
+    parser.add_argument("--lora-init-without-apply", action="store_true")
     parser.add_argument("--embeddings", action="store_true")
     parser.add_argument("--pooling", choices=("mean", "cls", "last", "rank"), default="mean")
     return parser.parse_args()

@@ -17,6 +17,7 @@ from harness.spec.scenario.definition import (
 )
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, TraceReplay, turns_of
 from harness.spec.scenario.load import Load, Segment
+from harness.spec.scenario.lora import LoraMix, adapter_names
 from harness.spec.scenario.synthetic import FixedLength, SharedPrefix
 from harness.spec.scenario.verdict import Verdict
 
@@ -27,6 +28,7 @@ __all__ = [
     "FixedLength",
     "Header",
     "Load",
+    "LoraMix",
     "Profile",
     "PromptFile",
     "Prompts",
@@ -36,6 +38,7 @@ __all__ = [
     "SharedPrefix",
     "TraceReplay",
     "Verdict",
+    "adapter_names",
     "check_api",
     "load_scenario",
     "parse_scenario",

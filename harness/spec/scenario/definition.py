@@ -9,7 +9,8 @@ from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay, gives, turns_of
 from harness.spec.scenario.load import Load, check_load
-from harness.spec.scenario.synthetic import SharedPrefix, Structured
+from harness.spec.scenario.lora import LoraMix
+from harness.spec.scenario.synthetic import FixedLength, SharedPrefix, Structured
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
 from harness.spec.strict import build, nearest
 
@@ -61,6 +62,7 @@ class Scenario:
     cache: Cache = Cache()
     verdict: Verdict = field(default_factory=Verdict)
     slo: dict[str, dict[str, float]] = field(default_factory=dict)  # latency → share of requests → ms
+    lora: LoraMix = LoraMix()
     # [engine.values] of every backend that has them, where --engine-set does not say otherwise.
     engine_values: dict[str, int | float | str] = field(default_factory=dict)
     profile: str = ""  # of [profiles] that was applied; "": the file declares none
@@ -152,6 +154,14 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
     scenario = build(Scenario, {**table, "prompts": made}, where)
     check_load(scenario.load, f"{where}:load", sessions=turns_of(made) > 1)
     _check_groups(scenario, where)
+    scenario.lora.check(f"{where}:lora")
+    one_class = isinstance(made, FixedLength) or (isinstance(made, SharedPrefix) and made.turns == 1)
+    if scenario.lora.adapters and not one_class:
+        raise SpecError(
+            "adapters are the classes of requests: they go with the generators 'fixed-length' and "
+            "'shared-prefix' with one turn",
+            where=f"{where}:lora.adapters",
+        )
     check_api(scenario, scenario.request.api, f"{where}:request.api")
     check_verdict(scenario.verdict, f"{where}:verdict", text=gives(made) == "text")
     check_slo(scenario.slo, f"{where}:slo")

@@ -54,4 +54,5 @@ class ChatRequest:
     constraint: Constraint | None = None
     tools: Tools | None = None
     expected: Expected | None = None
+    adapter: str = ""  # LoRA adapter that it names; "": the base model
     items: int = -1  # texts to embed, or documents to rank; -1: the answer is text
