@@ -262,8 +262,8 @@ class Measured(Identity, frozen=True, kw_only=True):
             family="share",
             short="share of prompt tokens from host memory",
             title="Hits behind the KV cache",
-            about="Share of the prompt tokens, 0 to 1, that came from behind the KV cache, such as host memory: "
-            "of `prefix_cache_hit_rate` the part that the engine's counters have over the whole cell.",
+            about="Share of the prompt tokens, 0 to 1, that came from behind the KV cache, such as from host "
+            "memory: of `prefix_cache_hit_rate` the part that the engine counts so over the whole cell.",
         ).meta,
     ] = None
     prefix_cache_ideal: Annotated[

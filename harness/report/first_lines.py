@@ -40,9 +40,8 @@ def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
     found = [(load_words(group.point), claims(summary, group)) for group in groups(summary)]
     if not course and not no_verdict(summary):
         return found
-    return [
-        (load, [one for one in mine if one[0] in (GOODPUT, HITS, ADAPTERS, IN_DOUBT)]) for load, mine in found
-    ]
+    kept = (GOODPUT, HITS, ADAPTERS, IN_DOUBT)
+    return [(load, [one for one in mine if one[0] in kept]) for load, mine in found]
 
 
 def caveats(summary: Summary) -> Iterator[str]:

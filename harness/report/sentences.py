@@ -264,11 +264,13 @@ def _users(count: float) -> str:
 
 
 def _hits(row: Row) -> str:
-    """`vllm 85 %, 60 from host memory`"""
+    """`vllm 85 %, of which 60 came back into the KV cache`"""
     hits, host = row.spread("prefix_cache_hit_rate"), row.spread("host_cache_hit_rate")
     if hits is None:
         return f"{row.label} {row.why_unknown('prefix_cache_hit_rate')}"
-    behind = f", {number(100 * host.median)} from host memory" if host and host.high else ""
+    behind = (
+        f", of which {number(100 * host.median)} came back into the KV cache" if host and host.high else ""
+    )
     return f"{row.label} {number(100 * hits.median)} %{behind}"
 
 

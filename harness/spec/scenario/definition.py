@@ -62,7 +62,7 @@ class Scenario:
     cache: Cache = Cache()
     verdict: Verdict = field(default_factory=Verdict)
     slo: dict[str, dict[str, float]] = field(default_factory=dict)  # latency → share of requests → ms
-    lora: LoraMix = LoraMix()
+    lora: LoraMix = field(default_factory=LoraMix)
     # [engine.values] of every backend that has them, where --engine-set does not say otherwise.
     engine_values: dict[str, int | float | str] = field(default_factory=dict)
     profile: str = ""  # of [profiles] that was applied; "": the file declares none

@@ -12,7 +12,7 @@ BASE = "base"
 
 
 def assigned(requests: Iterable[ChatRequest], mix: LoraMix, seed: int) -> Iterator[ChatRequest]:
-    """Each request with its adapter, whose name is also its class. Sessions are not split: they have one turn."""
+    """Each request with its adapter, whose name is also its class."""
     for request, adapter in zip(requests, _names(mix, seed), strict=False):
         yield replace(request, adapter=adapter, kind=adapter or BASE)
 
