@@ -154,7 +154,9 @@ def prepare(options: RunOptions) -> Prepared:
             where="lora.adapters",
             hint="--launch process",
         )
-    asked = {**scenario.engine_values, "lora_adapters": scenario.lora.adapters}
+    asked = dict(scenario.engine_values)
+    if scenario.lora.adapters:
+        asked["lora_adapters"] = scenario.lora.adapters
     values = _engine_values(backends, model, asked, options.engine_values)
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
