@@ -164,3 +164,24 @@ def test_the_script_of_the_page_repeats_no_number_of_the_axes():
     assert set(re.findall(r"\baxisRules\.(\w+)", script)) == set(axes.RULES)
     drawing = script[script.index("const fitted =") : script.index("// Value to pixel")]
     assert set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?", drawing)) <= {"0", "1", "10", "0.999", "1e", "9"}
+
+
+def test_the_knee_lies_on_the_curve_of_the_hits_with_its_interval():
+    def at(size, rate):
+        held = {"prefixes": 10, "held_tokens": 100, "kv_tokens": 1000, "in_flight": 1, "rest_s": 0}
+        held |= {"kv_tokens": round(1000 / size) if size else 1000}
+        load = {"kind": "working-set", "value": size, "working_set": held}
+        return cell(load=load, prefix_cache_hit_rate=rate)
+
+    cells = at(0, 0.0), at(0.5, 0.8), at(2, 0.0)
+    given = {
+        "label": "llamacpp", "value": 1.0, "interval": [0.5, 2.0], "repeats": 1, "crossed": 1,
+        "largest": 2.0, "fits": 0.8, "ideal": 0.9, "unrelated": 0.0,
+    }  # fmt: skip
+    chart = made(*cells, knees=[given])["cache-load-working-set"]
+    (curve,) = [line for line in chart.lines if line.role == "main"]
+    assert [(point.x, point.y) for point in curve.points] == [(0.5, 80), (2.0, 0)], "the control is no size"
+    (knee,) = [line for line in chart.lines if line.role == "knee"]
+    (point,) = knee.points
+    assert (point.x, point.y, point.across) == (1.0, 40, (0.5, 2.0))
+    assert "falls through half of 80 % at 1 ×" in chart.description
