@@ -82,6 +82,7 @@ class ScenarioTables(Record, frozen=True, kw_only=True):
     slo: Annotated[
         dict[str, dict[str, Number]] | UnsetType, doc("Limits in ms by latency and share of requests.")
     ] = UNSET
+    lora: Annotated[dict[str, Any] | UnsetType, doc("Adapters, and which request names which.")] = UNSET
     engine_values: Annotated[dict[str, Value] | UnsetType, doc("[engine.values] of every backend.")] = UNSET
     profile: Annotated[str | UnsetType, doc("Of its sizes: gpu, cpu, or none.")] = UNSET
 

@@ -311,6 +311,22 @@ class Measured(Identity, frozen=True, kw_only=True):
             columns=(Column(head=("right", "labels", "%"), presence="when asked for"),),
         ).meta,
     ]
+    victim_loss: Annotated[
+        float | None,
+        Metric(
+            of_text=True,
+            family="price",
+            short="loss of the victim",
+            title="Interference",
+            own_unit="×",
+            about="Mean E2E of the light requests of a victim probe next to heavy ones, over that of those "
+            "alone; 1: nothing is lost.",
+            per_request=False,
+            distorted_by=OF_ANSWERS,
+            columns=(Column(head=("victim", "loss", "×"), presence="where it applies"),),
+            charts=Charts(stem="victim"),
+        ).meta,
+    ] = None
     cost_per_million_output_tokens: Annotated[
         float | None,
         Metric(

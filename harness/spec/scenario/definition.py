@@ -7,10 +7,10 @@ from typing import Literal, get_args
 from harness.apis import APIS, ApiName
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.scenario.generators import GENERATORS, Prompts, TraceReplay, gives, turns_of
+from harness.spec.scenario.generators import GENERATORS, Prompts, gives, has_times, turns_of
 from harness.spec.scenario.load import Load, check_load
 from harness.spec.scenario.lora import LoraMix
-from harness.spec.scenario.synthetic import FixedLength, SharedPrefix, Structured
+from harness.spec.scenario.synthetic import FixedLength, SharedPrefix, Structured, Victim
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
 from harness.spec.strict import build, nearest
 
@@ -181,7 +181,13 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
             f"must be at least 0, with thinking on, not {budget} with thinking {scenario.request.thinking}",
             where=f"{where}:request.thinking_budget",
         )
-    if scenario.load.replay_speed and not isinstance(made, TraceReplay):
+    if isinstance(made, Victim) and not scenario.load.replay_speed:
+        raise SpecError(
+            "prompts of generator 'victim' have times of their own",
+            where=f"{where}:load",
+            hint="replay_speed = [1] sends them at their pace, [2] twice as fast",
+        )
+    if scenario.load.replay_speed and not has_times(made):
         raise SpecError(
             f"prompts of generator '{generator}' have no times of their own",
             where=f"{where}:load.replay_speed",

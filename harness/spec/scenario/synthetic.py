@@ -230,3 +230,27 @@ class CopyAndWrite:
     def check(self, where: str) -> None:
         at_least(self, where, 1, "passage_tokens", "output_tokens")
         is_share(self, where, "output_spread")
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A light steady stream, in four stretches: alone, next to heavy requests, next to them again, alone.
+
+    Requests have times of their own, which `[load] replay_speed` replays. Those of the last stretch that come
+    within `settle_s` of the heavy ones are a class of their own.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    every_s: float
+    heavy_input_tokens: int
+    heavy_output_tokens: int
+    heavy_every_s: float
+    settle_s: float = 2.0
+    generator: Literal["victim"] = "victim"
+
+    def check(self, where: str) -> None:
+        keys = ("input_tokens", "output_tokens", "heavy_input_tokens", "heavy_output_tokens")
+        at_least(self, where, 1, *keys)
+        at_least(self, where, 0.001, "every_s", "heavy_every_s")
+        at_least(self, where, 0, "settle_s")

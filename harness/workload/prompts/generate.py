@@ -17,6 +17,7 @@ from harness.spec.scenario.synthetic import (
     Rerank,
     SharedPrefix,
     Structured,
+    Victim,
 )
 from harness.workload.prompts.agent import agent
 from harness.workload.prompts.batches import documents, rerank
@@ -27,6 +28,7 @@ from harness.workload.prompts.request import ChatRequest
 from harness.workload.prompts.shared import few_shot, rag, shared_prefix
 from harness.workload.prompts.structured import structured
 from harness.workload.prompts.text import TextMaker
+from harness.workload.prompts.victim import victim
 from harness.workload.prompts.workload import Workload, workload
 
 # Table, number of requests, source of chance, texts: so many requests, from a file at most so many, in order.
@@ -55,4 +57,5 @@ MAKERS: dict[type[Prompts], Maker] = {
     PromptFile: from_file,
     Documents: documents,
     Rerank: rerank,
+    Victim: victim,
 }
