@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from harness.model import LoadPoint
-from harness.spec.scenario import Load, Scenario, turns_of
+from harness.spec.scenario import Load, Prompts, Scenario, SharedPrefix, turns_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +28,43 @@ class Block:
 
 
 def load_points(load: Load) -> tuple[LoadPoint, ...]:
+    if load.working_set:
+        return tuple(LoadPoint("working-set", value) for value in load.working_set)
     if load.concurrency:
         return tuple(LoadPoint("concurrency", value) for value in load.concurrency)
     if load.rate:
         return tuple(LoadPoint("rate", value) for value in load.rate)
     return tuple(LoadPoint("trace", value) for value in load.replay_speed)
+
+
+def slots_of(load: Load, point: LoadPoint) -> int | None:
+    """Of a closed loop; None for an open one."""
+    if point.kind == "working-set":
+        return load.concurrency[0]
+    return int(point.value) if point.kind == "concurrency" else None
+
+
+def prefixes(scenario: Scenario, point: LoadPoint) -> int:
+    """That make the working set of this point; 0 where it is none, or the KV cache's size is not known yet.
+
+    1 at least. Of a working set of 0 each prefix is asked for once: as many as there are requests.
+    """
+    load, prompts = scenario.load, scenario.prompts
+    if point.kind != "working-set" or load.kv_tokens is None or not isinstance(prompts, SharedPrefix):
+        return 0
+    if not point.value:
+        return load.requests + load.warmup_requests
+    return max(1, math.floor(point.value * load.kv_tokens / prompts.held_tokens + 1e-9))
+
+
+def prompts_at(scenario: Scenario, point: LoadPoint) -> Prompts:
+    """The prompts of one load point: of a working set with its prefixes."""
+    groups = prefixes(scenario, point)
+    if not groups or not isinstance(scenario.prompts, SharedPrefix):
+        return scenario.prompts
+    if not point.value:
+        return replace(scenario.prompts, groups=groups, order="cyclic", zipf_exponent=0.0)
+    return replace(scenario.prompts, groups=groups)
 
 
 def warmup_requests(scenario: Scenario, point: LoadPoint) -> int:
@@ -42,8 +74,11 @@ def warmup_requests(scenario: Scenario, point: LoadPoint) -> int:
     the time of one answer, while fewer requests are in flight than slots. Slots that are quicker for it send
     again meanwhile, all together at most as often as a full load answers in that time: a third wave.
     Sessions are warm-up with all their turns, since these stand together in the workload.
+    Of a working set every prefix can come once.
     """
     asked = scenario.load.warmup_requests
+    if point.kind == "working-set":
+        return max(asked, prefixes(scenario, point) if point.value else 0)
     if not asked or point.kind != "concurrency":
         return asked
     slots, turns = int(point.value), turns_of(scenario.prompts)
@@ -95,7 +130,7 @@ def start_of(scenario: Scenario, point: LoadPoint) -> Literal["spread", "togethe
 
     Spread only where the whole first wave is warm-up: until all have begun, fewer requests are in flight.
     """
-    if point.kind != "concurrency":
+    if slots_of(scenario.load, point) is None:
         return None
     return "spread" if scenario.load.start == "spread" and scenario.load.warmup_requests else "together"
 

@@ -205,7 +205,12 @@ def _planned(
     if prepared.source is not None:
         count = min(count, len(prepared.source))
     label = prepared.of(cell).label
-    words = {"concurrency": "in flight", "rate": "requests/s", "trace": "times the trace's pace"}
+    words = {
+        "concurrency": "in flight",
+        "rate": "requests/s",
+        "trace": "times the trace's pace",
+        "working-set": "times the KV cache",
+    }
     point = f"{cell.load.value:g} {words[cell.load.kind]}"
     seen = history.get((label, prepared.of(cell).launch.mode, cell.load))
     if cell.load.kind == "rate":
@@ -219,7 +224,8 @@ def _planned(
             f"{counted(len(seen), 'earlier run')} of this scenario in {prepared.options.out}",
         )
     else:
-        expected, basis = None, f"{count} requests, no time known"
+        more = " and one of each prefix" if cell.load.kind == "working-set" and cell.load.value else ""
+        expected, basis = None, f"{count} requests{more}, no time known"
     if load.duration_s is not None and (expected is None or expected > load.duration_s):
         expected, basis = load.duration_s, "--duration"
     return PlannedCell(cell=cell.name, backend=label, load=point, expected_s=expected, basis=basis)

@@ -40,7 +40,12 @@ def refusals(prepared: Prepared) -> list[Refusal]:
         definition = configured(ref.definition, None, engine.values)
         tuned = frozenset(ref.tuned.values) if ref.tuned else frozenset()
         facts = facts_ahead(definition, engine.choice)
-        lacking = unsaid(definition, prepared.scenario.request, map(Constraint, shapes))
+        lacking = unsaid(
+            definition,
+            prepared.scenario.request,
+            map(Constraint, shapes),
+            adapters=prepared.scenario.lora.adapters,
+        )
         ahead[engine.label] = Ahead(definition.name, ref.variant, facts, tuned, lacking)
     load = prepared.scenario.load
     most = max(load.concurrency) if load.concurrency else None

@@ -107,7 +107,9 @@ def _scenarios(arguments: argparse.Namespace) -> list[Row]:
     for name in sorted(paths.definitions("workloads")):
         scenario = load_scenario(name)
         load = scenario.load
-        if load.concurrency:
+        if load.working_set:
+            shape = f"working set {','.join(f'{size:g}' for size in load.working_set)} x KV cache"
+        elif load.concurrency:
             shape = f"concurrency {','.join(map(str, load.concurrency))}"
         elif load.rate:
             shape = f"rate {','.join(f'{rate:g}' for rate in load.rate)}/s"
@@ -123,6 +125,8 @@ def _cards(scenario: "Scenario") -> Row:
     from harness.model import as_json
     from harness.run.workloads import Workloads
 
+    if scenario.load.working_set and scenario.load.kv_tokens is None:
+        return {}  # as many prefixes as an engine has room for
     cards: Row = as_json(Workloads(scenario, 1, 0, None).cards(0))
     return cards
 

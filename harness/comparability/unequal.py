@@ -88,8 +88,8 @@ def _related(group: Group, a: str, b: str) -> Relation:
 
 def _reached(group: Group, limits: Mapping[str, object]) -> bool:
     """Whether the load can exceed the fewest sequences at once."""
-    load = next(iter(group.values())).load
-    return load.kind != "concurrency" or load.value > min(int(str(limit)) for limit in limits.values())
+    slots = next(iter(group.values())).load.slots
+    return slots is None or slots > min(int(str(limit)) for limit in limits.values())
 
 
 def _known_of_some(group: Group, known: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from harness.engines.install import EngineEnv
-from harness.engines.kv_cache import kv_tokens
+from harness.engines.kv_cache import GIB, kv_tokens
 from harness.engines.launch import LaunchChoice
 from harness.engines.ports import free_port
 from harness.engines.started import EngineFacts
@@ -68,7 +68,11 @@ def _takes_threads(definition: Backend) -> bool:
 def _named(start: Engine | Process | Compose | Image) -> set[str]:
     """Placeholders in a table of the definition. Those that are computed stand for what they are made of."""
     found = set(placeholders(dataclasses.asdict(start)))
-    made_of = {"context_total": ("context_tokens", "max_sequences"), "kv_tokens": ("kv_cache_gib", "dtype")}
+    made_of = {
+        "context_total": ("context_tokens", "max_sequences"),
+        "kv_tokens": ("kv_cache_gib", "dtype"),
+        "kv_cache_bytes": ("kv_cache_gib",),
+    }
     return found.union(*(names for name, names in made_of.items() if name in found))
 
 
@@ -153,8 +157,9 @@ def build_command(
     port: int,
     scratch: Path,
     host: str = HOST,
+    adapters: Mapping[str, Path] | None = None,
 ) -> Command:
-    """The placeholders of a configured definition filled in."""
+    """The placeholders of a configured definition filled in. `adapters`: by name, where it serves some."""
     process = definition.process
     if process is None:
         raise SpecError(f"backend '{definition.name}' has no [process]", where="--launch process")
@@ -183,6 +188,11 @@ def build_command(
     argv += [placed(part, "engine.model_args") for part in model_args(definition, hub=hub)]
     argv += [placed(part, "engine.args") for part in definition.engine.args]
     argv += [placed(part, "process.args") for part in process.args]
+    if adapters and (lora := definition.lora):
+        argv += [placed(part, "lora.args") for part in lora.args]
+        for name, path in adapters.items():
+            own: dict[str, Value] = {"adapter": name, "adapter_path": str(path)}
+            argv += [filled(part, own, f"backend {definition.name}:lora.each") for part in lora.each]
     environment = _passed_on(hub=hub)
     for place, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
         environment.update({name: placed(value, place) for name, value in table.items()})
@@ -203,6 +213,8 @@ def common_fill(definition: Backend) -> dict[str, Value]:
     fill: dict[str, Value] = {"served_name": SERVED_NAME, **values}
     if "context_tokens" in values and "max_sequences" in values:
         fill["context_total"] = int(values["context_tokens"]) * int(values["max_sequences"])
+    if "kv_cache_gib" in values:
+        fill["kv_cache_bytes"] = int(float(values["kv_cache_gib"]) * GIB)
     return fill
 
 

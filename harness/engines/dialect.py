@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from harness.apis import APIS, Message
 from harness.spec.backend import Backend
 from harness.spec.dialect import Dialect
-from harness.spec.scenario import Request
+from harness.spec.scenario import Request, adapter_names
 from harness.spec.template import fill
 from harness.workload.prompts.request import Constraint
 
@@ -27,6 +27,8 @@ class Chat:
     tools: Sequence[Mapping[str, object]] = ()
     tool_choice: str = "auto"
     salt: str = ""  # sets its prefix apart from those of others; "": none
+    adapter: str = ""  # that it names; "": the base model
+    adapters: int = 0  # that the server has, as far as the scenario says
 
 
 def exact_output_possible(definition: Backend) -> bool:
@@ -49,6 +51,7 @@ def render_body(definition: Backend, served_name: str, chat: Chat, request: Requ
     if request.cache_control and api.keep_prefix:
         body = api.keep_prefix(body)
     body |= common_fields(definition, request, limit, shaped=constraint is not None)
+    body |= _adapter(definition, served_name, chat)
     if chat.salt:
         body |= fill(dialect.cache_salt, {"salt": chat.salt})
     if chat.tools:
@@ -58,6 +61,20 @@ def render_body(definition: Backend, served_name: str, chat: Chat, request: Requ
     if constraint is not None:
         body |= fill(getattr(dialect.structured, constraint.shape), _values(constraint))
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _adapter(definition: Backend, served_name: str, chat: Chat) -> dict[str, object]:
+    """Said in every request to an engine with adapters: one that names none may be answered by another's."""
+    count = chat.adapters or int(definition.engine.values.get("lora_adapters", 0))
+    if not count or definition.lora is None:
+        return {}
+    scales = [
+        {"id": place, "scale": 1.0 if name == chat.adapter else 0.0}
+        for place, name in enumerate(adapter_names(count))
+    ]
+    values = {"adapter": chat.adapter or served_name, "adapter_scales": scales}
+    fields: dict[str, object] = fill(definition.lora.request, values)
+    return fields
 
 
 def common_fields(
@@ -89,6 +106,7 @@ def unsaid(
     constraints: Iterable[Constraint | None] = (),
     *,
     tools: bool = False,
+    adapters: int = 0,
 ) -> dict[str, str]:
     """What of the scenario this engine's requests cannot carry: a name to what that means."""
     dialect = definition.dialect
@@ -107,6 +125,8 @@ def unsaid(
         missing["cache_control"] = "no field for it: what is kept is the server's own choice"
     if request.exact_output and not dialect.exact_output:
         missing["exact_output"] = "answers may end before the asked length"
+    if adapters and definition.lora is None:
+        missing["lora"] = "no way to name an adapter: every request goes to the base model"
     if tools and not dialect.tools:
         missing["tools"] = "no field for tools: the model does not know of them"
     if request.temperature and not dialect.seed:

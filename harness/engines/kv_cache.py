@@ -1,9 +1,10 @@
-"""Size of a KV cache in tokens, for engines that take no bytes."""
+"""Size of a KV cache in tokens: for engines that take no bytes, and as a running engine reports it."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 
-from harness.spec.backend import Value
+from harness.spec.backend import Backend, Value
 from harness.untrusted import read_document
 
 GIB = 2**30
@@ -26,6 +27,13 @@ def kv_tokens(model: Path, values: Mapping[str, Value]) -> int | None:
     layers, heads, head_size = sizes
     per_token = 2 * layers * heads * head_size * _BYTES.get(str(values.get("dtype")), 2)  # keys and values
     return int(float(values["kv_cache_gib"]) * GIB / per_token) // BLOCK * BLOCK
+
+
+def reported_tokens(definition: Backend, info: Mapping[str, object]) -> int | None:
+    """What the KV cache of a running engine holds, by the facts it tells of itself. None: it does not say."""
+    keys = definition.server.kv_tokens
+    numbers = [int(value) for key in keys if isinstance(value := info.get(key), int | float) and value > 0]
+    return math.prod(numbers) if keys and len(numbers) == len(keys) else None
 
 
 def _sizes(config: Mapping[str, object]) -> tuple[int, int, int] | None:

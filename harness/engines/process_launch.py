@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from harness.engines import gpus, orphans
+from harness.engines.adapters import drawn_adapters
 from harness.engines.cache import Say
 from harness.engines.command import Command, build_command
 from harness.engines.engine_files import write_files
@@ -33,11 +34,18 @@ def start_process(
     label, log, on_cuda = request.ref.label, request.log_path, request.choice.device == "cuda"
     env = install_engine(definition, say) if needs_install(definition) else None
     weights = weights_for(env)
+    adapters = drawn_adapters(definition, weights, env, say)
     chosen = gpus.chosen_gpus(gpus.gpus_needed(definition), request.gpus) if on_cuda else []
     unseen = gpus.await_free(chosen, request.gpu_wait_s, say) if chosen else None
     with scratch.folder("engine") as room:
         command = build_command(
-            definition, env=env, weights=weights, port=port, scratch=room, host=request.host
+            definition,
+            env=env,
+            weights=weights,
+            port=port,
+            scratch=room,
+            host=request.host,
+            adapters=adapters,
         )
         if on_cuda:
             command = _with_gpus(command, chosen, env)

@@ -24,14 +24,16 @@ def totals(text: str, series: Iterable[str]) -> dict[str, float]:
 def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str]) -> dict[str, float]:
     """Values by our names, those present: `counters` and `gauges` map our names to the engine's series.
 
-    A series with a sample that is not a number, or less than 0, counts as not there.
+    A series with a sample that is not a number, or less than 0, counts as not there. `a + b` is a sum, of `a`
+    alone where there is no `b`; `a{label="value"}` is 0 where `a` has other samples only.
     """
-    samples = _samples(text, [*counters.values(), *gauges.values()])
+    named = {name: series.split(" + ") for name, series in {**counters, **gauges}.items()}
+    samples = _samples(text, [part for parts in named.values() for part in parts])
     values = {}
-    for name, series in {**counters, **gauges}.items():
-        if series in samples:
-            total = sum(samples[series])
-            values[name] = total / len(samples[series]) if name in _RATIOS else total
+    for name, parts in named.items():
+        if parts[0] in samples:
+            found = [value for part in parts for value in samples.get(part, ())]
+            values[name] = sum(found) / len(found) if name in _RATIOS else sum(found)
     return {name: value for name, value in values.items() if 0 <= value < math.inf}
 
 
@@ -88,7 +90,15 @@ def gauge_paths(answer: Any, paths: Mapping[str, str]) -> dict[str, float]:
 def _samples(text: str, series: Iterable[str]) -> dict[str, list[float]]:
     samples: dict[str, list[float]] = {}
     broken = set[str]()
-    for name, said in _unlabelled(frozenset(filter(None, series))).findall(text):
+    plain = set[str]()
+    for one in filter(None, series):
+        name, brace, label = one.rstrip("}").partition("{")
+        if not brace:
+            plain.add(name)
+        elif found := _labelled(name).findall(text):
+            numbers = [_number(said) for labels, said in found if label in labels]
+            samples[one] = [number for number in numbers if number is not None] or [0.0]
+    for name, said in _unlabelled(frozenset(plain)).findall(text):
         value = _number(said)
         if value is None:
             broken.add(name)

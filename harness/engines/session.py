@@ -15,6 +15,7 @@ from harness.engines.command import SERVED_NAME, configured, values_in_use
 from harness.engines.containers.launch import start_container
 from harness.engines.install import EngineEnv
 from harness.engines.known import known
+from harness.engines.kv_cache import reported_tokens
 from harness.engines.launch import LaunchChoice, track_of
 from harness.engines.models import ensure_weights
 from harness.engines.ports import check_port, free_port
@@ -104,6 +105,10 @@ class EngineSession(Server):
         while (ended := self._life.exited()) is None and time.monotonic() < deadline:
             time.sleep(0.05)
         return ended
+
+    def kv_tokens(self) -> int | None:
+        """What its KV cache holds, as it reports; None where it does not say. Of replicas that of one."""
+        return reported_tokens(self.definition, self.facts.get("info", {}))
 
     def log_tail(self, lines: int) -> str:
         """Empty for a server that is not ours."""

@@ -14,6 +14,8 @@ from harness.spec.strict import nearest
 
 TIMING = ("--ttft-ms", "20", "--gap-ms", "5", "--prefill-us-per-token", "50", "--loading-s", "0.2")
 
+CACHE_TOKENS = 262_144  # of its prefix cache, where nobody says otherwise
+
 
 def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
     """The same backend, started as its simulator. Raises SpecError where none speaks its dialect."""
@@ -38,13 +40,20 @@ def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
     if not definition.prefix_cache.enabled:
         args.append("--no-prefix-cache")
     args += [part for fault in faults for part in ("--fault", fault)]
+    args += ["--cache-tokens", "{cache_tokens}"]
+    values = {**definition.engine.values, "cache_tokens": CACHE_TOKENS}
+    if "lora_adapters" in values:
+        args += ["--adapters", "{lora_adapters}", "--adapter-swap-ms", "100"]
+        args += ["--adapter-slots", "{lora_slots}" if "lora_slots" in values else "1000"]
+    lora = definition.lora and dataclasses.replace(definition.lora, args=(), each=())
     metrics = definition.metrics and dataclasses.replace(definition.metrics, own_port=False)
     standing_in = dataclasses.replace(
         definition,
         backend=dataclasses.replace(definition.backend, weights="none", simulated=True),
         server=dataclasses.replace(definition.server, effective={}),  # it has settings of its own
-        engine=Engine(args=tuple(args), values=definition.engine.values, tunable=definition.engine.tunable),
+        engine=Engine(args=tuple(args), values=values, tunable=definition.engine.tunable),
         process=Process(program=("{harness_python}", "-m", "harness", "truth")),
+        lora=lora,  # its adapters are names alone
         metrics=metrics,  # which it serves besides its API
     )
     return dataclasses.replace(ref, definition=standing_in)

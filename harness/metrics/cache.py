@@ -17,18 +17,25 @@ class Reuse(Figures):
 
     prefix_cache_hit_rate: float | None
     prefix_cache_source: str | None
+    host_cache_hit_rate: float | None
     prefix_cache_ideal: float | None
     prefix_cache_ideal_by_block: dict[str, float] | None
 
 
 def compute(cell: CellView) -> Reuse:
     rate, source = cell.of(hit_rate_of)
+    part = host_share(cell.facts.server_counters)
+    host = None if part is None or rate is None else part * rate
+    nulls = {} if rate is not None else {"prefix_cache_hit_rate": _why_unknown(cell)}
+    if host is None:
+        nulls["host_cache_hit_rate"] = "the engine does not count by where cached tokens came from"
     return Reuse(
         prefix_cache_hit_rate=rate,
         prefix_cache_source=source,
+        host_cache_hit_rate=host,
         prefix_cache_ideal=cell.of(measured_facts).workload.ideal_hit_rate,
         prefix_cache_ideal_by_block=None if cell.requested is None else prefix.ideals(cell, cell.requested),
-        nulls={} if rate is not None else {"prefix_cache_hit_rate": _why_unknown(cell)},
+        nulls=nulls,
     )
 
 
@@ -65,6 +72,13 @@ def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[f
     if counters and counters.get("prompt_tokens") and "cached_prompt_tokens" in counters:
         return counters["cached_prompt_tokens"] / counters["prompt_tokens"], "counters"
     return None, None
+
+
+def host_share(counters: Mapping[str, float] | None) -> float | None:
+    """Of the cached tokens of the whole cell, those from behind the KV cache; None: not counted."""
+    if not counters or not {"host_cached_tokens", "cached_prompt_tokens"} <= counters.keys():
+        return None
+    return counters["host_cached_tokens"] / max(counters["cached_prompt_tokens"], 1.0)
 
 
 def _why_unknown(view: RequestView) -> str:

@@ -14,6 +14,7 @@ from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable
 
 _LEAST_POWER = 7  # shorter prompts are of one depth
+ALONE, BESIDE = "alone", "beside"  # of a victim probe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,11 +22,15 @@ class Classes(Figures):
     by_kind: dict[str, ClassStats] | None
     by_turn: dict[str, ClassStats] | None
     by_depth: dict[str, ClassStats] | None
+    victim_loss: float | None
     replicas: Replicas | None
 
 
 def compute(cell: CellView) -> Classes:
+    loss, why = victim_loss(cell, cell.requested)
     return Classes(
+        victim_loss=loss,
+        nulls={"victim_loss": why} if why else {},
         by_kind=by_kind(cell, cell.requested),
         by_turn=by_turn(cell, cell.requested),
         by_depth=by_depth(cell, cell.requested),
@@ -39,6 +44,17 @@ def by_kind(view: RequestView, requested: RequestTable | None) -> dict[str, Clas
         return None
     kinds = np.array(requested.kinds, object)[view.requests["seq"]]
     return _by(view, {str(kind): kinds == kind for kind in sorted(set(requested.kinds))})
+
+
+def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[float | None, str]:
+    """Mean E2E of the victims next to heavy requests over that of those alone, or why there is none."""
+    if requested is None or not {ALONE, BESIDE} <= set(requested.kinds):
+        return None, "no victim probe"
+    kinds = np.array(requested.kinds, object)[view.requests["seq"]]
+    means = [float(latency.values_ms(view.part(kinds == kind))["e2e_ms"].mean()) for kind in (ALONE, BESIDE)]
+    if not np.isfinite(means).all() or not means[0]:
+        return None, "a victim failed, or none was measured"
+    return means[1] / means[0], ""
 
 
 def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:

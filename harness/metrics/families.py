@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from harness.metrics import (
+    adapters,
     cache,
     classes,
     conservation,
@@ -40,6 +41,7 @@ FAMILIES: Sequence[Callable[[CellView], Figures]] = (
     sessions.compute,
     quality.compute,
     classes.compute,
+    adapters.compute,
     conservation.compute,
 )
 

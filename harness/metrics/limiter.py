@@ -145,8 +145,9 @@ def _load(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     if seen["gpu_pct"] is None and seen["engine_cores"] is None:
         return
     value = cell.load.value
-    offered = f"{value:g} in flight" if cell.load.kind == "concurrency" else f"{value:g} requests/s"
-    yield "load", f"the load: with {offered} nothing was saturated{_busy(seen)}"
+    offered = {"concurrency": f" with {value:g} in flight", "working-set": ""}
+    said = offered.get(cell.load.kind, f" with {value:g} requests/s")
+    yield "load", f"the load:{said} nothing was saturated{_busy(seen)}"
 
 
 def _busy(seen: Numbers) -> str:

@@ -60,4 +60,4 @@ def slot_time(view: RequestView, load: Load) -> SlotTime | None:
     connecting = np.maximum(rows["connect_ns"], 0)  # UNKNOWN: no connection of its own
     idle_ns = np.maximum(rows["sent_ns"] - rows["intended_ns"] - connecting, 0)
     idle, busy = float(idle_ns.sum()), float((rows["end_ns"] - rows["sent_ns"]).sum())
-    return SlotTime(idle_ns / 1e6, idle / max(idle + busy, 1.0), float(load.value))
+    return SlotTime(idle_ns / 1e6, idle / max(idle + busy, 1.0), float(load.slots))

@@ -36,6 +36,7 @@ class Ask:
     words: tuple[str, ...] = ()  # the answer's tokens, where the request constrains them
     said: str = ""  # the last message, where answers are known by it
     salt: str = ""  # prompts of another salt share no prefix with this one
+    adapter: str = ""  # that answers; "": the base model
     uncached: bool = False  # the prompt is neither looked up in the cache nor kept there
     style: EventStyle | None = None  # of an API with named events; None: chunks of Chat Completions
     values: Values | None = None  # vectors or scores instead of text
@@ -128,9 +129,23 @@ def parse_ask(
         words=() if constrained is None else pieces(constrained),
         said=_last_said(fields),
         salt=str(fields.get(dialect.salt_field) or "") if dialect.salt_field else "",
+        adapter=_adapter(fields),
         uncached=bool(dialect.uncached_field) and fields.get(dialect.uncached_field) is False,
         style=style,
     )
+
+
+def _adapter(fields: Mapping[str, object]) -> str:
+    """By the model's name, or as the one whose scale in the list `lora` is above 0."""
+    name, scales = str(fields.get("model") or ""), fields.get("lora")
+    for one in scales if isinstance(scales, list) else ():
+        if isinstance(one, Mapping) and one.get("scale") and isinstance(one.get("id"), int):
+            return adapter_name(one["id"])
+    return name if name.startswith(adapter_name(0)[:-1]) else ""
+
+
+def adapter_name(number: int) -> str:
+    return f"adapter-{number + 1}"
 
 
 def parse_values(body: bytes, style: ValuesStyle, chars_per_token: int) -> Ask:

@@ -110,10 +110,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="capacity of the prefix cache, LRU (default: 262144)",
     )
     add(
+        "--host-cache-tokens",
+        type=_integer(1),
+        metavar="N",
+        help="capacity of a second cache in host memory (default: none)",
+    )
+    add(
+        "--host-us-per-token",
+        type=_number,
+        metavar="US",
+        help="µs added to TTFT per prompt token that comes from host memory (default: 0)",
+    )
+    add(
         "--cache-block-tokens",
         type=_integer(1),
         metavar="N",
         help="block size of the prefix cache (default: 16)",
+    )
+    add("--adapters", type=_integer(0), metavar="N", help="answer for adapter-1 to adapter-N (default: 0)")
+    add(
+        "--adapter-slots",
+        type=_integer(1),
+        metavar="N",
+        help="adapters in memory at once, LRU (default: 1)",
+    )
+    add(
+        "--adapter-swap-ms",
+        type=_number,
+        metavar="MS",
+        help="ms added to TTFT where an adapter is not in memory (default: 0)",
+    )
+    add(
+        "--adapter-us-per-token",
+        type=_number,
+        metavar="US",
+        help="µs added to TTFT per uncached prompt token with an adapter (default: 0)",
     )
     add(
         "--chars-per-token",

@@ -12,6 +12,8 @@ from harness.mockserver.values import RankStyle, VectorStyle
 Kind = Literal["json_schema", "json_object", "regex", "choice", "grammar"]
 Path = tuple[str, ...]
 
+SLOTS = 8  # of an engine that keeps one prompt in each: what the KV cache holds is so many times a slot's
+
 # Histograms of times are in seconds; the rest counts tokens or requests, or is a share from 0 to 1.
 Quantity = Literal[
     "running",
@@ -21,6 +23,8 @@ Quantity = Literal[
     "prompt",
     "uncached",
     "cached",
+    "device_cached",
+    "host_cached",
     "generated",
     "finished",
     "ttft",
@@ -109,7 +113,9 @@ class Dialect:
         default_factory=lambda: {"status": "ok"}
     )  # None: an empty answer
     version_path: str = ""  # "": no version over HTTP
-    version: Mapping[str, object] = field(default_factory=dict)  # "{version}" in it
+    version: Mapping[str, object] = field(default_factory=dict)  # "{version}" and "{kv_tokens}" in it
+    info_path: str = ""  # of its settings, where that is another one
+    info: Mapping[str, object] = field(default_factory=dict)
     owned_by: str = "simulated"
     card: Mapping[str, object] = field(default_factory=dict)  # of a model, besides what all have
     own_name: str = ""  # for its model, besides the one it is given

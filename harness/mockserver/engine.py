@@ -37,10 +37,13 @@ class Engine:
         capacity = 0 if options.no_prefix_cache else options.cache_tokens
         self.cache = PrefixCache(capacity, options.cache_block_tokens)
         self._known = Known(options.answers, options.wrong, options.seed)
+        self.host_cache = PrefixCache(options.host_cache_tokens, options.cache_block_tokens)
         self.running: set[Job] = set()
         self.waiting: deque[tuple[Job, Callable[[int], None]]] = deque()
         self.prompt_tokens = 0
         self.cached_tokens = 0
+        self.host_cached_tokens = 0  # of these, those that came from the second cache
+        self._adapters: OrderedDict[str, None] = OrderedDict()  # in memory; the one used last is last
         self.finished = 0  # requests, however they ended
         self._ended: list[Record] = []  # since they were last taken
         self._keeps_ended = any(series.kind == "histogram" for series in options.dialect.series)
@@ -141,7 +144,12 @@ class Engine:
         options, ask, record = self.options, job.ask, job.record
         prompt = ask.prompt[-options.cut_prompt_tokens :] if options.cut_prompt_tokens else ask.prompt
         record.prompt_tokens = len(prompt)
-        record.cached_tokens = 0 if ask.uncached else self.cache.claim(prompt, ask.salt)
+        here = host = 0
+        if not ask.uncached:
+            salt = ask.salt + ask.adapter  # what one adapter computed is of no use to another
+            here = self.cache.claim(prompt, salt)
+            host = max(0, self.host_cache.claim(prompt, salt) - here)
+        record.cached_tokens = here + host
         limit = ask.max_tokens or options.tokens
         words = ask.words or self._known.to(ask.said, len(self.running))
         if words:  # its constraint ends an answer, whatever else was asked
@@ -152,8 +160,12 @@ class Engine:
             )
         self.prompt_tokens += record.prompt_tokens
         self.cached_tokens += record.cached_tokens
+        self.host_cached_tokens += host
         uncached = record.prompt_tokens - record.cached_tokens
-        prefill_ns = round(uncached * options.prefill_us_per_token * NS_PER_US)
+        prefill_us = uncached * options.prefill_us_per_token + host * options.host_us_per_token
+        if ask.adapter:
+            prefill_us += uncached * options.adapter_us_per_token + self._swap_us(ask.adapter)
+        prefill_ns = round(prefill_us * NS_PER_US)
         dues_ns = token_dues_ns(options.ttft_ms, options.gap_ms, prefill_ns, record.planned_tokens, job.rng)
         return Script(
             tokens=record.planned_tokens,
@@ -163,3 +175,12 @@ class Engine:
             dues_ns=dues_ns,
             words=words,
         )
+
+    def _swap_us(self, adapter: str) -> float:
+        """What it takes to have it in memory, where the one used longest ago goes for it."""
+        held = adapter in self._adapters
+        self._adapters[adapter] = None
+        self._adapters.move_to_end(adapter)
+        if len(self._adapters) > self.options.adapter_slots:
+            self._adapters.popitem(last=False)
+        return 0.0 if held else 1000 * self.options.adapter_swap_ms

@@ -118,6 +118,10 @@ class Meter:
                 return engine.prompt_tokens - engine.cached_tokens
             case "cached":
                 return engine.cached_tokens
+            case "device_cached":
+                return engine.cached_tokens - engine.host_cached_tokens
+            case "host_cached":
+                return engine.host_cached_tokens
             case "generated":
                 return engine.generated_tokens
             case "finished":

@@ -24,6 +24,12 @@ class Options:
     no_prefix_cache: bool = False
     cache_tokens: int = 262_144
     cache_block_tokens: int = 16
+    host_cache_tokens: int = 0  # of a second cache, which also holds what left the first
+    host_us_per_token: float = 0.0  # for which a token comes back from there
+    adapters: int = 0  # that it answers for, by the names adapter-1 and so on
+    adapter_slots: int = 1  # of them in memory at once; the others have to be loaded
+    adapter_swap_ms: float = 0.0  # for which one is loaded
+    adapter_us_per_token: float = 0.0  # that an uncached prompt token costs more with one
     dialect: Dialect = TRUTH
     loading_s: float = 0.0
     chars_per_token: int = 4

@@ -6,8 +6,8 @@ from http import HTTPStatus
 from typing import Any
 
 from harness import __version__
-from harness.mockserver.ask import BadAskError, load_object, prompt_tokens, token_id
-from harness.mockserver.dialect import Dialect, Reset, Tokenizer
+from harness.mockserver.ask import BadAskError, adapter_name, load_object, prompt_tokens, token_id
+from harness.mockserver.dialect import SLOTS, Dialect, Reset, Tokenizer
 from harness.mockserver.engine import Engine
 from harness.mockserver.metrics import Meter
 from harness.mockserver.options import Options
@@ -40,7 +40,7 @@ class Routes:
     def __init__(self, options: Options, engine: Engine) -> None:
         self._options, self._engine, self._dialect = options, engine, options.dialect
         self._meter = Meter(engine, options.dialect, options.model_name)
-        self.model_names = {options.model_name}  # as listed
+        self.model_names = {options.model_name, *map(adapter_name, range(options.adapters))}  # as listed
         dialect = self._dialect
         health = (
             answer(200, b"", "text/plain") if dialect.health is None else json_answer(200, dialect.health)
@@ -50,7 +50,9 @@ class Routes:
             ("GET", "/v1/models"): lambda _: json_answer(200, self._models()),
         }
         if dialect.version_path:
-            self._known["GET", dialect.version_path] = lambda _: json_answer(200, self._version())
+            self._known["GET", dialect.version_path] = lambda _: self._says(dialect.version)
+        if dialect.info_path:
+            self._known["GET", dialect.info_path] = lambda _: self._says(dialect.info)
         if dialect.metrics_path:
             self._known["GET", dialect.metrics_path] = lambda _: answer(
                 200, self._meter.prometheus().encode(), "text/plain; version=0.0.4"
@@ -86,9 +88,15 @@ class Routes:
         except BadAskError as refused:
             return error(self._dialect, self._dialect.errors.invalid, str(refused), refused.field)
 
-    def _version(self) -> Any:
-        values = {"version": f"{__version__}+simulated", "model": self._options.model_name}
-        return filled(self._dialect.version, values)
+    def _says(self, template: Mapping[str, object]) -> bytes:
+        options = self._options
+        values = {
+            "version": f"{__version__}+simulated",
+            "model": options.model_name,
+            "kv_tokens": options.cache_tokens,
+            "kv_tokens_of_slot": options.cache_tokens // SLOTS,
+        }
+        return json_answer(200, filled(template, values))
 
     def _models(self) -> dict[str, object]:
         data = [
@@ -123,6 +131,7 @@ class Routes:
             return error(self._dialect, reset.busy, "requests are running")
         if idle:
             self._engine.cache.clear()
+            self._engine.host_cache.clear()
         if reset.answer is None:
             return answer(200, b"Cache flushed.", "text/plain")
         success = {"success": idle} if "success" in reset.answer else {}

@@ -48,6 +48,7 @@ from harness.model.comparison import (
     Capacity,
     Estimate,
     Interval,
+    Knee,
     Looks,
     Method,
     Noise,
@@ -98,6 +99,7 @@ from harness.model.doctor import (
     TriedLoad,
 )
 from harness.model.figures import (
+    AdapterFigures,
     Answers,
     Arrivals,
     Backlog,
@@ -125,7 +127,7 @@ from harness.model.history import HistoryEntry, HistoryFigure, HistoryHost
 from harness.model.identity import Division, Identity
 from harness.model.imported import Fact, Imported, Level
 from harness.model.issue import IssueCode
-from harness.model.load import Load, LoadKind, LoadPoint, RateSegment
+from harness.model.load import Load, LoadKind, LoadPoint, RateSegment, WorkingSet
 from harness.model.machine import (
     BusiestProcess,
     Cost,
@@ -195,6 +197,7 @@ __all__ = [
     "WITHOUT_TEXT",
     "AccuracyChange",
     "AccuracyVerdict",
+    "AdapterFigures",
     "Agreement",
     "Answers",
     "ArrivalStatistics",
@@ -271,6 +274,7 @@ __all__ = [
     "Imported",
     "Interval",
     "IssueCode",
+    "Knee",
     "LatencyStats",
     "LaunchChoice",
     "Law",
@@ -372,6 +376,7 @@ __all__ = [
     "Warned",
     "Word",
     "Workers",
+    "WorkingSet",
     "WorkloadCard",
     "WorkloadCards",
     "as_json",

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from harness.model.client import ClientStats
 from harness.model.conditions import Conditions
 from harness.model.figures import (
+    AdapterFigures,
     Answers,
     Arrivals,
     Backlog,
@@ -110,6 +111,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
     ]
     template_tokens: Annotated[TemplateTokens | None, doc("Of the chat template.")]
     by_kind: Annotated[dict[str, ClassStats] | None, doc("Latencies by class of request.")]
+    adapters: Annotated[AdapterFigures | None, doc("Null where no request names an adapter.")] = None
     by_turn: Annotated[dict[str, ClassStats] | None, doc("Latencies by turn of the chats.")]
     by_depth: Annotated[
         dict[str, ClassStats] | None, doc("Latencies of recorded calls by the tokens of their prompts.")

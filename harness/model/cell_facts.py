@@ -29,6 +29,7 @@ class CellWorkload(Record, frozen=True, kw_only=True):
     shared_share: Annotated[
         float | None, doc("What it could reuse where it holds the shared prefixes; null: not kept.")
     ] = None
+    adapters: Annotated[int, doc("LoRA adapters that requests may name; 0: none does.")] = 0
     cold_cache: Annotated[bool, doc("The scenario asks for an empty cache.")]
     content: Annotated[
         str | None, doc("What the texts are: random, prose, code, json or a file; null: not kept.")

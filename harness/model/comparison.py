@@ -226,6 +226,32 @@ class Capacity(Record, frozen=True, kw_only=True):
     saturated_from: Annotated[Number | None, doc("Lowest load of those that were saturated.")]
 
 
+class Knee(Record, frozen=True, kw_only=True):
+    """Where the hit rate of one backend falls through half of what it was, as the working set grows."""
+
+    label: Annotated[str, doc("Backend as the run names it.")]
+    value: Annotated[
+        float | None,
+        doc("Working set over the engine's own KV cache; the median of the repeats; null: no fall."),
+    ]
+    interval: Annotated[
+        tuple[float, float] | None,
+        doc(
+            "Measured points around it: the lowest and the highest of all repeats. Nothing is known between."
+        ),
+    ]
+    repeats: Annotated[int, doc("With two points or more.")]
+    crossed: Annotated[int, doc("Of these, those in which it fell so far.")]
+    largest: Annotated[float | None, doc("Working set that was measured, over the KV cache.")]
+    fits: Annotated[
+        float | None, doc("Hit rate at the smallest working set, 0 to 1: half of it is looked for.")
+    ]
+    ideal: Annotated[float | None, doc("Hit rate of an unlimited cache, 0 to 1.")]
+    unrelated: Annotated[
+        float | None, doc("Highest hit rate where no prefix was used twice, 0 to 1; null: not measured.")
+    ]
+
+
 class Scaling(Record, frozen=True, kw_only=True):
     """Tokens/s, memory and queue of one backend against concurrency; medians of the repeats."""
 

@@ -199,6 +199,21 @@ class TemplateTokens(Record, frozen=True, kw_only=True):
     max: Annotated[int, doc("Most of a request.")]
 
 
+class AdapterFigures(Record, frozen=True, kw_only=True):
+    """What LoRA adapters cost, by the medians of the cell. Latencies of each are in `by_kind`."""
+
+    count: Annotated[int, doc("That the server has.")]
+    slots: Annotated[int | None, doc("In memory at once; null: all, or not known.")]
+    swaps: Annotated[int, doc("Measured requests whose adapter was none of the last so many named.")]
+    swap_ms: Annotated[
+        float | None, doc("Their TTFT less that of adapters in memory; null: none of one kind.")
+    ]
+    ttft_over_base: Annotated[
+        float | None, doc("Of adapters in memory over the base model; of others where all swap.")
+    ]
+    tpot_over_base: Annotated[float | None, doc("Of adapters in memory over the base model.")]
+
+
 class ClassStats(Record, frozen=True, kw_only=True):
     """Of the requests of one class."""
 

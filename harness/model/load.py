@@ -4,18 +4,20 @@ from typing import Annotated, Literal
 
 from harness.model.record import UNSET, Record, UnsetType, doc
 
-LoadKind = Literal["concurrency", "rate", "trace"]
+LoadKind = Literal["concurrency", "rate", "trace", "working-set"]
+KIND = "Closed loop, open loop, the replay of a trace, or a closed loop over a working set."
+VALUE = "Requests in flight, requests per second, times the trace's pace, or times the KV cache."
 
 
 class LoadPoint(Record, frozen=True, order=True):
-    """Requests in flight, requests per second, or times the trace's own pace."""
+    """Requests in flight, requests per second, times the trace's own pace, or times the KV cache."""
 
-    kind: Annotated[LoadKind, doc("Closed loop, open loop, or the replay of a trace.")]
-    value: Annotated[int | float, doc("Requests in flight, requests per second, or times the trace's pace.")]
+    kind: Annotated[LoadKind, doc(KIND)]
+    value: Annotated[int | float, doc(VALUE)]
 
     @property
     def label(self) -> str:
-        """`c8`, `r2.5` or `t1`: in cell names."""
+        """`c8`, `r2.5`, `t1` or `w0.5`: in cell names."""
         return f"{self.kind[0]}{self.value:g}"
 
 
@@ -27,11 +29,23 @@ class RateSegment(Record, frozen=True, kw_only=True):
     end: Annotated[int | float, doc("Factor at its end.")]
 
 
+class WorkingSet(Record, frozen=True, kw_only=True):
+    """What is asked for between two uses of one prefix, in a closed loop."""
+
+    prefixes: Annotated[int, doc("That are asked for in turn, or drawn from; each with a tail of its own.")]
+    held_tokens: Annotated[int, doc("That a request leaves in a cache, chat template left out.")]
+    kv_tokens: Annotated[
+        int | None, doc("That this engine's KV cache holds, as it reports; null: it does not.")
+    ]
+    in_flight: Annotated[int, doc("Requests at once.")]
+    rest_s: Annotated[int | float, doc("For which nothing was sent before the measured part, s.")]
+
+
 class Load(Record, frozen=True, kw_only=True):
     """The load point, and how its requests arrive."""
 
-    kind: Annotated[LoadKind, doc("Closed loop, open loop, or the replay of a trace.")]
-    value: Annotated[int | float, doc("Requests in flight, requests per second, or times the trace's pace.")]
+    kind: Annotated[LoadKind, doc(KIND)]
+    value: Annotated[int | float, doc(VALUE)]
     arrival: Annotated[str | UnsetType | None, doc("Open loop: the arrival process.")] = UNSET
     burstiness: Annotated[float | UnsetType | None, doc("Shape of gamma arrivals; 1 is Poisson.")] = UNSET
     profile: Annotated[
@@ -43,6 +57,7 @@ class Load(Record, frozen=True, kw_only=True):
     think_time_s: Annotated[float | UnsetType, doc("Mean wait of a slot before it sends again, s.")] = UNSET
     start: Annotated[str | UnsetType | None, doc("Closed loop: slots began spread, or together.")] = UNSET
     start_declared: Annotated[str | UnsetType | None, doc("The scenario's [load] start.")] = UNSET
+    working_set: Annotated[WorkingSet | UnsetType, doc("Of a load point that is one.")] = UNSET
 
     @property
     def point(self) -> LoadPoint:
@@ -51,4 +66,6 @@ class Load(Record, frozen=True, kw_only=True):
     @property
     def slots(self) -> int | None:
         """Of a closed loop; None for an open one."""
+        if self.working_set:
+            return self.working_set.in_flight
         return int(self.value) if self.kind == "concurrency" else None

@@ -90,6 +90,9 @@ class Server(Record, frozen=True, kw_only=True):
 
     prompt_tokens: Annotated[_COUNT, doc("By the engine's counter.")] = UNSET
     cached_prompt_tokens: Annotated[_COUNT, doc("By the engine's counter.")] = UNSET
+    host_cached_tokens: Annotated[_COUNT, doc("Of these, from behind the KV cache: host memory, disk.")] = (
+        UNSET
+    )
     output_tokens: Annotated[_COUNT, doc("By the engine's counter.")] = UNSET
     preemptions: Annotated[_COUNT, doc("Requests that lost their place in the KV cache.")] = UNSET
     draft_tokens: Annotated[_COUNT, doc("Speculated.")] = UNSET

@@ -83,6 +83,7 @@ class ScenarioTables(Record, frozen=True, kw_only=True):
     slo: Annotated[
         dict[str, dict[str, Number]] | UnsetType, doc("Limits in ms by latency and share of requests.")
     ] = UNSET
+    lora: Annotated[dict[str, Any] | UnsetType, doc("Adapters, and which request names which.")] = UNSET
     engine_values: Annotated[dict[str, Value] | UnsetType, doc("[engine.values] of every backend.")] = UNSET
     profile: Annotated[str | UnsetType, doc("Of its sizes: gpu, cpu, or none.")] = UNSET
 
@@ -181,6 +182,10 @@ class Manifest(Record, frozen=True, kw_only=True):
         tuple[str, ...], doc("Cells in the order of their measurement; empty for a search.")
     ] = ()
     plan_sha256: Annotated[str | None, doc("Of plan.json, before the first cell; null: not kept.")] = None
+    kv_tokens: Annotated[
+        int | None,
+        doc("That the working sets are multiples of: the first engine's KV cache; null: there are none."),
+    ] = None
     find_capacity: Annotated[bool, doc("A search for the highest load within the limits.")] = False
     # A trace and a dataset say other things.
     workload_source: Annotated[

@@ -294,6 +294,17 @@ class Measured(Identity, frozen=True, kw_only=True):
             charts=Charts(stem="cache", papers=("",)),
         ).meta,
     ]
+    host_cache_hit_rate: Annotated[
+        float | None,
+        Metric(
+            of_text=True,
+            family="share",
+            short="share of prompt tokens from host memory",
+            title="Hits behind the KV cache",
+            about="Share of the prompt tokens, 0 to 1, that came from behind the KV cache, such as from host "
+            "memory: of `prefix_cache_hit_rate` the part that the engine counts so over the whole cell.",
+        ).meta,
+    ] = None
     prefix_cache_ideal: Annotated[
         float | None,
         Metric(
@@ -339,6 +350,22 @@ class Measured(Identity, frozen=True, kw_only=True):
             columns=(Column(head=("right", "labels", "%"), presence="when asked for"),),
         ).meta,
     ]
+    victim_loss: Annotated[
+        float | None,
+        Metric(
+            of_text=True,
+            family="price",
+            short="loss of the victim",
+            title="Interference",
+            own_unit="×",
+            about="Mean E2E of the light requests of a victim probe next to heavy ones, over that of those "
+            "alone; 1: nothing is lost.",
+            per_request=False,
+            distorted_by=OF_ANSWERS,
+            columns=(Column(head=("victim", "loss", "×"), presence="where it applies"),),
+            charts=Charts(stem="victim"),
+        ).meta,
+    ] = None
     cost_per_million_output_tokens: Annotated[
         float | None,
         Metric(

@@ -8,6 +8,7 @@ from harness.model.claim import ClaimResult
 from harness.model.comparison import (
     Capacity,
     Estimate,
+    Knee,
     Noise,
     PairVerdict,
     Ranking,
@@ -64,6 +65,7 @@ class Summary(Record, frozen=True, kw_only=True):
     verdict_rules: Annotated[VerdictRules, doc("What the verdicts were found with.")]
     stopping: Annotated[Stopping | None, doc("Null where the number of repeats was fixed.")] = None
     capacity: Annotated[tuple[Capacity, ...] | None, doc("Of --find-capacity: one per backend.")]
+    knees: Annotated[tuple[Knee, ...], doc("Of working sets: one per backend.")] = ()
     workload_card: Annotated[dict[str, WorkloadCard] | None, doc("What the requests are, by load point.")]
     agreement: Annotated[Agreement | None, doc("Whether the backends answered alike.")]
     warnings: Annotated[tuple[RunWarning, ...], doc("Of the whole run.")]

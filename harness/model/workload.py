@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from harness.model.load import LoadKind
+from harness.model.load import KIND, VALUE, LoadKind
 from harness.model.record import UNSET, Record, UnsetType, doc
 
 Number = int | float
@@ -69,8 +69,8 @@ class RequestFigures(Record, frozen=True, kw_only=True):
 class CardLoad(Record, frozen=True, kw_only=True):
     """The load point, and how its requests arrive."""
 
-    kind: Annotated[LoadKind, doc("Closed loop, open loop, or the replay of a trace.")]
-    value: Annotated[Number, doc("Requests in flight, requests per second, or times the trace's pace.")]
+    kind: Annotated[LoadKind, doc(KIND)]
+    value: Annotated[Number, doc(VALUE)]
     process: Annotated[str | None, doc("Open loop: the arrival process.")]
     start: Annotated[str | UnsetType | None, doc("Closed loop: slots begin spread, or together.")] = UNSET
 

@@ -40,6 +40,8 @@ def missing(
 
 def _asked(scenario: ScenarioTables) -> set[LoadPoint]:
     load = known(scenario.load) or {}
+    if sets := load.get("working_set"):
+        return {LoadPoint("working-set", value) for value in sets}
     return {
         *(LoadPoint("concurrency", value) for value in load.get("concurrency") or ()),
         *(LoadPoint("rate", value) for value in load.get("rate") or ()),

@@ -6,10 +6,10 @@ from harness.compare.ranking import caveats_of
 from harness.model import Summary
 from harness.report.agreement import accuracy_lines
 from harness.report.notes import no_verdict
-from harness.report.sentences import GOODPUT, IN_DOUBT, Claim, claims, load_words, under_load
+from harness.report.sentences import ADAPTERS, GOODPUT, HITS, IN_DOUBT, Claim, claims, load_words, under_load
 from harness.report.terminal_text import DIM, YELLOW, Paint, hanging, wrap
 from harness.report.text import markdown_escaped, plain
-from harness.report.verdicts import capacity_lines, confidence, noise_lines, runs, tested
+from harness.report.verdicts import capacity_lines, confidence, knee_lines, noise_lines, runs, tested
 from harness.report.view import groups, labels
 
 
@@ -27,6 +27,7 @@ def first_lines(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
 def whole_run(summary: Summary) -> Iterator[str]:
     """What is not of one load: the capacity, one server under load, why there is no verdict."""
     yield from capacity_lines(summary)
+    yield from knee_lines(summary)
     if len(labels(summary)) == 1:
         yield from under_load(summary)
     if line := no_verdict(summary):
@@ -41,7 +42,8 @@ def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
     found = [(load_words(group.point), claims(summary, group)) for group in groups(summary)]
     if not course and not no_verdict(summary):
         return found
-    return [(load, [one for one in mine if one[0] in (GOODPUT, IN_DOUBT)]) for load, mine in found]
+    kept = (GOODPUT, HITS, ADAPTERS, IN_DOUBT)
+    return [(load, [one for one in mine if one[0] in kept]) for load, mine in found]
 
 
 def caveats(summary: Summary) -> Iterator[str]:

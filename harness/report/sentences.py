@@ -15,6 +15,8 @@ MANY = 5  # backends: the table beneath is read with the claim, which only count
 STEADY = 1.25  # a first token that varies by less between loads stays where it is
 IN_DOUBT = "in doubt"
 GOODPUT = "goodput"
+HITS = "cache hits"
+ADAPTERS = "adapters"
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -35,6 +37,8 @@ def load_words(point: LoadPoint) -> str:
     """`8 users`: short enough for the head of a row."""
     if point.kind == "concurrency":
         return _users(point.value)
+    if point.kind == "working-set":
+        return f"{point.value:g}× KV" if point.value else "no reuse"
     return f"{point.value:g} req/s" if point.kind == "rate" else f"{point.value:g}× pace"
 
 
@@ -43,6 +47,10 @@ def claims(summary: Summary, group: Group) -> list[Claim]:
     found = list(_found(summary, group))
     if text := goodput_words(group):
         found.append((GOODPUT, text))
+    if group.point.kind == "working-set":
+        found.append((HITS, plain("; ".join(map(_hits, group.rows)), 600)))
+    if said := [text for row in group.rows if (text := _adapters(row))]:
+        found.append((ADAPTERS, plain("; ".join(said), 600)))
     if lines := list(doubts(group)):
         short = lines if len(lines) <= NAMED else list(doubts_by_count(group))
         found.append((IN_DOUBT, plain("; ".join(short), 600)))
@@ -253,6 +261,29 @@ def _limit(course: UnderLoad, rates: Sequence[tuple[float, float]]) -> str:
 
 def _users(count: float) -> str:
     return counted(int(count), "user")
+
+
+def _hits(row: Row) -> str:
+    """`vllm 85 %, of which 60 came back into the KV cache`"""
+    hits, host = row.spread("prefix_cache_hit_rate"), row.spread("host_cache_hit_rate")
+    if hits is None:
+        return f"{row.label} {row.why_unknown('prefix_cache_hit_rate')}"
+    behind = (
+        f", of which {number(100 * host.median)} came back into the KV cache" if host and host.high else ""
+    )
+    return f"{row.label} {number(100 * hits.median)} %{behind}"
+
+
+def _adapters(row: Row) -> str:
+    """`vllm 1.3× the base model's first token, 1.1× its further ones, 120 ms more to load one (14 of 40)`"""
+    first, later = row.spread("adapters.ttft_over_base"), row.spread("adapters.tpot_over_base")
+    swap, swaps = row.spread("adapters.swap_ms"), row.spread("adapters.swaps")
+    parts = [f"{number(first.median)}× the base model's first token"] if first else []
+    parts += [f"{number(later.median)}× its further ones"] if later else []
+    if swap and swaps:
+        of = row.usable[0].requests.planned
+        parts.append(f"{number(swap.median)} ms more to load one ({number(swaps.median)} of {of})")
+    return f"{row.label} {', '.join(parts)}" if parts else ""
 
 
 def goodput_words(group: Group) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.compare import capacity
+from harness.compare import capacity, knee
 from harness.model import METRICS, LoadPoint, PairVerdict, Speedup, Summary
 from harness.model.measures import measure
 from harness.report.conclusion import speedup
@@ -145,6 +145,12 @@ def capacity_lines(summary: Summary) -> Iterator[str]:
         limits = next((slo.limits for slo in kept if slo is not None), ())
         if sentence := capacity.sentence(result, limits):
             yield plain(sentence)
+
+
+def knee_lines(summary: Summary) -> Iterator[str]:
+    """Of working sets: up to which size the cache of each backend serves them."""
+    for result in summary.knees:
+        yield from (plain(f"knee {line}") for line in knee.words(result))
 
 
 def noise_lines(summary: Summary) -> Iterator[str]:

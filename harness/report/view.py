@@ -122,6 +122,8 @@ def point_words(point: LoadPoint) -> str:
     value = number(point.value) if point.value % 1 else f"{point.value:.0f}"
     if point.kind == "concurrency":
         return f"closed loop, concurrency {value}"
+    if point.kind == "working-set":
+        return f"working set of {value} times the KV cache" if point.value else "no prefix used twice"
     if point.kind == "trace":
         return f"trace replay, {value} times as fast" if point.value != 1 else "trace replay, at its own pace"
     return f"open loop, {value} requests/s"

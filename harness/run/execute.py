@@ -335,6 +335,7 @@ class Run(Stored):
     def _workloads(self, engine: EngineSession) -> Workloads:
         """Made with the first engine's tokenizer and then kept: every backend gets the same bytes."""
         if self.workloads is None:
+            self._size_working_sets(engine)
             self.ui.stage("making prompts")
             self.workloads = make_workloads(self.prepared, engine)
             if not self.workloads.exact:
@@ -356,6 +357,23 @@ class Run(Stored):
         elif self.prepared.probe is not None:
             self.workloads.count_with(token_counter(engine))
         return self.workloads
+
+    def _size_working_sets(self, engine: EngineSession) -> None:
+        """By the KV cache of the first engine, for all backends: they get the same bytes."""
+        load = self.prepared.scenario.load
+        if not load.working_set:
+            return
+        tokens = load.kv_tokens or self.manifest.document.kv_tokens or engine.kv_tokens()
+        if tokens is None:
+            raise SpecError(
+                "the server does not say how many tokens its KV cache holds",
+                where=engine.base_url,
+                hint="--set load.kv_tokens=N sizes the working sets",
+            )
+        self.manifest.write(kv_tokens=tokens)
+        self.ui.note(f"working sets are multiples of a KV cache of {tokens:,} tokens")
+        sized = replace(self.prepared.scenario, load=replace(load, kv_tokens=tokens))
+        self.prepared = replace(self.prepared, scenario=sized)
 
 
 def _death(engine: EngineSession, *, suspected: bool = False) -> str | None:

@@ -15,7 +15,7 @@ from harness.load.bodies import BodyFile, GrowingBodies, write_bodies, write_gro
 from harness.load.bounds import answer_bytes
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised, Sessions
 from harness.model import LoadPoint
-from harness.plan import Cell, seed_for, start_of, warmup_requests
+from harness.plan import Cell, seed_for, slots_of, start_of, warmup_requests
 from harness.records.request_table import PREVIOUS, RequestTable
 from harness.run.prepare import Prepared
 from harness.spec.scenario import Load
@@ -111,6 +111,8 @@ def bodies(
             tools.definitions if tools else (),
             tools.choice if tools else "auto",
             salt,
+            made.adapter,
+            prepared.scenario.lora.adapters,
         )
         body = render_body(engine.definition, engine.served_name, chat, request)
         if made.turn > 0 and made.call is None:
@@ -129,10 +131,13 @@ def _schedule(
     prepared: Prepared, point: LoadPoint, repeat: int, requested: RequestTable
 ) -> ClosedLoop | OpenLoop:
     load = prepared.scenario.load
-    if point.kind == "concurrency":
-        think = None if requested.has_sessions() else _think_ns(prepared, point, repeat, len(requested))
-        return ClosedLoop(int(point.value), think, spread=start_of(prepared.scenario, point) == "spread")
     warmup = warmup_requests(prepared.scenario, point)
+    if slots := slots_of(load, point):
+        think = None if requested.has_sessions() else _think_ns(prepared, point, repeat, len(requested))
+        if load.rest_s:
+            think = np.zeros(len(requested), np.int64) if think is None else think
+            think[warmup] += int(load.rest_s * 1e9)
+        return ClosedLoop(slots, think, spread=start_of(prepared.scenario, point) == "spread")
     intended_ns = send_times(load, prepared.options.seed, point, repeat, requested, warmup)
     return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
 

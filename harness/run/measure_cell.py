@@ -36,8 +36,9 @@ from harness.model import (
     Sampled,
     UnsetType,
     Workers,
+    WorkingSet,
 )
-from harness.plan import Cell, start_of, warmup_requests
+from harness.plan import Cell, prefixes, slots_of, start_of, warmup_requests
 from harness.records.series import Telemetry
 from harness.run.cache_state import CacheState, bring_about
 from harness.run.division import division
@@ -54,7 +55,7 @@ from harness.sampling.counter_deltas import (
     settled,
 )
 from harness.sampling.watcher import Watcher
-from harness.spec.scenario import Scenario
+from harness.spec.scenario import Scenario, SharedPrefix
 from harness.workload.prompts.content import content_of
 from harness.workload.prompts.structured import FREE
 from harness.workload.prompts.workload import Workload
@@ -66,8 +67,8 @@ def engine_version(facts: EngineFacts) -> str | None:
     return f"{package} (server: {server})" if package and server and package != server else package or server
 
 
-def _load(scenario: Scenario, point: LoadPoint) -> Load:
-    """The load point with what its arrivals are tested against."""
+def _load(scenario: Scenario, point: LoadPoint, kv_tokens: int | None) -> Load:
+    """The load point with what its arrivals are tested against. `kv_tokens`: of this cell's engine."""
     load, start = scenario.load, start_of(scenario, point)
     drawn = point.kind == "rate"
     return Load(
@@ -76,10 +77,25 @@ def _load(scenario: Scenario, point: LoadPoint) -> Load:
         arrival=load.arrival if drawn else "trace" if point.kind == "trace" else None,
         burstiness=load.burstiness if drawn and load.arrival == "gamma" else None,
         profile=tuple(RateSegment(**asdict(part)) for part in load.profile),
-        over_cap=None if point.kind == "concurrency" else load.over_cap,
+        over_cap=None if start else load.over_cap,
         think_time_s=load.think_time_s,
         start=start,
         start_declared=load.start if start else None,
+        working_set=_working_set(scenario, point, kv_tokens),
+    )
+
+
+def _working_set(scenario: Scenario, point: LoadPoint, kv_tokens: int | None) -> WorkingSet | UnsetType:
+    load, prompts = scenario.load, scenario.prompts
+    slots = slots_of(load, point)
+    if point.kind != "working-set" or slots is None or not isinstance(prompts, SharedPrefix):
+        return UNSET
+    return WorkingSet(
+        prefixes=prefixes(scenario, point),
+        held_tokens=prompts.held_tokens,
+        kv_tokens=kv_tokens,
+        in_flight=slots,
+        rest_s=load.rest_s,
     )
 
 
@@ -192,7 +208,9 @@ def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
         ),
         shapes=tuple(sorted(constraint.shape for constraint in constraints)),
         tools=workload.tools,
-        unsupported=unsaid(definition, request, constraints, tools=workload.tools),
+        unsupported=unsaid(
+            definition, request, constraints, tools=workload.tools, adapters=prepared.scenario.lora.adapters
+        ),
     )
 
 
@@ -213,6 +231,7 @@ def _workload(prepared: Prepared, cell: Cell, workload: Workload, request: CellR
         content_tokens_mean=float(reusable(workload.requested)[1].mean()),
         ideal_hit_rate=ideal_hit_rate(workload.requested, measured),
         shared_share=ideal_hit_rate(workload.requested, measured, warm=True),
+        adapters=prepared.scenario.lora.adapters,
         cold_cache=prepared.scenario.cache.state == "cold",
         content=content_of(prepared.scenario),
     )
@@ -260,7 +279,7 @@ def _facts(
     return CellFacts(
         cell=cell.name,
         identity=_identity(prepared, cell, engine),
-        load=_load(scenario, cell.load),
+        load=_load(scenario, cell.load, engine.kv_tokens()),
         workload=_workload(prepared, cell, workload, request),
         request=request,
         prefix_cache=definition.prefix_cache.enabled,

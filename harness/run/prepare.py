@@ -159,7 +159,16 @@ def prepare(options: RunOptions) -> Prepared:
         for pair, how in zip(started, between, strict=True)
     ]
     model_name, model = find_model(options.model, APIS[scenario.request.api].gives)
-    values = _engine_values(backends, model, scenario.engine_values, options.engine_values)
+    if scenario.lora.adapters and any(launch.mode == "compose" for launch in launches):
+        raise SpecError(
+            "adapters do not come into a container: they are drawn for an engine that runs as a process",
+            where="lora.adapters",
+            hint="--launch process",
+        )
+    asked = dict(scenario.engine_values)
+    if scenario.lora.adapters:
+        asked["lora_adapters"] = scenario.lora.adapters
+    values = _engine_values(backends, model, asked, options.engine_values)
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
     planned = tuple(
@@ -243,6 +252,8 @@ def _simulated(
 
 def _searched(scenario: Scenario) -> Scenario:
     load = scenario.load
+    if load.working_set:
+        raise SpecError("a working set is no load", where="--find-capacity", hint="use another scenario")
     if not scenario.slo:
         raise SpecError(
             "--find-capacity needs [slo]",

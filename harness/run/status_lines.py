@@ -6,8 +6,13 @@ from harness.model import WITHOUT_TEXT, CellResult, LoadPoint
 def cell_words(label: str, load: LoadPoint, repeat: int) -> str:
     """`vllm, 8 in flight, repeat 1`: repeats are counted from one."""
     value = f"{load.value:g}"
-    at = {"concurrency": f"{value} in flight", "rate": f"{value} requests/s"}
-    return f"{label}, {at.get(load.kind, f'replayed {value} times as fast')}, repeat {repeat + 1}"
+    at = {
+        "concurrency": f"{value} in flight",
+        "rate": f"{value} requests/s",
+        "trace": f"replayed {value} times as fast",
+        "working-set": f"working set of {value} times the KV cache" if load.value else "no prefix used twice",
+    }
+    return f"{label}, {at[load.kind]}, repeat {repeat + 1}"
 
 
 def cell_line(cell: CellResult) -> str:

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Literal, Self
+from typing import Self
 
 from harness.compare.sequential import Stand
 from harness.doctor.result import advice
 from harness.errors import DamagedError, StorageError
 from harness.metrics.pooled import Samples, samples
 from harness.model import CellFacts, CellResult, Failure, Summary, known
-from harness.plan import load_points
+from harness.plan import load_points, slots_of
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
 from harness.records.series import Telemetry
@@ -39,12 +39,13 @@ class Stored:
 
     @classmethod
     def start(cls, prepared: Prepared, ui: Ui) -> Self:
-        most = max(load_points(prepared.scenario.load), key=attrgetter("value"))
-        value = most.value
+        load = prepared.scenario.load
+        most = max(load_points(load), key=attrgetter("value"))
+        slots = slots_of(load, most)
+        value = slots or most.value
         if most.kind == "trace" and isinstance(prepared.source, Trace):
             value *= prepared.source.rate_per_s
-        kind: Literal["concurrency", "rate"] = "concurrency" if most.kind == "concurrency" else "rate"
-        doubt = advice(kind, value, machine.host_facts())
+        doubt = advice("concurrency" if slots else "rate", value, machine.host_facts())
         if doubt:
             ui.note(f"hint: {doubt}")
         if prepared.scenario.profile:

@@ -9,7 +9,9 @@ from harness.sampling import machine
 def choose_workers(given: int | None, point: LoadPoint) -> Workers:
     if given is not None:
         return Workers(given, "given")
-    figure = None if point.kind == "trace" else per_worker(point.kind, machine.host_facts())
+    figure = None
+    if point.kind in ("concurrency", "rate"):  # what `bench doctor` measures
+        figure = per_worker(point.kind, machine.host_facts())
     if figure is None:
         return Workers(None, "constants")
     return Workers(workers_for(point.value / figure), "doctor", figure)

@@ -16,7 +16,9 @@ from harness.plan import (
     all_requests,
     load_points,
     probe_of,
+    prompts_at,
     seed_for,
+    slots_of,
     start_of,
     warmup_requests,
 )
@@ -35,7 +37,7 @@ def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> 
     load = scenario.load
     warmup = warmup_requests(scenario, point)
     times = None
-    if point.kind != "concurrency":
+    if slots_of(load, point) is None:
         times = send_times(load, seed, point, 0, made.requested, warmup)
     place = CardLoad(
         kind=point.kind,
@@ -96,10 +98,11 @@ class Workloads:
         place = cell.load, cell.repeat
         if place not in self._made:
             self._made[place] = generate(
-                self._scenario.prompts,
+                prompts_at(self._scenario, cell.load),
                 all_requests(self._scenario, cell.load, probe_of(self._probe, cell, self._repeats)),
                 seed_for(self._seed, "prompts", cell.load.label, cell.repeat),
                 self._texts,
+                self._scenario.lora,
             )
         return self._made[place]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from harness.apis import ApiName
-from harness.spec.dialect import Dialect, Fields
+from harness.spec.dialect import Dialect, Fields, Lora
 from harness.spec.reach import Reach
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ PLACEHOLDERS = {
     "offline": "1 when the weights lie on this machine, 0 when the engine must fetch them",
     "context_total": "context_tokens x max_sequences",
     "kv_tokens": "tokens of this model in kv_cache_gib; context_total where no config.json here tells",
+    "kv_cache_bytes": "kv_cache_gib in bytes",
     "second_port": "another free port, for what the engine serves apart from its API",
     "python": "interpreter of the engine's environment",
     "bin": "folder of the programs of the engine's environment",
@@ -79,9 +80,7 @@ class Attach:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """`least`, `least` x `factor`, … up to `most`."""
-
-    least: int
+    least: int  # then `least` x `factor`, and so on
     most: int
     factor: int = 2
 
@@ -175,9 +174,7 @@ class Compose:
     shm_size: str = ""  # "": Docker's 64 MB; not together with ipc
     ipc: Literal["", "host"] = ""
     ulimits: dict[str, int] = field(default_factory=dict)
-    start_period_s: int = (
-        1200  # failed health checks do not count for so long: a model may have to be fetched
-    )
+    start_period_s: int = 1200  # failed health checks do not count for so long: a model may have to come
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +237,8 @@ class Server:
     info: tuple[Info, ...] = ()
     # Keys of [engine.values] -> where among the keys of `info` the server tells what became of them.
     effective: dict[str, str] = field(default_factory=dict)
+    # Keys of `info` whose product is what the KV cache holds, in tokens; (): the server does not tell.
+    kv_tokens: tuple[str, ...] = ()
     tokenize: Tokenize | None = None
     prepare: tuple[Step, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -262,19 +261,18 @@ class PrefixCache:
     enabled: bool | None  # None: not known
     default: bool | None = None  # what the engine does by default; None: not known
     reset: Reset | None = None  # None: restart the engine for a cold cache
-    matching: Literal["", "blocks", "tokens", "slots"] = (
-        ""  # whole blocks, any prefix, or one prompt per slot
-    )
+    matching: Literal["", "blocks", "tokens", "slots"] = ""  # whole blocks, any prefix, one prompt per slot
     block_tokens: int = 0  # of "blocks"; 0: not known
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Totals since the start."""
+    """Totals since the start. `a + b` is a sum, `a{label="value"}` one label's part."""
 
     prompt_tokens: str = ""
     cached_prompt_tokens: str = ""
+    host_cached_tokens: str = ""  # of the cached ones: from host memory, or wherever the KV cache spills to
     output_tokens: str = ""
     preemptions: str = ""
     draft_tokens: str = ""
@@ -343,6 +341,7 @@ class Variant:
     request: Fields = field(default_factory=dict)  # added to [dialect] extra
     prefix_cache: bool | None = None
     tokens_per_event: Literal["one", "several"] | None = None  # in place of [dialect.habits]
+    lora: bool = True  # False: every request goes to the base model, whatever adapter it names
     not_on_cpu: str = ""  # why [process] cannot start it; "": it can
 
 
@@ -360,6 +359,7 @@ class Backend:
     dialect: Dialect = field(default_factory=Dialect)
     prefix_cache: PrefixCache = PrefixCache(enabled=None)
     metrics: Metrics | None = None
+    lora: Lora | None = None  # None: it has no adapters, or nobody declared them
     variants: dict[str, Variant] = field(default_factory=dict)
 
     @property

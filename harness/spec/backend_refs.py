@@ -20,7 +20,7 @@ from harness.spec.backend import (
     Value,
     Variant,
 )
-from harness.spec.dialect import Dialect, check_dialect, with_api
+from harness.spec.dialect import Dialect, Lora, check_dialect, with_api
 from harness.spec.server_urls import server_urls
 from harness.spec.strict import build, nearest
 from harness.spec.template import placeholders
@@ -93,7 +93,12 @@ def _check_placeholders(definition: Backend, where: str) -> None:
         ("compose.program", compose.program if compose else ()),
         ("compose.args", compose.args if compose else ()),
         ("compose.env", compose.env.values() if compose else ()),
+        ("lora.args", definition.lora.args if definition.lora else ()),
     ]
+    if definition.lora:
+        _known_only(placeholders(definition.lora.each), ("adapter", "adapter_path"), f"{where}:lora.each")
+        scales = ("adapter", "adapter_scales")
+        _known_only(placeholders(definition.lora.request), scales, f"{where}:lora.request")
     for device in DEVICES:
         image = getattr(definition.image, device)
         if image:
@@ -121,8 +126,9 @@ def _check_server(definition: Backend, where: str) -> None:
         place = f"{where}:server.effective.{value}"
         if value not in definition.engine.values:
             raise SpecError("is not a key of [engine.values]", where=place)
-        if key not in told:
-            raise SpecError(f"'{key}' is not among the keys of [[server.info]]", where=place)
+        _told_only(key, told, place)
+    for key in definition.server.kv_tokens:
+        _told_only(key, told, f"{where}:server.kv_tokens")
     _known_only(placeholders(definition.server.served_name), _NAMES, f"{where}:server.served_name")
     for index, step in enumerate(definition.server.prepare):
         names = placeholders([step.path, step.body])
@@ -132,6 +138,11 @@ def _check_server(definition: Backend, where: str) -> None:
         _known_only(placeholders(reset.path), ("slot",), f"{where}:prefix_cache.reset.path")
         for place, body in (("body", reset.body), ("then", reset.then)):
             _known_only(placeholders(body), ("served_name",), f"{where}:prefix_cache.reset.{place}")
+
+
+def _told_only(key: str, told: Iterable[str], place: str) -> None:
+    if key not in told:
+        raise SpecError(f"'{key}' is not among the keys of [[server.info]]", where=place)
 
 
 def _check_compose(definition: Backend, where: str) -> None:
@@ -199,6 +210,11 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         values={**definition.engine.values, **change.values},
         env={**definition.engine.env, **change.env},
     )
+    lora = definition.lora
+    if not change.lora:
+        lora = Lora()
+        own = {name: value for name, value in engine.values.items() if not name.startswith("lora_")}
+        engine = dataclasses.replace(engine, values=own)
     cache = definition.prefix_cache
     if change.prefix_cache is not None:
         cache = dataclasses.replace(cache, enabled=change.prefix_cache)
@@ -213,6 +229,7 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         compose=compose,
         dialect=_varied(definition.dialect, change),
         prefix_cache=cache,
+        lora=lora,
     )
 
 

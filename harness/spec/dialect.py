@@ -47,6 +47,20 @@ class Thinking:
 
 
 @dataclass(frozen=True, slots=True)
+class Lora:
+    """How this engine is started with LoRA adapters, and how a request names one.
+
+    {adapter} is its name, {adapter_path} its file or folder. A variant that takes part without adapters has
+    neither arguments nor fields.
+    """
+
+    args: tuple[str, ...] = ()  # where there is an adapter
+    each: tuple[str, ...] = ()  # after them, for each adapter
+    # `{adapter}`: its name, or that of the model; `{adapter_scales}`: [{"id": 0, "scale": 1.0}, …] of all.
+    request: Fields = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Habits:
     """What this engine is expected to do; `bench probe` compares. A key left out: not known."""
 

@@ -10,6 +10,7 @@ from harness import agreement, claims, comparability
 from harness.compare import compare, rules_of
 from harness.compare.capacity import capacity
 from harness.compare.comparison import rows_of
+from harness.compare.knee import knees
 from harness.compare.sequential import Stand, stand
 from harness.errors import SpecError
 from harness.metrics.latency import by_arrival
@@ -80,6 +81,7 @@ def summarise_run(
         verdict_rules=compared.verdict_rules,
         stopping=_stopping(manifest),
         capacity=capacity(cells, manifest.repeats) if manifest.find_capacity else None,
+        knees=knees(cells),
         workload_card=others.workload_card,
         agreement=others.agreement,
         warnings=(*_warnings(manifest, cells), *agreement.warnings(others.agreement)),

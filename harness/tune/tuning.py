@@ -32,7 +32,12 @@ from harness.tune.search import LEAST_GAIN, Search
 from harness.tune.trial import Trial, Trials
 
 FEWEST_REPEATS = 3  # below it there is no verdict
-KEYS = {"concurrency": "load.concurrency", "rate": "load.rate", "trace": "load.replay_speed"}
+KEYS = {
+    "concurrency": "load.concurrency",
+    "rate": "load.rate",
+    "trace": "load.replay_speed",
+    "working-set": "load.working_set",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ def main() -> None:
     params.slot_save_path = asked.slot_save_path + "/"  # the server puts a file name right after it
     params.cache_ram_mib = asked.cache_ram
     params.sampling.seed = asked.seed
+    params.lora_init_without_apply = asked.lora_init_without_apply
+    params.lora_adapters = [_adapter(path) for path in asked.lora]
     if asked.chat_template:
         params.chat_template = asked.chat_template
         params.use_jinja = True
@@ -62,6 +64,12 @@ def _speculate(speculative: Any, asked: argparse.Namespace) -> None:
         speculative.draft.mparams.path = asked.model_draft
 
 
+def _adapter(path: str) -> xllamacpp.CommonAdapterLoraInfo:
+    info = xllamacpp.CommonAdapterLoraInfo()
+    info.path, info.scale = path, 1.0
+    return info
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="llama-server", allow_abbrev=False)
     parser.add_argument("--model", required=True)
@@ -83,6 +91,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--spec-ngram-simple-size-n", type=int, default=12)
     parser.add_argument("--spec-synth-len", type=float, default=-1.0)
     parser.add_argument("--model-draft")
+    parser.add_argument("--lora", action="append", default=[], metavar="FILE")
+    parser.add_argument("--lora-init-without-apply", action="store_true")
     parser.add_argument("--embeddings", action="store_true")
     parser.add_argument("--pooling", choices=("mean", "cls", "last", "rank"), default="mean")
     return parser.parse_args()

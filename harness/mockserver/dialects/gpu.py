@@ -28,6 +28,7 @@ SGLANG = Dialect(
         "schedule_policy": "fcfs",
         "grammar_backend": "xgrammar",
         "page_size": 1,
+        "max_total_num_tokens": "{kv_tokens}",
     },
     owned_by="sglang",
     structure=Structure(OPENAI_FORMATS, {("regex",): "regex", ("ebnf",): "grammar"}),

@@ -1,6 +1,6 @@
 """Servers of a desktop: all but Ollama are checked with captures of the real ones."""
 
-from harness.mockserver.dialect import Dialect, Errors, Reset, Structure, Tokenizer
+from harness.mockserver.dialect import SLOTS, Dialect, Errors, Reset, Structure, Tokenizer
 from harness.mockserver.dialects.common import CHAT_FIELDS, OPENAI_FORMATS, series
 from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.habits import Habits
@@ -21,8 +21,8 @@ LLAMACPP = Dialect(
     version_path="/props",
     version={
         "build_info": "{version}",
-        "total_slots": 8,
-        "default_generation_settings": {"n_ctx": 2048},
+        "total_slots": SLOTS,
+        "default_generation_settings": {"n_ctx": "{kv_tokens_of_slot}"},
         "model_alias": "{model}",
     },
     owned_by="llamacpp",

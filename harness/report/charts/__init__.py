@@ -19,6 +19,6 @@ def charts(summary: Summary, samples: Mapping[str, Samples]) -> Iterator[Chart]:
     """`samples` by cell name. Charts without a value are left out."""
     load_groups, order, values = groups(summary), labels(summary), Values(summary)
     yield from distributions(load_groups, samples, order)
-    yield from against_load(load_groups, values, order)
+    yield from against_load(load_groups, values, order, summary.knees)
     yield from trade_offs(load_groups, values, order)
     yield from speed_and_accuracy(load_groups, values, order, summary.agreement)

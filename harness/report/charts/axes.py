@@ -46,9 +46,10 @@ def linear(title: str, low: float, high: float) -> Axis:
     return Axis(title, low, high, steps(low, high))
 
 
-def loads(title: str, values: Sequence[float]) -> Axis:
-    """Ticks where it was measured and nowhere else."""
-    low, high = min(values), max(values)
+def loads(title: str, values: Sequence[float], places: Iterable[float] = ()) -> Axis:
+    """Ticks where it was measured and nowhere else. `places`: of points that lie next to their ticks."""
+    ends = (*values, *places)
+    low, high = min(ends), max(ends)
     ticks = tuple((value, f"{value:g}") for value in values)
     if low > 0 and high >= LOG_LOADS_FROM * low:
         margin = (high / low) ** 0.08

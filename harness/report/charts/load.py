@@ -2,32 +2,56 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
+from statistics import median
 
-from harness.model import LoadPoint
+from harness.compare import knee
+from harness.model import Knee, LoadPoint
 from harness.model.measures import Measure, charted, measure
 from harness.model.metric import Charts
 from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.values import Value, Values
 from harness.report.text import number, plain
-from harness.report.view import Group, point_words
+from harness.report.view import Group, Row, point_words
 
 AXES = {
     "concurrency": "concurrency (closed loop)",
     "rate": "requests/s asked (open loop)",
     "trace": "speed of the replay (open loop)",
+    "working-set": "working set over the engine's own KV cache",
 }
 
+HITS = "prefix_cache_hit_rate"
 DRAWN = charted(lambda charts: charts.load)
 
 Series = dict[str, dict[LoadPoint, Value]]
 
 
-def against_load(groups: Sequence[Group], values: Values, order: Sequence[str]) -> Iterator[Chart]:
+def against_load(
+    groups: Sequence[Group], values: Values, order: Sequence[str], knees: Sequence[Knee] = ()
+) -> Iterator[Chart]:
+    """Against working sets without the control, which has none."""
+    drawn = [group for group in groups if group.point.kind != "working-set" or group.point.value]
     for of in DRAWN:
-        for kind, same_kind in groupby(groups, key=lambda group: group.point.kind):
-            yield from _chart(of, kind, list(same_kind), values, order)
+        for kind, same_kind in groupby(drawn, key=lambda group: group.point.kind):
+            for chart in _chart(of, kind, list(same_kind), values, order):
+                found = [one for one in knees if one.value] if of.path == HITS else []
+                yield _with_knees(chart, found, order) if kind == "working-set" else chart
+
+
+def _with_knees(chart: Chart, knees: Sequence[Knee], order: Sequence[str]) -> Chart:
+    """Of each backend the place where the hit rate falls through half, with its interval."""
+    lines = [
+        Line(one.label, order.index(one.label), (
+            Point(one.value or 0.0, 50 * (one.fits or 0.0), "knee", f"knee at {number(one.value or 0.0)}",
+                  across=one.interval, mark=f"knee {number(one.value or 0.0)}"),
+        ), "knee")
+        for one in knees
+    ]  # fmt: skip
+    said = "".join(f" {words}." for one in knees for words in knee.words(one))
+    return replace(chart, lines=(*chart.lines, *lines), description=f"{chart.description}{said}")
 
 
 def series(groups: Sequence[Group], values: Values, of: Measure) -> Series:
@@ -75,9 +99,10 @@ def _stem(charts: Charts, statistic: str) -> str:
 def _lines(
     by_label: Series, best: Series, of: Measure, groups: Sequence[Group], order: Sequence[str]
 ) -> tuple[Axis, Axis, list[Line]]:
+    places = {(row.label, group.point): _place(row, group.point) for group in groups for row in group.rows}
     lines = [
         Line(label, order.index(label), tuple(
-            Point(point.value, value.middle, point.label, value.text(of), value.low, value.high)
+            Point(places[label, point], value.middle, point.label, value.text(of), value.low, value.high)
             for point, value in by_load.items()
         ))
         for label, by_load in by_label.items()
@@ -89,7 +114,13 @@ def _lines(
         )
         lines.append(Line("ideal", None, tuple(sorted(points, key=lambda point: point.x)), "ideal"))
     points_ = [group.point.value for group in groups]
-    return loads(AXES[groups[0].point.kind], points_), _values_axis(of, by_label), lines
+    return loads(AXES[groups[0].point.kind], points_, places.values()), _values_axis(of, by_label), lines
+
+
+def _place(row: Row, point: LoadPoint) -> float:
+    """Along the axis: of a working set its size over this backend's KV cache, as it was measured."""
+    sizes = [size for cell in row.usable if (size := knee.filled(cell)) is not None]
+    return median(sizes) if sizes else point.value
 
 
 def _rows(points: Series, best: Series, of: Measure, order: Sequence[str]) -> tuple[Axis, Axis, list[Line]]:

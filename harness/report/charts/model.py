@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-Role = Literal["main", "repeat", "ideal", "front", "change"]
+Role = Literal["main", "repeat", "ideal", "front", "change", "knee"]
 # How a reader finds a value: all that share an x, all that share a y, or the nearest point alone.
 Reading = Literal["x", "y", "near"]
 

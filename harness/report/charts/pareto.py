@@ -26,7 +26,12 @@ LATENCIES = charted(lambda charts: charts.rate)
 RATE = measure("output_tokens_per_s")
 TPOT = measure("tpot_ms.p50")
 PER_USER = "tokens/s per user (1000 / TPOT p50)"
-WORDS = {"concurrency": "closed loop", "rate": "open loop", "trace": "trace replay"}
+WORDS = {
+    "concurrency": "closed loop",
+    "rate": "open loop",
+    "trace": "trace replay",
+    "working-set": "working sets",
+}
 STEADY = ("under load", "saturated")
 
 

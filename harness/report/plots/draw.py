@@ -47,11 +47,12 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
     x_bars, y_bars = (along, None) if chart.sideways else (across, along)
     # Markers start at another height for each backend, so that close curves do not hide each other's.
     every = (2 + 2 * (look.index % 8), MARK_EVERY) if len(xs) > 2 * MARK_EVERY else None
+    name = plain(line.label, 40) if line.role == "main" else None
     aside = _aside(figure, axes, line, main) if y_bars and not x_bars else axes.transData
     axes.errorbar(
         xs, ys, yerr=y_bars, xerr=x_bars,
         color=look.color, linestyle="" if chart.sideways else look.dash, marker=look.marker, markevery=every,
-        markersize=8 if chart.sideways else None, elinewidth=1, capsize=2.5, label=plain(line.label, 40),
+        markersize=8 if chart.sideways else None, elinewidth=1, capsize=2.5, label=name,
         transform=aside,
     )  # fmt: skip
     for point in line.points:

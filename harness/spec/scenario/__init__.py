@@ -18,6 +18,7 @@ from harness.spec.scenario.definition import (
 )
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, TraceReplay, turns_of
 from harness.spec.scenario.load import Load, Segment
+from harness.spec.scenario.lora import LoraMix, adapter_names
 from harness.spec.scenario.synthetic import FixedLength, SharedPrefix
 from harness.spec.scenario.text import Text
 from harness.spec.scenario.verdict import Verdict
@@ -29,6 +30,7 @@ __all__ = [
     "FixedLength",
     "Header",
     "Load",
+    "LoraMix",
     "Profile",
     "PromptFile",
     "Prompts",
@@ -39,6 +41,7 @@ __all__ = [
     "Text",
     "TraceReplay",
     "Verdict",
+    "adapter_names",
     "check_api",
     "load_scenario",
     "parse_scenario",

@@ -7,9 +7,10 @@ from typing import Literal, get_args
 from harness.apis import APIS, ApiName
 from harness.errors import SpecError
 from harness.spec import files
-from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, TraceReplay, gives, turns_of
+from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
 from harness.spec.scenario.load import Load, check_load
-from harness.spec.scenario.synthetic import Structured
+from harness.spec.scenario.lora import LoraMix
+from harness.spec.scenario.synthetic import FixedLength, SharedPrefix, Structured, Victim
 from harness.spec.scenario.text import Text, check_text
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
 from harness.spec.strict import build, nearest
@@ -63,6 +64,7 @@ class Scenario:
     cache: Cache = Cache()
     verdict: Verdict = field(default_factory=Verdict)
     slo: dict[str, dict[str, float]] = field(default_factory=dict)  # latency → share of requests → ms
+    lora: LoraMix = field(default_factory=LoraMix)
     # [engine.values] of every backend that has them, where --engine-set does not say otherwise.
     engine_values: dict[str, int | float | str] = field(default_factory=dict)
     profile: str = ""  # of [profiles] that was applied; "": the file declares none
@@ -154,6 +156,15 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
     scenario = build(Scenario, {**table, "prompts": made}, where)
     check_text(scenario.text, f"{where}:text.content", made_up=not isinstance(made, PromptFile))
     check_load(scenario.load, f"{where}:load", sessions=turns_of(made) > 1)
+    _check_groups(scenario, where)
+    scenario.lora.check(f"{where}:lora")
+    one_class = isinstance(made, FixedLength) or (isinstance(made, SharedPrefix) and made.turns == 1)
+    if scenario.lora.adapters and not one_class:
+        raise SpecError(
+            "adapters are the classes of requests: they go with the generators 'fixed-length' and "
+            "'shared-prefix' with one turn",
+            where=f"{where}:lora.adapters",
+        )
     check_api(scenario, scenario.request.api, f"{where}:request.api")
     check_verdict(scenario.verdict, f"{where}:verdict", text=gives(made) == "text")
     check_slo(scenario.slo, f"{where}:slo")
@@ -173,10 +184,28 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
             f"must be at least 0, with thinking on, not {budget} with thinking {scenario.request.thinking}",
             where=f"{where}:request.thinking_budget",
         )
-    if scenario.load.replay_speed and not isinstance(made, TraceReplay):
+    if isinstance(made, Victim) and not scenario.load.replay_speed:
+        raise SpecError(
+            "prompts of generator 'victim' have times of their own",
+            where=f"{where}:load",
+            hint="replay_speed = [1] sends them at their pace, [2] twice as fast",
+        )
+    if scenario.load.replay_speed and not has_times(made):
         raise SpecError(
             f"prompts of generator '{generator}' have no times of their own",
             where=f"{where}:load.replay_speed",
             hint="give concurrency or rate, or use generator 'trace'",
         )
     return scenario
+
+
+def _check_groups(scenario: Scenario, where: str) -> None:
+    """Who says how many prefixes there are: the prompts, or the working set of each load point."""
+    made, sized = scenario.prompts, bool(scenario.load.working_set)
+    if sized and not (isinstance(made, SharedPrefix) and made.turns == 1):
+        raise SpecError(
+            "is of prompts of the generator 'shared-prefix' with one turn", where=f"{where}:load.working_set"
+        )
+    if isinstance(made, SharedPrefix) and bool(made.groups) == sized:
+        what = "is what [load] working_set says" if sized else "must be at least 1, not 0"
+        raise SpecError(what, where=f"{where}:prompts.groups")

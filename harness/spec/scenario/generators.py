@@ -23,6 +23,7 @@ from harness.spec.scenario.synthetic import (
     Rerank,
     SharedPrefix,
     Structured,
+    Victim,
 )
 
 
@@ -94,7 +95,13 @@ Prompts = (
     | PromptFile
     | Documents
     | Rerank
+    | Victim
 )
+
+
+def has_times(prompts: Prompts) -> bool:
+    """Whether its requests come when they say, at a multiple of that pace."""
+    return isinstance(prompts, TraceReplay | Victim)
 
 
 def gives(prompts: Prompts) -> Gives:

@@ -19,13 +19,18 @@ class Segment:
 class Load:
     """One load point per value of `concurrency` (closed loop), `rate` or `replay_speed` (open loop).
 
-    Exactly one of the three is set.
+    Exactly one of the three is set. With `working_set` its values are the load points, each with the one
+    `concurrency` that is given.
     """
 
     requests: int  # measured requests per load point
     concurrency: tuple[int, ...] = ()
     rate: tuple[float, ...] = ()  # requests per second
     replay_speed: tuple[float, ...] = ()  # of a trace with its own times: 1 as recorded, 2 twice as fast
+    # Times the KV cache: so many tokens are asked for between two uses of one prefix. 0: none is used twice.
+    working_set: tuple[float, ...] = ()
+    kv_tokens: int | None = None  # what that cache holds; None: as the first engine reports it
+    rest_s: float = 0.0  # with one request in flight: nothing is sent between warm-up and measured part
     arrival: Literal["poisson", "constant", "gamma"] = "poisson"
     burstiness: float = 1.0  # of gamma arrivals: 1 is Poisson, below it more bursty, above it more regular
     profile: tuple[Segment, ...] = ()  # of the rate over time; empty: flat
@@ -50,9 +55,9 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
             "exactly one of concurrency (closed loop), rate and replay_speed (open loop) must be given",
             where=where,
         )
-    for key, values in points.items():
+    for key, values in {**points, "working_set": load.working_set}.items():
         for value in values:
-            if not 0 < value < float("inf"):
+            if not 0 < value < float("inf") and (key, value) != ("working_set", 0):
                 raise SpecError(f"must be above 0, not {value}", where=f"{where}.{key}")
         if len(set(values)) != len(values):
             raise SpecError(
@@ -72,8 +77,24 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
     if load.think_time_s and not load.concurrency and not sessions:
         raise SpecError("an open loop has think time only between turns", where=f"{where}.think_time_s")
     _check_profile(load, f"{where}.profile")
+    _check_working_set(load, where)
     if load.duration_s is not None and not 0 < load.duration_s < float("inf"):
         raise SpecError(f"must be above 0, not {load.duration_s}", where=f"{where}.duration_s")
+
+
+def _check_working_set(load: Load, where: str) -> None:
+    if load.working_set and len(load.concurrency) != 1:
+        raise SpecError(
+            "needs one value of concurrency, and no other load",
+            where=f"{where}.working_set",
+            hint="concurrency = [1] asks one prompt after the other, so that their order is known",
+        )
+    if load.kv_tokens is not None and load.kv_tokens < 1:
+        raise SpecError(f"must be at least 1, not {load.kv_tokens}", where=f"{where}.kv_tokens")
+    if not 0 <= load.rest_s < float("inf"):
+        raise SpecError(f"must not be negative, not {load.rest_s}", where=f"{where}.rest_s")
+    if load.rest_s and (load.concurrency != (1,) or not load.warmup_requests):
+        raise SpecError("needs concurrency = [1] and warmup_requests", where=f"{where}.rest_s")
 
 
 def _check_profile(load: Load, where: str) -> None:

@@ -75,18 +75,27 @@ class Classification:
 class SharedPrefix:
     """Chats under a few shared system prompts, each with unique questions; later turns carry the answers."""
 
-    groups: int
+    groups: int  # 0: as many as [load] working_set makes
     prefix_tokens: int
     question_tokens: int
     output_tokens: int
     zipf_exponent: float = 0.0  # popularity of the groups; 0: all alike
+    order: Literal["drawn", "cyclic"] = "drawn"  # of the groups: by popularity, or one after the other
     turns: int = 1  # questions of a chat
     generator: Literal["shared-prefix"] = "shared-prefix"
 
     def check(self, where: str) -> None:
-        keys = ("groups", "prefix_tokens", "question_tokens", "output_tokens", "turns")
-        at_least(self, where, 1, *keys)
-        at_least(self, where, 0, "zipf_exponent")
+        at_least(self, where, 1, "prefix_tokens", "question_tokens", "output_tokens", "turns")
+        at_least(self, where, 0, "groups", "zipf_exponent")
+        if self.order == "cyclic" and self.zipf_exponent:
+            raise SpecError(
+                "is of groups that are drawn", where=f"{where}.zipf_exponent", hint="leave it out"
+            )
+
+    @property
+    def held_tokens(self) -> int:
+        """What a request leaves in a cache, chat template left out."""
+        return self.prefix_tokens + self.question_tokens + self.output_tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,3 +230,27 @@ class CopyAndWrite:
     def check(self, where: str) -> None:
         at_least(self, where, 1, "passage_tokens", "output_tokens")
         is_share(self, where, "output_spread")
+
+
+@dataclass(frozen=True, slots=True)
+class Victim:
+    """A light steady stream, in four stretches: alone, next to heavy requests, next to them again, alone.
+
+    Requests have times of their own, which `[load] replay_speed` replays. Those of the last stretch that come
+    within `settle_s` of the heavy ones are a class of their own.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    every_s: float
+    heavy_input_tokens: int
+    heavy_output_tokens: int
+    heavy_every_s: float
+    settle_s: float = 2.0
+    generator: Literal["victim"] = "victim"
+
+    def check(self, where: str) -> None:
+        keys = ("input_tokens", "output_tokens", "heavy_input_tokens", "heavy_output_tokens")
+        at_least(self, where, 1, *keys)
+        at_least(self, where, 0.001, "every_s", "heavy_every_s")
+        at_least(self, where, 0, "settle_s")

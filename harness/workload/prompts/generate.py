@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-from harness.spec.scenario import PromptFile, Prompts, TraceReplay
+from harness.spec.scenario import LoraMix, PromptFile, Prompts, TraceReplay
 from harness.spec.scenario.synthetic import (
     Agent,
     Classification,
@@ -17,25 +17,30 @@ from harness.spec.scenario.synthetic import (
     Rerank,
     SharedPrefix,
     Structured,
+    Victim,
 )
 from harness.workload.prompts.agent import agent
 from harness.workload.prompts.batches import documents, rerank
+from harness.workload.prompts.lora import assigned
 from harness.workload.prompts.plain import classification, copy_and_write, fixed_length, mix
 from harness.workload.prompts.recorded import from_file, replay
 from harness.workload.prompts.request import ChatRequest
 from harness.workload.prompts.shared import few_shot, rag, shared_prefix
 from harness.workload.prompts.structured import structured
 from harness.workload.prompts.text import TextMaker
+from harness.workload.prompts.victim import victim
 from harness.workload.prompts.workload import Workload, workload
 
 # Table, number of requests, source of chance, texts: so many requests, from a file at most so many, in order.
 Maker = Callable[[Any, int, Random, TextMaker], Iterator[ChatRequest]]
 
+_NO_LORA = LoraMix()
 
-def generate(prompts: Prompts, count: int, seed: int, texts: TextMaker) -> Workload:
+
+def generate(prompts: Prompts, count: int, seed: int, texts: TextMaker, lora: LoraMix = _NO_LORA) -> Workload:
     """Equal arguments and tokenizer give equal bytes on every machine."""
-    make = MAKERS[type(prompts)]
-    return workload(make(prompts, count, Random(seed), texts), texts.exact)
+    requests = MAKERS[type(prompts)](prompts, count, Random(seed), texts)
+    return workload(assigned(requests, lora, seed) if lora.adapters else requests, texts.exact)
 
 
 MAKERS: dict[type[Prompts], Maker] = {
@@ -52,4 +57,5 @@ MAKERS: dict[type[Prompts], Maker] = {
     PromptFile: from_file,
     Documents: documents,
     Rerank: rerank,
+    Victim: victim,
 }

@@ -71,4 +71,5 @@ class ChatRequest:
     tools: Tools | None = None
     expected: Expected | None = None
     call: CallPlace | None = None
+    adapter: str = ""  # LoRA adapter that it names; "": the base model
     items: int = -1  # texts to embed, or documents to rank; -1: the answer is text

@@ -37,7 +37,7 @@ def shared_prefix(spec: SharedPrefix, count: int, random: Random, texts: TextMak
     for place, question in enumerate(texts.stream(repeat(spec.question_tokens, count), random)):
         session, turn = divmod(place, spec.turns)
         if turn == 0:
-            group = groups.draw(choice)
+            group = session % spec.groups if spec.order == "cyclic" else groups.draw(choice)
         first = turn == 0
         yield ChatRequest(
             (("system", systems[group]), ("user", question)) if first else (("user", question),),

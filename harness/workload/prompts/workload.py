@@ -136,6 +136,8 @@ class _Taken:
         line: list[Any] = [made.messages, made.max_tokens]
         if made.at_ns >= 0:
             line.append(made.at_ns)
+        if made.adapter:
+            line.append(made.adapter)
         text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
         if made.turn or made.constraint or made.tools:
             text += f" {made.turn} {self._text(made.constraint)} {self._text(made.tools)}"

@@ -292,6 +292,7 @@ def test_every_scenario_is_of_a_kind_of_work():
     assert set(paths.definitions("workloads")) - set(kinds) <= {
         *("prompt-file", "trace", "cold-start"),
         *("embed-documents", "embed-queries", "rerank-top-100"),  # no claim is about vectors or scores
+        *("kv-working-set", "lora-mix", "victim-probe"),  # nor about full caches, adapters, interference
     }
     assert set(kinds) <= set(paths.definitions("workloads"))
 

@@ -69,6 +69,19 @@ x_count{engine="1"} 5
     assert (in_ms["sum"], in_ms["count"]) == (0.00075, 9.0)
 
 
+def test_a_sum_of_series_and_one_label_of_a_series():
+    text = 'hits{tier="device"} 5\nhits{tier="host"} 3\nmore 2\n'
+    series = {
+        "both": "hits + more",
+        "host": 'hits{tier="host"}',
+        "disk": 'hits{tier="disk"}',
+        "first": "lost + more",
+        "second": "more + lost",
+        "none": 'lost{tier="host"}',
+    }
+    assert read_series(text, series, {}) == {"both": 10, "host": 3, "disk": 0, "second": 2}
+
+
 def test_gauges_of_json_are_paths_into_the_last_element():
     answer = [{"n": 1}, {"n": 5, "kv": {"used": 3, "max": 4}, "off": False, "none": None}]
     paths = {

@@ -99,7 +99,7 @@ def test_both_engines_get_the_same_threads_and_the_same_cache(tmp_path):
     sglang, vllm = (started(name, place, threads="3", kv_cache_gib="4") for name in ("sglang", "vllm"))
     assert sglang.env["OMP_NUM_THREADS"] == vllm.env["OMP_NUM_THREADS"] == "3"
     assert vllm.env["VLLM_CPU_OMP_THREADS_BIND"] == "nobind", "it would bind a thread to each core but one"
-    assert vllm.env["VLLM_CPU_KVCACHE_SPACE"] == "4"
+    assert vllm.argv[vllm.argv.index("--kv-cache-memory-bytes") + 1] == str(4 * 2**30)
     assert sglang.argv[sglang.argv.index("--max-total-tokens") + 1] == "186368"
 
 

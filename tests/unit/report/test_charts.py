@@ -185,3 +185,24 @@ def test_speed_stands_against_the_share_of_right_answers():
     assert "loses 7.0 to 13.0 points (60 lost, 0 gained of 600) against a" in second.text
     assert chart.right
     assert "speed-accuracy" not in made(*cells)
+
+
+def test_the_knee_lies_on_the_curve_of_the_hits_with_its_interval():
+    def at(size, rate):
+        held = {"prefixes": 10, "held_tokens": 100, "kv_tokens": 1000, "in_flight": 1, "rest_s": 0}
+        held |= {"kv_tokens": round(1000 / size) if size else 1000}
+        load = {"kind": "working-set", "value": size, "working_set": held}
+        return cell(load=load, prefix_cache_hit_rate=rate)
+
+    cells = at(0, 0.0), at(0.5, 0.8), at(2, 0.0)
+    given = {
+        "label": "llamacpp", "value": 1.0, "interval": [0.5, 2.0], "repeats": 1, "crossed": 1,
+        "largest": 2.0, "fits": 0.8, "ideal": 0.9, "unrelated": 0.0,
+    }  # fmt: skip
+    chart = made(*cells, knees=[given])["cache-load-working-set"]
+    (curve,) = [line for line in chart.lines if line.role == "main"]
+    assert [(point.x, point.y) for point in curve.points] == [(0.5, 80), (2.0, 0)], "the control is no size"
+    (knee,) = [line for line in chart.lines if line.role == "knee"]
+    (point,) = knee.points
+    assert (point.x, point.y, point.across) == (1.0, 40, (0.5, 2.0))
+    assert "falls through half of 80 % at 1 ×" in chart.description

@@ -8,6 +8,7 @@ import pytest
 
 from harness.run import job
 from harness.run.cache_state import _emptied
+from harness.spec.scenario import LoraMix
 
 
 def engine(salt_field=None, done=False, fresh=False):
@@ -49,14 +50,14 @@ def said(salt, salt_field=None, monkeypatch=None):
     """The messages of each body of a chat of two turns and a single request."""
     monkeypatch.setattr(job, "render_body", lambda *given: json.dumps(given[2].messages).encode())
     made = [
-        SimpleNamespace(turn=turn, messages=messages, max_tokens=8, constraint=None, tools=None)
+        SimpleNamespace(turn=turn, messages=messages, max_tokens=8, constraint=None, tools=None, adapter="")
         for turn, messages in (
             (0, [("system", "be kind"), ("user", "one")]),
             (1, [("user", "two")]),
             (0, [("user", "three")]),
         )
     ]
-    prepared = SimpleNamespace(scenario=SimpleNamespace(request=Request()))
+    prepared = SimpleNamespace(scenario=SimpleNamespace(request=Request(), lora=LoraMix()))
     bodies = job.bodies(prepared, SimpleNamespace(requests=made), engine(salt_field), salt=salt)
     contents = [[one["content"] for one in json.loads(body.decode(errors="replace"))] for body in bodies]
     return contents[0], contents[1][:2], contents[1][-1:], contents[2]

@@ -12,7 +12,7 @@ from harness.errors import SpecError
 from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.run.options import RunOptions
 from harness.run.prepare import prepare
-from harness.spec.scenario import PROFILES, load_scenario, with_profile
+from harness.spec.scenario import PROFILES, LoraMix, load_scenario, with_profile
 from harness.spec.scenario.synthetic import (
     Agent,
     Classification,
@@ -255,3 +255,31 @@ def test_a_scenario_sizes_the_engines_it_starts_and_the_command_line_wins():
 
     assert values() == [{"context_tokens": "1024", "max_sequences": "32"}, {"max_sequences": "32"}]
     assert values(engine_values={"max_sequences": "4"})[0]["max_sequences"] == "4"
+
+
+def mixed(count=400, **lora):
+    made = generate(FixedLength(8, 4), count, 5, TextMaker(words), LoraMix(**lora))
+    return [request.adapter for request in made.requests], made
+
+
+def test_adapters_in_turn_with_the_base_model_first():
+    adapters, made = mixed(7, adapters=2)
+    assert adapters == ["", "adapter-1", "adapter-2", "", "adapter-1", "adapter-2", ""]
+    assert made.requested.kinds[:3] == ["base", "adapter-1", "adapter-2"]
+    assert mixed(3, adapters=2, base=False)[0] == ["adapter-1", "adapter-2", "adapter-1"]
+
+
+def test_adapters_by_weight_and_by_popularity():
+    adapters, _ = mixed(4000, adapters=2, assignment="weighted", weights=(1, 2, 5))
+    shares = [adapters.count(name) / 4000 for name in ("", "adapter-1", "adapter-2")]
+    assert shares == pytest.approx([0.125, 0.25, 0.625], abs=0.03)
+    adapters, _ = mixed(4000, adapters=2, assignment="zipf")
+    shares = [adapters.count(name) / 4000 for name in ("", "adapter-1", "adapter-2")]
+    assert shares == pytest.approx([6 / 11, 3 / 11, 2 / 11], abs=0.03)
+
+
+def test_the_prompts_are_those_without_adapters_and_the_hash_is_another():
+    plain = generate(FixedLength(8, 4), 5, 5, TextMaker(words))
+    _, made = mixed(5, adapters=1)
+    assert [one.messages for one in made.requests] == [one.messages for one in plain.requests]
+    assert made.sha256 != plain.sha256

@@ -1,0 +1,74 @@
+"""What LoRA adapters cost: over the base model, and when one has to be loaded first."""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.metrics import latency
+from harness.metrics.view import CellView, Figures, Mask
+from harness.model import AdapterFigures
+
+BASE = "base"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapters(Figures):
+    adapters: AdapterFigures | None
+
+
+def compute(cell: CellView) -> Adapters:
+    """None where no request names an adapter."""
+    requested, count = cell.requested, cell.facts.workload.adapters
+    if requested is None or not count:
+        return Adapters(adapters=None)
+    kinds = np.array(requested.kinds, object)[cell.requests["seq"]]
+    slots = (cell.facts.engine_values or {}).get("lora_slots")
+    base = kinds == BASE
+    order = np.argsort(cell.requests["sent_ns"], kind="stable")
+    first = np.zeros(len(kinds), bool)
+    if isinstance(slots, int):
+        first[order] = loaded([str(kind) for kind in kinds[order]], slots)
+    held = ~base & ~first
+    ttft, tpot = ({name: _median(cell, mask, metric) for name, mask in (("base", base), ("held", held))}
+                  for metric in ("ttft_ms", "tpot_ms"))  # fmt: skip
+    swapped = _median(cell, first, "ttft_ms")
+    return Adapters(
+        adapters=AdapterFigures(
+            count=count,
+            slots=slots if isinstance(slots, int) else None,
+            swaps=len(cell.part(first).tried),
+            swap_ms=_less(swapped, ttft["held"]),
+            ttft_over_base=_over(ttft["held"] if ttft["held"] is not None else swapped, ttft["base"]),
+            tpot_over_base=_over(tpot["held"], tpot["base"]),
+        )
+    )
+
+
+def loaded(names: Sequence[str], slots: int) -> list[bool]:
+    """Of requests in their order: whether its adapter is none of the last `slots` that were named."""
+    held: OrderedDict[str, None] = OrderedDict()
+    first = []
+    for name in names:
+        first.append(name != BASE and name not in held)
+        if name != BASE:
+            held[name] = None
+            held.move_to_end(name)
+            if len(held) > slots:
+                held.popitem(last=False)
+    return first
+
+
+def _median(cell: CellView, mask: Mask, metric: str) -> float | None:
+    values = latency.values_ms(cell.part(mask))[metric]
+    finite = values[np.isfinite(values)]
+    return float(np.median(finite)) if len(finite) else None
+
+
+def _less(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other
+
+
+def _over(one: float | None, other: float | None) -> float | None:
+    return None if one is None or not other else one / other

@@ -1,0 +1,27 @@
+"""Which adapter each request names."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import accumulate, cycle
+from random import Random
+
+from harness.spec.scenario import LoraMix
+from harness.workload.prompts.request import ChatRequest
+
+BASE = "base"
+
+
+def assigned(requests: Iterable[ChatRequest], mix: LoraMix, seed: int) -> Iterator[ChatRequest]:
+    """Each request with its adapter, whose name is also its class."""
+    for request, adapter in zip(requests, _names(mix, seed), strict=False):
+        yield replace(request, adapter=adapter, kind=adapter or BASE)
+
+
+def _names(mix: LoraMix, seed: int) -> Iterator[str]:
+    names = mix.names
+    if mix.assignment == "round-robin":
+        yield from cycle(names)
+    weights = mix.weights or [(rank + 1) ** -mix.zipf_exponent for rank in range(len(names))]
+    chances, choice = list(accumulate(weights)), Random(seed)
+    while True:
+        yield choice.choices(names, cum_weights=chances)[0]

@@ -1,0 +1,36 @@
+"""A light steady stream, and what disturbs it for a while."""
+
+from collections.abc import Iterator
+from itertools import islice
+from random import Random
+
+from harness.spec.scenario.synthetic import Victim
+from harness.workload.prompts.request import ChatRequest
+from harness.workload.prompts.text import TextMaker
+
+ALONE, BESIDE, SETTLING, HEAVY = "alone", "beside", "settling", "heavy"
+_NS = 1_000_000_000
+
+
+def victim(spec: Victim, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
+    """So many requests of all classes together, in the order of their times."""
+    planned = list(islice(_times(spec, count), count))
+    sizes = {True: (spec.heavy_input_tokens, spec.heavy_output_tokens)}
+    lengths = [sizes.get(kind == HEAVY, (spec.input_tokens, spec.output_tokens)) for _, kind in planned]
+    made = texts.stream((given for given, _ in lengths), random)
+    for (at_s, kind), (given, asked), text in zip(planned, lengths, made, strict=True):
+        yield ChatRequest((("user", text),), asked, given, kind=kind, at_ns=round(at_s * _NS))
+
+
+def _times(spec: Victim, count: int) -> Iterator[tuple[float, str]]:
+    """Both streams at their pace, ordered. Heavy ones come half-way between two light ones at first."""
+    fits = count / (4 / spec.every_s + 2 / spec.heavy_every_s)
+    stretch = max(1, round(fits / spec.every_s)) * spec.every_s
+    light = [(place * spec.every_s, "") for place in range(count)]
+    first = stretch + spec.every_s / 2
+    heavy = [(first + place * spec.heavy_every_s, HEAVY) for place in range(count)]
+    both = [*light, *((at, kind) for at, kind in heavy if at < 3 * stretch)]
+    last = max((at for at, kind in both if kind), default=0.0)
+    for at, kind in sorted(both):
+        quiet = at < stretch or at >= last + spec.settle_s
+        yield at, kind or (ALONE if quiet else BESIDE if at < 3 * stretch else SETTLING)
