@@ -18,9 +18,10 @@ from harness.model import LoadPoint
 from harness.plan import Cell, seed_for, start_of, warmup_requests
 from harness.records.request_table import RequestTable
 from harness.run.prepare import Prepared
-from harness.spec.scenario import Load
+from harness.spec.scenario import Scenario
 from harness.workload.arrivals import Profile, arrivals, due_within, replayed, think_times
 from harness.workload.prompts.workload import Workload
+from harness.workload.typical import typical_seed
 
 
 def make_job(
@@ -43,7 +44,7 @@ def make_job(
         replicas=None if by_load else round_robin(len(workload), sessions, 1 + len(other_urls)),
         access=engine.access,
         bodies=write_bodies(scratch / "bodies", bodies(prepared, workload, engine, salt=salt)),
-        schedule=_schedule(prepared, cell.load, cell.repeat, workload.requested),
+        schedule=_schedule(prepared, cell, workload.requested),
         sessions=sessions,
         items=workload.requested.items(),
         dimensions=request.dimensions,
@@ -113,26 +114,33 @@ def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def _schedule(
-    prepared: Prepared, point: LoadPoint, repeat: int, requested: RequestTable
-) -> ClosedLoop | OpenLoop:
-    load = prepared.scenario.load
+def _schedule(prepared: Prepared, cell: Cell, requested: RequestTable) -> ClosedLoop | OpenLoop:
+    point, repeat, load = cell.load, cell.repeat, prepared.scenario.load
     if point.kind == "concurrency":
         think = None if requested.has_sessions() else _think_ns(prepared, point, repeat, len(requested))
         return ClosedLoop(int(point.value), think, spread=start_of(prepared.scenario, point) == "spread")
-    warmup = warmup_requests(prepared.scenario, point)
-    intended_ns = send_times(load, prepared.options.seed, point, repeat, requested, warmup)
+    intended_ns = send_times(
+        prepared.scenario, prepared.options.seed, point, repeat, requested, typical=cell.probe is not None
+    )
     return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
 
 
 def send_times(
-    load: Load, run_seed: int, point: LoadPoint, repeat: int, requested: RequestTable, warmup: int
+    scenario: Scenario,
+    run_seed: int,
+    point: LoadPoint,
+    repeat: int,
+    requested: RequestTable,
+    *,
+    typical: bool = False,
 ) -> NDArray[np.int64]:
     """When the requests of an open loop leave, ns from t0: of sessions the first turns.
 
     Sessions begin so often that their turns make the rate together. The rate is the asked one in the warm-up,
-    which has the first `warmup` requests, in the measured part, and in what is sent before the duration ends.
+    in the measured part, and in what is sent before the duration ends. `typical` arrivals stand for the long
+    run of their process, as a capacity search needs them.
     """
+    load, warmup = scenario.load, warmup_requests(scenario, point)
     if point.kind == "trace":
         return replayed(requested.numbers["at_ns"], point.value)
     first_turns = requested.numbers["turn"] <= 0
@@ -142,11 +150,14 @@ def send_times(
     parts = [int(np.count_nonzero(first_turns[:warmup]))]
     if load.duration_s is not None:
         parts.append(due_within(rate, starts, load.duration_s, profile))
+    seed = seed_for(run_seed, "arrivals", point.label, repeat)
+    if typical:
+        seed = typical_seed(load.arrival, starts, seed, load.burstiness)
     return arrivals(
         load.arrival,
         rate,
         starts,
-        seed_for(run_seed, "arrivals", point.label, repeat),
+        seed,
         burstiness=load.burstiness,
         profile=profile,
         parts=parts,

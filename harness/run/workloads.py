@@ -11,10 +11,9 @@ from harness.metrics.card import describe
 from harness.model import CardLoad, LoadPoint, WorkloadCard
 from harness.plan import (
     Cell,
-    Probe,
+    ProbeSizes,
     all_requests,
     load_points,
-    probe_of,
     seed_for,
     start_of,
     warmup_requests,
@@ -34,7 +33,7 @@ def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> 
     warmup = warmup_requests(scenario, point)
     times = None
     if point.kind != "concurrency":
-        times = send_times(load, seed, point, 0, made.requested, warmup)
+        times = send_times(scenario, seed, point, 0, made.requested)
     place = CardLoad(
         kind=point.kind,
         value=point.value,
@@ -54,7 +53,7 @@ class Workloads:
     """Prompts differ by load point and repeat, so that no cell finds its own prompts in a cache.
 
     All are made at once: the tokenizer they are counted with is a running engine's, and stops with it. In a
-    capacity search (`probe`) they are made when a load is first tried, since few of its loads are.
+    capacity search (`sizes`) they are made when a load is first tried, since few of its loads are.
     """
 
     def __init__(
@@ -63,18 +62,17 @@ class Workloads:
         repeats: int,
         seed: int,
         counter: TokenCounter | None,
-        probe: Probe | None = None,
+        sizes: ProbeSizes | None = None,
     ) -> None:
         self.count_with(counter)
         self.exact = self._texts.exact
         self._scenario, self._seed = scenario, seed
-        self._probe, self._repeats = probe, repeats
         self._made: dict[tuple[LoadPoint, int], Workload] = {}
         points = load_points(scenario.load)
-        self._points = points if probe is None else points[:1]
-        for repeat in range(repeats if probe is None else 1):
+        self._points = points if sizes is None else points[:1]
+        for repeat in range(repeats if sizes is None else 1):
             for point in self._points:
-                self.of(Cell("", 0, point, repeat))
+                self.of(Cell("", 0, point, repeat, sizes and sizes.short(point)))
 
     def count_with(self, counter: TokenCounter | None) -> None:
         """From now on."""
@@ -85,7 +83,7 @@ class Workloads:
         if place not in self._made:
             self._made[place] = generate(
                 self._scenario.prompts,
-                all_requests(self._scenario, cell.load, probe_of(self._probe, cell, self._repeats)),
+                all_requests(self._scenario, cell.load, cell.probe),
                 seed_for(self._seed, "prompts", cell.load.label, cell.repeat),
                 self._texts,
             )
@@ -111,7 +109,7 @@ class Workloads:
 def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:
     """With the tokenizer of this engine, where it has one."""
     return Workloads(
-        prepared.scenario, prepared.repeats, prepared.options.seed, token_counter(engine), prepared.probe
+        prepared.scenario, prepared.repeats, prepared.options.seed, token_counter(engine), prepared.probe_sizes
     )
 
 
