@@ -122,7 +122,8 @@ def start_of(scenario: Scenario, point: LoadPoint) -> Literal["spread", "togethe
 def most_requests(scenario: Scenario, sizes: ProbeSizes | None = None) -> int:
     """Of any load point, warm-up included."""
     return max(
-        all_requests(scenario, point, sizes and sizes.most(point)) for point in load_points(scenario.load)
+        all_requests(scenario, point, sizes.most(point) if sizes else None)
+        for point in load_points(scenario.load)
     )
 
 

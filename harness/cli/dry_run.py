@@ -135,8 +135,9 @@ class Description:
             return f"{most}{len(self.cells)} cells, {measured} of load"
         loads = len(self.prepared.plan[0].cells)
         return (
-            f"{len(self.prepared.plan)} searches among {loads} loads, usually 9 to 15 probes in the first and 2 to "
-            f"5 in the others; those that decide last {sizes.seconds:g} to {MOST_LONGER * sizes.seconds:g} s"
+            f"{len(self.prepared.plan)} searches among {loads} loads, usually 9 to 15 probes in the first "
+            "and 2 to 5 in the others; "
+            f"those that decide last {sizes.seconds:g} to {MOST_LONGER * sizes.seconds:g} s"
         )
 
 
@@ -202,7 +203,7 @@ def _planned(
 ) -> PlannedCell:
     load = prepared.scenario.load
     sizes = prepared.probe_sizes
-    count = all_requests(prepared.scenario, cell.load, sizes and sizes.long(cell.load))
+    count = all_requests(prepared.scenario, cell.load, sizes.long(cell.load) if sizes else None)
     if prepared.source is not None:
         count = min(count, len(prepared.source))
     label = prepared.of(cell).label

@@ -12,7 +12,7 @@ from harness.model import METRICS, Backlog, Capacity, CellResult, Limit, TestedL
 
 # Chance may keep the limits a little above the capacity, and the queue there grows for longer than a probe
 # lasts. So the answer of an open loop is below the load that kept the limits, and below what was served.
-RESERVE = 0.022
+RESERVE = 0.03
 MOST_USED = 0.955  # of the highest rate at which requests left
 USER_EVERY_S = 30  # of the sentence about users
 KNEE = 0.05  # doubling a closed loop's load must bring so much more

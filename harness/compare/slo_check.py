@@ -30,8 +30,8 @@ def kept_limits(cell: CellResult, *, short: bool = False) -> bool:
 def why_not_kept(cell: CellResult, *, short: bool = False) -> list[str]:
     """Empty where the cell shows that its load keeps the limits.
 
-    A short probe only brackets the capacity. It fails where it surely does not keep up, or missed a limit as it
-    was measured; it need not be steady.
+    A short probe only brackets the capacity. It fails where it surely does not keep up, or missed a limit as
+    it was measured; it need not be steady.
     """
     if short:
         return [*_invalid(cell), *queue_reasons(cell, SHORT_CHANCE), *_missed(cell)]

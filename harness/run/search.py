@@ -8,6 +8,8 @@ from harness.compare.slo_check import kept_limits, time_in_system_s
 from harness.model import CellResult
 from harness.plan import Block, Cell, ProbeSizes, long_probe
 
+BRACKET = 4  # steps of the grid that short probes leave to the long ones
+
 
 class Next(NamedTuple):
     place: int  # in the ascending loads
@@ -18,14 +20,12 @@ class Next(NamedTuple):
 class Search:
     """On ascending loads: short probes bracket the capacity, then long ones decide.
 
-    Short ones go from the lowest load up in doublings until one fails, and halve what lies between. Long ones
-    begin just below the highest load that then kept the limits, or at `start`. They go up while the limits
-    are kept and down while they are not, and halve what lies between. An open loop ends one load earlier than
-    a closed one: its answer lies below the load that kept the limits anyhow.
+    Short ones go from the lowest load up in doublings until one fails, and halve what lies between until
+    few loads are left. Long ones begin at the highest load that then kept the limits, or at `start`. They go
+    up while the limits are kept and down while they are not, and halve what lies between.
     """
 
     loads: Sequence[float]
-    open_loop: bool = False
     start: int | None = None  # the place where an earlier search ended
     short: dict[int, bool] = field(default_factory=dict)  # whether each place kept the limits
     long: dict[int, bool] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Search:
 
     def _next_short(self) -> int | None:
         kept, failed = _bounds(self.short, len(self.loads))
-        if failed - kept <= (4 if self.open_loop else 1):
+        if failed - kept <= BRACKET:
             return None
         if kept < 0:
             return 0 if failed == len(self.loads) else failed // 2
@@ -61,18 +61,18 @@ class Search:
         return next(doubled, len(self.loads) - 1)
 
     def _next_long(self) -> int | None:
-        step, last = 2 if self.open_loop else 1, len(self.loads) - 1
+        last = len(self.loads) - 1
+        bracket = _bounds(self.short, len(self.loads))
         if not self.long:
-            if self.start is not None:
-                return self.start
-            return max(_bounds(self.short, len(self.loads))[0] - (1 if self.open_loop else 0), 0)
+            return max(bracket[0], 0) if self.start is None else self.start
         kept, failed = _bounds(self.long, len(self.loads))
-        jump = step << (len(self.long) - 1)
+        jump = 1 << (len(self.long) - 1)
         if kept < 0:
             return max(failed - jump, 0) if failed else None
         if failed > last:
-            return min(kept + jump, last) if kept < last else None
-        return (kept + failed) // 2 if failed - kept > step else None
+            most = bracket[1] if kept < bracket[1] <= last else last
+            return min(kept + jump, most) if kept < last else None
+        return (kept + failed) // 2 if failed - kept > 1 else None
 
 
 def _bounds(tried: Mapping[int, bool], size: int) -> tuple[int, int]:
@@ -92,7 +92,7 @@ def probes(
     points = [cell.load for cell in block.cells]
     start = None
     for repeat in range(block.repeat + 1):
-        search = Search([point.value for point in points], points[0].kind == "rate", start)
+        search = Search([point.value for point in points], start)
         while (tried := _walk(search, repeat, repeats, measured())) is not None and repeat == block.repeat:
             wanted, answer_s = block.cells[tried.place], _answer_s(points[0].value, repeats, measured())
             if tried.long:

@@ -72,7 +72,7 @@ class Workloads:
         self._points = points if sizes is None else points[:1]
         for repeat in range(repeats if sizes is None else 1):
             for point in self._points:
-                self.of(Cell("", 0, point, repeat, sizes and sizes.short(point)))
+                self.of(Cell("", 0, point, repeat, sizes.short(point) if sizes else None))
 
     def count_with(self, counter: TokenCounter | None) -> None:
         """From now on."""
@@ -109,7 +109,11 @@ class Workloads:
 def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:
     """With the tokenizer of this engine, where it has one."""
     return Workloads(
-        prepared.scenario, prepared.repeats, prepared.options.seed, token_counter(engine), prepared.probe_sizes
+        prepared.scenario,
+        prepared.repeats,
+        prepared.options.seed,
+        token_counter(engine),
+        prepared.probe_sizes,
     )
 
 

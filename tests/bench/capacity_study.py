@@ -1,20 +1,20 @@
 """How often `--find-capacity` is wrong: searches on queues of known capacity, by the code of `bench run`.
 
-    python -m tests.bench.capacity_study                # 40 runs a row on a virtual clock: an hour of a core
-    python -m tests.bench.capacity_study --times 13     # about 40 searches a row
+    python -m tests.bench.capacity_study             # 40 runs a row on a virtual clock: 20 minutes of a core
+    python -m tests.bench.capacity_study --arrivals  # how far chance moves a probe, plain and typical
     python -m tests.bench.capacity_study --wire 1       # through the scripted server, in real time
 
 A row is a server of so many slots whose service times are lognormal around their mean. Its truth is the
 highest load that keeps the limit over a very long time, found by bisection on a queue of 400,000 requests.
 Every probe is a cell of records that `summarise_cell` and the rules of the search see as if measured. Exits
-with 1 where more than 5 % of the answers lie above the truth or more than 10 % below it.
+with 1 where more than 5 % of the answers lie above the truth, or more than 10 % of them more than 10 % below.
 """
 
 import argparse
 import heapq
 import sys
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
@@ -25,6 +25,7 @@ from harness.compare.capacity import capacity
 from harness.compare.slo_check import answers_needed
 from harness.model import CellResult, LoadPoint
 from harness.plan import (
+    GRID_STEPS,
     Cell,
     ProbeSizes,
     capacity_grid,
@@ -158,12 +159,15 @@ def truth(server: Server) -> float:
 
 
 def _keeps(server: Server, point: LoadPoint) -> bool:
-    starts, begins, ends = times(server, point, LONG, 1)
+    share = float(server.share.removeprefix("p")) / 100
+    return bool(_within(server, times(server, point, LONG, 1))[LONG // 10 :].mean() >= share)
+
+
+def _within(server: Server, columns: tuple[Floats, ...]) -> NDArray[np.bool_]:
+    starts, begins, ends = columns
     first = begins + (ends - begins) / 2
     took = (first if server.metric == "ttft_ms" else ends) - starts
-    share = float(server.share.removeprefix("p")) / 100
-    inside = (took * 1e3 <= server.limit_ms) & ~np.isnan(begins)
-    return bool(inside[LONG // 10 :].mean() >= share)
+    return np.asarray((took * 1e3 <= server.limit_ms) & ~np.isnan(begins))
 
 
 def cell(server: Server, planned: Cell, seed: int) -> tuple[CellResult, float]:
@@ -234,7 +238,7 @@ def study(server: Server, runs: int, searches: int, seconds: float) -> Studied:
     sizes = ProbeSizes(seconds, answers_needed(server.slo), server.load.requests)
     answers, alone, load_s, alone_s = [], [], 0.0, 0.0
     for number in range(runs):
-        cells, lasted_s = searched(server, number, searches, sizes)
+        cells, lasted_s = searched(_moved(server, number / runs), number, searches, sizes)
         answers.append(capacity(cells, searches)[0].value or 0.0)
         first = [place for place, made in enumerate(cells) if made.repeat % searches == 0]
         single = [structs.replace(cells[place], repeat=cells[place].repeat // searches) for place in first]
@@ -244,13 +248,19 @@ def study(server: Server, runs: int, searches: int, seconds: float) -> Studied:
     return Studied(answers, alone, load_s / runs, alone_s / runs)
 
 
+def _moved(server: Server, part: float) -> Server:
+    """With the loads of an open loop moved by a part of a grid step, so that no load is favoured."""
+    factor = 2 ** (part / GRID_STEPS)
+    return replace(server, load=replace(server.load, rate=tuple(rate * factor for rate in server.load.rate)))
+
+
 def table(arguments: argparse.Namespace) -> list[str]:
     """Prints a line per server; those that are wrong too often."""
     bad = []
-    print(f"{arguments.times} runs a row of {arguments.searches} searches; answers: lowest, median, highest; "
-          f"load: seconds")  # fmt: skip
-    print(f"{'server':<30} {'serves':>6} {'truth':>6}  {'answers':<21} {'above':>6} {'>10 % below':>11} {'load':>5}"
-          f"   {'first search alone':>18} {'load':>5}")  # fmt: skip
+    print(f"{arguments.times} runs a row of {arguments.searches} searches; "
+          "answers: lowest, median, highest; load: seconds")  # fmt: skip
+    print(f"{'server':<30} {'serves':>6} {'truth':>6}  {'answers':<21} {'above':>6} {'>10 % below':>11} "
+          f"{'load':>5}   {'first search alone':>18} {'load':>5}")  # fmt: skip
     for server in SERVERS:
         if arguments.only not in server.name:
             continue
@@ -259,11 +269,32 @@ def table(arguments: argparse.Namespace) -> list[str]:
         above, below = shares(found.answers, true)
         alone = "{:.1%}, {:.1%}".format(*shares(found.alone, true))
         spread = ", ".join(f"{value:.4g}" for value in np.quantile(found.answers, [0, 0.5, 1]))
-        print(f"{server.name:<30} {server.served_per_s:>6.4g} {true:>6.4g}  {spread:<21} {above:>6.1%} "
-              f"{below:>11.1%} {found.load_s:>5.0f}   {alone:>18} {found.alone_s:>5.0f}", flush=True)  # fmt: skip
+        print(
+            f"{server.name:<30} {server.served_per_s:>6.4g} {true:>6.4g}  {spread:<21} {above:>6.1%} "
+            f"{below:>11.1%} {found.load_s:>5.0f}   {alone:>18} {found.alone_s:>5.0f}",
+            flush=True,
+        )
         if above > WRONG_LIMIT or below > 2 * WRONG_LIMIT:
             bad.append(server.name)
     return bad
+
+
+def spread(arguments: argparse.Namespace) -> list[str]:
+    """Prints how far chance moves the share of requests within the limit, at the load that is the truth."""
+    seconds = 200.0
+    print(f"{arguments.times} probes of {seconds:g} s a row at the truth; share beyond the limit: "
+          "5 %, median, 95 % of the probes")  # fmt: skip
+    for server in SERVERS:
+        if server.load.arrival != "poisson" or not server.load.rate or arguments.only not in server.name:
+            continue
+        point = LoadPoint("rate", truth(server))
+        count = round(seconds * point.value)
+        for typical in (False, True):
+            beyond = [1 - _within(server, times(server, point, count, seed, typical=typical)).mean()
+                      for seed in range(1, 10_000 * arguments.times, 10_000)]  # fmt: skip
+            shown = ", ".join(f"{share:.2%}" for share in np.quantile(beyond, [0.05, 0.5, 0.95]))
+            print(f"{server.name:<30} {'typical' if typical else 'plain':<8} {shown}", flush=True)
+    return []
 
 
 def main() -> int:
@@ -272,10 +303,14 @@ def main() -> int:
     parser.add_argument("--searches", type=int, default=SEARCHES, help="of one run")
     parser.add_argument("--seconds", type=float, default=PROBE_SECONDS)
     parser.add_argument("--only", default="", metavar="TEXT", help="rows whose name holds it")
+    parser.add_argument("--arrivals", action="store_true", help="what typical arrivals do, instead")
     parser.add_argument("--wire", type=int, metavar="N", help="real runs of N searches instead")
     parser.add_argument("--requests", type=int, default=32, help="least of a load point, with --wire")
     arguments = parser.parse_args()
-    bad = wire(arguments.wire, arguments.seconds, arguments.requests) if arguments.wire else table(arguments)
+    if arguments.wire:
+        bad = wire(arguments.wire, arguments.seconds, arguments.requests)
+    else:
+        bad = spread(arguments) if arguments.arrivals else table(arguments)
     if bad:
         print(f"wrong in more than {WRONG_LIMIT:.0%}: {', '.join(bad)}", file=sys.stderr)
     return 1 if bad else 0
