@@ -16,6 +16,7 @@ class Cell:
     backend: int  # index into the run's backends
     load: LoadPoint
     repeat: int
+    probe: "Probe | None" = None  # the least size, in a capacity search
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,20 +97,38 @@ class Probe:
     waves: int = 10  # of a closed loop, whose queue does not grow with time: answers of each slot
 
 
-# A long probe of a capacity search has so many answers, in so many times the seconds of a short one at most.
-LONG_ANSWERS, MOST_LONGER = 4000, 8
+@dataclass(frozen=True, slots=True)
+class ProbeSizes:
+    """How large the probes of a capacity search are: short ones bracket the capacity, long ones decide.
+
+    `answer_s` is the mean time of an answer at the lowest load, 0 where it is not known.
+    """
+
+    seconds: float  # of a long probe of an open loop, at least
+    needed: int  # answers that the limits need
+    requests: int  # of a load point, at least: those of the scenario
+
+    def short(self, point: LoadPoint, answer_s: float = 0.0) -> Probe:
+        if point.kind == "concurrency":
+            return Probe(self.seconds, max(self.needed, self.requests))
+        usual = max(self.seconds / SHORTER, SHORT_ANSWER_TIMES * answer_s, SHORT_ANSWERS / point.value)
+        return Probe(min(usual, self.seconds), 1)
+
+    def long(self, point: LoadPoint, answer_s: float = 0.0) -> Probe:
+        if point.kind == "concurrency":
+            return Probe(self.seconds, max(4 * self.needed, self.requests), waves=40)
+        answers = max(LONG_ANSWERS, LONG_NEEDED * self.needed)
+        usual = max(self.seconds, LONG_ANSWER_TIMES * answer_s, answers / point.value)
+        return Probe(min(usual, MOST_LONGER * self.seconds), max(self.needed, self.requests))
+
+    def most(self, point: LoadPoint) -> Probe:
+        """The largest probe of this load, however long its answers are."""
+        return self.long(point, math.inf)
 
 
-def longer(probe: Probe, point: LoadPoint) -> Probe:
-    if point.kind == "concurrency":
-        return replace(probe, answers=4 * probe.answers, waves=4 * probe.waves)
-    seconds = max(LONG_ANSWERS / point.value, 2 * probe.seconds)
-    return replace(probe, seconds=min(seconds, MOST_LONGER * probe.seconds))
-
-
-def probe_of(probe: Probe | None, cell: Cell, repeats: int) -> Probe | None:
-    """Of a cell: long where its repeat lies beyond those of the plan, as `long_probe` makes it."""
-    return probe if probe is None or cell.repeat < repeats else longer(probe, cell.load)
+SHORTER, SHORT_ANSWERS, SHORT_ANSWER_TIMES = 6, 20, 4
+LONG_ANSWERS, LONG_NEEDED, LONG_ANSWER_TIMES = 1500, 6, 12
+MOST_LONGER = 5  # times the least seconds of a long probe
 
 
 def measured_requests(load: Load, point: LoadPoint, probe: Probe | None = None) -> int:
@@ -117,7 +136,7 @@ def measured_requests(load: Load, point: LoadPoint, probe: Probe | None = None) 
     if probe is None:
         return load.requests
     shape = math.ceil(point.value * probe.seconds) if point.kind == "rate" else probe.waves * int(point.value)
-    return max(load.requests, shape, probe.answers)
+    return max(shape, probe.answers)
 
 
 def all_requests(scenario: Scenario, point: LoadPoint, probe: Probe | None = None) -> int:
@@ -135,12 +154,11 @@ def start_of(scenario: Scenario, point: LoadPoint) -> Literal["spread", "togethe
     return "spread" if scenario.load.start == "spread" and scenario.load.warmup_requests else "together"
 
 
-def most_requests(scenario: Scenario, probe: Probe | None = None) -> int:
+def most_requests(scenario: Scenario, sizes: ProbeSizes | None = None) -> int:
     """Of any load point, warm-up included."""
     return max(
-        all_requests(scenario, point, size)
+        all_requests(scenario, point, sizes.most(point) if sizes else None)
         for point in load_points(scenario.load)
-        for size in ({probe, longer(probe, point)} if probe else {None})
     )
 
 
@@ -160,13 +178,14 @@ def capacity_grid(load: Load) -> Load:
     return replace(load, rate=tuple(sorted({float(f"{value:.4g}") for value in values})))
 
 
-def long_probe(cell: Cell, repeats: int) -> Cell:
+def long_probe(cell: Cell, repeats: int, probe: Probe) -> Cell:
     """A second cell of the same load and the same life of the engine, longer and with requests of its own.
 
     Its `repeat` is beyond those of the plan: modulo `repeats` it is the search's.
     """
     repeat = cell.repeat + repeats
-    return replace(cell, name=cell.name.rpartition("-")[0] + f"-r{repeat}", repeat=repeat)
+    name = cell.name.rpartition("-")[0] + f"-r{repeat}"
+    return replace(cell, name=name, repeat=repeat, probe=probe)
 
 
 def backend_order(count: int, repeat: int) -> list[int]:

@@ -111,7 +111,7 @@ class Description:
         for cell in self._listed:
             firsts.setdefault((cell.backend, cell.load), cell)
         loads = len({load for _label, load in firsts})
-        if self.prepared.probe is None:
+        if self.prepared.probe_sizes is None:
             yield (
                 f"{counted(len(self.prepared.labels), 'engine')} × {counted(loads, 'load')} × "
                 f"{_repeats(self.prepared)} (-v lists each cell)"
@@ -123,20 +123,21 @@ class Description:
     @property
     def _listed(self) -> Sequence[PlannedCell]:
         """A search chooses few of its loads: the lowest and the highest stand for all."""
-        if self.prepared.probe is None:
+        if self.prepared.probe_sizes is None:
             return self.cells
         ends = [cell.name for block in self.prepared.plan for cell in (block.cells[0], block.cells[-1])]
         return [cell for cell in self.cells if cell.cell in ends]
 
     def _amount(self, measured: str) -> str:
-        probe = self.prepared.probe
-        if probe is None:
+        sizes = self.prepared.probe_sizes
+        if sizes is None:
             most = "at most " if self.prepared.looks else ""
             return f"{most}{len(self.cells)} cells, {measured} of load"
         loads = len(self.prepared.plan[0].cells)
         return (
-            f"{len(self.prepared.plan)} searches among {loads} loads, usually 10 to 20 probes each: "
-            f"{probe.seconds:g} s or more, those that decide up to {MOST_LONGER * probe.seconds:g} s"
+            f"{len(self.prepared.plan)} searches among {loads} loads, usually 9 to 15 probes in the first "
+            "and 2 to 5 in the others; "
+            f"those that decide last {sizes.seconds:g} to {MOST_LONGER * sizes.seconds:g} s"
         )
 
 
@@ -201,7 +202,8 @@ def _planned(
     prepared: Prepared, cell: Cell, history: dict[tuple[str, str, LoadPoint], list[float]]
 ) -> PlannedCell:
     load = prepared.scenario.load
-    count = all_requests(prepared.scenario, cell.load, prepared.probe)
+    sizes = prepared.probe_sizes
+    count = all_requests(prepared.scenario, cell.load, sizes.long(cell.load) if sizes else None)
     if prepared.source is not None:
         count = min(count, len(prepared.source))
     label = prepared.of(cell).label

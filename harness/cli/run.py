@@ -188,7 +188,7 @@ def _add_capacity(capacity: argparse._ArgumentGroup) -> None:
         "--probe-seconds",
         type=float,
         metavar="S",
-        help="shortest measurement per load, so that a queue can build (default: 30; 60 on a CPU)",
+        help="least time at the loads that decide, so that a queue can build (default: 45)",
     )
 
 

@@ -3,26 +3,27 @@
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from harness.compare.run_values import labels
-from harness.compare.slo_check import queue_reasons, why_not_kept
-from harness.model import METRICS, Capacity, CellResult, Limit, TestedLoad
+from harness.compare.slo_check import kept_limits, queue_reasons, why_not_kept
+from harness.model import METRICS, Backlog, Capacity, CellResult, Limit, TestedLoad
 
-# A queue a little above the capacity takes longer than any probe to show: the answer of an open loop is a
-# load that kept the limits with another one above it, by so much at most, that did so too.
+# Chance may keep the limits a little above the capacity, and the queue there grows for longer than a probe
+# lasts. So the answer of an open loop is below the load that kept the limits, and below what was served.
 RESERVE = 0.03
+MOST_USED = 0.955  # of the highest rate at which requests left
 USER_EVERY_S = 30  # of the sentence about users
 KNEE = 0.05  # doubling a closed loop's load must bring so much more
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Of one search. `kept` and `failed` are from its long probes, whose word counts."""
+    """Of one search. `kept` and `failed` are from its long probes, which decide."""
 
     kept: float | None  # highest load that kept the limits, below all that failed
+    answer: float | None  # with the reserve of an open loop
     failed: tuple[float, ...]
     short: float | None  # highest load that kept them in a short probe
 
@@ -31,8 +32,8 @@ def capacity(cells: Sequence[CellResult], searches: int) -> tuple[Capacity, ...]
     """The `capacity` list of summary.json.
 
     `cells` of repeats `searches` and above are long probes. `kept_by_search` is the highest load that kept
-    the limits in one, with a reserve where the loop is open; `value` the median over the searches (the
-    lower of the middle two); null where there is none. `interval`: [lowest of the searches, `value`, lowest
+    the limits in one. `value` is the median over the searches (the lower of the middle two), with a reserve
+    where the loop is open; null where there is none. `interval`: [lowest of the searches, `value`, lowest
     load above it that failed a long probe].
     """
     return tuple(
@@ -45,17 +46,17 @@ def _of(label: str, cells: Sequence[CellResult], searches: int) -> Capacity:
     tried = [
         _search([cell for cell in cells if cell.repeat % searches == repeat], searches) for repeat in repeats
     ]
-    tested = tuple(_tested(cells))
-    kept = [search.kept for search in tried]
-    value = _ascending(kept)[(len(kept) - 1) // 2]
+    tested = tuple(_tested(cells, searches))
+    answers = _ascending([search.answer for search in tried])
+    value = answers[(len(answers) - 1) // 2]
     failed = sorted(load for search in tried for load in search.failed if value is None or load > value)
     return Capacity(
         label=label,
         kind="rate" if cells[0].load.kind == "rate" else "concurrency",
         value=value,
-        kept_by_search=tuple(kept),
+        kept_by_search=tuple(search.kept for search in tried),
         kept_short=max((search.short for search in tried if search.short is not None), default=None),
-        interval=(_ascending(kept)[0], value, next(iter(failed), None)),
+        interval=(answers[0], value, next(iter(failed), None)),
         searches=len(tried),
         tested=tested,
         saturated_from=next((search.value for search in tested if search.saturated), None),
@@ -69,16 +70,28 @@ def _ascending(kept: Sequence[float | None]) -> list[float | None]:
 
 def _search(cells: Sequence[CellResult], searches: int) -> _Found:
     long = {cell.load.value: not why_not_kept(cell) for cell in cells if cell.repeat >= searches}
-    short = [cell.load.value for cell in cells if cell.repeat < searches and not why_not_kept(cell)]
+    short = [cell.load.value for cell in cells if cell.repeat < searches and kept_limits(cell, short=True)]
     failed = sorted(load for load, kept in long.items() if not kept)
     lowest = min(failed, default=math.inf)
-    kept = sorted(load for load, kept in long.items() if kept and load < lowest)
-    if cells[0].load.kind == "rate" and short and kept != [min(short)]:
-        kept = [load for load, above in pairwise(kept) if above <= (1 + RESERVE) * load]
-    return _Found(max(kept, default=None), tuple(failed), max(short, default=None))
+    kept = max((load for load, kept in long.items() if kept and load < lowest), default=None)
+    decided = [cell for cell in cells if cell.repeat >= searches]
+    return _Found(kept, _with_reserve(kept, decided, failed), tuple(failed), max(short, default=None))
 
 
-def _tested(cells: Sequence[CellResult]) -> Iterator[TestedLoad]:
+def _with_reserve(kept: float | None, cells: Sequence[CellResult], failed: Sequence[float]) -> float | None:
+    """Where every load was kept, the highest one tried says only that the capacity is above it."""
+    if kept is None or not failed or cells[0].load.kind != "rate":
+        return kept
+    left = max(_left_per_s(cell.backlog, cell.requests.failed) for cell in cells if cell.backlog)
+    return float(f"{min((1 - RESERVE) * kept, MOST_USED * left):.3g}")
+
+
+def _left_per_s(queue: Backlog, failed: int) -> float:
+    """Requests that left the system, answered or refused."""
+    return (queue.answered + failed) / queue.window_s
+
+
+def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
     """By load, ascending."""
     served: dict[float, float] = {}
     for value in sorted({cell.load.value for cell in cells}):
@@ -87,7 +100,7 @@ def _tested(cells: Sequence[CellResult]) -> Iterator[TestedLoad]:
         if rates:
             served[value] = float(np.mean(rates))
         saturated = _saturated(here[0].load.kind, value, served, here)
-        failed = [why for cell in here for why in why_not_kept(cell)[:1]]
+        failed = [why for cell in here for why in why_not_kept(cell, short=cell.repeat < searches)[:1]]
         shares = [cell.slo.attainment for cell in here if cell.slo is not None]
         yield TestedLoad(
             value=value,
@@ -143,18 +156,16 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
 
 def _answer(capacity: Capacity, unit: str) -> str:
     value, fails = capacity.value, capacity.interval[2]
-    count = f"{capacity.searches} search" + ("es" if capacity.searches != 1 else "")
     each = ", ".join("none" if kept is None else f"{kept:.3g}" for kept in capacity.kept_by_search or ())
+    long = f"kept in long probes: {each}"
     if value is not None and fails is not None:
-        return f"{value:.3g} {unit} keep the limits ({count}: {each}); {fails:.3g} does not"
+        return f"{value:.3g} {unit} keep the limits ({long}); {fails:.3g} does not"
     if value is not None:
-        return f"at least {value:.3g} {unit} keep the limits, the highest load tried ({count}: {each})"
+        return f"at least {value:.3g} {unit} keep the limits, the highest load tried ({long})"
     if capacity.kept_short is not None:
-        return (
-            f"not decided: {capacity.kept_short:.3g} {unit} kept the limits for a short time only ({count})"
-        )
+        return f"not decided: {capacity.kept_short:.3g} {unit} kept the limits for a short time only"
     why = capacity.tested[0].why if capacity.tested else "nothing was measured"
-    return f"below {fails:.3g} {unit}, the lowest load tried: {why} ({count})"
+    return f"below {fails:.3g} {unit}, the lowest load tried: {why}"
 
 
 def _answer_of_before(capacity: Capacity, unit: str) -> str:

@@ -3,15 +3,17 @@
 import math
 from collections.abc import Iterator, Mapping
 
-from harness.model import Backlog, CellResult, IssueCode
+from harness.model import Backlog, CellResult, IssueCode, Limit
 from harness.stats.binomial import share_above, trials_needed
 from harness.validity import eases
 
 # Of the arrivals of an open loop, what may stay unanswered besides what chance leaves.
 BACKLOG_TOLERANCE = 0.01
 CHANCE = 2.0  # standard errors
+SHORT_CHANCE = 4.0  # of a short probe, where a false alarm sends the search far down
 LEAST_SPANS = 3.0  # a window is so many times as long as a request is in the system
 LEAST_SHARE = 0.8  # of the seconds that a probe was to last
+UNKNOWN_LATENCY = "a latency with a limit is not known"
 FAILURES_ALLOWED = 2  # outside a limit, in the smallest probe that can still keep it
 
 
@@ -21,12 +23,18 @@ def answers_needed(slo: Mapping[str, Mapping[str, float]]) -> int:
     return max((trials_needed(share, FAILURES_ALLOWED) for share in shares if share < 1), default=1)
 
 
-def kept_limits(cell: CellResult) -> bool:
-    return not why_not_kept(cell)
+def kept_limits(cell: CellResult, *, short: bool = False) -> bool:
+    return not why_not_kept(cell, short=short)
 
 
-def why_not_kept(cell: CellResult) -> list[str]:
-    """Empty where the cell shows that its load keeps the limits."""
+def why_not_kept(cell: CellResult, *, short: bool = False) -> list[str]:
+    """Empty where the cell shows that its load keeps the limits.
+
+    A short probe only brackets the capacity. It fails where it surely does not keep up, or missed a limit as
+    it was measured; it need not be steady.
+    """
+    if short:
+        return [*_invalid(cell), *queue_reasons(cell, SHORT_CHANCE), *_missed(cell)]
     return [*_doubts(cell), *queue_reasons(cell), *_length(cell), *_limits(cell)]
 
 
@@ -36,27 +44,32 @@ def _doubts(cell: CellResult) -> Iterator[str]:
     Doubts that can only make a load look harder (a busy client, a lag of its loop) do not count. Nor do
     failed requests: each is outside of every limit, however long the limit is, and counts in its share.
     """
+    yield from _invalid(cell)
     for reason in cell.validity.reasons:
-        if reason.code == IssueCode.FAILED_REQUESTS:
-            continue
-        if reason.verdict == "INVALID" or eases(reason.code):
+        if reason.verdict != "INVALID" and reason.code != IssueCode.FAILED_REQUESTS and eases(reason.code):
             yield f"{reason.code}: {reason.measured}"
 
 
-def queue_reasons(cell: CellResult) -> Iterator[str]:
+def _invalid(cell: CellResult) -> Iterator[str]:
+    for reason in cell.validity.reasons:
+        if reason.verdict == "INVALID" and reason.code != IssueCode.FAILED_REQUESTS:
+            yield f"{reason.code}: {reason.measured}"
+
+
+def queue_reasons(cell: CellResult, chance: float = CHANCE) -> Iterator[str]:
     """More requests come than are answered. Both limits allow for chance as if arrivals were Poisson."""
     queue = cell.backlog
     if queue is None:
         return
     third_s = queue.window_s / 3
-    kept_s = _time_in_system_s(queue)
+    kept_s = time_in_system_s(queue)
     error = math.sqrt(2 * queue.in_system_mean * min(1.0, 2 * kept_s / third_s))
     growth = queue.in_system_last - queue.in_system_first
-    if growth > BACKLOG_TOLERANCE * queue.arrivals * 2 / 3 + CHANCE * error:
+    if growth > BACKLOG_TOLERANCE * queue.arrivals * 2 / 3 + chance * error:
         first, last = f"{queue.in_system_first:.3g}", f"{queue.in_system_last:.3g}"
         yield f"a queue builds: {first} requests in the system early, {last} late"
     left = queue.arrivals - queue.answered - cell.requests.failed  # those do not wait in a queue
-    if left > BACKLOG_TOLERANCE * queue.arrivals + CHANCE * math.sqrt(2 * queue.in_system_mean):
+    if left > BACKLOG_TOLERANCE * queue.arrivals + chance * math.sqrt(2 * queue.in_system_mean):
         yield f"{queue.answered} answers to {queue.arrivals} arrivals"
 
 
@@ -66,25 +79,33 @@ def _length(cell: CellResult) -> Iterator[str]:
     if queue is None:
         return
     wanted_s = max(
-        LEAST_SHARE * (cell.probe.seconds if cell.probe else 0.0), LEAST_SPANS * _time_in_system_s(queue)
+        LEAST_SHARE * (cell.probe.seconds if cell.probe else 0.0), LEAST_SPANS * time_in_system_s(queue)
     )
     if queue.probed_s < wanted_s:
         yield f"too short: {queue.probed_s:.3g} s, needs {wanted_s:.3g} s"
 
 
-def _time_in_system_s(queue: Backlog) -> float:
+def time_in_system_s(queue: Backlog) -> float:
     """By Little's law."""
     return float(queue.in_system_mean * queue.window_s / max(queue.arrivals, 1))
+
+
+def _missed(cell: CellResult) -> Iterator[str]:
+    if cell.slo is None:
+        yield UNKNOWN_LATENCY
+        return
+    for limit in cell.slo.limits:
+        if limit.within < _share(limit.share):
+            yield f"{_name(limit)}: {limit.within:.1%} within the limit"
 
 
 def _limits(cell: CellResult) -> Iterator[str]:
     slo = cell.slo
     if slo is None:
-        yield "a latency with a limit is not known"
+        yield UNKNOWN_LATENCY
         return
     for limit in slo.limits:
-        share, of = _share(limit.share), slo.requests
-        name = f"{limit.metric.removesuffix('_ms')} {limit.share}"
+        share, of, name = _share(limit.share), slo.requests, _name(limit)
         if share == 1:
             if limit.within < 1:
                 yield f"{name}: {limit.within:.1%} within the limit"
@@ -94,6 +115,10 @@ def _limits(cell: CellResult) -> Iterator[str]:
             yield f"{name}: {of} requests, needs {trials_needed(share)}"
         elif sure < share:
             yield f"{name}: {limit.within:.1%} within the limit, surely {sure:.1%}"
+
+
+def _name(limit: Limit) -> str:
+    return f"{limit.metric.removesuffix('_ms')} {limit.share}"
 
 
 def _share(name: str) -> float:

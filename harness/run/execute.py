@@ -248,8 +248,11 @@ class Run(Stored):
 
     def _wanted(self, block: Block) -> Iterator[Cell]:
         """All of them; in a search those that it asks for and does not have, by what was measured."""
-        if self.prepared.options.find_capacity:
-            return probes(block, self.prepared.repeats, lambda: self.cells)
+        sizes, label = self.prepared.probe_sizes, self.prepared.of(block).label
+        if sizes is not None:
+            return probes(
+                block, self.prepared.repeats, sizes, lambda: [c for c in self.cells if c.label == label]
+            )
         return iter(block.cells)
 
     def _probe(self, block: Block, engine: EngineSession, workloads: Workloads) -> None:
@@ -354,7 +357,7 @@ class Run(Stored):
             self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
             cards = self.workloads.cards(self.prepared.options.seed)
             self.folder.write_cards(WorkloadCards(cards=cards))
-        elif self.prepared.probe is not None:
+        elif self.prepared.probe_sizes is not None:
             self.workloads.count_with(token_counter(engine))
         return self.workloads
 

@@ -18,9 +18,10 @@ from harness.model import LoadPoint
 from harness.plan import Cell, seed_for, slots_of, start_of, warmup_requests
 from harness.records.request_table import PREVIOUS, RequestTable
 from harness.run.prepare import Prepared
-from harness.spec.scenario import Load
+from harness.spec.scenario import Scenario
 from harness.workload.arrivals import Profile, arrivals, due_within, replayed, think_times
 from harness.workload.prompts.workload import Workload
+from harness.workload.typical import typical_seed
 
 _ESCAPED = b"\\u0000"  # UNSAID, as JSON has it
 
@@ -45,7 +46,7 @@ def make_job(
         replicas=None if by_load else round_robin(len(workload), sessions, 1 + len(other_urls)),
         access=engine.access,
         bodies=written(scratch / "bodies", workload, bodies(prepared, workload, engine, salt=salt)),
-        schedule=_schedule(prepared, cell.load, cell.repeat, workload.requested),
+        schedule=_schedule(prepared, cell, workload.requested),
         sessions=sessions,
         items=workload.requested.items(),
         dimensions=request.dimensions,
@@ -127,29 +128,36 @@ def _message(role: str, content: str) -> dict[str, str]:
     return {"role": role, "content": content}
 
 
-def _schedule(
-    prepared: Prepared, point: LoadPoint, repeat: int, requested: RequestTable
-) -> ClosedLoop | OpenLoop:
-    load = prepared.scenario.load
-    warmup = warmup_requests(prepared.scenario, point)
+def _schedule(prepared: Prepared, cell: Cell, requested: RequestTable) -> ClosedLoop | OpenLoop:
+    point, repeat, load = cell.load, cell.repeat, prepared.scenario.load
     if slots := slots_of(load, point):
         think = None if requested.has_sessions() else _think_ns(prepared, point, repeat, len(requested))
         if load.rest_s:
             think = np.zeros(len(requested), np.int64) if think is None else think
-            think[warmup] += int(load.rest_s * 1e9)
+            think[warmup_requests(prepared.scenario, point)] += int(load.rest_s * 1e9)
         return ClosedLoop(slots, think, spread=start_of(prepared.scenario, point) == "spread")
-    intended_ns = send_times(load, prepared.options.seed, point, repeat, requested, warmup)
+    intended_ns = send_times(
+        prepared.scenario, prepared.options.seed, point, repeat, requested, typical=cell.probe is not None
+    )
     return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
 
 
 def send_times(
-    load: Load, run_seed: int, point: LoadPoint, repeat: int, requested: RequestTable, warmup: int
+    scenario: Scenario,
+    run_seed: int,
+    point: LoadPoint,
+    repeat: int,
+    requested: RequestTable,
+    *,
+    typical: bool = False,
 ) -> NDArray[np.int64]:
     """When the requests of an open loop leave, ns from t0: of sessions the first turns.
 
     Sessions begin so often that their turns make the rate together. The rate is the asked one in the warm-up,
-    which has the first `warmup` requests, in the measured part, and in what is sent before the duration ends.
+    in the measured part, and in what is sent before the duration ends. `typical` arrivals stand for the long
+    run of their process, as a capacity search needs them.
     """
+    load, warmup = scenario.load, warmup_requests(scenario, point)
     first_turns = requested.numbers["turn"] <= 0
     if point.kind == "trace":
         return replayed(requested.numbers["at_ns"][first_turns], point.value)
@@ -159,11 +167,14 @@ def send_times(
     parts = [int(np.count_nonzero(first_turns[:warmup]))]
     if load.duration_s is not None:
         parts.append(due_within(rate, starts, load.duration_s, profile))
+    seed = seed_for(run_seed, "arrivals", point.label, repeat)
+    if typical:
+        seed = typical_seed(load.arrival, starts, seed, load.burstiness)
     return arrivals(
         load.arrival,
         rate,
         starts,
-        seed_for(run_seed, "arrivals", point.label, repeat),
+        seed,
         burstiness=load.burstiness,
         profile=profile,
         parts=parts,

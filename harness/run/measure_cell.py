@@ -274,7 +274,7 @@ def _facts(
     prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, seen: _Seen
 ) -> CellFacts:
     scenario, definition = prepared.scenario, prepared.of(cell).ref.definition
-    probe, request = prepared.probe_of(cell), _request(prepared, cell, workload)
+    probe, request = cell.probe, _request(prepared, cell, workload)
     values = engine.facts.get("values")
     return CellFacts(
         cell=cell.name,

@@ -41,7 +41,7 @@ class RunOptions:
     budget_s: float | None = None  # of "auto": no step is begun that would end later
     aa: bool = False  # each backend twice, under two labels: how far apart equal engines come out
     find_capacity: bool = False  # the highest load that keeps the scenario's limits
-    probe_seconds: float | None = None  # least time at each load of that search; None: by device
+    probe_seconds: float | None = None  # least time of its long probes; None: the default
     seed: int = 0
     workers: int | None = None
     load_from: ClusterOptions | None = None  # nodes of a cluster; None: this machine

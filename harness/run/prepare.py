@@ -17,13 +17,12 @@ from harness.plan import (
     MOST_LONGER,
     Block,
     Cell,
-    Probe,
+    ProbeSizes,
     capacity_grid,
     in_one_life,
     make_plan,
     most_requests,
     one_cell_each,
-    probe_of,
 )
 from harness.run.options import RunOptions
 from harness.run.repeats import Between, between_of, repeats_of
@@ -43,8 +42,7 @@ from harness.workload.traces import Dataset, Trace
 # Of one backend that is measured against itself.
 AA_LABELS = ("a", "b")
 # At each load of a search: how far it lies above the capacity shows in the queue that builds meanwhile.
-PROBE_SECONDS = {"gpu": 30.0, "cpu": 60.0}
-SIMULATED_PROBE_SECONDS = 30.0
+PROBE_SECONDS = 45.0  # of a long probe of a capacity search, at least
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +67,7 @@ class Prepared:
     repeats: int  # at most, where there are looks
     plan: tuple[Block, ...]
     source: Trace | Dataset | None = None  # of prompts that come from a file
-    probe: Probe | None = None  # of a capacity search
+    probe_sizes: ProbeSizes | None = None  # of a capacity search
     looks: tuple[int, ...] = ()  # repeats after which verdicts may be decided; empty: a fixed number
 
     def of(self, part: Block | Cell) -> BackendPlan:
@@ -98,9 +96,6 @@ class Prepared:
     @property
     def cells(self) -> int:
         return sum(len(block.cells) for block in self.plan)
-
-    def probe_of(self, cell: Cell) -> Probe | None:
-        return probe_of(self.probe, cell, self.repeats)
 
 
 def prepare(options: RunOptions) -> Prepared:
@@ -143,9 +138,9 @@ def prepare(options: RunOptions) -> Prepared:
     backends = tuple(map(as_launched, backends, launches))
     _check_cluster(options, launches)
     backends = _simulated(backends, launches, options.simulate_faults)
-    probe = _probe(options, scenario, backends)
+    sizes = _probe_sizes(options, scenario)
     pieces_of(scenario.text)  # a file that is none is an error now, not when an engine runs
-    source = source_of(scenario.prompts, most_requests(scenario, probe))
+    source = source_of(scenario.prompts, most_requests(scenario, sizes))
     if isinstance(source, Trace) and source.calls is not None and scenario.load.think_time_s:
         raise SpecError(
             "recorded sessions have waits of their own",
@@ -201,7 +196,7 @@ def prepare(options: RunOptions) -> Prepared:
         repeats=repeats,
         plan=plan,
         source=source,
-        probe=probe,
+        probe_sizes=sizes,
         looks=looks,
     )
 
@@ -273,16 +268,14 @@ def _searched(scenario: Scenario) -> Scenario:
     return replace(scenario, load=capacity_grid(load))
 
 
-def _probe(options: RunOptions, scenario: Scenario, backends: Sequence[BackendRef]) -> Probe | None:
+def _probe_sizes(options: RunOptions, scenario: Scenario) -> ProbeSizes | None:
     """None where no capacity is searched for."""
     given, closes_s = options.probe_seconds, scenario.load.duration_s
     if not options.find_capacity:
         if given is not None:
             raise SpecError("only applies to --find-capacity", where="--probe-seconds")
         return None
-    simulated = all(ref.definition.backend.simulated for ref in backends)
-    usual = SIMULATED_PROBE_SECONDS if simulated else PROBE_SECONDS[_profile(options)]
-    seconds = usual if given is None else given
+    seconds = PROBE_SECONDS if given is None else given
     if not 0 < seconds < float("inf"):
         raise SpecError(f"must be above 0, not {seconds:g}", where="--probe-seconds")
     if closes_s is not None and closes_s < MOST_LONGER * seconds:
@@ -291,7 +284,7 @@ def _probe(options: RunOptions, scenario: Scenario, backends: Sequence[BackendRe
             where="load.duration_s",
             hint="leave it out, or lower --probe-seconds",
         )
-    return Probe(seconds, answers_needed(scenario.slo))
+    return ProbeSizes(seconds, answers_needed(scenario.slo), scenario.load.requests)
 
 
 def _engine_values(

@@ -1,69 +1,78 @@
 """Which load to try next when the highest one that keeps the limits is looked for."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from harness.compare.slo_check import kept_limits
+from harness.compare.slo_check import kept_limits, time_in_system_s
 from harness.model import CellResult
-from harness.plan import Block, Cell, long_probe
+from harness.plan import Block, Cell, ProbeSizes, long_probe
+
+BRACKET = 4  # steps of the grid that short probes leave to the long ones
 
 
 class Next(NamedTuple):
     place: int  # in the ascending loads
-    long: bool  # a probe of several times the length, whose word counts
+    long: bool  # a probe that decides
 
 
 @dataclass
 class Search:
-    """On ascending loads: short probes from the lowest up in doublings until one fails, then halving.
+    """On ascending loads: short probes bracket the capacity, then long ones decide.
 
-    The highest load that then kept the limits may have been lucky, and one below it unlucky: long probes
-    begin there, go up while the limits are kept and down while they are not, and halve what lies between.
-    With a `reserve` the load below the highest that kept them must do so too, as it is the answer then.
+    Short ones go from the lowest load up in doublings until one fails, and halve what lies between until
+    few loads are left. Long ones begin at the highest load that then kept the limits, or at `start`. They go
+    up while the limits are kept and down while they are not, and halve what lies between.
     """
 
     loads: Sequence[float]
-    reserve: bool = False
+    start: int | None = None  # the place where an earlier search ended
     short: dict[int, bool] = field(default_factory=dict)  # whether each place kept the limits
     long: dict[int, bool] = field(default_factory=dict)
 
-    def told(self, tried: Next, kept: bool) -> None:
+    def record(self, tried: Next, kept: bool) -> None:
         (self.long if tried.long else self.short)[tried.place] = kept
 
     @property
     def next(self) -> Next | None:
         """None at the end."""
-        if self.long:
-            place = self._next_long()
-            return None if place is None else Next(place, True)
-        place = self._next_short()
-        if place is None:
-            return Next(max(_bounds(self.short, len(self.loads))[0], 0), True)
-        return Next(place, False)
+        if not self.long and self.start is None:
+            place = self._next_short()
+            if place is not None:
+                return Next(place, False)
+        place = self._next_long()
+        return None if place is None else Next(place, True)
+
+    @property
+    def kept(self) -> int | None:
+        """The highest place below all that failed that kept the limits in a long probe."""
+        kept = _bounds(self.long, len(self.loads))[0]
+        return None if kept < 0 else kept
 
     def _next_short(self) -> int | None:
         kept, failed = _bounds(self.short, len(self.loads))
-        if failed - kept == 1:
+        if failed - kept <= BRACKET:
             return None
         if kept < 0:
-            return 0
+            return 0 if failed == len(self.loads) else failed // 2
         if failed < len(self.loads):
             return (kept + failed) // 2
         doubled = (place for place, load in enumerate(self.loads) if load >= 2 * self.loads[kept])
         return next(doubled, len(self.loads) - 1)
 
     def _next_long(self) -> int | None:
+        last = len(self.loads) - 1
+        bracket = _bounds(self.short, len(self.loads))
+        if not self.long:
+            return max(bracket[0], 0) if self.start is None else self.start
         kept, failed = _bounds(self.long, len(self.loads))
-        step = 1 << (len(self.long) - 1)
-        if failed - kept == 1:
-            below = kept - 1
-            return below if self.reserve and below >= 0 and below not in self.long else None
+        jump = 1 << (len(self.long) - 1)
         if kept < 0:
-            return max(failed - step, 0)
-        if failed == len(self.loads):
-            return min(kept + step, failed - 1)
-        return (kept + failed) // 2
+            return max(failed - jump, 0) if failed else None
+        if failed > last:
+            most = bracket[1] if kept < bracket[1] <= last else last
+            return min(kept + jump, most) if kept < last else None
+        return (kept + failed) // 2 if failed - kept > 1 else None
 
 
 def _bounds(tried: Mapping[int, bool], size: int) -> tuple[int, int]:
@@ -72,18 +81,39 @@ def _bounds(tried: Mapping[int, bool], size: int) -> tuple[int, int]:
     return max((place for place, kept in tried.items() if kept and place < failed), default=-1), failed
 
 
-def probes(block: Block, repeats: int, measured: Callable[[], Sequence[CellResult]]) -> Iterator[Cell]:
-    """Cells that a search asks for and that are not measured yet; each is looked up once it is asked for
+def probes(
+    block: Block, repeats: int, sizes: ProbeSizes, measured: Callable[[], Sequence[CellResult]]
+) -> Iterator[Cell]:
+    """Yield the cells that a search still asks for; each must be measured before the next is asked for.
 
-    the next. `measured`: summaries of all cells of the run so far.
+    `measured`: summaries of this backend's cells so far. The first search brackets the capacity, later ones
+    begin with long probes where an earlier one ended.
     """
     points = [cell.load for cell in block.cells]
-    search = Search([point.value for point in points], reserve=points[0].kind == "rate")
+    start = None
+    for repeat in range(block.repeat + 1):
+        search = Search([point.value for point in points], start)
+        while (tried := _walk(search, repeat, repeats, measured())) is not None and repeat == block.repeat:
+            wanted, answer_s = block.cells[tried.place], _answer_s(points[0].value, repeats, measured())
+            if tried.long:
+                yield long_probe(wanted, repeats, sizes.long(wanted.load, answer_s))
+            else:
+                yield replace(wanted, probe=sizes.short(wanted.load, answer_s))
+        start = start if search.kept is None else search.kept
+
+
+def _walk(search: Search, repeat: int, repeats: int, measured: Sequence[CellResult]) -> Next | None:
+    """Record what is measured, and return the first step that is not."""
+    known = {(cell.load.value, cell.repeat): cell for cell in measured}
     while (tried := search.next) is not None:
-        wanted = block.cells[tried.place]
-        if tried.long:
-            wanted = long_probe(wanted, repeats)
-        if wanted.name not in {cell.cell for cell in measured()}:
-            yield wanted
-        measured_cell = next(cell for cell in measured() if cell.cell == wanted.name)
-        search.told(tried, kept=kept_limits(measured_cell))
+        cell = known.get((search.loads[tried.place], repeat + repeats * tried.long))
+        if cell is None:
+            return tried
+        search.record(tried, kept_limits(cell, short=not tried.long))
+    return None
+
+
+def _answer_s(lowest: float, repeats: int, measured: Sequence[CellResult]) -> float:
+    """Mean time of an answer in the first short probe of the lowest load; 0 where none was measured."""
+    short = (cell for cell in measured if cell.load.value == lowest and cell.repeat < repeats)
+    return next((time_in_system_s(cell.backlog) for cell in short if cell.backlog), 0.0)

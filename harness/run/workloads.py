@@ -12,10 +12,9 @@ from harness.metrics.card import describe
 from harness.model import CardLoad, LoadPoint, WorkloadCard
 from harness.plan import (
     Cell,
-    Probe,
+    ProbeSizes,
     all_requests,
     load_points,
-    probe_of,
     prompts_at,
     seed_for,
     slots_of,
@@ -38,7 +37,7 @@ def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> 
     warmup = warmup_requests(scenario, point)
     times = None
     if slots_of(load, point) is None:
-        times = send_times(load, seed, point, 0, made.requested, warmup)
+        times = send_times(scenario, seed, point, 0, made.requested)
     place = CardLoad(
         kind=point.kind,
         value=point.value,
@@ -64,7 +63,7 @@ class Workloads:
     """Prompts differ by load point and repeat, so that no cell finds its own prompts in a cache.
 
     All are made at once: the tokenizer they are counted with is a running engine's, and stops with it. In a
-    capacity search (`probe`) they are made when a load is first tried, since few of its loads are.
+    capacity search (`sizes`) they are made when a load is first tried, since few of its loads are.
     """
 
     def __init__(
@@ -73,20 +72,19 @@ class Workloads:
         repeats: int,
         seed: int,
         counter: TokenCounter | None,
-        probe: Probe | None = None,
+        sizes: ProbeSizes | None = None,
         between: int = 0,
     ) -> None:
         """`between`: requests more, as those of the last load point, for questions to stand between."""
         self._scenario, self._seed = scenario, seed
         self.count_with(counter)
         self.exact = self._texts.exact
-        self._probe, self._repeats = probe, repeats
         self._made: dict[tuple[LoadPoint, int], Workload] = {}
         points = load_points(scenario.load)
-        self._points = points if probe is None else points[:1]
-        for repeat in range(repeats if probe is None else 1):
+        self._points = points if sizes is None else points[:1]
+        for repeat in range(repeats if sizes is None else 1):
             for point in self._points:
-                self.of(Cell("", 0, point, repeat))
+                self.of(Cell("", 0, point, repeat, sizes.short(point) if sizes else None))
         of_last = seed_for(seed, "accuracy", points[-1].label, 0)
         self.between = generate(scenario.prompts, between, of_last, self._texts) if between else None
 
@@ -99,7 +97,7 @@ class Workloads:
         if place not in self._made:
             self._made[place] = generate(
                 prompts_at(self._scenario, cell.load),
-                all_requests(self._scenario, cell.load, probe_of(self._probe, cell, self._repeats)),
+                all_requests(self._scenario, cell.load, cell.probe),
                 seed_for(self._seed, "prompts", cell.load.label, cell.repeat),
                 self._texts,
                 self._scenario.lora,
@@ -130,7 +128,7 @@ def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:
         prepared.repeats,
         prepared.options.seed,
         token_counter(engine),
-        prepared.probe,
+        prepared.probe_sizes,
         between_questions(prepared),
     )
 

@@ -12,6 +12,6 @@ def test_a_search_says_how_many_probes_it_may_take(tmp_path, monkeypatch, capsys
     assert main([*run, *SEARCH, "--dry-run"]) == ExitCode.OK
     shown = " ".join(capsys.readouterr().out.split())
     assert "searches among" in shown
-    assert "usually 10 to 20 probes each" in shown
+    assert "usually 9 to 15 probes in the first" in shown
     assert main([*run, "--concurrency", "4", "--repeats", "2", "--dry-run"]) == ExitCode.OK
     assert "2 cells, " in capsys.readouterr().out

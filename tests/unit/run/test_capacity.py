@@ -11,18 +11,17 @@ from harness.compare.slo_check import answers_needed, kept_limits, why_not_kept
 from harness.model import Capacity, CellResult, LoadPoint, Reason, Validity
 from harness.plan import (
     Cell,
-    Probe,
+    ProbeSizes,
     capacity_grid,
     long_probe,
-    longer,
+    make_plan,
     measured_requests,
     most_requests,
-    probe_of,
 )
 from harness.run.execute import Run
 from harness.run.options import RunOptions
 from harness.run.prepare import prepare
-from harness.run.search import Search
+from harness.run.search import Search, probes
 from harness.run.workloads import Workloads
 from harness.spec.scenario import Load, load_scenario
 from tests.factories.documents import changed, made
@@ -30,49 +29,51 @@ from tests.factories.documents import changed, made
 LOADS = capacity_grid(Load(requests=1, rate=(1, 64))).rate
 
 
-def searched(keeps, *, reserve=False, loads=LOADS):
+def searched(keeps, *, start=None, loads=LOADS):
     """`keeps` by place and whether the probe is long; the places tried, short and long."""
-    search, tried = Search(loads, reserve), []
+    search, tried = Search(loads, start), []
     while (step := search.next) is not None:
         tried.append(step)
-        search.told(step, keeps(*step))
+        search.record(step, keeps(*step))
         assert len(tried) < 60
     assert len(tried) == len(set(tried))
     return search, tried
 
 
-def highest(search):
-    failed = min((place for place, kept in search.long.items() if not kept), default=len(search.loads))
-    return max((place for place, kept in search.long.items() if kept and place < failed), default=-1)
-
-
-@pytest.mark.parametrize("limit", range(-1, len(LOADS), 7))
+@pytest.mark.parametrize("limit", range(len(LOADS)))
 def test_every_limit_is_found_in_few_probes_from_the_lowest_load(limit):
     search, tried = searched(lambda place, _long: place <= limit)
     assert tried[0] == (0, False)
-    assert highest(search) == limit
-    assert len(tried) <= 16
-    assert sum(step.long for step in tried) <= 2
-    if 0 <= limit < len(LOADS) - 1:
+    assert search.kept == limit
+    assert len(tried) <= 15
+    assert sum(step.long for step in tried) <= 4
+    if limit < len(LOADS) - 1:
         assert search.long[limit + 1] is False
+
+
+def test_where_no_load_keeps_the_limits_the_lowest_is_tried_twice():
+    search, tried = searched(lambda _place, _long: False)
+    assert search.kept is None
+    assert [tuple(step) for step in tried] == [(0, False), (0, True)]
 
 
 def test_a_load_that_kept_the_limits_by_luck_is_given_up():
     search, tried = searched(lambda place, long: place <= (90 if long else 96))
-    assert highest(search) == 90
+    assert search.kept == 90
     assert search.long[91] is False
-    assert sum(step.long for step in tried) <= 7
+    assert sum(step.long for step in tried) <= 8
 
 
 def test_a_load_that_failed_by_bad_luck_is_not_the_end():
     unlucky = {16: False}
     search, _tried = searched(lambda place, long: place <= 100 if long else unlucky.get(place, place < 16))
-    assert highest(search) == 100
+    assert search.kept == 100
 
 
-def test_with_a_reserve_the_load_below_the_highest_is_measured_too():
-    search, _tried = searched(lambda place, _long: place <= 50, reserve=True)
-    assert (search.long[49], search.long[50], search.long[51]) == (True, True, False)
+def test_a_later_search_begins_with_a_long_probe_where_an_earlier_one_ended():
+    search, tried = searched(lambda place, _long: place <= 61, start=61)
+    assert [tuple(step) for step in tried] == [(61, True), (62, True)]
+    assert search.kept == 61
 
 
 def test_the_grid_doubles_within_its_ends_and_its_neighbours_are_close():
@@ -84,41 +85,84 @@ def test_the_grid_doubles_within_its_ends_and_its_neighbours_are_close():
     assert capacity_grid(Load(requests=1, rate=(3, 50))).rate[-1] == 50
 
 
-def test_a_probe_lasts_and_answers_as_long_as_it_must():
-    load, probe = Load(requests=32, rate=(1, 64)), Probe(seconds=30, answers=124)
-    sizes = [measured_requests(load, LoadPoint("rate", rate), probe) for rate in (1, 4.133, 20)]
-    assert sizes == [124, 124, 600]
-    assert measured_requests(load, LoadPoint("rate", 20)) == 32
-    assert measured_requests(load, LoadPoint("concurrency", 20), probe) == 200
-    assert longer(probe, LoadPoint("rate", 20)).seconds == 200
-    assert longer(probe, LoadPoint("rate", 1)).seconds == 240
-    assert longer(probe, LoadPoint("rate", 400)).seconds == 60
-    cell = Cell("007-x-r20-r1", 0, LoadPoint("rate", 20), 1)
-    assert long_probe(cell, 3) == Cell("007-x-r20-r4", 0, LoadPoint("rate", 20), 4)
-    assert probe_of(probe, cell, 3) == probe
-    assert probe_of(probe, long_probe(cell, 3), 3) == longer(probe, cell.load)
-    assert probe_of(None, long_probe(cell, 3), 3) is None
+SIZES = ProbeSizes(seconds=45, needed=124, requests=32)
+
+
+def rate(value):
+    return LoadPoint("rate", value)
+
+
+def test_a_short_probe_is_as_long_as_a_bracket_needs():
+    seconds = [SIZES.short(rate(value)).seconds for value in (0.25, 1, 4, 20)]
+    assert seconds == [45, 20, 7.5, 7.5]
+    assert SIZES.short(rate(20), answer_s=5).seconds == 20
+    assert SIZES.short(rate(20), answer_s=60).seconds == 45
+    assert measured_requests(Load(requests=32, rate=(1, 64)), rate(20), SIZES.short(rate(20))) == 150
+
+
+def test_a_long_probe_has_the_answers_and_the_time_that_decide():
+    seconds = [SIZES.long(rate(value)).seconds for value in (1, 20, 400)]
+    assert seconds == [225, 75, 45]
+    assert SIZES.long(rate(400), answer_s=10).seconds == 120
+    assert SIZES.long(rate(400), answer_s=100).seconds == 225 == SIZES.most(rate(400)).seconds
+    assert SIZES.long(rate(1)).answers == 124
+    p99 = replace(SIZES, needed=628)
+    assert p99.long(rate(20)).seconds == pytest.approx(188.4)
+
+
+def test_a_closed_loop_answers_so_often_on_each_slot():
+    point, load = LoadPoint("concurrency", 20), Load(requests=32, concurrency=(1, 64))
+    assert measured_requests(load, point, SIZES.short(point)) == 200
+    assert measured_requests(load, point, SIZES.long(point)) == 800
+    assert measured_requests(load, LoadPoint("concurrency", 1), SIZES.long(point)) == 4 * 124
+    assert measured_requests(load, point) == 32
 
 
 def test_as_many_prompts_are_read_as_the_largest_probe_needs():
     scenario = load_scenario("fixed-length", {"load.concurrency": [], "load.rate": [1, 20]})
     warmup = scenario.load.warmup_requests
     assert most_requests(scenario) == scenario.load.requests + warmup
-    assert most_requests(scenario, Probe(30, 124)) == 4000 + warmup
+    assert most_requests(scenario, SIZES) == 20 * 225 + warmup
 
 
 def test_prompts_are_made_for_the_loads_that_are_tried_and_are_its_own_in_each_probe():
     scenario = load_scenario("fixed-length", {"load.concurrency": [], "load.rate": [1, 20]})
-    made = Workloads(scenario, 1, 0, None, Probe(1, 11))
+    made = Workloads(scenario, 1, 0, None, SIZES)
     assert list(made.cards(0)) == ["r1"]
-    short = Cell("001-x-r20-r0", 0, LoadPoint("rate", 20), 0)
-    long = long_probe(short, 1)
+    short = Cell("001-x-r20-r0", 0, rate(20), 0, SIZES.short(rate(20)))
+    long = long_probe(short, 1, SIZES.long(rate(20)))
+    assert (long.name, long.repeat) == ("001-x-r20-r1", 1)
     warmup = scenario.load.warmup_requests
-    assert [len(made.of(cell)) - warmup for cell in (short, long)] == [32, 160]
+    assert [len(made.of(cell)) - warmup for cell in (short, long)] == [150, 1500]
     assert made.of(short) is made.of(short)
     assert not {str(r.messages) for r in made.of(short).requests} & {
         str(r.messages) for r in made.of(long).requests
     }
+
+
+def walked(measured, searches=1, repeat=0):
+    """The next cell that a search asks for."""
+    block = make_plan(["vllm"], Load(requests=32, rate=tuple(LOADS)), searches)[repeat]
+    return next(probes(block, searches, SIZES, lambda: measured), None)
+
+
+def test_probes_are_sized_by_the_time_of_an_answer_at_the_lowest_load():
+    assert walked([]).probe == SIZES.short(rate(1))
+    first = cell(1, in_system_mean=50.0)  # 29 s with 580 arrivals: 2.5 s each
+    following = walked([first])
+    assert (following.load.value, following.repeat) == (2, 0)
+    assert following.probe == SIZES.short(rate(2), answer_s=2.5)
+
+
+def test_a_second_search_asks_for_a_long_probe_where_the_first_one_ended():
+    kept = LOADS[128]
+    first = [cell(LOADS[place]) for place in (0, 32, 64, 96, 128)] + [cell(LOADS[place], within=0.5)
+             for place in (160, 144, 136, 132)]  # fmt: skip
+    first += [long(LOADS[place], place <= 128, of=2) for place in (128, 129)]
+    following = walked(first, searches=2, repeat=1)
+    assert (following.load.value, following.repeat) == (kept, 3)
+    second = [long(LOADS[place], place <= 128, of=2, search=1) for place in (128, 129)]
+    assert walked([*first, *second], searches=2, repeat=1) is None
 
 
 def test_so_many_answers_that_two_may_miss_the_strictest_limit():
@@ -198,14 +242,28 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
     (limit,) = cell(within=1.0).slo.limits
     (found,) = capacity(three(14.2, 15.0, 15.0), 3)
     assert sentence(found, [limit]) == (
-        "vllm carries 15 requests/s (14.2 to 15.7) within E2E p95 0.5 s: "
-        "about 450 users who send one every 30 s."
+        "vllm carries 14.5 requests/s (13.8 to 14.5) within E2E p95 0.5 s: "
+        "about 440 users who send one every 30 s."
     )
     assert sentence(changed(found, interval=(14.2, 15.0, None)), [limit]).startswith(
         "vllm carries 15 requests/s (14.2 or more) within"
     )
     assert sentence(structs.replace(found, kind="concurrency"), [limit]) is None
     assert sentence(changed(found, interval=(None, 15.0, 16.0)), [limit]) is None
+
+
+def test_a_short_probe_fails_only_where_it_surely_does_not_keep_up():
+    kept = [{"within": 0.96}, {"of": 20}, {"probed_s": 6.0}, {"answered": 565}, {"in_system_last": 14.0}]
+    for change in (*kept, {"reasons": [doubt("not-steady")]}):
+        assert why_not_kept(cell(**change), short=True) == []
+    failed = {
+        "e2e p95: 94.0% within the limit": {"within": 0.94},
+        "550 answers to 580 arrivals": {"answered": 550},
+        "a queue builds: 7 requests in the system early, 60 late": {"in_system_last": 60.0},
+        "schedule-lag: so much": {"reasons": [doubt("schedule-lag", "INVALID")]},
+    }
+    for why, change in failed.items():
+        assert why_not_kept(cell(**change), short=True) == [why]
 
 
 def test_doubts_that_can_only_make_a_load_look_harder_do_not_count():
@@ -226,54 +284,66 @@ def only(cells, searches=3):
 
 
 def three(*answers, kind="rate"):
-    """Searches whose short probes all kept 10, and whose long ones kept each answer and what lies above."""
+    """Searches whose short probes kept 10, and whose long ones kept each answer, not the load above."""
     cells = []
     for search, answer in enumerate(answers):
-        reserve = [round(1.02 * answer, 2)] if kind == "rate" else []
-        beyond = round(1.045 * answer, 2) if kind == "rate" else answer + 1
+        beyond = round(1.023 * answer, 2) if kind == "rate" else answer + 1
         cells += [cell(10, repeat=search, kind=kind)]
-        cells += [long(load, True, search=search, kind=kind) for load in (answer, *reserve)]
-        cells += [long(beyond, False, search=search, kind=kind)]
+        cells += [long(answer, True, search=search, kind=kind, served=answer, **served(answer))]
+        cells += [long(beyond, False, search=search, kind=kind, **served(beyond))]
     return cells
 
 
-def test_the_answer_is_a_load_that_kept_the_limits_with_one_above_it():
+def served(rate):
+    """A queue of which `rate` requests/s leave."""
+    return {"answered": round(29 * rate), "arrivals": round(29 * rate)}
+
+
+def test_the_answer_is_below_the_load_that_kept_the_limits():
     found = only(three(19.4, 20.0, 20.0))
     assert found.kept_by_search == (19.4, 20.0, 20.0)
-    assert (found.value, found.interval) == (20.0, (19.4, 20.0, 20.27))
-    assert words(found) == "vllm: 20 requests/s keep the limits (3 searches: 19.4, 20, 20); 20.3 does not"
+    assert (found.value, found.interval) == (19.4, (18.8, 19.4, 19.85))
+    assert words(found) == (
+        "vllm: 19.4 requests/s keep the limits (kept in long probes: 19.4, 20, 20); 19.9 does not"
+    )
+
+
+def test_the_answer_is_below_what_the_server_carried_at_most():
+    """A queue just above the capacity grows for longer than a probe lasts."""
+    kept = long(20, True, of=1, **served(20))
+    full = long(20.45, False, of=1, arrivals=593, answered=580)
+    assert only([cell(10), kept, full], searches=1).value == 19.1
+    refusing = changed(full, requests={"failed": 13})  # they left the system as well
+    assert only([cell(10), kept, refusing], searches=1).value == 19.4
 
 
 def test_a_closed_loop_needs_no_reserve():
     found = only(three(8, 8, 7, kind="concurrency"))
-    assert words(found).startswith("vllm: 8 in flight keep the limits (3 searches: 8, 8, 7); 9 does not")
+    assert words(found).startswith(
+        "vllm: 8 in flight keep the limits (kept in long probes: 8, 8, 7); 9 does not"
+    )
 
 
 def test_a_short_probe_alone_decides_nothing():
     found = only([cell(10), cell(20)], searches=1)
     assert found.value is None
-    assert words(found) == "vllm: not decided: 20 requests/s kept the limits for a short time only (1 search)"
+    assert words(found) == "vllm: not decided: 20 requests/s kept the limits for a short time only"
 
 
 def test_loads_that_were_not_left_behind_are_told_as_such():
     top = only([cell(20), long(19.6, True, of=1), long(20, True, of=1)], searches=1)
-    assert words(top).startswith("vllm: at least 19.6 requests/s keep the limits, the highest load tried")
+    assert words(top).startswith("vllm: at least 20 requests/s keep the limits, the highest load tried")
     lowest = only([cell(1, within=0.5), long(1, False, of=1)], searches=1)
     assert words(lowest).startswith("vllm: below 1 requests/s, the lowest load tried: e2e p95: 50.0% within")
-
-
-def test_the_lowest_load_needs_no_other_above_it():
-    found = only([cell(5), cell(5.1, within=0.5), long(5, True, of=1), long(5.1, False, of=1)], searches=1)
-    assert found.interval == (5, 5, 5.1)
 
 
 def test_a_search_without_an_answer_counts_as_the_lowest():
     cells = [*three(19.4, 20.0), long(1, False, search=2), cell(1, repeat=2, within=0.5)]
     found = only(cells)
     assert found.kept_by_search == (19.4, 20.0, None)
-    assert "(3 searches: 19.4, 20, none)" in words(found)
+    assert "(kept in long probes: 19.4, 20, none)" in words(found)
     assert words(changed(found, saturated_from=24.0)).endswith("; saturated from 24")
-    assert only(cells).interval[:2] == (None, 19.4)
+    assert only(cells).interval[:2] == (None, 18.8)
 
 
 def test_what_was_tried_says_why_it_failed():
@@ -307,14 +377,15 @@ def test_a_run_walks_through_short_and_long_probes_and_goes_on_where_it_was_cut_
     run = Run(prepared, None, None, None)
     sizes = {}
     for wanted in run._wanted(block):
-        sizes[wanted.repeat] = prepared.probe_of(wanted).seconds
+        sizes[wanted.repeat] = wanted.probe.seconds
         kept = wanted.load.value <= 20.5
         measured = cell(wanted.load.value, repeat=wanted.repeat, within=1.0 if kept else 0.5)
         run.cells.append(changed(measured, cell=wanted.name, label="truth"))
     assert len({cell.cell for cell in run.cells}) == len(run.cells) < 20
-    assert sizes == {0: 5, 1: 40}
+    assert sizes == {0: pytest.approx(1.6), 1: 25}
     (found,) = capacity(run.cells, 1)
-    assert 20.5 / 1.023**2 < found.value < 20.5 < found.interval[2] <= 20.5 * 1.023
+    assert 20.5 / 1.023 < found.kept_by_search[0] <= 20.5 < found.interval[2] <= 20.5 * 1.023
+    assert found.value == pytest.approx(0.955 * 578 / 29, rel=0.003)  # of what was served
     assert list(run._wanted(block)) == []
     last = run.cells.pop()
     assert next(run._wanted(block)).name == last.cell
