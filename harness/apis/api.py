@@ -1,7 +1,7 @@
 """The declaration of one API: how a request is built, what its events mean, and how its streams end."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.apis.payload import Reader
@@ -14,7 +14,8 @@ Gives = Literal["text", "vectors", "scores"]
 # Marks in the body of a later turn, in the place of what is known when it is due. JSON never holds them.
 ANSWER = b"\x00"  # the answer to an earlier turn
 TOOL = b"\x01"  # the start of a message that answers the tool call before it, up to its content
-UNSAID = "\0"  # the content, or the call's id, that a message has where a mark will stand
+KEPT = b"\x02"  # the id of the answer to the turn before
+UNSAID = "\0"  # the text or id that a body has where a mark will stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +41,5 @@ class Api:
     tools: Callable[[Sequence[Tool]], list[Tool]] = list  # definitions in the API's own form
     tool_choice: Callable[[str], object] = str
     keep_prefix: Callable[[Fields], Fields] | None = None  # asks for what chats share to be kept in a cache
+    keep_turns: Fields = field(default_factory=dict)  # has the server keep its answer; {}: it cannot
+    go_on: Fields = field(default_factory=dict)  # of a later turn, in the place of the turns before it

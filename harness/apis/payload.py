@@ -27,6 +27,7 @@ class Payload(NamedTuple):
     values: tuple[
         "array[float]", ...
     ] = ()  # of an embeddings API one vector each, of a rerank API the scores
+    answer_id: str = ""  # by which a later request may name this answer
 
 
 class CallPart(NamedTuple):

@@ -27,6 +27,7 @@ class Chat:
     tools: Sequence[Mapping[str, object]] = ()
     tool_choice: str = "auto"
     salt: str = ""  # sets its prefix apart from those of others; "": none
+    later: bool = False  # another turn comes before it
 
 
 def exact_output_possible(definition: Backend) -> bool:
@@ -49,6 +50,8 @@ def render_body(definition: Backend, served_name: str, chat: Chat, request: Requ
     if request.cache_control and api.keep_prefix:
         body = api.keep_prefix(body)
     body |= common_fields(definition, request, limit, shaped=constraint is not None)
+    if request.kept_turns and chat.later:
+        body |= api.go_on
     if chat.salt:
         body |= fill(dialect.cache_salt, {"salt": chat.salt})
     if chat.tools:
@@ -77,6 +80,8 @@ def common_fields(
         fields |= fill(dialect.exact_output, {"max_tokens": max_tokens})
     if request.grammar:
         fields |= fill(dialect.structured.grammar, {"grammar": request.grammar})
+    if request.kept_turns:
+        fields |= APIS[dialect.api].keep_turns
     fields |= dialect.thinking.on if request.thinking == "on" else dialect.thinking.off
     if request.thinking_budget is not None:
         fields |= fill(dialect.thinking.budget, {"budget": request.thinking_budget})

@@ -144,6 +144,23 @@ class Server:
             raise SetupError(wrong, where=self.base_url + path)
         return payload
 
+    def check_keeps_turns(self) -> None:
+        """Raises SetupError unless a second turn may name the answer to the first."""
+        api, path = APIS[self.definition.dialect.api], self.definition.dialect.api_path
+        body = {"model": self.served_name, **api.body([{"role": "user", "content": "Say hello."}], _FEW)}
+        body |= api.keep_turns
+        answer = self._ask("POST", path, json=body)
+        name = read_json(answer.body, api.read).answer_id if answer.ok else ""
+        if name:
+            answer = self._ask("POST", path, json=body | dict.fromkeys(api.go_on, name))
+        if not name or not answer.ok:
+            said = f"{answer.status}: {answer.said}" if not answer.ok else "without an id"
+            raise SetupError(
+                f"keeps no turns: POST {path} answered {said}",
+                where=self.base_url,
+                hint="start it with its store of responses; or leave out request.kept_turns",
+            )
+
     def check_api(self) -> None:
         """Raises SetupError where the server lacks the API that requests will speak."""
         api = APIS[self.definition.dialect.api]

@@ -8,11 +8,12 @@ from zlib import crc32
 
 from harness.mockserver.constraint import constrained_text, pieces, value_at
 from harness.mockserver.dialect import Dialect
-from harness.mockserver.event_style import EventStyle
+from harness.mockserver.event_style import EventStyle, ResponsesStyle
 from harness.mockserver.sample import UnsupportedError
 from harness.mockserver.values import Values, ValuesError, ValuesStyle
 
 Token = str | int  # a piece of text, or an id where the client sent ids
+Messages = Sequence[Mapping[str, object]]
 
 
 class BadAskError(ValueError):
@@ -38,6 +39,7 @@ class Ask:
     uncached: bool = False  # the prompt is neither looked up in the cache nor kept there
     style: EventStyle | None = None  # of an API with named events; None: chunks of Chat Completions
     values: Values | None = None  # vectors or scores instead of text
+    kept: Messages = ()  # the conversation so far, where the answer is to be kept with it
 
 
 def tokenize(text: str, chars_per_token: int) -> list[str]:
@@ -94,12 +96,21 @@ def load_object(body: bytes) -> dict[str, object]:
 
 
 def parse_ask(
-    body: bytes, dialect: Dialect, *, chat: bool, chars_per_token: int, style: EventStyle | None = None
+    body: bytes,
+    dialect: Dialect,
+    *,
+    chat: bool,
+    chars_per_token: int,
+    style: EventStyle | None = None,
+    kept: Mapping[str, Messages] | None = None,
 ) -> Ask:
-    """Raises BadAskError for what a server of this dialect refuses."""
+    """`kept`: conversations by the id of their last answer. Raises BadAskError for what a server refuses."""
     fields = load_object(body)
     if style is not None:
         fields = style.as_chat(fields)
+    keeps = isinstance(style, ResponsesStyle) and style.keeps_turns and fields.get("store") is True
+    if isinstance(style, ResponsesStyle) and (name := fields.get("previous_response_id")) is not None:
+        fields["messages"] = [*_before(name, style, kept or {}), *_list(fields.get("messages"))]
     _check_fields(fields, dialect)
     forces_length = dialect.forces_length and (style is None or style.forces_length)
     if ("messages" in fields) != chat:
@@ -128,7 +139,20 @@ def parse_ask(
         salt=str(fields.get(dialect.salt_field) or "") if dialect.salt_field else "",
         uncached=bool(dialect.uncached_field) and fields.get(dialect.uncached_field) is False,
         style=style,
+        kept=_list(fields.get("messages")) if keeps else (),
     )
+
+
+def _before(name: object, style: ResponsesStyle, kept: Mapping[str, Messages]) -> Messages:
+    if not style.keeps_turns:
+        raise BadAskError("previous_response_id is not supported", style.not_kept, "previous_response_id")
+    if not isinstance(name, str) or name not in kept:
+        raise BadAskError(f"Response with id '{name}' not found.", style.not_kept, "previous_response_id")
+    return kept[name]
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def parse_values(body: bytes, style: ValuesStyle, chars_per_token: int) -> Ask:

@@ -16,6 +16,8 @@ class ResponsesStyle:
     timings: bool = False  # llama.cpp's own times in the last event
     takes_from_limit: int = 0  # tokens that an answer may be shorter than its limit
     forces_length: bool = True
+    keeps_turns: bool = True  # previous_response_id is understood
+    not_kept: int = 400  # status where no such answer is kept
 
     def as_chat(self, fields: Mapping[str, object]) -> dict[str, object]:
         """The request with the names that Chat Completions has for the same things."""

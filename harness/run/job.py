@@ -52,7 +52,7 @@ def make_job(
         request_timeout_s=request.timeout_s,
         drain_timeout_s=request.timeout_s,
         answer_bytes=answer_bytes(int(workload.requested.numbers["max_tokens"].max(initial=0))),
-        promised=promised(engine),
+        promised=replace(promised(engine), answer_id=request.kept_turns),
         api=engine.definition.dialect.api,
         http2=prepared.options.http2,
     )
@@ -73,22 +73,22 @@ def bodies(
     salt: str = "",
     max_tokens: int | None = None,
 ) -> Iterator[bytes]:
-    """In `seq` order; with `max_tokens` instead of each request's own, which then is not forced either.
+    """In `seq` order; with `max_tokens` instead of each request's own, which is then neither forced nor kept.
 
     A `salt` that the dialect has no field for stands in front of the first message.
     """
     front = "" if engine.definition.dialect.cache_salt or not salt else f"{salt} "
     request = prepared.scenario.request
     if max_tokens is not None:
-        request = replace(request, exact_output=False)
+        request = replace(request, exact_output=False, kept_turns=False)
     messages: list[Message] = []
     for made in workload.requests:
-        if made.turn == 0:
+        if made.turn == 0 or request.kept_turns:
             messages = []
         else:
             messages.append({"role": "assistant", "content": UNSAID})
         said = [_message(role, content) for role, content in made.messages]
-        if not messages:
+        if made.turn == 0:
             said[0]["content"] = front + said[0]["content"]
         messages += said
         tools = made.tools
@@ -99,6 +99,7 @@ def bodies(
             tools.definitions if tools else (),
             tools.choice if tools else "auto",
             salt,
+            later=made.turn > 0,
         )
         body = render_body(engine.definition, engine.served_name, chat, request)
         if made.turn > 0:

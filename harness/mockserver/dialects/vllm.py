@@ -25,7 +25,7 @@ VLLM_GAUGES: dict[str, Quantity] = {
 
 TRUTH = Dialect(
     name="truth",
-    responses=ResponsesStyle(),
+    responses=ResponsesStyle(not_kept=404),
     messages=MessagesStyle(),
     embeddings=VectorStyle(shortens="yes"),
     rerank=RankStyle(),
@@ -109,7 +109,7 @@ VLLM = Dialect(
     labels='model_name="{model}",engine="0"',
     series=series("vllm:", gauge=VLLM_GAUGES, counter=VLLM_COUNTERS, histogram=_VLLM_HISTOGRAMS),
     salt_field="cache_salt",
-    responses=ResponsesStyle(),
+    responses=ResponsesStyle(not_kept=404),
     messages=MessagesStyle(),
     embeddings=VectorStyle(),
     rerank=RankStyle(bounded=True),

@@ -29,6 +29,7 @@ class Request:
     thinking_budget: int | None = None  # tokens of reasoning at most, where the engine has a field for that
     grammar: str = ""  # GBNF that every answer is held to; "": none
     cache_control: bool = False  # ask for what chats share to be kept, where the API has a field for that
+    kept_turns: bool = False  # later turns name the answer before them: the server keeps the conversation
     exact_output: bool = True  # generate exactly output_tokens where the engine can
     encoding_format: Literal["float", "base64"] = "float"  # of vectors
     dimensions: int | None = None  # of vectors, of models that can shorten them; None: the model's own
@@ -170,6 +171,8 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
             f"must be at least 0, with thinking on, not {budget} with thinking {scenario.request.thinking}",
             where=f"{where}:request.thinking_budget",
         )
+    if scenario.request.kept_turns and turns_of(made) == 1:
+        raise SpecError("its prompts have no turns", where=f"{where}:request.kept_turns")
     if scenario.load.replay_speed and not isinstance(made, TraceReplay):
         raise SpecError(
             f"prompts of generator '{generator}' have no times of their own",
