@@ -31,8 +31,14 @@ _NOTHING = Payload(EventKind.OTHER)  # whatever a later version of the API adds 
 
 
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
-    """Nothing is to be kept by the server: a request carries all turns before it."""
-    return {"input": list(map(_item, messages)), "max_output_tokens": max_tokens, "store": False}
+    """System messages are instructions: servers that keep a conversation do not keep those.
+
+    Nothing is to be kept: a request carries all turns before it.
+    """
+    system = "\n\n".join(str(message["content"]) for message in messages if message["role"] == "system")
+    said = [_item(message) for message in messages if message["role"] != "system"]
+    instructions = {"instructions": system} if system else {}
+    return {**instructions, "input": said, "max_output_tokens": max_tokens, "store": False}
 
 
 def _item(message: Message) -> Message:

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from harness.mockserver.constraint import constrained_text, pieces, value_at
 from harness.mockserver.dialect import Dialect
-from harness.mockserver.event_style import EventStyle, ResponsesStyle
+from harness.mockserver.event_style import EventStyle, MessagesStyle, ResponsesStyle
 from harness.mockserver.sample import UnsupportedError
 from harness.mockserver.values import Values, ValuesError, ValuesStyle
 
@@ -39,6 +39,7 @@ class Ask:
     uncached: bool = False  # the prompt is neither looked up in the cache nor kept there
     style: EventStyle | None = None  # of an API with named events; None: chunks of Chat Completions
     values: Values | None = None  # vectors or scores instead of text
+    marked_tokens: int = 0  # of the prompt, that the client wants kept in a cache
     kept: Messages = ()  # the conversation so far, where the answer is to be kept with it
 
 
@@ -106,11 +107,13 @@ def parse_ask(
 ) -> Ask:
     """`kept`: conversations by the id of their last answer. Raises BadAskError for what a server refuses."""
     fields = load_object(body)
+    marked = isinstance(style, MessagesStyle) and style.marked(fields)
     if style is not None:
         fields = style.as_chat(fields)
     keeps = isinstance(style, ResponsesStyle) and style.keeps_turns and fields.get("store") is True
     if isinstance(style, ResponsesStyle) and (name := fields.get("previous_response_id")) is not None:
-        fields["messages"] = [*_before(name, style, kept or {}), *_list(fields.get("messages"))]
+        said, before = _list(fields.get("messages")), _before(name, style, kept or {})
+        fields["messages"] = [*filter(_is_system, said), *before, *_without_system(said)]
     _check_fields(fields, dialect)
     forces_length = dialect.forces_length and (style is None or style.forces_length)
     if ("messages" in fields) != chat:
@@ -139,7 +142,8 @@ def parse_ask(
         salt=str(fields.get(dialect.salt_field) or "") if dialect.salt_field else "",
         uncached=bool(dialect.uncached_field) and fields.get(dialect.uncached_field) is False,
         style=style,
-        kept=_list(fields.get("messages")) if keeps else (),
+        marked_tokens=len(_turn(_list(fields.get("messages"))[0])) // chars_per_token if marked else 0,
+        kept=_without_system(_list(fields.get("messages"))) if keeps else (),
     )
 
 
@@ -149,6 +153,15 @@ def _before(name: object, style: ResponsesStyle, kept: Mapping[str, Messages]) -
     if not isinstance(name, str) or name not in kept:
         raise BadAskError(f"Response with id '{name}' not found.", style.not_kept, "previous_response_id")
     return kept[name]
+
+
+def _is_system(message: Any) -> bool:
+    return isinstance(message, Mapping) and message.get("role") == "system"
+
+
+def _without_system(messages: list[Any]) -> list[Any]:
+    """Instructions are never kept."""
+    return [message for message in messages if not _is_system(message)]
 
 
 def _list(value: object) -> list[Any]:

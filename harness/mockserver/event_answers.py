@@ -240,7 +240,11 @@ class MessagesAnswer(EventAnswer):
         prompt, cached = self.script.prompt_tokens, self.script.cached_tokens
         if all_input:
             return {"input_tokens": prompt, "output_tokens": output}
-        return {"input_tokens": prompt - cached, "output_tokens": output, "cache_read_input_tokens": cached}
+        counts = {"output_tokens": output, "cache_read_input_tokens": cached}
+        if not self.style.counts_written:
+            return {"input_tokens": prompt - cached, **counts}
+        written = max(self.ask.marked_tokens - cached, 0)
+        return {"input_tokens": prompt - cached - written, **counts, "cache_creation_input_tokens": written}
 
     @property
     def _output_tokens(self) -> object:

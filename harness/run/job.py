@@ -83,8 +83,10 @@ def bodies(
         request = replace(request, exact_output=False, kept_turns=False)
     messages: list[Message] = []
     for made in workload.requests:
-        if made.turn == 0 or request.kept_turns:
+        if made.turn == 0:
             messages = []
+        elif request.kept_turns:
+            messages = [message for message in messages if message["role"] == "system"]
         else:
             messages.append({"role": "assistant", "content": UNSAID})
         said = [_message(role, content) for role, content in made.messages]

@@ -154,6 +154,52 @@ def test_later_turns_carry_the_answers_before_them(chats, api):
     assert cell["prefix_cache_hit_rate"] > 0.4  # later turns begin with the turns before them
 
 
+def test_what_a_client_has_kept_in_the_cache_counts_as_prompt(tmp_path):
+    """The scripted server counts what `cache_control` has it write, and reports prompts without it."""
+    with running(ttft_ms=20, gap_ms=10) as server:
+        bench_in(
+            tmp_path,
+            *("run", "--scenario", "shared-prefix", "--no-probe", "--no-report", "--repeats", "1"),
+            *("--backends", f"truth={server.url},truth@messages={server.url}", "--output-tokens", "8"),
+            *("--requests", "12", "--concurrency", "1", "--set", "load.think_time_s=0"),
+            *("--set", "request.cache_control=true", "--set", "request.exact_output=false"),
+        )
+    found = cells(tmp_path)
+    chat, messages = found["chat"], found["messages"]
+    assert "cache_control" in chat["conditions"]["unsupported"]
+    assert "cache_control" not in messages["conditions"]["unsupported"]
+    for key in ("input_tokens", "prefix_cache_hit_rate"):
+        assert messages[key] == chat[key], key
+
+
+KEPT = ("--set", "request.kept_turns=true")
+
+
+def test_kept_turns_have_the_prompts_of_turns_that_are_sent_whole(chats, tmp_path):
+    bench_in(
+        tmp_path,
+        *("run", "--scenario", "shared-prefix", "--launch", "simulate", "--backends", "vllm@responses"),
+        *("--no-probe", "--output-tokens", "8", "--repeats", "1", "--requests", "12", "--concurrency", "2"),
+        *("--set", "load.think_time_s=0", "--no-report", *KEPT),
+    )
+    kept, sent = cells(tmp_path)["responses"], chats["responses"]
+    assert kept["requests"]["outcomes"] == {"ok": 12}
+    for key in ("input_tokens", "output_tokens", "prefix_cache_hit_rate"):
+        assert kept[key] == sent[key], key
+    assert kept["conditions"]["sent_fields"]["store"] is True
+
+
+def test_turns_that_nobody_keeps_are_one_line_ahead(tmp_path):
+    asked = ("run", "--scenario", "shared-prefix", *KEPT, "--backends")
+    done = bench_in(tmp_path, *asked, "llamacpp@responses", code=2)
+    assert "request.kept_turns: llama.cpp keeps no turns in its Responses API" in done.stderr
+    done = bench_in(tmp_path, *asked, "vllm", code=2)
+    assert "request.kept_turns: vLLM keeps no turns in its Chat Completions API" in done.stderr
+    with running(ttft_ms=20, gap_ms=10, dialect="vllm", no_kept_turns=True) as server:
+        done = bench_in(tmp_path, *asked, f"vllm@responses={server.url}", code=3)
+    assert "keeps no turns: POST /v1/responses answered 404" in done.stderr
+
+
 @pytest.mark.parametrize("api", APIS)
 def test_what_fails_in_chat_fails_in_every_api(failing, api):
     cell = failing[api]

@@ -26,7 +26,7 @@ VLLM_GAUGES: dict[str, Quantity] = {
 TRUTH = Dialect(
     name="truth",
     responses=ResponsesStyle(not_kept=404),
-    messages=MessagesStyle(),
+    messages=MessagesStyle(start_counts_all=False, counts_written=True),
     embeddings=VectorStyle(shortens="yes"),
     rerank=RankStyle(),
     card={"max_model_len": MAX_MODEL_LEN},

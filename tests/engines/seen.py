@@ -1,0 +1,57 @@
+"""Which APIs were seen on real engines: the record behind the table of docs/apis.md.
+
+`python -m tests.engines.seen RUN…` adds what run folders show. `measured` counts requests of cells in which every
+one was answered; `probed` is whether the probe ended without a finding against the definition.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import TypedDict
+
+from harness.store import RunFolder
+
+RECORD = Path(__file__).with_name("seen.json")
+
+
+class Seen(TypedDict):
+    version: str
+    measured: int
+    probed: bool
+
+
+Record = dict[str, dict[str, Seen]]  # by engine and API
+
+
+def recorded() -> Record:
+    record: Record = json.loads(RECORD.read_text("utf-8"))
+    return record
+
+
+def seen_in(folder: RunFolder) -> Record:
+    """Of simulated engines nothing."""
+    found: Record = {}
+    for cell in folder.read_json("summary.json")["cells"]:
+        if cell["simulated"] or cell["requests"]["ok"] != cell["requests"]["planned"]:
+            continue
+        api = cell["conditions"]["api"]
+        probed = (folder.path / f"probe-{cell['label']}.json").is_file()
+        matters = probed and any(finding.matters for finding in folder.read_probe(cell["label"]).mismatches)
+        one = Seen(
+            version=cell["engine_version"], measured=cell["requests"]["ok"], probed=probed and not matters
+        )
+        found.setdefault(cell["backend"], {})[api] = one
+    return found
+
+
+def main(paths: list[str]) -> None:
+    record = recorded() if RECORD.is_file() else {}
+    for path in paths:
+        for engine, apis in seen_in(RunFolder(Path(path))).items():
+            record.setdefault(engine, {}).update(apis)
+    lines = {engine: dict(sorted(apis.items())) for engine, apis in sorted(record.items())}
+    RECORD.write_text(json.dumps(lines, indent=1) + "\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
