@@ -1,6 +1,6 @@
 """Which APIs were seen on real engines: the record behind the table of docs/apis.md.
 
-`python -m tests.engines.seen RUN…` adds what run folders show. `measured` counts requests of cells in which every
+`python -m tests.engines.seen RUN…` adds what run folders show. `measured` counts requests of cells where every
 one was answered; `probed` is whether the probe ended without a finding against the definition.
 """
 
@@ -42,6 +42,17 @@ def seen_in(folder: RunFolder) -> Record:
         )
         found.setdefault(cell["backend"], {})[api] = one
     return found
+
+
+def assert_recorded(folder: RunFolder) -> None:
+    """Of the same versions: a newer engine is to be looked at again."""
+    record = recorded()
+    for engine, apis in seen_in(folder).items():
+        for api, one in apis.items():
+            known = record.get(engine, {}).get(api)
+            assert known and known["version"] == one["version"], (
+                f"run: python -m tests.engines.seen {folder.path}"
+            )
 
 
 def main(paths: list[str]) -> None:
