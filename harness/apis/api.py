@@ -35,6 +35,7 @@ class Api:
     marks: tuple[tuple[bytes, bytes], ...] = ()
     # Vectors and scores come whole: such an API has no stream, no first token and no output tokens.
     gives: Gives = "text"
+    bare_list: str = ""  # key of the answer that some engines send alone: its list, with nothing around it
     counter_keys: tuple[str, ...] = ()  # whole numbers that differ from event to event and mean nothing here
     stream_options: bool = False  # usage in a stream must be requested
     templated: bool = True  # the server puts messages into a chat template; False: the prompt is raw text

@@ -37,7 +37,7 @@ def with_random_head(body: Weights, head: RandomHead, model_name: str, say: Say)
         try:
             _write(source, target / model_name, head.seed)
         except (OSError, ValueError, KeyError) as error:
-            raise SetupError(f"not a BERT model with a pooler: {error}", where=str(source)) from error
+            raise SetupError(f"not a BERT model: {error}", where=str(source)) from error
         return _Made()
 
     built(folder, f"weights of {model_name}", make, _Made, say)

@@ -128,7 +128,7 @@ class Server:
             return f"POST {path}: {error.what}"
         if not answer.ok:
             return f"POST {path} answered {answer.status}: {answer.said}"
-        said = None if api.gives == "text" else read_json(answer.body, api.read)
+        said = None if api.gives == "text" else read_json(answer.body, api.read, bare_list=api.bare_list)
         wrong = said and (said.error or said.malformed)
         return f"POST {path}: {wrong}" if wrong else ""
 
@@ -139,7 +139,7 @@ class Server:
         path = self.definition.dialect.api_path
         answer = self._ask("POST", path, json=body)
         self._accepted(answer)
-        payload = read_json(answer.body, api.read)
+        payload = read_json(answer.body, api.read, bare_list=api.bare_list)
         if wrong := payload.error or payload.malformed:
             raise SetupError(wrong, where=self.base_url + path)
         return payload

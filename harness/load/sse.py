@@ -110,7 +110,7 @@ class Parsed:
 def parse_document(body: bytes, api: Api = CHAT) -> Parsed:
     """A non-streamed JSON answer: one event."""
     parsed = Parsed(document=True)
-    parsed.add(read_json(body, api.read), len(body))
+    parsed.add(read_json(body, api.read, bare_list=api.bare_list), len(body))
     return parsed
 
 

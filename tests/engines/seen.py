@@ -1,7 +1,7 @@
 """Which APIs were seen on real engines: the record behind the table of docs/apis.md.
 
-`python -m tests.engines.seen RUN…` adds what run folders show. `measured` counts requests of cells where every
-one was answered; `probed` is whether the probe ended without a finding against the definition.
+`python -m tests.engines.seen RUN…` adds what run folders show. `measured` counts requests of cells where each
+was answered; `probed` is whether the probe ended without a finding against the definition.
 """
 
 import json
@@ -49,10 +49,8 @@ def assert_recorded(folder: RunFolder) -> None:
     record = recorded()
     for engine, apis in seen_in(folder).items():
         for api, one in apis.items():
-            known = record.get(engine, {}).get(api)
-            assert known and known["version"] == one["version"], (
-                f"run: python -m tests.engines.seen {folder.path}"
-            )
+            known = record.get(engine, {}).get(api, {}).get("version")
+            assert known == one["version"], f"run: python -m tests.engines.seen {folder.path}"
 
 
 def main(paths: list[str]) -> None:

@@ -266,6 +266,5 @@ def test_turns_are_kept_where_prompts_have_turns() -> None:
 
 def test_what_definitions_declare() -> None:
     for name in ("vllm", "llamacpp", "sglang", "openai", "truth"):
-        lacks = {"rerank"} if name == "sglang" else set()
-        assert set(load_backend(name).dialect.api_names) == set(API_NAMES) - lacks
+        assert set(load_backend(name).dialect.api_names) == set(API_NAMES)
     assert load_backend("ollama").dialect.api_names == ("chat",)
