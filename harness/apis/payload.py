@@ -44,7 +44,7 @@ Reader = Callable[[Document], Payload]
 
 
 def read_json(data: bytes, read: Reader, *, is_error: bool = False, bare_list: str = "") -> Payload:
-    """`read` sees objects that are no errors in the shapes that all APIs share, and a bare list under its key."""
+    """`read` sees objects that are no errors in the shapes that all APIs share; a bare list under its key."""
     try:
         document = _parse(data)
     except (ValueError, RecursionError) as error:

@@ -56,9 +56,16 @@ def refusals(prepared: Prepared) -> list[Refusal]:
 
 
 def unasked(prepared: Prepared) -> list[str]:
-    """What the scenario wants and a backend's requests cannot carry: a line for each that there is."""
+    """What the scenario wants and a backend's requests cannot carry: a line for each that there is.
+
+    Lengths that cannot be forced are left out: `free-lengths` says what became of them.
+    """
     lacking = {engine.label: _unsaid(prepared, engine.ref.definition) for engine in prepared.engines}
-    return [f"{label}: {'; '.join(texts.values())}" for label, texts in lacking.items() if texts]
+    said = {
+        label: "; ".join(text for name, text in texts.items() if name != "exact_output")
+        for label, texts in lacking.items()
+    }
+    return [f"{label}: {text}" for label, text in said.items() if text]
 
 
 def _unsaid(prepared: Prepared, definition: Backend) -> dict[str, str]:
