@@ -1,7 +1,7 @@
 """Which APIs were seen on real engines: the record behind the table of docs/apis.md.
 
 `python -m tests.engines.seen RUN…` adds what run folders show. `measured` counts requests of cells where each
-was answered; `probed` is whether the probe ended without a finding against the definition.
+was answered; `differs` those findings of its probe that matter and are not as declared, null where none ran.
 """
 
 import json
@@ -17,7 +17,7 @@ RECORD = Path(__file__).with_name("seen.json")
 class Seen(TypedDict):
     version: str
     measured: int
-    probed: bool
+    differs: int | None
 
 
 Record = dict[str, dict[str, Seen]]  # by engine and API
@@ -35,11 +35,10 @@ def seen_in(folder: RunFolder) -> Record:
         if cell["simulated"] or cell["requests"]["ok"] != cell["requests"]["planned"]:
             continue
         api = cell["conditions"]["api"]
-        probed = (folder.path / f"probe-{cell['label']}.json").is_file()
-        matters = probed and any(finding.matters for finding in folder.read_probe(cell["label"]).mismatches)
-        one = Seen(
-            version=cell["engine_version"], measured=cell["requests"]["ok"], probed=probed and not matters
-        )
+        differs = None
+        if (folder.path / f"probe-{cell['label']}.json").is_file():
+            differs = sum(finding.matters for finding in folder.read_probe(cell["label"]).mismatches)
+        one = Seen(version=cell["engine_version"], measured=cell["requests"]["ok"], differs=differs)
         found.setdefault(cell["backend"], {})[api] = one
     return found
 

@@ -31,8 +31,10 @@ def _cells(name: str, api: ApiName) -> tuple[str, ...]:
     declared, seen = api in dialect.api_names, SEEN[name].get(api)
     simulated = api in ("chat", "completions") or getattr(DIALECTS[name], api) is not None
     exact = declared and bool(with_api(dialect, api).exact_output)
-    probed = seen is not None and seen["probed"]
-    words = ["yes" if one else "no" for one in (declared, simulated, probed, seen is not None, exact)]
+    differs = seen["differs"] if seen else None
+    words = ["yes" if one else "no" for one in (declared, simulated, differs is not None, seen, exact)]
+    if differs:
+        words[2] += f", {differs} differ" if differs > 1 else ", 1 differs"
     return tuple(words if APIS[api].gives == "text" else [*words[:-1], "–"])
 
 
