@@ -45,11 +45,12 @@ def seen_in(folder: RunFolder) -> Record:
 
 def assert_recorded(folder: RunFolder) -> None:
     """Of the same versions: a newer engine is to be looked at again."""
-    record = recorded()
+    record, stale = recorded(), f"run: python -m tests.engines.seen {folder.path}"
     for engine, apis in seen_in(folder).items():
         for api, one in apis.items():
-            known = record.get(engine, {}).get(api, {}).get("version")
-            assert known == one["version"], f"run: python -m tests.engines.seen {folder.path}"
+            known = record.get(engine, {}).get(api)
+            assert known is not None, stale
+            assert known["version"] == one["version"], stale
 
 
 def main(paths: list[str]) -> None:
