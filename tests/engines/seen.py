@@ -31,15 +31,14 @@ def recorded() -> Record:
 def seen_in(folder: RunFolder) -> Record:
     """Of simulated engines nothing."""
     found: Record = {}
-    for cell in folder.read_json("summary.json")["cells"]:
-        if cell["simulated"] or cell["requests"]["ok"] != cell["requests"]["planned"]:
+    for cell in folder.read_summary().cells:
+        if cell.simulated or cell.requests.ok != cell.requests.planned:
             continue
-        api = cell["conditions"]["api"]
         differs = None
-        if (folder.path / f"probe-{cell['label']}.json").is_file():
-            differs = sum(finding.matters for finding in folder.read_probe(cell["label"]).mismatches)
-        one = Seen(version=cell["engine_version"], measured=cell["requests"]["ok"], differs=differs)
-        found.setdefault(cell["backend"], {})[api] = one
+        if (folder.path / f"probe-{cell.label}.json").is_file():
+            differs = sum(finding.matters for finding in folder.read_probe(cell.label).mismatches)
+        one = Seen(version=str(cell.engine_version), measured=cell.requests.ok, differs=differs)
+        found.setdefault(cell.backend, {})[cell.conditions.api] = one
     return found
 
 
