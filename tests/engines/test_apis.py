@@ -95,7 +95,7 @@ def test_scores_of_two_engines_rank_as_the_models_own_library_does(tmp_path):
     logits = folder.read_answers()[1]["llamacpp@rerank"].values.alone
     chances = folder.read_answers()[1][f"{VLLM}@rerank"].values.alone
     assert all(
-        chance == pytest.approx(1 / (1 + exp(-logit)), abs=0.03)
+        chance == pytest.approx(1 / (1 + exp(-logit)), abs=0.01)
         for name, found in logits.items()
         for logit, chance in zip(found, chances[name], strict=True)
     )
