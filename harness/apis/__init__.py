@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from harness.apis.api import ANSWER, TOOL, UNSAID, Api, Fields, Gives, Message
+from harness.apis.api import ANSWER, KEPT, TOOL, UNSAID, Api, Fields, Gives, Message
 from harness.apis.chat import CHAT
 from harness.apis.completions import COMPLETIONS
 from harness.apis.embeddings import EMBEDDINGS
@@ -15,6 +15,6 @@ API_NAMES: tuple[ApiName, ...] = get_args(ApiName)
 APIS: dict[str, Api] = {api.name: api for api in (CHAT, COMPLETIONS, RESPONSES, MESSAGES, EMBEDDINGS, RERANK)}
 
 __all__ = [
-    "ANSWER", "APIS", "API_NAMES", "CHAT", "COMPLETIONS", "EMBEDDINGS", "MESSAGES", "RERANK", "RESPONSES",
-    "TOOL", "UNSAID", "Api", "ApiName", "Fields", "Gives", "Message",
+    "ANSWER", "APIS", "API_NAMES", "CHAT", "COMPLETIONS", "EMBEDDINGS", "KEPT", "MESSAGES", "RERANK",
+    "RESPONSES", "TOOL", "UNSAID", "Api", "ApiName", "Fields", "Gives", "Message",
 ]  # fmt: skip

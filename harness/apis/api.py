@@ -1,7 +1,7 @@
 """The declaration of one API: how a request is built, what its events mean, and how its streams end."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.apis.payload import Reader
@@ -14,7 +14,8 @@ Gives = Literal["text", "vectors", "scores"]
 # Marks in the body of a later turn, in the place of what is known when it is due. JSON never holds them.
 ANSWER = b"\x00"  # the answer to an earlier turn
 TOOL = b"\x01"  # the start of a message that answers the tool call before it, up to its content
-UNSAID = "\0"  # the content, or the call's id, that a message has where a mark will stand
+KEPT = b"\x02"  # the id of the answer to the turn before
+UNSAID = "\0"  # the text or id that a body has where a mark will stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +35,12 @@ class Api:
     marks: tuple[tuple[bytes, bytes], ...] = ()
     # Vectors and scores come whole: such an API has no stream, no first token and no output tokens.
     gives: Gives = "text"
+    bare_list: str = ""  # key of the answer that some engines send alone: its list, with nothing around it
     counter_keys: tuple[str, ...] = ()  # whole numbers that differ from event to event and mean nothing here
     stream_options: bool = False  # usage in a stream must be requested
     templated: bool = True  # the server puts messages into a chat template; False: the prompt is raw text
     tools: Callable[[Sequence[Tool]], list[Tool]] = list  # definitions in the API's own form
     tool_choice: Callable[[str], object] = str
     keep_prefix: Callable[[Fields], Fields] | None = None  # asks for what chats share to be kept in a cache
+    keep_turns: Fields = field(default_factory=dict)  # has the server keep its answer; {}: it cannot
+    go_on: Fields = field(default_factory=dict)  # of a later turn, in the place of the turns before it

@@ -27,6 +27,7 @@ class Payload(NamedTuple):
     values: tuple[
         "array[float]", ...
     ] = ()  # of an embeddings API one vector each, of a rerank API the scores
+    answer_id: str = ""  # by which a later request may name this answer
 
 
 class CallPart(NamedTuple):
@@ -42,14 +43,16 @@ Document = Mapping[str, Any]
 Reader = Callable[[Document], Payload]
 
 
-def read_json(data: bytes, read: Reader, *, is_error: bool = False) -> Payload:
-    """`read` sees objects that are no errors in the shapes that all APIs share."""
+def read_json(data: bytes, read: Reader, *, is_error: bool = False, bare_list: str = "") -> Payload:
+    """`read` sees objects that are no errors in the shapes that all APIs share; a bare list under its key."""
     try:
         document = _parse(data)
     except (ValueError, RecursionError) as error:
         if is_error:
             return error_payload(data.decode("utf-8", "replace"))
         return Payload(EventKind.OTHER, malformed=f"not JSON: {error}")
+    if bare_list and isinstance(document, list):
+        document = {bare_list: document}
     if not isinstance(document, dict):
         if is_error:
             return error_payload(str(document))

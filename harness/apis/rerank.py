@@ -57,5 +57,6 @@ RERANK = Api(
     body=_body,
     read=read,
     gives="scores",
+    bare_list="results",
     templated=False,
 )

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from harness.apis.api import ANSWER, TOOL, Api, Fields, Message, Tool
+from harness.apis.api import ANSWER, KEPT, TOOL, UNSAID, Api, Fields, Message, Tool
 from harness.apis.payload import (
     CallPart,
     Document,
@@ -31,8 +31,14 @@ _NOTHING = Payload(EventKind.OTHER)  # whatever a later version of the API adds 
 
 
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
-    """Nothing is to be kept by the server: every request carries all turns before it."""
-    return {"input": list(map(_item, messages)), "max_output_tokens": max_tokens, "store": False}
+    """System messages are instructions: servers that keep a conversation do not keep those.
+
+    Nothing is to be kept: a request carries all turns before it.
+    """
+    system = "\n\n".join(str(message["content"]) for message in messages if message["role"] == "system")
+    said = [_item(message) for message in messages if message["role"] != "system"]
+    instructions = {"instructions": system} if system else {}
+    return {**instructions, "input": said, "max_output_tokens": max_tokens, "store": False}
 
 
 def _item(message: Message) -> Message:
@@ -93,7 +99,8 @@ def _ended(response: dict[str, Any], document: Document) -> Payload:
     if max(timed) == UNKNOWN:
         timed = timed_usage(document)
     usage = reported_usage(mapping(response.get("usage")), "input_tokens", "output_tokens", timed)
-    return Payload(usage_kind(usage), "", reason or status, *usage)
+    name = string(response.get("id"))
+    return Payload(usage_kind(usage), "", reason or status, *usage, answer_id=name)
 
 
 def _whole(response: Document) -> Payload:
@@ -144,7 +151,10 @@ RESPONSES = Api(
     marks=(
         (json.dumps(_assistant("\0"), separators=(",", ":")).encode(), ANSWER),
         (b'{"type":"function_call_output","call_id":"\\u0000","output":', TOOL),
+        (b'"previous_response_id":"\\u0000"', b'"previous_response_id":' + KEPT),
     ),
     counter_keys=("sequence_number",),
     tools=_tools,
+    keep_turns={"store": True},
+    go_on={"previous_response_id": UNSAID},
 )

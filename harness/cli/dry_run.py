@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from harness.cli.foreseen import refusals
+from harness.cli.foreseen import refusals, unasked
 from harness.cli.live import wrapped
 from harness.engines.known import known
 from harness.engines.machine import Machine
@@ -99,6 +99,7 @@ class Description:
         yield f"{self._amount(measured)}, and {most}{counted(starts, 'engine start')}{took}"
         yield from (f"warning: {lack}" for lack in self.missing)
         yield from (f"warning: {refusal}" for refusal in self.refused)
+        yield from (f"note: {line}" for line in unasked(prepared))
 
     def _each_cell(self) -> Iterator[str]:
         width = max(len(cell.cell) for cell in self.cells)

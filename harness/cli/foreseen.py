@@ -14,8 +14,8 @@ from harness.engines.dialect import unsaid
 from harness.errors import SpecError
 from harness.report.verdicts import refusal_sentence
 from harness.run.prepare import Prepared
-from harness.spec.backend import Value
-from harness.spec.scenario.synthetic import Structured
+from harness.spec.backend import Backend, Value
+from harness.spec.scenario.synthetic import Agent, Structured
 from harness.workload.prompts.request import Constraint
 
 ANYWAY = "--anyway"
@@ -40,12 +40,7 @@ def refusals(prepared: Prepared) -> list[Refusal]:
         definition = configured(ref.definition, None, engine.values)
         tuned = frozenset(ref.tuned.values) if ref.tuned else frozenset()
         facts = facts_ahead(definition, engine.choice)
-        lacking = unsaid(
-            definition,
-            prepared.scenario.request,
-            map(Constraint, shapes),
-            adapters=prepared.scenario.lora.adapters,
-        )
+        lacking = _unsaid(prepared, definition)
         ahead[engine.label] = Ahead(definition.name, ref.variant, facts, tuned, lacking)
     load = prepared.scenario.load
     most = max(load.concurrency) if load.concurrency else None
@@ -58,6 +53,29 @@ def refusals(prepared: Prepared) -> list[Refusal]:
         )
         for key, difference in foreseen(ahead, most)
     ]
+
+
+def unasked(prepared: Prepared) -> list[str]:
+    """What the scenario wants and a backend's requests cannot carry: a line for each that there is.
+
+    Lengths that cannot be forced are left out: `free-lengths` says what became of them.
+    """
+    lacking = {engine.label: _unsaid(prepared, engine.ref.definition) for engine in prepared.engines}
+    said = {
+        label: "; ".join(text for name, text in texts.items() if name != "exact_output")
+        for label, texts in lacking.items()
+    }
+    return [f"{label}: {text}" for label, text in said.items() if text]
+
+
+def _unsaid(prepared: Prepared, definition: Backend) -> dict[str, str]:
+    prompts = prepared.scenario.prompts
+    shapes = prompts.shapes if isinstance(prompts, Structured) else ()
+    tools = isinstance(prompts, Agent)
+    adapters = prepared.scenario.lora.adapters
+    return unsaid(
+        definition, prepared.scenario.request, map(Constraint, shapes), tools=tools, adapters=adapters
+    )
 
 
 def _flag(key: Key, values: Sequence[Mapping[str, Value]]) -> str:

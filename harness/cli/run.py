@@ -224,12 +224,12 @@ def measure(
     sketch: "Sketch | None" = None,
 ) -> int:
     """`command` is kept in the manifest; `sketch` draws what stands between the table and its conclusion."""
+    from harness.cli.output import page_width
     from harness.run.prepare import prepare
 
     prepared = prepare(options_of(arguments, command))
     if arguments.dry_run:
         from harness.cli.dry_run import describe
-        from harness.cli.output import page_width
         from harness.model import as_json
 
         print(
@@ -239,12 +239,14 @@ def measure(
         )
         return ExitCode.OK
 
-    from harness.cli.foreseen import confirm
+    from harness.cli.foreseen import confirm, unasked
+    from harness.cli.live import wrapped
     from harness.cli.run_session import conduct
     from harness.run.execute import Run
 
     confirm(prepared, anyway=arguments.anyway)
-
+    for line in unasked(prepared):
+        print(wrapped(f"note: {line}", page_width()), file=sys.stderr)
     return conduct(prepared, partial(Run.start, prepared), arguments, sketch)
 
 

@@ -29,6 +29,7 @@ class Chat:
     salt: str = ""  # sets its prefix apart from those of others; "": none
     adapter: str = ""  # that it names; "": the base model
     adapters: int = 0  # that the server has, as far as the scenario says
+    later: bool = False  # another turn comes before it
 
 
 def exact_output_possible(definition: Backend) -> bool:
@@ -52,6 +53,8 @@ def render_body(definition: Backend, served_name: str, chat: Chat, request: Requ
         body = api.keep_prefix(body)
     body |= common_fields(definition, request, limit, shaped=constraint is not None)
     body |= _adapter(definition, served_name, chat)
+    if request.kept_turns and chat.later:
+        body |= api.go_on
     if chat.salt:
         body |= fill(dialect.cache_salt, {"salt": chat.salt})
     if chat.tools:
@@ -94,6 +97,8 @@ def common_fields(
         fields |= fill(dialect.exact_output, {"max_tokens": max_tokens})
     if request.grammar:
         fields |= fill(dialect.structured.grammar, {"grammar": request.grammar})
+    if request.kept_turns:
+        fields |= APIS[dialect.api].keep_turns
     fields |= dialect.thinking.on if request.thinking == "on" else dialect.thinking.off
     if request.thinking_budget is not None:
         fields |= fill(dialect.thinking.budget, {"budget": request.thinking_budget})

@@ -60,10 +60,11 @@ def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> Laun
 def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
     """With the process of the device that was chosen as its [process], and started for its API."""
     definition = ref.definition
-    if definition.dialect.engine_args or definition.dialect.remove_args:
-        kept = (arg for arg in definition.engine.args if arg not in definition.dialect.remove_args)
-        args = (*kept, *definition.dialect.engine_args)
-        definition = replace(definition, engine=replace(definition.engine, args=args))
+    dialect = definition.dialect
+    if dialect.engine_args or dialect.remove_args or dialect.engine_env:
+        kept = (arg for arg in definition.engine.args if arg not in dialect.remove_args)
+        args, env = (*kept, *dialect.engine_args), definition.engine.env | dialect.engine_env
+        definition = replace(definition, engine=replace(definition.engine, args=args, env=env))
         ref = replace(ref, definition=definition)
     if choice.mode != "process" or choice.device != "cuda":
         return ref

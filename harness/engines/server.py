@@ -128,7 +128,7 @@ class Server:
             return f"POST {path}: {error.what}"
         if not answer.ok:
             return f"POST {path} answered {answer.status}: {answer.said}"
-        said = None if api.gives == "text" else read_json(answer.body, api.read)
+        said = None if api.gives == "text" else read_json(answer.body, api.read, bare_list=api.bare_list)
         wrong = said and (said.error or said.malformed)
         return f"POST {path}: {wrong}" if wrong else ""
 
@@ -139,10 +139,27 @@ class Server:
         path = self.definition.dialect.api_path
         answer = self._ask("POST", path, json=body)
         self._accepted(answer)
-        payload = read_json(answer.body, api.read)
+        payload = read_json(answer.body, api.read, bare_list=api.bare_list)
         if wrong := payload.error or payload.malformed:
             raise SetupError(wrong, where=self.base_url + path)
         return payload
+
+    def check_keeps_turns(self) -> None:
+        """Raises SetupError unless a second turn may name the answer to the first."""
+        api, path = APIS[self.definition.dialect.api], self.definition.dialect.api_path
+        body = {"model": self.served_name, **api.body([{"role": "user", "content": "Say hello."}], _FEW)}
+        body |= api.keep_turns
+        answer = self._ask("POST", path, json=body)
+        name = read_json(answer.body, api.read).answer_id if answer.ok else ""
+        if name:
+            answer = self._ask("POST", path, json=body | dict.fromkeys(api.go_on, name))
+        if not name or not answer.ok:
+            said = f"{answer.status}: {answer.said}" if not answer.ok else "without an id"
+            raise SetupError(
+                f"keeps no turns: POST {path} answered {said}",
+                where=self.base_url,
+                hint="start it with its store of responses; or leave out request.kept_turns",
+            )
 
     def check_api(self) -> None:
         """Raises SetupError where the server lacks the API that requests will speak."""

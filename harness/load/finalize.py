@@ -56,6 +56,7 @@ class Finalized:
     ttft_ns: int  # from sent; UNKNOWN without generated text
     clamped: int = 0  # reads whose stamp was impossible
     items: int = 0  # vectors or scores
+    answer_id: str = ""  # by which the next turn may name this answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,9 @@ class Finalizer:
         calls = self.secrets.hidden(parsed.tool_calls())
         reason = self._clean(parsed.finish_reason, _REASON_CHARS)
         said, items = self._clean(error_text), self._items(parsed)
-        return Finalized(row, events, text, calls, reason, said, outcome, generated, ttft, clamped, items)
+        return Finalized(
+            row, events, text, calls, reason, said, outcome, generated, ttft, clamped, items, parsed.answer_id
+        )
 
     def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
         """What the server said wins over what the connection did afterwards."""
@@ -159,6 +162,8 @@ class Finalizer:
             return (Outcome.MALFORMED, wrong) if wrong else (Outcome.OK, "")
         if not any(parsed.chars):
             return Outcome.EMPTY, "a complete answer without generated text"
+        if self.promised.answer_id and not parsed.answer_id:
+            return Outcome.MALFORMED, "an answer without the id by which the next turn would name it"
         return Outcome.OK, ""
 
     def _wrong_values(self, exchange: Exchange, parsed: Parsed) -> str:

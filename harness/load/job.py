@@ -50,7 +50,8 @@ class Sessions:
     """Requests that follow one another: a turn is due when the answer before it ended, and its think time.
 
     A closed loop keeps so many sessions going, an open loop begins one at each of its times. The bodies of
-    later turns hold `apis.ANSWER` where earlier answers go. A turn that fails is its session's last.
+    later turns hold `apis.ANSWER` where earlier answers go, or `apis.KEPT` for the id of the last one. A turn
+    that fails is its session's last.
 
     Sessions that are trees say in `after` what each request waits for: several of one may be in flight. Their
     bodies hold no answers, and no request leaves after one of its session failed.
@@ -78,6 +79,7 @@ class Promised:
     done: bool = True  # [DONE], or what the API has instead, at the end of a stream
     finish_reason: bool = False  # in every answer
     keeps_connection: bool = True  # for the next request, unless its headers say otherwise
+    answer_id: bool = False  # in every answer, for the turn after it
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ class Parsed:
     malformed: str = ""
     calls: dict[int, list[str]] = field(default_factory=dict)  # place → id, name, arguments
     values: tuple["array[float]", ...] = ()  # vectors, or one list of scores
+    answer_id: str = ""
     _has_text: bool = False
 
     def add(self, payload: Payload, size: int) -> None:
@@ -57,6 +58,7 @@ class Parsed:
         self.malformed = self.malformed or payload.malformed
         self.done = self.done or payload.ends
         self.values = payload.values or self.values
+        self.answer_id = payload.answer_id or self.answer_id
         if payload.prompt_tokens != UNKNOWN:
             self.prompt_tokens = payload.prompt_tokens
         if payload.cached_tokens != UNKNOWN:
@@ -108,7 +110,7 @@ class Parsed:
 def parse_document(body: bytes, api: Api = CHAT) -> Parsed:
     """A non-streamed JSON answer: one event."""
     parsed = Parsed(document=True)
-    parsed.add(read_json(body, api.read), len(body))
+    parsed.add(read_json(body, api.read, bare_list=api.bare_list), len(body))
     return parsed
 
 

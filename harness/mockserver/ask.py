@@ -8,11 +8,12 @@ from zlib import crc32
 
 from harness.mockserver.constraint import constrained_text, pieces, value_at
 from harness.mockserver.dialect import Dialect
-from harness.mockserver.event_style import EventStyle
+from harness.mockserver.event_style import EventStyle, MessagesStyle, ResponsesStyle
 from harness.mockserver.sample import UnsupportedError
 from harness.mockserver.values import Values, ValuesError, ValuesStyle
 
 Token = str | int  # a piece of text, or an id where the client sent ids
+Messages = Sequence[Mapping[str, object]]
 
 
 class BadAskError(ValueError):
@@ -40,6 +41,8 @@ class Ask:
     uncached: bool = False  # the prompt is neither looked up in the cache nor kept there
     style: EventStyle | None = None  # of an API with named events; None: chunks of Chat Completions
     values: Values | None = None  # vectors or scores instead of text
+    marked_tokens: int = 0  # of the prompt, that the client wants kept in a cache
+    kept: Messages = ()  # the conversation so far, where the answer is to be kept with it
 
 
 def tokenize(text: str, chars_per_token: int) -> list[str]:
@@ -96,12 +99,23 @@ def load_object(body: bytes) -> dict[str, object]:
 
 
 def parse_ask(
-    body: bytes, dialect: Dialect, *, chat: bool, chars_per_token: int, style: EventStyle | None = None
+    body: bytes,
+    dialect: Dialect,
+    *,
+    chat: bool,
+    chars_per_token: int,
+    style: EventStyle | None = None,
+    kept: Mapping[str, Messages] | None = None,
 ) -> Ask:
-    """Raises BadAskError for what a server of this dialect refuses."""
+    """`kept`: conversations by the id of their last answer. Raises BadAskError for what a server refuses."""
     fields = load_object(body)
+    marked = isinstance(style, MessagesStyle) and style.marked(fields)
     if style is not None:
         fields = style.as_chat(fields)
+    keeps = isinstance(style, ResponsesStyle) and style.keeps_turns and fields.get("store") is True
+    if isinstance(style, ResponsesStyle) and (name := fields.get("previous_response_id")) is not None:
+        said, before = _list(fields.get("messages")), _before(name, style, kept or {})
+        fields["messages"] = [*filter(_is_system, said), *before, *_without_system(said)]
     _check_fields(fields, dialect)
     forces_length = dialect.forces_length and (style is None or style.forces_length)
     if ("messages" in fields) != chat:
@@ -132,6 +146,8 @@ def parse_ask(
         adapter=_adapter(fields),
         uncached=bool(dialect.uncached_field) and fields.get(dialect.uncached_field) is False,
         style=style,
+        marked_tokens=len(_turn(_list(fields.get("messages"))[0])) // chars_per_token if marked else 0,
+        kept=_without_system(_list(fields.get("messages"))) if keeps else (),
     )
 
 
@@ -146,6 +162,27 @@ def _adapter(fields: Mapping[str, object]) -> str:
 
 def adapter_name(number: int) -> str:
     return f"adapter-{number + 1}"
+
+
+def _before(name: object, style: ResponsesStyle, kept: Mapping[str, Messages]) -> Messages:
+    if not style.keeps_turns:
+        raise BadAskError("previous_response_id is not supported", style.not_kept, "previous_response_id")
+    if not isinstance(name, str) or name not in kept:
+        raise BadAskError(f"Response with id '{name}' not found.", style.not_kept, "previous_response_id")
+    return kept[name]
+
+
+def _is_system(message: Any) -> bool:
+    return isinstance(message, Mapping) and message.get("role") == "system"
+
+
+def _without_system(messages: list[Any]) -> list[Any]:
+    """Instructions are never kept."""
+    return [message for message in messages if not _is_system(message)]
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def parse_values(body: bytes, style: ValuesStyle, chars_per_token: int) -> Ask:

@@ -79,6 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--interrupts", action="store_true", help="end running streams when a new request comes")
     add(
+        "--no-kept-turns",
+        dest="keeps_turns",
+        action="store_false",
+        help="refuse previous_response_id, as vLLM and SGLang do by default",
+    )
+    add(
         "--cut-prompt-tokens",
         type=_integer(1),
         metavar="N",

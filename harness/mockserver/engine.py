@@ -7,9 +7,9 @@ from hashlib import blake2b
 from random import Random
 
 from harness.mockserver.answers import Known
-from harness.mockserver.ask import Ask
+from harness.mockserver.ask import Ask, Messages
 from harness.mockserver.cache import PrefixCache
-from harness.mockserver.event_answers import answer_to
+from harness.mockserver.event_answers import ResponsesAnswer, answer_to
 from harness.mockserver.faults import Fault, garbage, strike_body, strike_wire
 from harness.mockserver.habits import framed, streamed
 from harness.mockserver.ledger import Record
@@ -45,6 +45,7 @@ class Engine:
         self.host_cached_tokens = 0  # of these, those that came from the second cache
         self._adapters: OrderedDict[str, None] = OrderedDict()  # in memory; the one used last is last
         self.finished = 0  # requests, however they ended
+        self.kept: dict[str, Messages] = {}  # conversations by the id of their last answer
         self._ended: list[Record] = []  # since they were last taken
         self._keeps_ended = any(series.kind == "histogram" for series in options.dialect.series)
         self._generated_tokens = 0  # of jobs that ended
@@ -123,7 +124,7 @@ class Engine:
         return strike_wire(fault, writes) if fault else writes
 
     def _generated(self, job: Job, created: int) -> Iterator[Write]:
-        return answer_to(
+        answer = answer_to(
             ask=job.ask,
             script=self._script(job),
             habits=self.options.habits,
@@ -133,7 +134,10 @@ class Engine:
             shape=self.options.dialect.shape,
             wrong_usage=job.fault is not None and job.fault.kind == "wrong-usage",
             completions_usage=self.options.dialect.completions_usage,
-        ).body()
+        )
+        if job.ask.kept and isinstance(answer, ResponsesAnswer):
+            self.kept[answer.name] = answer.conversation()
+        return answer.body()
 
     def _admit(self, job: Job, now_ns: int, begin: Callable[[int], None]) -> None:
         self.running.add(job)

@@ -7,7 +7,7 @@ from itertools import count
 from typing import Any
 
 from harness.mockserver.answer import JSON_NUL, Answer, dump
-from harness.mockserver.ask import Ask
+from harness.mockserver.ask import Ask, Messages
 from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.script import Write
 
@@ -76,6 +76,16 @@ class EventAnswer(Answer, ABC):
 class ResponsesAnswer(EventAnswer):
     style: ResponsesStyle = field(default_factory=ResponsesStyle)
 
+    @property
+    def name(self) -> str:
+        """By which a later request may go on from here."""
+        return f"resp_{self.answer_id}"
+
+    def conversation(self) -> Messages:
+        """Up to this answer, without what was thought."""
+        text = self._text(self._reasoning_tokens, self.script.tokens)
+        return [*self.ask.kept, {"role": "assistant", "content": text}]
+
     def _stream(self) -> Iterator[Write]:
         """Events are numbered in the order in which they leave."""
         numbers = count()
@@ -139,7 +149,7 @@ class ResponsesAnswer(EventAnswer):
         self, status: str, output: list[dict[str, Any]], usage: dict[str, object] | None
     ) -> dict[str, object]:
         return {
-            "id": f"resp_{self.answer_id}",
+            "id": self.name,
             "object": "response",
             "created_at": self.created,
             "model": self.model,
@@ -230,7 +240,11 @@ class MessagesAnswer(EventAnswer):
         prompt, cached = self.script.prompt_tokens, self.script.cached_tokens
         if all_input:
             return {"input_tokens": prompt, "output_tokens": output}
-        return {"input_tokens": prompt - cached, "output_tokens": output, "cache_read_input_tokens": cached}
+        counts = {"output_tokens": output, "cache_read_input_tokens": cached}
+        if not self.style.counts_written:
+            return {"input_tokens": prompt - cached, **counts}
+        written = max(self.ask.marked_tokens - cached, 0)
+        return {"input_tokens": prompt - cached - written, **counts, "cache_creation_input_tokens": written}
 
     @property
     def _output_tokens(self) -> object:

@@ -16,12 +16,16 @@ class ResponsesStyle:
     timings: bool = False  # llama.cpp's own times in the last event
     takes_from_limit: int = 0  # tokens that an answer may be shorter than its limit
     forces_length: bool = True
+    keeps_turns: bool = True  # previous_response_id is understood
+    not_kept: int = 400  # status where no such answer is kept
 
     def as_chat(self, fields: Mapping[str, object]) -> dict[str, object]:
         """The request with the names that Chat Completions has for the same things."""
-        given = fields.get("input")
+        given, own = fields.get("input"), ("input", "instructions", "max_output_tokens")
         messages = [{"role": "user", "content": given}] if isinstance(given, str) else given
-        chat = {key: value for key, value in fields.items() if key not in ("input", "max_output_tokens")}
+        if isinstance(messages, list) and (instructions := fields.get("instructions")):
+            messages = [{"role": "system", "content": instructions}, *messages]
+        chat = {key: value for key, value in fields.items() if key not in own}
         limit = fields.get("max_output_tokens")
         if isinstance(limit, int):
             limit -= self.takes_from_limit
@@ -37,10 +41,21 @@ class MessagesStyle:
 
     start_counts_all: bool = True  # input_tokens of message_start: the whole prompt; else without cached ones
     delta_counts_input: bool = True  # message_delta has the input's counts too
+    counts_written: bool = (
+        False  # what cache_control has it keep, as the API says; engines count no such thing
+    )
     signature: bool = False  # an empty signature_delta ends a thinking block
     opens: Literal["early", "first"] = "first"
     takes_from_limit: int = 0
     forces_length: bool = False
+
+    def marked(self, fields: Mapping[str, object]) -> bool:
+        """Whether the system's messages, which stand first in a chat, are to be kept in the cache."""
+        system = (
+            fields.get("system") if self.counts_written and isinstance(fields.get("messages"), list) else ()
+        )
+        blocks = system if isinstance(system, list) else ()
+        return any(isinstance(block, dict) and "cache_control" in block for block in blocks)
 
     def as_chat(self, fields: Mapping[str, object]) -> dict[str, object]:
         """The request with the names that Chat Completions has for the same things."""

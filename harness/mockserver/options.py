@@ -35,6 +35,9 @@ class Options:
     chars_per_token: int = 4
     max_running: int | None = None
     interrupts: bool = False  # a new request ends those that run
+    keeps_turns: bool = (
+        True  # where the dialect does: answers of /v1/responses, for requests that go on from them
+    )
     cut_prompt_tokens: int | None = None  # of a longer prompt only the end is read
     answers: Mapping[str, str] = field(default_factory=dict)  # right ones, by question
     wrong: WrongShare = field(default_factory=WrongShare)

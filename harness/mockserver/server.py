@@ -7,6 +7,7 @@ import ssl
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from hmac import compare_digest
 
@@ -61,7 +62,10 @@ class Server:
             self._listen()
         self._playing: dict[Job, Connection] = {}
         self._routes = Routes(options, self.engine)
-        styles = {RESPONSES_PATH: options.dialect.responses, MESSAGES_PATH: options.dialect.messages}
+        responses = options.dialect.responses
+        if responses and not options.keeps_turns:
+            responses = replace(responses, keeps_turns=False)
+        styles = {RESPONSES_PATH: responses, MESSAGES_PATH: options.dialect.messages}
         self._styles = {path: style for path, style in styles.items() if style is not None}
         values = {EMBEDDINGS_PATH: options.dialect.embeddings, RERANK_PATH: options.dialect.rerank}
         self._values = {path: style for path, style in values.items() if style is not None}
@@ -190,6 +194,7 @@ class Server:
             chat=request.path != COMPLETION_PATH,
             chars_per_token=chars_per_token,
             style=self._styles.get(request.path),
+            kept=self.engine.kept,
         )
 
     def _check_model(self, request: Request) -> None:

@@ -52,6 +52,7 @@ class RankStyle:
 
     bounded: bool = False  # scores from 0 to 1; else the model's own
     key: Literal["relevance_score", "score"] = "relevance_score"
+    bare: bool = False  # the list of results alone, and no usage
 
     def texts(self, fields: Mapping[str, object]) -> tuple[tuple[str, ...], ...]:
         """The query with each document."""
@@ -65,7 +66,8 @@ class RankStyle:
         if self.bounded:
             scores = [1 / (1 + exp(-score)) for score in scores]
         order = sorted(range(len(scores)), key=lambda place: -scores[place])
-        return {"results": [{"index": place, self.key: scores[place]} for place in order]}
+        results = [{"index": place, self.key: scores[place]} for place in order]
+        return results if self.bare else {"results": results}
 
 
 class ValuesStyle(Protocol):
@@ -90,7 +92,9 @@ class Values:
         document = self.style.document(self.texts, self.fields, wrong)
         tokens = script.prompt_tokens
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        said = {"model": model, **dict(document), "usage": usage}  # type: ignore[call-overload]
+        said = document
+        if not isinstance(document, list):
+            said = {"model": model, **dict(document), "usage": usage}  # type: ignore[call-overload]
         yield Write(due_ns, json.dumps(said).encode(), 1, 1, Then.END)
 
 

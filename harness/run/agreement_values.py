@@ -7,7 +7,7 @@ from harness.apis import APIS, Message
 from harness.engines.cache import Say
 from harness.engines.dialect import common_fields
 from harness.engines.install import install_engine, needs_install
-from harness.engines.reference import reference_vectors
+from harness.engines.reference import reference_of
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
 from harness.model import UNSET, AskedBackend, AskedCondition, StoredValues, TooLong, UnsetType
@@ -32,21 +32,32 @@ def reference_values(prepared: Prepared, questions: Sequence[Question], say: Say
         for backend in prepared.backends
         if backend.track and backend.launch.mode == "process" and needs_install(backend.ref.definition)
     ]
-    texts = _texts(questions)
-    environments = (install_engine(definition, say) for definition in mine)
-    if not mine or prepared.model.gives != "vectors":
+    texts, gives = _texts(questions), prepared.model.gives
+    if not mine or gives == "text":
         return {}
-    made = reference_vectors(prepared.model_name, prepared.model, environments, list(texts.values()), say)
+    queries, documents = _ranked(texts)
+    pairs = [(query, document) for query in queries.values() for document in documents]
+    environments = (install_engine(definition, say) for definition in mine)
+    asked = list(texts.values()) if gives == "vectors" else pairs
+    made = reference_of(prepared.model_name, prepared.model, environments, asked, say)
     if made is None:
         return {}
-    library, vectors = made
-    alone = {name: tuple(vector) for name, vector in zip(texts, vectors, strict=True)}
-    values = StoredValues(gives="vectors", alone=alone, together={}, library=library)
-    return {library: _asked(values)}
+    library, values = made
+    if gives == "scores":
+        values = [values[at : at + len(documents)] for at in range(0, len(pairs), len(documents))]
+    named = zip(texts if gives == "vectors" else queries, values, strict=True)
+    alone = {name: tuple(map(float, one)) for name, one in named}
+    return {library: _asked(StoredValues(gives=gives, alone=alone, together={}, library=library))}
 
 
 def _texts(questions: Sequence[Question]) -> dict[str, str]:
     return {question.id: question.ask for question in questions if not question.haystack}
+
+
+def _ranked(texts: dict[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Queries by name, and the documents of each."""
+    named = list(texts.items())
+    return dict(named[:_QUERIES]), [text for _, text in named[_QUERIES:]]
 
 
 def _asked(values: StoredValues) -> AskedBackend:
@@ -80,8 +91,8 @@ def _too_long(engine: EngineSession, fields: dict[str, object]) -> TooLong | Uns
 
 def _scores(engine: EngineSession, texts: dict[str, str], fields: dict[str, object]) -> StoredValues:
     """The second time with the documents in reverse order."""
-    queries = dict(list(texts.items())[:_QUERIES])
-    documents = [_user(text) for name, text in texts.items() if name not in queries]
+    queries, ranked = _ranked(texts)
+    documents = list(map(_user, ranked))
     alone, together = {}, {}
     for name, query in queries.items():
         alone[name] = tuple(engine.values([_user(query), *documents], fields).values[0].tolist())

@@ -182,6 +182,9 @@ class Run(Stored):
     def _cells(self, block: Block, engine: EngineSession) -> None:
         if not block.cells:
             return
+        if self.prepared.scenario.request.kept_turns:
+            for server in engine.replicas:
+                server.check_keeps_turns()
         workloads = self._workloads(engine)
         if self.prepared.options.probe:
             self._probe(block, engine, workloads)

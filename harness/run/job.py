@@ -55,7 +55,7 @@ def make_job(
         request_timeout_s=request.timeout_s,
         drain_timeout_s=request.timeout_s,
         answer_bytes=answer_bytes(int(workload.requested.numbers["max_tokens"].max(initial=0))),
-        promised=promised(engine),
+        promised=replace(promised(engine), answer_id=request.kept_turns),
         api=engine.definition.dialect.api,
         http2=prepared.options.http2,
     )
@@ -84,24 +84,26 @@ def bodies(
     salt: str = "",
     max_tokens: int | None = None,
 ) -> Iterator[bytes]:
-    """In `seq` order; with `max_tokens` instead of each request's own, which then is not forced either.
+    """In `seq` order; with `max_tokens` instead of each request's own, which is then neither forced nor kept.
 
     A `salt` that the dialect has no field for stands in front of the first message.
     """
     front = "" if engine.definition.dialect.cache_salt or not salt else f"{salt} "
     request = prepared.scenario.request
     if max_tokens is not None:
-        request = replace(request, exact_output=False)
+        request = replace(request, exact_output=False, kept_turns=False)
     messages: list[Message] = []
     for made in workload.requests:
         if made.call is not None or made.turn == 0:
             messages = []
+        elif request.kept_turns:
+            messages = [message for message in messages if message["role"] == "system"]
         else:
             messages.append({"role": "assistant", "content": UNSAID})
         said = [_message(role, content) for role, content in made.messages]
         if made.call is not None:
             said[0]["content"] = UNSAID + said[0]["content"]
-        if not messages:
+        if made.call is not None or made.turn == 0:
             said[0]["content"] = front + said[0]["content"]
         messages += said
         tools = made.tools
@@ -114,6 +116,7 @@ def bodies(
             salt,
             made.adapter,
             prepared.scenario.lora.adapters,
+            later=made.turn > 0,
         )
         body = render_body(engine.definition, engine.served_name, chat, request)
         if made.turn > 0 and made.call is None:

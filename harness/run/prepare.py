@@ -123,6 +123,7 @@ def prepare(options: RunOptions) -> Prepared:
     listed = tuple(parse_backend_list(options.backends, options.apis or (scenario.request.api,)))
     for ref in listed:
         check_api(scenario, ref.api, f"--backends {ref.label}")
+        _check_turns(scenario, ref)
     labels = tuple(_unique_label(ref, listed) for ref in listed)
     listed = with_metrics_urls(listed, labels, options.metrics_urls)
     listed = with_reach(listed, labels, options.reach)
@@ -203,6 +204,15 @@ def prepare(options: RunOptions) -> Prepared:
 
 def _said_to_restart(launch: LaunchChoice) -> LaunchChoice:
     return replace(launch, why=f"{launch.why}; again for every cell, since it has no cache reset")
+
+
+def _check_turns(scenario: Scenario, ref: BackendRef) -> None:
+    if scenario.request.kept_turns and not ref.definition.dialect.keeps_turns:
+        raise SpecError(
+            f"{ref.definition.backend.title} keeps no turns in its {APIS[ref.api].title} API",
+            where="request.kept_turns",
+            hint=f"leave out backend '{ref.label}', or the setting: each turn then carries those before it",
+        )
 
 
 def _check_cluster(options: RunOptions, launches: Sequence[LaunchChoice]) -> None:

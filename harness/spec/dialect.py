@@ -86,6 +86,8 @@ class ApiDialect:
     path: str = ""  # "": the API's usual one
     engine_args: tuple[str, ...] = ()  # with which the engine is started to serve this API
     remove_args: tuple[str, ...] = ()  # and without which, each flag alone
+    engine_env: dict[str, str] = field(default_factory=dict)  # and with which environment
+    keeps_turns: bool = False  # started so, it keeps answers, and a later turn may name the one before it
     limit_adds: int = 0  # tokens to request beyond the wanted limit, where the engine takes some away
     exact_output: Fields | None = None
     extra: Fields | None = None
@@ -106,6 +108,8 @@ class Dialect:
     path: str = ""  # of `api`; "": `chat_path`
     engine_args: tuple[str, ...] = ()  # of `api`: with which the engine is started
     remove_args: tuple[str, ...] = ()  # and without which
+    engine_env: dict[str, str] = field(default_factory=dict)  # and with which environment
+    keeps_turns: bool = False
     limit_adds: int = 0
     exact_output: Fields = field(default_factory=dict)  # force max_tokens; {}: cannot
     extra: Fields = field(default_factory=dict)  # sent with every request
@@ -164,6 +168,8 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
         path=own.path or api.path,
         engine_args=own.engine_args,
         remove_args=own.remove_args,
+        engine_env=own.engine_env,
+        keeps_turns=own.keeps_turns,
         limit_adds=own.limit_adds,
         habits=replace(dialect.habits, **{**unknown, **habits}),
         **changed,

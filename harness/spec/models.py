@@ -24,6 +24,14 @@ class Random:
 
 
 @dataclass(frozen=True, slots=True)
+class RandomHead:
+    """A classifier of one score, drawn from the seed, on the body of a BERT model of vectors."""
+
+    body: str  # model of models.toml
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Track:
     """One set of weights. Two sets are never the same work: their numerics differ."""
 
@@ -39,6 +47,7 @@ class Track:
     convert_from: str = ""  # track whose weights this one is made of, on this machine
     convert_to: str = ""  # type of the tensors of a GGUF file that is made so, as Q8_0
     random: Random | None = None  # drawn on this machine: the text is nonsense
+    random_head: RandomHead | None = None  # drawn on this machine: the scores are nonsense
     source: str = ""  # where these facts were read
 
 
@@ -48,7 +57,7 @@ class Model:
     licence: str
     context_tokens: int | None = None  # None: not known
     parameters_millions: float | None = None
-    gives: Literal["text", "vectors"] = "text"
+    gives: Literal["text", "vectors", "scores"] = "text"
     tracks: dict[str, Track] = field(default_factory=dict)
 
 
@@ -66,7 +75,7 @@ def load_models() -> Models:
 
 
 def choose_model(name: str | None, gives: str = "text") -> tuple[str, Model]:
-    """`name` of --model; None: of vectors the first model that has them, else the file's default."""
+    """`name` of --model; None: the first model of vectors or scores, else the file's default."""
     known = load_models()
     fitting = [one for one, model in known.models.items() if model.gives == gives != "text"]
     chosen = name or next(iter(fitting), known.default)

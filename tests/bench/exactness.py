@@ -7,7 +7,8 @@ Prints one markdown table: medians over the repeats of (what the client says - w
 same statistic of the same run. Server and client are pinned to one core each, which should be idle. Without
 --server the scripted server of this project answers; it cannot reach the fastest loads; it always answers T,
 and judges it by the kernel's stamps of receipt. The loads BC, BR and BM are load B in other
-APIs, from the scripted server. --c-client is a bare
+APIs, from the scripted server. Q has answers of one token; QE and QR are the same in APIs whose answers come
+whole (a text, a query with its document), and their TTFT is that of the answer. --c-client is a bare
 epoll client (HOST PORT REQUESTS CONCURRENCY TOKENS, JSON on stdout): what reading promptly costs at least.
 Plain httpx runs beside this engine on every paced closed loop (A, B, C, E). With --tokenizer (a folder they
 can load) so do the peers that are on PATH or where --peer says; one that fails says why on stderr and has no
@@ -64,6 +65,7 @@ class Load:
 
 
 _B = Load("256 streams, gap 20 ms", Timing(100, 20, 128), 256, 1024)
+_Q = Load("64 requests at once, 1 token", Timing(50, 0, 1), 64, 4096)
 LOADS = {
     "A": Load("8 streams, gap 10 ms", Timing(50, 10, 128), 8, 320),  # a p99 needs 299 samples
     "B": _B,
@@ -76,6 +78,9 @@ LOADS = {
     "BC": replace(_B, title=_B.title + ", completions", api="completions"),
     "BR": replace(_B, title=_B.title + ", responses", api="responses"),
     "BM": replace(_B, title=_B.title + ", messages", api="messages"),
+    "Q": _Q,
+    "QE": replace(_Q, title=_Q.title + ", embeddings", api="embeddings"),
+    "QR": replace(_Q, title=_Q.title + ", rerank", api="rerank"),
     "D": Load("64 streams, as fast as it goes, 16 tokens a write", Timing(0, 0, 4096, 16), 64, 2048),
     "D2": Load("the same, two workers", Timing(0, 0, 4096, 16), 64, 2048, workers=2),
     "P": Load("open loop, Poisson 500/s", Timing(50, 10, 16), 1024, 4000, rate=500),
@@ -85,14 +90,9 @@ LOADS = {
 
 def measure(load: Load, served: Served) -> Row:
     api = APIS[load.api]
-    body = json.dumps(
-        {
-            "model": "truth",
-            "stream": True,
-            "stream_options": {"include_usage": True},
-            **api.body([{"role": "user", "content": "hello there"}], load.timing.tokens),
-        }
-    ).encode()
+    asked = [{"role": "user", "content": "hello there"}] * (2 if api.gives == "scores" else 1)
+    streamed = {"stream": True, "stream_options": {"include_usage": True}} if api.gives == "text" else {}
+    body = {"model": "truth", **streamed, **api.body(asked, load.timing.tokens)}
     access = Access({"connection": "close"} if load.reconnect else {})
     schedule: ClosedLoop | OpenLoop = ClosedLoop(load.streams)
     if load.rate is not None:
@@ -101,7 +101,7 @@ def measure(load: Load, served: Served) -> Row:
     job = LoadJob(
         served.url + api.path,
         access,
-        [body] * load.requests,
+        [json.dumps(body).encode()] * load.requests,
         schedule,
         api=load.api,
         workers=load.workers,
@@ -111,7 +111,8 @@ def measure(load: Load, served: Served) -> Row:
         result = run_load(job)
     parent = time.process_time() - parent
     row = _errors(load, result, served)
-    row["cpu_us_per_token"] = (result.client.cpu_s + parent) / row["tokens"] * 1e6
+    per = "token" if load.timing.tokens > 1 else "request"
+    row[f"cpu_us_per_{per}"] = (result.client.cpu_s + parent) / row["tokens"] * 1e6
     return row
 
 
@@ -120,8 +121,9 @@ def _errors(load: Load, result: LoadResult, served: Served) -> Row:
     failed = int(np.count_nonzero(rows["outcome"] != Outcome.OK))
     if failed:
         raise SystemExit(f"{failed} requests failed: {next(filter(None, result.records.errors))}")
-    ttft_ms = (rows["first_text_ns"] - rows["sent_ns"]) / 1e6
-    tokens = int(rows["output_tokens"].sum())
+    whole = APIS[load.api].gives != "text"
+    ttft_ms = (rows["last_text_ns" if whole else "first_text_ns"] - rows["sent_ns"]) / 1e6
+    tokens = len(rows) if whole else int(rows["output_tokens"].sum())
     found: Row = {"tokens": tokens, "tokens_per_s": tokens / result.client.wall_s}
     for q in (50, 99):
         found[f"ttft_p{q}"] = float(np.percentile(ttft_ms, q)) - truth["ttft_ms"][f"p{q}"]
@@ -188,6 +190,7 @@ _COLUMNS = {
     "wall": ("wall / ideal", ".3f"),
     "tokens_per_s": ("tokens/s", ",.0f"),
     "cpu_us_per_token": ("CPU us/token", ".2f"),
+    "cpu_us_per_request": ("CPU us/request", ".1f"),
     "lag_p99": ("send lag p99 ms", ".3f"),
     "dispersion": ("dispersion", ".2f"),
 }
@@ -273,7 +276,7 @@ def main() -> None:
 
 def _measure_all(args: argparse.Namespace) -> None:
     print(header())
-    cpu: dict[ApiName, float] = {}
+    cpu: dict[tuple[str, ApiName], float] = {}
     for name in args.loads.split(","):
         load = LOADS[name]
         clients = _clients(load, args)
@@ -291,10 +294,12 @@ def _measure_all(args: argparse.Namespace) -> None:
         for client, taken in runs.items():
             if taken:
                 print(line(load.title, client, taken), flush=True)
-        if name.startswith("B") and (own := runs["this engine"]):
-            cpu[load.api] = statistics.median(run["cpu_us_per_token"] for run in own)
-    for api in cpu if "chat" in cpu else ():
-        print(f"CPU per token, {api} against chat: {cpu[api] / cpu['chat']:.2f}")
+        for per in ("token", "request") if name[0] in "BQ" else ():
+            if found := [run[key] for run in runs["this engine"] if (key := f"cpu_us_per_{per}") in run]:
+                cpu[per, load.api] = statistics.median(found)
+    for (per, api), own in cpu.items():
+        if (per, "chat") in cpu:
+            print(f"CPU per {per}, {api} against chat: {own / cpu[per, 'chat']:.2f}")
 
 
 def _peer(argument: str) -> tuple[str, str]:

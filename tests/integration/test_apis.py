@@ -5,6 +5,7 @@ import json
 import pytest
 
 from harness.mockserver.process import running
+from harness.store import RunFolder
 from tests.integration.scripted import bench_in
 
 APIS = ("chat", "completions", "responses", "messages")
@@ -122,6 +123,19 @@ def cells(here):
     return {cell["conditions"]["api"]: cell for cell in found}
 
 
+def prompts(here):
+    """By label: turn and prompt tokens of each request, in order."""
+    (path,) = (here / "results").iterdir()
+    folder, found = RunFolder(path), {}
+    for cell in folder.read_json("summary.json")["cells"]:
+        records, facts = folder.read_cell(cell["cell"])
+        rows, turns = records.requests, folder.read_requested(facts).numbers["turn"]
+        found[cell["label"]] = list(
+            zip(turns[rows["seq"]].tolist(), rows["prompt_tokens"].tolist(), strict=True)
+        )
+    return found
+
+
 @pytest.fixture(scope="module")
 def chats(tmp_path_factory):
     here = tmp_path_factory.mktemp("chats")
@@ -130,7 +144,7 @@ def chats(tmp_path_factory):
         *("run", "--scenario", "shared-prefix", *ALL, "--output-tokens", "8", "--repeats", "1"),
         *("--requests", "12", "--concurrency", "2", "--set", "load.think_time_s=0", "--no-report"),
     )
-    return cells(here)
+    return cells(here), here
 
 
 @pytest.fixture(scope="module")
@@ -149,9 +163,56 @@ def failing(tmp_path_factory):
 
 @pytest.mark.parametrize("api", APIS)
 def test_later_turns_carry_the_answers_before_them(chats, api):
-    cell = chats[api]
+    cell = chats[0][api]
     assert cell["requests"]["outcomes"] == {"ok": 12}
     assert cell["prefix_cache_hit_rate"] > 0.4  # later turns begin with the turns before them
+
+
+def test_what_a_client_has_kept_in_the_cache_counts_as_prompt(tmp_path):
+    """The scripted server counts what `cache_control` has it write, and reports prompts without it."""
+    with running(ttft_ms=20, gap_ms=10) as server:
+        bench_in(
+            tmp_path,
+            *("run", "--scenario", "shared-prefix", "--no-probe", "--no-report", "--repeats", "1"),
+            *("--backends", f"truth={server.url},truth@messages={server.url}", "--output-tokens", "8"),
+            *("--requests", "12", "--concurrency", "1", "--set", "load.think_time_s=0"),
+            *("--set", "request.cache_control=true", "--set", "request.exact_output=false", "--anyway"),
+        )
+    found = cells(tmp_path)
+    chat, messages = found["chat"], found["messages"]
+    assert "cache_control" in chat["conditions"]["unsupported"]
+    assert "cache_control" not in messages["conditions"]["unsupported"]
+    of_chat, of_messages = prompts(tmp_path).values()
+    assert of_messages == of_chat
+    assert messages["prefix_cache_hit_rate"] == chat["prefix_cache_hit_rate"] > 0.4
+
+
+KEPT = ("--set", "request.kept_turns=true")
+
+
+def test_kept_turns_have_the_prompts_of_turns_that_are_sent_whole(chats, tmp_path):
+    bench_in(
+        tmp_path,
+        *("run", "--scenario", "shared-prefix", "--launch", "simulate", "--backends", "vllm@responses"),
+        *("--no-probe", "--output-tokens", "8", "--repeats", "1", "--requests", "12", "--concurrency", "2"),
+        *("--set", "load.think_time_s=0", "--no-report", *KEPT),
+    )
+    kept, sent = cells(tmp_path)["responses"], prompts(chats[1])["vllm@responses"]
+    assert kept["requests"]["outcomes"] == {"ok": 12}
+    assert prompts(tmp_path)["vllm@responses"] == sent
+    assert kept["prefix_cache_hit_rate"] > 0.4
+    assert kept["conditions"]["sent_fields"]["store"] is True
+
+
+def test_turns_that_nobody_keeps_are_one_line_ahead(tmp_path):
+    asked = ("run", "--scenario", "shared-prefix", *KEPT, "--backends")
+    done = bench_in(tmp_path, *asked, "llamacpp@responses", code=2)
+    assert "request.kept_turns: llama.cpp keeps no turns in its Responses API" in done.stderr
+    done = bench_in(tmp_path, *asked, "vllm", code=2)
+    assert "request.kept_turns: vLLM keeps no turns in its Chat Completions API" in done.stderr
+    with running(ttft_ms=20, gap_ms=10, dialect="vllm", no_kept_turns=True) as server:
+        done = bench_in(tmp_path, *asked, f"vllm@responses={server.url}", code=3)
+    assert "keeps no turns: POST /v1/responses answered 404" in done.stderr
 
 
 @pytest.mark.parametrize("api", APIS)

@@ -191,7 +191,7 @@ def test_chat_templates_are_rendered_in_a_sandbox_only():
         "engines/shims/library_ctranslate2.py",
         "engines/shims/library_mistralrs.py",
         "engines/shims/random_weights.py",
-        "engines/shims/reference_vectors.py",
+        "engines/shims/reference_values.py",
     }
     assert not any("trust_remote_code" in path.read_text(encoding="utf-8") for path in SOURCES)
 

@@ -1,4 +1,4 @@
-"""BERT model of sentence vectors to a GGUF file in 16 bits: `bert_to_gguf.py FOLDER TARGET`."""
+"""BERT model of vectors or of scores to a GGUF file in 16 bits: `bert_to_gguf.py FOLDER TARGET`."""
 
 import json
 import sys
@@ -26,6 +26,7 @@ _LAYER = {
     "output.dense": "ffn_down",
     "output.LayerNorm": "layer_output_norm",
 }
+_CLASSIFIER = {"pooler.dense": "cls", "classifier": "cls.output"}
 _NUMBERS = {"F32": np.float32, "F16": np.float16}
 
 
@@ -41,19 +42,20 @@ def main(folder: Path, target: Path) -> None:
     writer.add_head_count(config["num_attention_heads"])
     writer.add_layer_norm_eps(config["layer_norm_eps"])
     writer.add_causal_attention(False)
-    writer.add_pooling_type(_pooling(folder))
+    ranks = config.get("architectures") == ["BertForSequenceClassification"]
+    writer.add_pooling_type(gguf.PoolingType.RANK if ranks else _pooling(folder))
     writer.add_file_type(gguf.LlamaFileType.MOSTLY_F16)
     _add_tokenizer(writer, (folder / "vocab.txt").read_text(encoding="utf-8").splitlines())
 
-    names = dict(_EMBEDDINGS)
+    names = _EMBEDDINGS | (_CLASSIFIER if ranks else {})
     for layer in range(layers):
         names |= {f"encoder.layer.{layer}.{ours}": f"blk.{layer}.{theirs}" for ours, theirs in _LAYER.items()}
     written = set()
     for name, tensor in _tensors(folder / "model.safetensors"):
         module, _, part = name.removeprefix("bert.").rpartition(".")
         if module in names:
-            in_16 = module == "embeddings.word_embeddings" or (tensor.ndim == 2 and module not in _EMBEDDINGS)
-            writer.add_tensor(f"{names[module]}.{part}", tensor.astype(np.float16 if in_16 else np.float32))
+            in_32 = tensor.ndim != 2 or (module in _EMBEDDINGS and module != "embeddings.word_embeddings")
+            writer.add_tensor(f"{names[module]}.{part}", tensor.astype(np.float32 if in_32 else np.float16))
             written.add(module)
     if missing := names.keys() - written:
         sys.exit(f"the weights lack {min(missing)}")
@@ -88,6 +90,9 @@ def _add_tokenizer(writer: gguf.GGUFWriter, words: list[str]) -> None:
         getattr(writer, f"add_{role}_token_id")(places[word])
     writer.add_eos_token_id(places["[SEP]"])
     writer.add_uint32("tokenizer.ggml.cls_token_id", places["[CLS]"])
+    writer.add_add_bos_token(True)  # without these two a query and its document are one text
+    writer.add_add_eos_token(True)
+    writer.add_add_sep_token(False)
 
 
 def _word(word: str) -> str:

@@ -12,13 +12,14 @@ from harness.mockserver.dialects.common import (
 from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape
-from harness.mockserver.values import VectorStyle
+from harness.mockserver.values import RankStyle, VectorStyle
 
 SGLANG = Dialect(
     name="sglang",
     responses=ResponsesStyle(numbered="before", last_by_status=True, takes_from_limit=2, forces_length=False),
     messages=MessagesStyle(start_counts_all=False, delta_counts_input=False),
     embeddings=VectorStyle(),
+    rerank=RankStyle(key="score", bare=True),
     shape=Shape(chunk={}, whole={}, finish_choice={"matched_stop": None}),
     errors=Errors(FLAT_ERROR, no_route=NO_ROUTE),
     health=None,

@@ -11,7 +11,7 @@ LLAMACPP = Dialect(
     name="llamacpp",
     habits=Habits(hang_up=True),
     completions_usage="finish",
-    responses=ResponsesStyle(opens="first", numbered="", tells_cut=False, timings=True),
+    responses=ResponsesStyle(opens="first", numbered="", tells_cut=False, timings=True, keeps_turns=False),
     messages=MessagesStyle(start_counts_all=False, delta_counts_input=False, signature=True),
     embeddings=VectorStyle(shortens="ignored"),
     rerank=RankStyle(),

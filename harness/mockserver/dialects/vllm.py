@@ -25,8 +25,8 @@ VLLM_GAUGES: dict[str, Quantity] = {
 
 TRUTH = Dialect(
     name="truth",
-    responses=ResponsesStyle(),
-    messages=MessagesStyle(),
+    responses=ResponsesStyle(not_kept=404),
+    messages=MessagesStyle(start_counts_all=False, counts_written=True),
     embeddings=VectorStyle(shortens="yes"),
     rerank=RankStyle(),
     card={"max_model_len": MAX_MODEL_LEN},
@@ -113,7 +113,7 @@ VLLM = Dialect(
     labels='model_name="{model}",engine="0"',
     series=series("vllm:", gauge=VLLM_GAUGES, counter=VLLM_COUNTERS, histogram=_VLLM_HISTOGRAMS),
     salt_field="cache_salt",
-    responses=ResponsesStyle(),
+    responses=ResponsesStyle(not_kept=404),
     messages=MessagesStyle(),
     embeddings=VectorStyle(),
     rerank=RankStyle(bounded=True),

@@ -31,6 +31,7 @@ class Request:
     thinking_budget: int | None = None  # tokens of reasoning at most, where the engine has a field for that
     grammar: str = ""  # GBNF that every answer is held to; "": none
     cache_control: bool = False  # ask for what chats share to be kept, where the API has a field for that
+    kept_turns: bool = False  # later turns name the answer before them: the server keeps the conversation
     exact_output: bool = True  # generate exactly output_tokens where the engine can
     encoding_format: Literal["float", "base64"] = "float"  # of vectors
     dimensions: int | None = None  # of vectors, of models that can shorten them; None: the model's own
@@ -184,6 +185,8 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
             f"must be at least 0, with thinking on, not {budget} with thinking {scenario.request.thinking}",
             where=f"{where}:request.thinking_budget",
         )
+    if scenario.request.kept_turns and turns_of(made) == 1:
+        raise SpecError("its prompts have no turns", where=f"{where}:request.kept_turns")
     if isinstance(made, Victim) and not scenario.load.replay_speed:
         raise SpecError(
             "prompts of generator 'victim' have times of their own",

@@ -1,6 +1,6 @@
-"""The table of docs/apis.md is what definitions, simulators and the runs named there say.
+"""The table of docs/apis.md is what definitions, simulators and the record of real engines say.
 
-Written by `python tests/unit/apis/test_page.py`.
+Written by `python -m tests.unit.apis.test_page`; the record by `python -m tests.engines.seen RUN…`.
 """
 
 import re
@@ -10,14 +10,12 @@ from harness.apis import API_NAMES, APIS, ApiName
 from harness.mockserver.dialects import DIALECTS
 from harness.spec.backend_refs import load_backend
 from harness.spec.dialect import with_api
+from tests.engines.seen import recorded
 
 PAGE = Path(__file__).parents[3] / "docs" / "apis.md"
 ENGINES = {"vLLM": "vllm", "llama.cpp": "llamacpp", "SGLang": "sglang"}
 TABLE = re.compile(r"(?<=<!-- apis -->\n).*?(?=<!-- /apis -->)", re.DOTALL)
-
-# Seen on the real engine by the commands below the table. No reranking model lies in a package index.
-STREAMED = frozenset({"chat", "completions", "responses", "messages"})
-SEEN = dict.fromkeys(ENGINES.values(), STREAMED | {"embeddings"})
+SEEN = recorded()
 
 
 def table() -> str:
@@ -30,21 +28,24 @@ def table() -> str:
 
 def _cells(name: str, api: ApiName) -> tuple[str, ...]:
     dialect = load_backend(name).dialect
-    declared, seen = api in dialect.api_names, api in SEEN[name]
+    declared, seen = api in dialect.api_names, SEEN[name].get(api)
     simulated = api in ("chat", "completions") or getattr(DIALECTS[name], api) is not None
     exact = declared and bool(with_api(dialect, api).exact_output)
-    words = ["yes" if one else "no" for one in (declared, simulated, seen, seen, exact)]
+    differs = seen["differs"] if seen else None
+    words = ["yes" if one else "no" for one in (declared, simulated, differs is not None, seen, exact)]
+    if differs:
+        words[2] += f", {differs} differ" if differs > 1 else ", 1 differs"
     return tuple(words if APIS[api].gives == "text" else [*words[:-1], "–"])
 
 
 def test_the_table_is_current() -> None:
     (written,) = TABLE.findall(PAGE.read_text("utf-8"))
-    assert written == table(), "run: python tests/unit/apis/test_page.py"
+    assert written == table(), "run: python -m tests.unit.apis.test_page"
 
 
 def test_nothing_was_seen_that_is_not_declared() -> None:
     for name, seen in SEEN.items():
-        assert seen <= set(load_backend(name).dialect.api_names)
+        assert set(seen) <= set(load_backend(name).dialect.api_names)
 
 
 if __name__ == "__main__":

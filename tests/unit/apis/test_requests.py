@@ -2,14 +2,21 @@
 
 import json
 
+import numpy as np
 import pytest
 
-from harness.apis import API_NAMES, APIS, UNSAID, Api, Message
+from harness.apis import API_NAMES, APIS, KEPT, UNSAID, Api, Message
+from harness.apis import TOOL as CALLED
 from harness.engines.dialect import Chat, render_body, unsaid
 from harness.errors import SpecError
+from harness.load.job import Promised, Sessions
+from harness.load.turns import TurnBodies
+from harness.records.layout import Outcome
 from harness.spec.backend_refs import load_backend, parse_backend, parse_backend_list
-from harness.spec.scenario import Request
+from harness.spec.scenario import Request, load_scenario
 from harness.spec.scenario.definition import parse_scenario
+from tests.factories.answers import CHUNKED, chunked, head, play
+from tests.factories.api_streams import vllm_responses
 
 TEXT_APIS = [name for name in API_NAMES if APIS[name].gives == "text"]
 TALK = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello"}]
@@ -61,7 +68,8 @@ def test_every_api_has_its_own_fields() -> None:
     assert chat["messages"] == TALK
     assert completions["prompt"] == "Be brief.\n\nHello"
     assert "chat_template_kwargs" not in completions
-    assert (responses["input"], responses["max_output_tokens"], responses["store"]) == (TALK, 7, False)
+    assert (responses["instructions"], responses["input"]) == ("Be brief.", TALK[1:])
+    assert (responses["max_output_tokens"], responses["store"]) == (7, False)
     assert "max_tokens" not in responses
     assert (messages["system"], messages["messages"]) == ("Be brief.", TALK[1:])
     assert all(made["stream"] is True for made in (chat, completions, responses, messages))
@@ -163,7 +171,7 @@ def with_turns(api: Api, said: str, calls: str, tool_content: str | None) -> obj
         messages.append({"role": "user", "content": "B"})
     made = json.dumps(api.body(messages, 5), separators=(",", ":"), ensure_ascii=False).encode()
     for text, mark in api.marks:
-        assert text in made or mark == b"\x01"
+        assert text in made or mark == CALLED or mark.endswith(KEPT)
         made = made.replace(text, mark)
     answer, tool = api.turn(said, calls)
     return json.loads(made.replace(b"\x00", answer).replace(b"\x01", tool))
@@ -220,8 +228,43 @@ def test_a_result_that_no_call_asked_for_is_the_users_message() -> None:
     assert messages["messages"][-1] == {"role": "user", "content": [{"type": "text", "text": "found"}]}
 
 
+def test_a_kept_turn_names_the_answer_before_it_and_carries_no_other() -> None:
+    (ref,) = parse_backend_list("vllm@responses")
+    asked = Request(kept_turns=True)
+    first = json.loads(render_body(ref.definition, "m", Chat(TALK, 7), asked))
+    assert first["store"] is True
+    assert "previous_response_id" not in first
+    later = render_body(ref.definition, "m", Chat([{"role": "user", "content": "B"}], 7, later=True), asked)
+    for text, mark in APIS["responses"].marks:
+        later = later.replace(text, mark)
+    sessions = Sessions(np.array([4, 4], np.int32), np.zeros(2, np.int64))
+    turns = TurnBodies([b"{}", later], sessions, APIS["responses"])
+    answer = play([head(CHUNKED), chunked([vllm_responses(["so"])])], api=APIS["responses"])
+    assert turns.answered(0, answer)
+    sent = json.loads(turns[1])
+    assert sent["previous_response_id"] == "resp_1"
+    assert sent["input"] == [{"role": "user", "content": "B"}]
+    assert sent["ignore_eos"] is True
+
+
+def test_an_answer_that_no_later_turn_can_name_is_a_failure() -> None:
+    wire = [head(CHUNKED), chunked([vllm_responses(["so"]).replace(b"resp_1", b"")])]
+    settled = play(wire, api=APIS["responses"], promised=Promised(answer_id=True))
+    assert settled.outcome is Outcome.MALFORMED
+    assert settled.error == "an answer without the id by which the next turn would name it"
+    assert play(wire, api=APIS["responses"]).outcome is Outcome.OK
+
+
+def test_turns_are_kept_where_prompts_have_turns() -> None:
+    with pytest.raises(SpecError, match="its prompts have no turns"):
+        load_scenario("fixed-length", {"request.kept_turns": True})
+    assert load_scenario("shared-prefix", {"request.kept_turns": True}).request.kept_turns
+    keeping = {name for name in ("vllm", "llamacpp", "sglang", "openai") if
+               parse_backend_list(f"{name}@responses")[0].definition.dialect.keeps_turns}  # fmt: skip
+    assert keeping == {"vllm", "sglang", "openai"}
+
+
 def test_what_definitions_declare() -> None:
     for name in ("vllm", "llamacpp", "sglang", "openai", "truth"):
-        lacks = {"rerank"} if name == "sglang" else set()
-        assert set(load_backend(name).dialect.api_names) == set(API_NAMES) - lacks
+        assert set(load_backend(name).dialect.api_names) == set(API_NAMES)
     assert load_backend("ollama").dialect.api_names == ("chat",)

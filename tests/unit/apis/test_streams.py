@@ -56,6 +56,17 @@ def test_no_time_to_first_token_is_taken_before_the_first_delta() -> None:
 
 
 @pytest.mark.parametrize(("api", "body", "reason"), WHOLE.values(), ids=WHOLE)
+def test_events_in_another_order_lose_no_text(api: Api, body: bytes, reason: str) -> None:
+    """As in chat: what tells the end may come first, and what opens a part may be missing."""
+    events = [event + b"\n\n" for event in body.split(b"\n\n") if event]
+    texts = [event for event in events if any(json.dumps(text).encode()[1:-1] in event for text in TEXTS)]
+    deltas = [event for event in texts if b"delta" in event or api is COMPLETIONS][: len(TEXTS)]
+    for order in ([events[-1], *events[:-1]], [*deltas, events[-1]]):
+        settled = play([head(CHUNKED), chunked(order)], api=api)
+        assert (settled.outcome, settled.text) == (Outcome.OK, "".join(TEXTS))
+
+
+@pytest.mark.parametrize(("api", "body", "reason"), WHOLE.values(), ids=WHOLE)
 def test_a_stream_that_breaks_off_is_a_failure(api: Api, body: bytes, reason: str) -> None:
     promised = Promised(finish_reason=True)
     last_text = body.rindex(b"blue")

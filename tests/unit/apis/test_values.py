@@ -42,6 +42,13 @@ def test_scores_are_in_the_order_of_the_documents() -> None:
     assert payload.prompt_tokens == 9
 
 
+def test_scores_may_come_as_a_bare_list() -> None:
+    body = b'[{"score": 2.5, "document": "b", "index": 1}, {"score": -1, "document": "a", "index": 0}]'
+    parsed = parse_document(body, RERANK)
+    assert [list(one) for one in parsed.values] == [[-1.0, 2.5]]
+    assert parse_document(body, EMBEDDINGS).malformed == "JSON that is not an object"
+
+
 @pytest.mark.parametrize(
     ("api", "body", "said"),
     [

@@ -1,6 +1,7 @@
-"""Vectors of a sentence-transformers folder: `reference_vectors.py FOLDER`, texts as JSON on stdin.
+"""Vectors or scores by a model's own library: `reference_values.py FOLDER`, texts or pairs of them on stdin.
 
 By sentence-transformers where it is installed, else by transformers with the pooling that the folder says.
+A pair is a query and a document; its score is the raw one.
 """
 
 import json
@@ -8,17 +9,42 @@ import sys
 from pathlib import Path
 from typing import Any
 
+Pair = list[str]
 
-def main(folder: Path, texts: list[str]) -> dict[str, object]:
+
+def main(folder: Path, asked: list[Any]) -> dict[str, object]:
+    scored = bool(asked) and isinstance(asked[0], list)
     try:
-        from sentence_transformers import SentenceTransformer
+        import sentence_transformers as library
     except ImportError:
-        return {"by": "transformers", "vectors": _by_transformers(folder, texts)}
-    vectors = SentenceTransformer(str(folder), device="cpu").encode(texts, convert_to_numpy=True)
-    return {"by": "sentence-transformers", "vectors": vectors.tolist()}
+        made = (_scores if scored else _vectors)(folder, asked)
+        return {"by": "transformers", "values": made}
+    if scored:
+        raw = library.CrossEncoder(str(folder), device="cpu").predict(asked, activation_fn=_as_it_is)
+        return {"by": "sentence-transformers", "values": raw.tolist()}
+    vectors = library.SentenceTransformer(str(folder), device="cpu").encode(asked, convert_to_numpy=True)
+    return {"by": "sentence-transformers", "values": vectors.tolist()}
 
 
-def _by_transformers(folder: Path, texts: list[str]) -> list[list[float]]:
+def _as_it_is(score: Any) -> Any:
+    return score
+
+
+def _scores(folder: Path, pairs: list[Pair]) -> list[float]:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    scores = []
+    for query, document in pairs:
+        inputs = tokenizer(query, document, truncation=True, return_tensors="pt")
+        with torch.inference_mode():
+            scores.append(model(**inputs).logits[0, 0].item())
+    return scores
+
+
+def _vectors(folder: Path, texts: list[str]) -> list[list[float]]:
     import torch
     from transformers import AutoModel, AutoTokenizer
 
