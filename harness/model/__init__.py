@@ -159,7 +159,7 @@ from harness.model.manifest import (
     Seeds,
 )
 from harness.model.metric import PERCENTILES, STATISTICS, WITHOUT_TEXT, Better, Column, Distortion, Metric
-from harness.model.metrics import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
+from harness.model.metric_table import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
 from harness.model.plan import (
     DryRun,
     MissingNeed,

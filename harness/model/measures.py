@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from harness.model.metric import Charts, Metric
-from harness.model.metrics import METRICS
+from harness.model.metric_table import METRICS
 
 
 @dataclass(frozen=True, slots=True)

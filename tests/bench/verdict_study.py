@@ -32,7 +32,7 @@ from harness.compare import Rules
 from harness.compare.run_values import loads, series
 from harness.compare.verdict import find
 from harness.model import CellResult, Load, PairVerdict, Reason, Unequal, Validity
-from harness.model.metrics import VERDICT_METRICS
+from harness.model.metric_table import VERDICT_METRICS
 from harness.spec.scenario import Verdict
 from harness.stats.student import t_quantile
 from tests.factories.documents import made

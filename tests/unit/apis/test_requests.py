@@ -240,7 +240,7 @@ def test_a_kept_turn_names_the_answer_before_it_and_carries_no_other() -> None:
     sessions = Sessions(np.array([4, 4], np.int32), np.zeros(2, np.int64))
     turns = TurnBodies([b"{}", later], sessions, APIS["responses"])
     answer = play([head(CHUNKED), chunked([vllm_responses(["so"])])], api=APIS["responses"])
-    assert turns.answered(0, answer)
+    turns.keep(0, answer)
     sent = json.loads(turns[1])
     assert sent["previous_response_id"] == "resp_1"
     assert sent["input"] == [{"role": "user", "content": "B"}]

@@ -44,13 +44,16 @@ def test_the_second_label_of_one_server_gets_prompts_of_its_own():
 @dataclass
 class Request:
     exact_output: bool = True
+    kept_turns: bool = False
 
 
 def said(salt, salt_field=None, monkeypatch=None):
     """The messages of each body of a chat of two turns and a single request."""
     monkeypatch.setattr(job, "render_body", lambda *given: json.dumps(given[2].messages).encode())
     made = [
-        SimpleNamespace(turn=turn, messages=messages, max_tokens=8, constraint=None, tools=None, adapter="")
+        SimpleNamespace(
+            turn=turn, messages=messages, max_tokens=8, constraint=None, tools=None, adapter="", call=None
+        )
         for turn, messages in (
             (0, [("system", "be kind"), ("user", "one")]),
             (1, [("user", "two")]),
