@@ -22,7 +22,7 @@ from typing import Any
 from harness.errors import SpecError
 from harness.host import paths
 from harness.host.helper_process import without_credentials
-from harness.report.text import markdown_escaped, plain
+from harness.report.wording import markdown_escaped, plain
 from harness.spec.backend_refs import load_backend
 
 SIDES = ("base", "head")

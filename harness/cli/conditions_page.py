@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.comparability import TABLE, Key
+from harness.conditions import TABLE, Key
 
 AREAS = {
     "work": "The requests",

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, NoReturn, cast
 
-from harness.cli import streams
-from harness.cli.help_text import HelpText
+from harness.cli.display import streams
+from harness.cli.flags.help_text import HelpText
 from harness.errors import BenchError, ExitCode, SpecError, refused
 
 SUGGESTED = 3  # commands or flags in a hint
@@ -18,37 +18,37 @@ SUGGESTED = 3  # commands or flags in a hint
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
 ADDRESSED = "URL"  # a command that is not typed: an address stands in its place
 COMMANDS = {
-    ADDRESSED: ("harness.cli.url", "measure a running server; a second URL is compared with it"),
-    "run": ("harness.cli.run", "measure backends under a scenario and compare them"),
-    "tune": ("harness.cli.tune", "find the best engine settings for a scenario on this machine"),
-    "resume": ("harness.cli.resume", "finish an interrupted run"),
-    "list": ("harness.cli.listing", "show scenarios, backends, models and runs"),
-    "init": ("harness.cli.init", "write a commented scenario or backend file to start from"),
-    "validate": ("harness.cli.validate", "check scenario and backend files"),
-    "compare": ("harness.cli.compare", "compare runs with a baseline; regression gate"),
-    "history": ("harness.cli.history", "track runs over time and find regressions"),
-    "nightly": ("harness.cli.nightly", "run a nightly suite with history and regression gate"),
-    "query": ("harness.cli.query", "query cells, requests, events and telemetry with SQL"),
+    ADDRESSED: ("harness.cli.commands.url", "measure a running server; a second URL is compared with it"),
+    "run": ("harness.cli.commands.run", "measure backends under a scenario and compare them"),
+    "tune": ("harness.cli.commands.tune", "find the best engine settings for a scenario on this machine"),
+    "resume": ("harness.cli.commands.resume", "finish an interrupted run"),
+    "list": ("harness.cli.commands.listing", "show scenarios, backends, models and runs"),
+    "init": ("harness.cli.commands.init", "write a commented scenario or backend file to start from"),
+    "validate": ("harness.cli.commands.validate", "check scenario and backend files"),
+    "compare": ("harness.cli.commands.compare", "compare runs with a baseline; regression gate"),
+    "history": ("harness.cli.commands.history", "track runs over time and find regressions"),
+    "nightly": ("harness.cli.commands.nightly", "run a nightly suite with history and regression gate"),
+    "query": ("harness.cli.commands.query", "query cells, requests, events and telemetry with SQL"),
     "export": (
-        "harness.cli.export",
+        "harness.cli.commands.export",
         "write cells, verdicts or records of runs as CSV, JSON lines or Parquet",
     ),
-    "import": ("harness.cli.imports", "read results of other tools as runs"),
-    "publish": ("harness.cli.publish", "log runs in MLflow or W&B"),
-    "verify": ("harness.cli.verify", "check a run's files for damage"),
-    "report": ("harness.cli.report", "rebuild table, plots and HTML report of a run"),
-    "claims": ("harness.cli.claims", "check published claims about engines against a run"),
-    "up": ("harness.cli.up", "start one engine and keep it running"),
-    "down": ("harness.cli.down", "stop and remove what `bench up` started"),
-    "logs": ("harness.cli.logs", "show a container engine's log"),
-    "compose": ("harness.cli.compose", "write Compose files from the engine definitions"),
-    "engines": ("harness.cli.engines", "install engines into isolated environments"),
-    "kit": ("harness.cli.kit", "collect everything for a machine without network"),
-    "probe": ("harness.cli.probe", "check a running engine against its definition"),
-    "doctor": ("harness.cli.doctor", "measure how exact the load generator is on this machine"),
-    "cluster": ("harness.cli.cluster", "start, stop or show a Ray cluster that sends load"),
+    "import": ("harness.cli.commands.imports", "read results of other tools as runs"),
+    "publish": ("harness.cli.commands.publish", "log runs in MLflow or W&B"),
+    "verify": ("harness.cli.commands.verify", "check a run's files for damage"),
+    "report": ("harness.cli.commands.report", "rebuild table, plots and HTML report of a run"),
+    "claims": ("harness.cli.commands.claims", "check published claims about engines against a run"),
+    "up": ("harness.cli.commands.up", "start one engine and keep it running"),
+    "down": ("harness.cli.commands.down", "stop and remove what `bench up` started"),
+    "logs": ("harness.cli.commands.logs", "show a container engine's log"),
+    "compose": ("harness.cli.commands.compose", "write Compose files from the engine definitions"),
+    "engines": ("harness.cli.commands.engines", "install engines into isolated environments"),
+    "kit": ("harness.cli.commands.kit", "collect everything for a machine without network"),
+    "probe": ("harness.cli.commands.probe", "check a running engine against its definition"),
+    "doctor": ("harness.cli.commands.doctor", "measure how exact the load generator is on this machine"),
+    "cluster": ("harness.cli.commands.cluster", "start, stop or show a Ray cluster that sends load"),
     "truth": ("harness.mockserver.cli", "run a scripted server with known timing"),
-    "completion": ("harness.cli.completion", "print a shell's completion script"),
+    "completion": ("harness.cli.commands.completion", "print a shell's completion script"),
 }
 
 _ADDRESS = re.compile(r"\w+://|[\w.-]+:\d+(/|$)|localhost$")
@@ -147,7 +147,7 @@ def _told(given: list[str]) -> int:
 
 def _failed(error: BenchError) -> int:
     try:
-        from harness.cli.output import print_error
+        from harness.cli.display.output import print_error
 
         print_error(error)
     except MemoryError:  # not even for that module

@@ -8,27 +8,27 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from harness.engines import orphans
-from harness.engines.access import access_of
-from harness.engines.cache import Say
-from harness.engines.command import SERVED_NAME, configured, values_in_use
-from harness.engines.containers.launch import start_container
-from harness.engines.install import EngineEnv
+from harness.engines.check.shim_cost import shim_us_per_token
 from harness.engines.known import known
-from harness.engines.kv_cache import reported_tokens
-from harness.engines.launch import LaunchChoice, track_of
-from harness.engines.models import ensure_weights
-from harness.engines.ports import check_port, free_port
-from harness.engines.process_launch import start_process
-from harness.engines.prometheus import summed
-from harness.engines.ready import failure, wait_ready
-from harness.engines.request import EngineRequest
-from harness.engines.server import ResetResult, Server
-from harness.engines.shim_cost import shim_us_per_token
-from harness.engines.smoke_test import check_alike, first_name, hello, named_hello, prepare
-from harness.engines.started import EngineFacts, ProcessHandle
-from harness.engines.watch import tail
-from harness.engines.weights import Weights
+from harness.engines.provide.install import EngineEnv
+from harness.engines.provide.logged import tail
+from harness.engines.provide.models import ensure_weights
+from harness.engines.provide.shared_folders import Say
+from harness.engines.provide.weights import Weights
+from harness.engines.speak.access import access_of
+from harness.engines.speak.prometheus import summed
+from harness.engines.speak.server import ResetResult, Server
+from harness.engines.start import orphans
+from harness.engines.start.command import SERVED_NAME, configured, values_in_use
+from harness.engines.start.containers.compose_launch import start_container
+from harness.engines.start.kv_cache import reported_tokens
+from harness.engines.start.launch_choice import LaunchChoice, track_of
+from harness.engines.start.ports import check_port, free_port
+from harness.engines.start.process_launch import start_process
+from harness.engines.start.ready import failure, wait_ready
+from harness.engines.start.request import EngineRequest
+from harness.engines.start.smoke_test import check_alike, first_name, hello, named_hello, prepare
+from harness.engines.start.started import EngineFacts, ProcessHandle
 from harness.errors import SetupError, SpecError, StorageError
 from harness.host.access import Access
 from harness.spec.backend import Backend, BackendRef

@@ -11,12 +11,12 @@ from importlib import metadata
 from pathlib import Path
 
 from harness import __version__
-from harness.engines.cache import Say
-from harness.engines.fitness import MB, check_room
-from harness.engines.install import recipe_of
-from harness.engines.models import ensure_weights, find_model
-from harness.engines.pip import Pip
-from harness.engines.watch import new_log
+from harness.engines.provide.fitness import MB, check_room
+from harness.engines.provide.install import recipe_of
+from harness.engines.provide.logged import new_log
+from harness.engines.provide.models import ensure_weights, find_model
+from harness.engines.provide.pip import Pip
+from harness.engines.provide.shared_folders import Say
 from harness.errors import SetupError, SpecError
 from harness.host import paths
 from harness.host.installation import DISTRIBUTION, version_text

@@ -14,7 +14,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from harness.engines.pip import Pip
+from harness.engines.provide.pip import Pip
 from harness.errors import SetupError, SpecError
 from harness.kit.target import Target
 

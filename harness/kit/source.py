@@ -6,8 +6,8 @@ import sys
 import tarfile
 from pathlib import Path
 
-from harness.engines.cache import Say
-from harness.engines.pip import Pip
+from harness.engines.provide.pip import Pip
+from harness.engines.provide.shared_folders import Say
 from harness.errors import SetupError
 from harness.host import paths
 from harness.kit.compile import ARCHIVE, PACKAGE

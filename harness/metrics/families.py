@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.metrics import (
     adapters,
-    cache,
+    cache_hits,
     classes,
     conservation,
     counts,
@@ -28,7 +28,7 @@ from harness.model import METRICS, WITHOUT_TEXT
 # Also the order of the reasons for nulls in summary.json.
 FAMILIES: Sequence[Callable[[CellView], Figures]] = (
     standstill.compute,
-    cache.compute,
+    cache_hits.compute,
     counts.compute,
     throughput.compute,
     latency.compute_of_reasoning,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from harness.metrics import cost, energy, gpus, machine
+from harness.metrics import cost, cpu_use, energy, gpus
 from harness.metrics.goodput import goodput_of
 from harness.metrics.limiter import Watched, limiter
 from harness.metrics.throughput import rates_of
@@ -72,11 +72,11 @@ def describe(
     sources = watched.sources
     nulls: dict[str, str | None] = {}
     gpu, nulls["gpu"] = gpus.describe(telemetry, sources, window)
-    host = machine.host(telemetry, sources, window)
+    host = cpu_use.host(telemetry, sources, window)
     nulls["host"] = watched.problem or "too few samples in the window"
     if telemetry.series:
         counted, shapes = server or Server(), facts.server_histograms or {}
-        server = machine.server(telemetry, sources, window, counted, shapes)
+        server = cpu_use.server(telemetry, sources, window, counted, shapes)
     else:
         nulls["server"] = "the engine has no metrics and its processes could not be watched"
     used, nulls["energy"] = energy.describe(telemetry, gpu.engine_gpus if gpu else (), rates, window)
@@ -98,7 +98,7 @@ def describe(
         limiter=limited,
         cost_per_million_output_tokens=paid.per_million_output_tokens if paid else None,
         joules_per_output_token=used.joules_per_output_token if used else None,
-        load_nodes=machine.load_nodes(telemetry, known(facts.nodes) or (), window),
+        load_nodes=cpu_use.load_nodes(telemetry, known(facts.nodes) or (), window),
     )
     figures = usage.by_key()
     return replace(usage, nulls={key: why for key, why in nulls.items() if why and figures[key] is None})

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from harness.compare.gate import fail_more, failed_of
-from harness.compare.missing import Missing, invalid_words
-from harness.compare.run_values import series
 from harness.model import HistoryEntry, LoadPoint, Manifest, ScenarioTables, Summary, known
 from harness.nightly.suite import Entry
+from harness.verdicts.gate import fail_more, failed_of
+from harness.verdicts.missing import Missing, invalid_words
+from harness.verdicts.run_values import series
 
 
 def missing(

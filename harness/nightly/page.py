@@ -3,15 +3,16 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.compare.history import Series, series
 from harness.model import Summary
 from harness.nightly.run_suite import Night, Step
-from harness.report import trends, verdicts
-from harness.report.baseline import place_words
-from harness.report.first_lines import markdown_lines
-from harness.report.text import counted, markdown_escaped, plain
+from harness.report.findings import verdict_words
+from harness.report.text import trends
+from harness.report.text.baseline import place_words
+from harness.report.text.first_lines import markdown_lines
+from harness.report.wording import counted, markdown_escaped, plain
 from harness.store import RunFolder
 from harness.store.history import history_path, read_history
+from harness.verdicts.history import Series, series
 
 
 def page(night: Night) -> str:
@@ -28,7 +29,9 @@ def drawn(night: Night) -> str:
         *(f"missing: {scenario}: {place_words(figure)}" for scenario, figure in night.missing),
     ]
     said += [f"{step.entry.title}: {step.state}{f', {step.why}' if step.why else ''}" for step in night.steps]
-    primary = {verdicts.primary(_summary(step.folder)) for step in night.steps if step.folder is not None}
+    primary = {
+        verdict_words.primary(_summary(step.folder)) for step in night.steps if step.folder is not None
+    }
     return page_of_courses(
         f"Nightly: {about.name}", [about.purpose, verdict(night)], said, _courses(night), primary
     )

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from harness.compare.history import Drift, drifts, entries
-from harness.compare.missing import Missing
 from harness.errors import ExitCode, SpecError
 from harness.host.helper_process import asked_to_stop, follow
 from harness.model import HistoryEntry
@@ -23,6 +21,8 @@ from harness.nightly.missing import missing
 from harness.nightly.suite import Entry, Suite
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
+from harness.verdicts.history import Drift, drifts, entries
+from harness.verdicts.missing import Missing
 
 State = Literal["measured", "failed", "out of time", "left out"]
 

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from harness.apis import APIS, Api, Message
-from harness.engines.dialect import Chat, render_body
-from harness.engines.server import Server
+from harness.engines.speak.dialect import Chat, render_body
+from harness.engines.speak.server import Server
 from harness.probe.exchange import Line, Seen
 from harness.spec.dialect import Dialect
 from harness.spec.scenario import Request

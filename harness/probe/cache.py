@@ -4,8 +4,8 @@ import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.engines.dialect import Chat
-from harness.engines.server import Server
+from harness.engines.speak.dialect import Chat
+from harness.engines.speak.server import Server
 from harness.model import Finding
 from harness.probe.asker import Asker, user
 from harness.probe.exchange import Seen

@@ -4,7 +4,7 @@ import dataclasses
 from collections.abc import Iterator
 
 from harness.apis import APIS
-from harness.engines.dialect import Chat
+from harness.engines.speak.dialect import Chat
 from harness.errors import SetupError
 from harness.model import Finding
 from harness.probe.asker import Asker, user

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 from functools import partial
 
-from harness.engines.server import Server
+from harness.engines.speak.server import Server
 from harness.model import Finding, Probed
 from harness.probe import cache, endpoints, streaming, structured, traps
 from harness.probe.asker import Asker, line_to

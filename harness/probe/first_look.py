@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from harness.client import REFUSALS
-from harness.engines.access import KEY_HINT
-from harness.engines.server import Server
+from harness.engines.speak.access import KEY_HINT
+from harness.engines.speak.server import Server
 from harness.errors import SetupError
 from harness.probe.asker import FORCED, Asker, line_to
 from harness.probe.exchange import Seen

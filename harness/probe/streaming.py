@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from harness.apis import Api
-from harness.engines.dialect import Chat
+from harness.engines.speak.dialect import Chat
 from harness.model import Finding
 from harness.probe.asker import FORCED, FREE, Asker, user
 from harness.probe.exchange import Seen

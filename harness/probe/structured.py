@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from harness.engines.dialect import Chat
+from harness.engines.speak.dialect import Chat
 from harness.model import Finding
 from harness.probe.asker import Asker, user
 from harness.probe.exchange import Seen

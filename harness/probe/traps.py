@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from harness.engines.dialect import Chat
+from harness.engines.speak.dialect import Chat
 from harness.model import Finding
 from harness.probe.asker import FORCED, Asker, user
 from harness.probe.cache import LongPrompt

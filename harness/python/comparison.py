@@ -40,7 +40,7 @@ class Comparison:
 
     def conclusion(self) -> "ComparedConclusion":
         """What became slower in one sentence, and per pair, load and metric the speed-up with an interval."""
-        from harness.report.baseline import concluded
+        from harness.report.text.baseline import concluded
 
         return concluded(self.document)
 
@@ -62,8 +62,8 @@ def compare(
     matters; `floor` is the smallest difference that counts, as a share (0.02 in a run, 0.05 between runs);
     `allow_missing` names backends, load points (`c8`), both (`vllm/c8`) or metrics that may be missing.
     """
-    from harness.compare.baseline import compare_runs
-    from harness.run.loaded import comparable
+    from harness.run.keep.loaded import comparable
+    from harness.verdicts.baseline import compare_runs
 
     given = [one if isinstance(one, Run) else load(one) for one in (baseline, *others)]
     made = comparable([run.loaded for run in given])

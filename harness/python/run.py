@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness.model import Conclusion, Manifest, Summary
-    from harness.run.loaded import LoadedRun
+    from harness.run.keep.loaded import LoadedRun
 
 RESULTS = Path("results")
 
@@ -97,7 +97,7 @@ class Run:
 
     def conclusion(self) -> "Conclusion":
         """What the run shows and leaves open, as `bench report --json` prints it."""
-        from harness.report.conclude import conclude
+        from harness.report.findings.conclude import conclude
 
         return conclude(self.summary)
 
@@ -118,7 +118,7 @@ def load(
     of itself, or is of an unknown schema. `unverified=True` takes what summary.json says all the same, with a
     LoadWarning for each doubt.
     """
-    from harness.run.loaded import load_run
+    from harness.run.keep.loaded import load_run
 
     loaded = load_run(os.fspath(run), Path(out), unverified=unverified)
     for note in loaded.notes:

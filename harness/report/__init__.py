@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from harness.store import RunFolder
 
 if TYPE_CHECKING:
-    from harness.compare.baseline import Run
-    from harness.compare.history import Series
     from harness.model import RunComparison
+    from harness.verdicts.baseline import Run
+    from harness.verdicts.history import Series
 
 
 def build(folder: RunFolder) -> list[Path]:

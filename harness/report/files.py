@@ -10,12 +10,13 @@ from harness.metrics.peers import TOOLS, View, recompute
 from harness.model import Manifest, Probed, RunWarning, Summary
 from harness.records.layout import Records
 from harness.records.series import Telemetry
-from harness.report import plots, table
+from harness.report import plots
 from harness.report.charts import Chart, charts
-from harness.report.conditions import machine, model
+from harness.report.findings.manifest_lines import machine, model
 from harness.report.html import Source, page
 from harness.report.samples import Samples, take
-from harness.report.text import listing, plain
+from harness.report.text import table
+from harness.report.wording import listing, plain
 from harness.store import RunFolder
 from harness.validity import notices
 

@@ -10,7 +10,7 @@ from statistics import median
 
 from harness.model import VERDICTS, CellResult, Estimate, LoadPoint, Summary
 from harness.model.json_path import number_at
-from harness.report.text import counted, number
+from harness.report.wording import counted, number
 
 Json = Mapping[str, object]
 

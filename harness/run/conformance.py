@@ -6,8 +6,8 @@ from itertools import islice
 from harness.engines.session import EngineSession
 from harness.model import ProbeCount, Probed
 from harness.probe import examine
-from harness.run.manifest import ManifestWriter
-from harness.run.options import Ui
+from harness.run.keep.manifest import ManifestWriter
+from harness.run.setup.options import Ui
 from harness.store import RunFolder
 from harness.validity import notices
 from harness.workload.prompts.request import ChatRequest

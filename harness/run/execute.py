@@ -10,33 +10,33 @@ from msgspec import structs
 from harness import agreement
 from harness.apis import APIS
 from harness.cluster.placement import Cluster, joined
-from harness.engines.request import EngineRequest
 from harness.engines.session import EngineSession, open_engine
+from harness.engines.start.request import EngineRequest
 from harness.errors import SetupError, SpecError, StorageError
 from harness.host import scratch
 from harness.model import AskedBackend, CellFacts, CellResult, WorkloadCards
 from harness.plan import Block, Cell
 from harness.records.layout import was_sent
-from harness.run import noise
-from harness.run.agreement import (
+from harness.run.conformance import keep_probe, probe_engine
+from harness.run.interrupts import Interrupts
+from harness.run.keep.stored import Stored
+from harness.run.measure.agreement_answers import (
     ACCURACY_LIMIT_S,
     Asking,
     agreement_wanted,
     ask_all,
     questions_of,
 )
-from harness.run.agreement_load import under_load
-from harness.run.agreement_values import ask_values, reference_values
-from harness.run.conformance import keep_probe, probe_engine
-from harness.run.context import too_long
-from harness.run.interrupts import Interrupts
-from harness.run.measure_cell import CellMeasurement, engine_version, measure
-from harness.run.provision import provide
+from harness.run.measure.agreement_load import under_load
+from harness.run.measure.agreement_values import ask_values, reference_values
+from harness.run.measure.measure_cell import CellMeasurement, engine_version, measure
+from harness.run.measure.workloads import Workloads, make_workloads, token_counter
 from harness.run.search import probes
+from harness.run.setup import noise
+from harness.run.setup.context import too_long
+from harness.run.setup.provision import provide
 from harness.run.status_lines import cell_line, cell_words
 from harness.run.stopping import Stopping
-from harness.run.stored import Stored
-from harness.run.workloads import Workloads, make_workloads, token_counter
 from harness.validity import notices
 from harness.workload.prompts.workload import Workload
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from harness.compare.slo_check import kept_limits, time_in_system_s
 from harness.model import CellResult
 from harness.plan import Block, Cell, ProbeSizes, long_probe
+from harness.verdicts.slo_check import kept_limits, time_in_system_s
 
 BRACKET = 4  # steps of the grid that short probes leave to the long ones
 

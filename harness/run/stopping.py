@@ -7,12 +7,12 @@ from statistics import mean
 
 from msgspec import structs
 
-from harness.compare.sequential import Stand
 from harness.model import LoadPoint
 from harness.plan import Block, Cell
-from harness.run.manifest import ManifestWriter
-from harness.run.options import Ui
-from harness.run.prepare import Prepared
+from harness.run.keep.manifest import ManifestWriter
+from harness.run.setup.options import Ui
+from harness.run.setup.prepare import Prepared
+from harness.verdicts.sequential import Stand
 
 Needed = Set[tuple[str, LoadPoint]]  # labels and the load points at which more runs are needed
 

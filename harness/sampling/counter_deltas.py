@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
-from harness.engines.prometheus import Histogram, summed
+from harness.engines.speak.prometheus import Histogram, summed
 from harness.model import HistogramIncrease
 from harness.records.series import Telemetry, restarts, unbroken
 

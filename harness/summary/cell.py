@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from harness import comparability
-from harness.metrics import cache, conservation, pace, quality, reported, usage
+from harness import conditions
+from harness.metrics import cache_hits, conservation, pace, quality, reported, usage
 from harness.metrics.families import figures_of
 from harness.metrics.latency import by_arrival
 from harness.metrics.view import CellView, Figures
@@ -50,7 +50,7 @@ class About(Figures):
 
 
 def about(cell: CellView) -> About:
-    facts, (hit_rate, _) = cell.of(cache.measured_facts), cell.of(cache.hit_rate_of)
+    facts, (hit_rate, _) = cell.of(cache_hits.measured_facts), cell.of(cache_hits.hit_rate_of)
     return About(
         load=facts.load,
         started_unix_ns=facts.t0_unix_ns,
@@ -71,7 +71,7 @@ def about(cell: CellView) -> About:
         start=facts.start,
         client=facts.client,
         imported=facts.imported,
-        conditions=comparability.conditions(cell, facts, hit_rate, cell.requested),
+        conditions=conditions.conditions(cell, facts, hit_rate, cell.requested),
     )
 
 

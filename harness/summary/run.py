@@ -6,12 +6,7 @@ from typing import NamedTuple
 from msgspec import structs
 from msgspec.structs import replace
 
-from harness import agreement, claims, comparability
-from harness.compare import compare, rules_of
-from harness.compare.capacity import capacity
-from harness.compare.comparison import rows_of
-from harness.compare.knee import knees
-from harness.compare.sequential import Stand, stand
+from harness import agreement, claims, conditions
 from harness.errors import SpecError
 from harness.metrics.latency import by_arrival
 from harness.metrics.pooled import Samples, samples
@@ -33,6 +28,11 @@ from harness.validity import notices
 from harness.validity.stalls import engine_stalls
 from harness.validity.steady import ramp_warnings
 from harness.validity.telemetry import gaps
+from harness.verdicts import compare, rules_of
+from harness.verdicts.capacity import capacity
+from harness.verdicts.comparison import rows_of
+from harness.verdicts.knee import knees
+from harness.verdicts.sequential import Stand, stand
 
 
 class Beside(NamedTuple):
@@ -59,7 +59,7 @@ def summarise_run(
 ) -> Summary:
     """`pooled`: the samples of every cell by its name. `others`: what `beside` finds in the folder."""
     others = others or Beside()
-    cells = comparability.with_manifest(cells, manifest, others.agreement)
+    cells = conditions.with_manifest(cells, manifest, others.agreement)
     invalid, state = any(cell.invalid for cell in cells), manifest.state
     compared = compare(cells, rules_of(manifest), pooled)
     summary = Summary(
@@ -72,7 +72,7 @@ def summarise_run(
         simulated=any(cell.simulated for cell in cells),
         cells=cells,
         scaling=scaling(cells),
-        unequal=comparability.unequal(cells),
+        unequal=conditions.unequal(cells),
         comparison=compared.comparison,
         noise=compared.noise,
         estimates=compared.estimates,
@@ -97,7 +97,7 @@ def standing(
     others: Beside,
 ) -> Stand:
     """What is decided after the last look that the manifest says was taken; arguments of `summarise_run`."""
-    cells = comparability.with_manifest(cells, manifest, others.agreement)
+    cells = conditions.with_manifest(cells, manifest, others.agreement)
     return stand(rows_of(cells, pooled), rules_of(manifest))
 
 

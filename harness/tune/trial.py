@@ -11,8 +11,8 @@ from harness.model.json_path import number_at
 from harness.model.measures import measure
 from harness.plan import Cell
 from harness.run.execute import Run
-from harness.run.options import RunOptions, Ui
-from harness.run.prepare import prepare
+from harness.run.setup.options import RunOptions, Ui
+from harness.run.setup.prepare import prepare
 from harness.spec.backend import Value
 from harness.spec.scenario import Scenario
 from harness.spec.tuned import values_text

@@ -7,19 +7,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from harness.engines.command import configured
-from harness.engines.machine import Machine
-from harness.engines.preflight import require
+from harness.engines.check.available import Machine
+from harness.engines.check.preflight import require
+from harness.engines.start.command import configured
 from harness.errors import SetupError, SpecError
 from harness.host.cpus import usable_cpus
 from harness.model import VERDICT_METRICS, LoadPoint, Summary
 from harness.model.measures import measure
 from harness.plan import load_points
-from harness.run.division import Place
 from harness.run.execute import Run
 from harness.run.interrupts import Interrupts
-from harness.run.options import RunOptions, Ui
-from harness.run.prepare import Prepared, prepare
+from harness.run.setup.division import Place
+from harness.run.setup.options import RunOptions, Ui
+from harness.run.setup.prepare import Prepared, prepare
 from harness.sampling import machine
 from harness.spec.backend import BackendRef, Value
 from harness.spec.backend_refs import candidates

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from harness.comparability.cache import COLD_TOLERANCE, WARM_SHARE, state, verify
+from harness.conditions.cache_in_effect import COLD_TOLERANCE, WARM_SHARE, state, verify
 from harness.model import IssueCode
 from harness.validity.rule import Evidence, Rule, Violation
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.metrics.cache import beyond_prompt, counted
+from harness.metrics.cache_hits import beyond_prompt, counted
 from harness.model import IssueCode
 from harness.records.layout import UNKNOWN
 from harness.validity.rule import Evidence, Rule, Violation

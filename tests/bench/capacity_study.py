@@ -21,8 +21,6 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from harness.compare.capacity import capacity
-from harness.compare.slo_check import answers_needed
 from harness.model import CellResult, LoadPoint
 from harness.plan import (
     GRID_STEPS,
@@ -34,11 +32,13 @@ from harness.plan import (
     seed_for,
 )
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Records, empty_requests
-from harness.run.prepare import PROBE_SECONDS
-from harness.run.repeats import SEARCHES
 from harness.run.search import probes
+from harness.run.setup.prepare import PROBE_SECONDS
+from harness.run.setup.repeats import SEARCHES
 from harness.spec.scenario import Load
 from harness.summary import summarise_cell
+from harness.verdicts.capacity import capacity
+from harness.verdicts.slo_check import answers_needed
 from harness.workload.arrivals import arrivals
 from harness.workload.typical import typical_seed
 from tests.bench.capacity_wire import wire

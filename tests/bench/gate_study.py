@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.compare.baseline import Run, compare_runs
 from harness.metrics.latency import by_arrival
 from harness.metrics.pooled import samples
 from harness.metrics.view import RequestView
 from harness.model import Manifest, from_json
 from harness.records.layout import Outcome, Phase, Records
 from harness.summary import summarise_cell
+from harness.verdicts.baseline import Run, compare_runs
 from tests.factories.runs import MS, Engine, Shape, cell_facts, make_records, manifest_of
 
 ENGINES, REQUESTS = (Engine("engine"),), 100

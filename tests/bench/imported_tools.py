@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from harness.cli.imports import SERVER, Found, made
+from harness.cli.commands.imports import SERVER, Found, made
 from harness.metrics.peers import recompute, tool_named
 from harness.metrics.peers.recompute import HERE
 from harness.mockserver.process import running

@@ -25,13 +25,13 @@ from threading import Thread
 
 import numpy as np
 
-from harness.cli.metrics_port import serving
+from harness.cli.display.metrics_port import serving
 from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import LoadJob, OpenLoop
 from harness.mockserver import running
 from tests.factories.progress import CELL, progress
-from tests.unit.cli.test_metrics_port import free_port, going
+from tests.unit.cli.display.test_metrics_port import free_port, going
 
 RATE, SECONDS, TOKENS = 40.0, 8.0, 20  # requests/s: 16 streams in flight
 KINDS = ("none", "one each second", "flood elsewhere", "flood")

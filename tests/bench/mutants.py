@@ -19,7 +19,7 @@ from tests.bench.chaos.page import Table
 
 _MUTMUT = Path(sys.executable).with_name("mutmut")
 _NOTICED = {"killed", "timeout", "segfault", "suspicious"}
-_ROOMS = ("compare", "metrics", "stats", "validity")
+_ROOMS = ("verdicts", "metrics", "stats", "validity")
 _NAMES_PER_RUN = 1000  # of a command line
 
 

@@ -21,12 +21,12 @@ from pathlib import Path
 
 import msgspec
 
-from harness.engines.cache import built
-from harness.engines.install import EngineEnv, installed
-from harness.engines.models import ensure_weights, find_model
-from harness.engines.pip import Pip
-from harness.engines.torch_cpu import install_cpu_torch
-from harness.engines.watch import new_log
+from harness.engines.provide.install import EngineEnv, installed
+from harness.engines.provide.logged import new_log
+from harness.engines.provide.models import ensure_weights, find_model
+from harness.engines.provide.pip import Pip
+from harness.engines.provide.shared_folders import built
+from harness.engines.provide.torch_cpu import install_cpu_torch
 from harness.errors import SetupError
 from harness.host import paths
 from harness.metrics.peers import READ_IN, TOOLS

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from harness.apis import UNSAID
-from harness.engines.dialect import Chat, render_body
-from harness.run.job import written
+from harness.engines.speak.dialect import Chat, render_body
+from harness.run.measure.job import written
 from harness.spec.backend_refs import load_backend
 from harness.spec.scenario import Request, load_scenario
 from harness.workload.prompts.generate import generate

@@ -23,10 +23,14 @@ BUGS = {
         "math.log(1 - CONFIDENCE) / math.log(percentile / 101)",
     ),
     "validity": ("requests.py", "failed / total > MAX_FAILED_SHARE", "failed / total > 2 * MAX_FAILED_SHARE"),
-    "compare": ("verdict.py", "better = (span.estimate < 1) ==", "better = (span.estimate > 1) =="),
+    "verdicts": ("pairs.py", "better = (span.estimate < 1) ==", "better = (span.estimate > 1) =="),
     "load": ("sse.py", "EventKind.TOOL_CALL and not text", "EventKind.TOOL_CALL and text"),
     "store": ("seal.py", "sums[name] = [sha256, *", "sums[name] = [*"),
-    "engines": ("launch.py", 'if mode == "attach" and not ref.url', 'if mode == "attach" and ref.url'),
+    "engines": (
+        "start/launch_choice.py",
+        'if mode == "attach" and not ref.url',
+        'if mode == "attach" and ref.url',
+    ),
 }
 
 

@@ -13,11 +13,11 @@ from unittest import mock
 
 import numpy as np
 
-from harness.compare import Rules
-from harness.compare.run_values import loads, series
-from harness.compare.sequential import DECIDED, Rows, find_by_looks, looks_between, stand
-from harness.compare.verdict import find
 from harness.model import CellResult, PairVerdict
+from harness.verdicts import Rules
+from harness.verdicts.pairs import find
+from harness.verdicts.run_values import loads, series
+from harness.verdicts.sequential import DECIDED, Rows, find_by_looks, looks_between, stand
 from tests.bench.verdict_study import DECLARED, FALSE_LIMIT, RULES, VARIATIONS, Row, experiment, is_false
 
 LOOKS = looks_between(DECLARED.min_repeats, DECLARED.max_repeats)
@@ -96,7 +96,7 @@ def study(row: Row, variation: float, times: int) -> Tally:
     random = np.random.default_rng([ROWS.index(row), int(1e4 * variation), 13])
     tally = Tally()
     for _ in range(times):
-        with mock.patch("harness.compare.sequential.find", _once()):
+        with mock.patch("harness.verdicts.sequential.find", _once()):
             cells, repeats = _measured(experiment(random, row, variation, LOOKS[-1]))
             found = find_by_looks(rows_of(cells), replace(RULES, looks=LOOKS, last_look=repeats))
         wrong = {True: False, False: False}

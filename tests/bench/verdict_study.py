@@ -28,13 +28,13 @@ from unittest import mock
 import numpy as np
 from msgspec.structs import replace
 
-from harness.compare import Rules
-from harness.compare.run_values import loads, series
-from harness.compare.verdict import find
 from harness.model import CellResult, Load, PairVerdict, Reason, Unequal, Validity
 from harness.model.metric_table import VERDICT_METRICS
 from harness.spec.scenario import Verdict
 from harness.stats.student import t_quantile
+from harness.verdicts import Rules
+from harness.verdicts.pairs import find
+from harness.verdicts.run_values import loads, series
 from tests.factories.documents import made
 
 DECLARED = Verdict()
@@ -190,24 +190,24 @@ def is_false(row: Row, one: PairVerdict) -> bool:
 
 def _plant_survivors() -> list[Any]:
     """A failed run is left out as if it had not been."""
-    return [mock.patch("harness.compare.run_values.blame", return_value=None)]
+    return [mock.patch("harness.verdicts.run_values.blame", return_value=None)]
 
 
 def _plant_only_steady() -> list[Any]:
     """What the steady runs say is enough, however the others were."""
-    return [mock.patch("harness.compare.ratio.Either", lambda ways: ways[0])]
+    return [mock.patch("harness.verdicts.ratio.Either", lambda ways: ways[0])]
 
 
 def _plant_one_pair() -> list[Any]:
     """Each pair at each load is a family of its own."""
-    from harness.compare import verdict
+    from harness.verdicts import pairs
 
-    whole = verdict.decide
+    whole = pairs.decide
 
     def alone(pairings: Sequence[Any], alpha: float | None = None) -> list[Any]:
         return [found for pairing in pairings for found in whole([pairing], alpha)]
 
-    return [mock.patch("harness.compare.comparison.decide", alone)]
+    return [mock.patch("harness.verdicts.comparison.decide", alone)]
 
 
 def _plant_wide_same() -> list[Any]:
@@ -222,7 +222,7 @@ def _plant_wide_same() -> list[Any]:
 
 def _plant_pairing() -> list[Any]:
     """Runs of other work are taken for partners, and each is counted with every one of them."""
-    from harness.compare import ratio
+    from harness.verdicts import ratio
 
     right = ratio.aligned
 
@@ -230,7 +230,7 @@ def _plant_pairing() -> list[Any]:
         one, two, _ = right(a, b)
         return [x for x in one for _ in two], [y for _ in one for y in two], True
 
-    return [mock.patch("harness.compare.ratio.aligned", crossed)]
+    return [mock.patch("harness.verdicts.ratio.aligned", crossed)]
 
 
 def _plant_edge() -> list[Any]:
@@ -352,7 +352,7 @@ def main() -> int:
     else:
         with ExitStack() as planted:
             # The made-up runs are equal in all but their figures, and looking takes half of the time.
-            planted.enter_context(mock.patch("harness.compare.comparable.unequal", _none_unequal))
+            planted.enter_context(mock.patch("harness.verdicts.comparable.unequal", _none_unequal))
             for patch in PLANTS[arguments.plant]() if arguments.plant else ():
                 planted.enter_context(patch)
             bad = _made_up(arguments)

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace as changed
 
-from harness.compare.baseline import Run, compare_runs
 from harness.report import build, page_of_several
 from harness.store import RunFolder
 from harness.summary import folder_samples
+from harness.verdicts.baseline import Run, compare_runs
 from tests.browser.chromium import Page
 from tests.factories.runs import TWO, Shape, make_run
 

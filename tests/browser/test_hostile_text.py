@@ -14,15 +14,15 @@ from types import SimpleNamespace
 import pytest
 from markdown_it import MarkdownIt
 
-from harness.cli import page_server
+from harness.cli.display import page_server
+from harness.cli.display.metrics_port import TYPE, exposition
+from harness.cli.display.progress import State
 from harness.cli.main import main
-from harness.cli.metrics_port import TYPE, exposition
-from harness.cli.progress import State
-from harness.compare.missing import Missing
 from harness.nightly.page import page as night_page
 from harness.nightly.run_suite import Night, Step
 from harness.nightly.suite import About, Entry, Suite
 from harness.report import build
+from harness.verdicts.missing import Missing
 from tests.factories.progress import CELL, progress
 from tests.factories.progress import run as going
 from tests.factories.runs import TWO, Engine, Shape, make_run

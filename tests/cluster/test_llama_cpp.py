@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from harness.engines.install import install_engine
-from harness.engines.launch import resolve_launch, track_of
-from harness.engines.models import ensure_weights
+from harness.engines.provide.install import install_engine
+from harness.engines.provide.models import ensure_weights
+from harness.engines.start.launch_choice import resolve_launch, track_of
 from harness.host import paths
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import choose_model

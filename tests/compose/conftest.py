@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.containers import compose_tool, owners
-from harness.engines.containers.daemon import Daemon
-from harness.engines.containers.files import MAIN
-from harness.engines.containers.service import VOLUME_PREFIX
+from harness.engines.start.containers import compose_tool, owners
+from harness.engines.start.containers.daemon import Daemon
+from harness.engines.start.containers.files import MAIN
+from harness.engines.start.containers.service import VOLUME_PREFIX
 from harness.host import paths
 from tests.compose import images
 

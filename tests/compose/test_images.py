@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.engines.containers.daemon import Daemon
-from harness.engines.containers.images import ensure_image
+from harness.engines.start.containers.daemon import Daemon
+from harness.engines.start.containers.images import ensure_image
 from harness.errors import SetupError
 from harness.spec.backend_refs import load_backend
 from tests.compose.conftest import docker

@@ -10,8 +10,8 @@ import time
 import httpx
 import pytest
 
-from harness.engines.containers.files import CPU, MAIN, ROCM
-from harness.engines.ports import free_port
+from harness.engines.start.containers.files import CPU, MAIN, ROCM
+from harness.engines.start.ports import free_port
 from harness.host import paths
 from harness.spec.backend_refs import load_backend
 from tests.compose.conftest import composes, docker

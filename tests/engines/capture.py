@@ -11,9 +11,9 @@ from typing import Any
 
 import httpx
 
-from harness.engines.launch import resolve_launch
-from harness.engines.request import EngineRequest
 from harness.engines.session import EngineSession, open_engine
+from harness.engines.start.launch_choice import resolve_launch
+from harness.engines.start.request import EngineRequest
 from harness.host import paths
 from harness.spec.backend import Backend
 from harness.spec.backend_refs import parse_backend_list

@@ -5,11 +5,11 @@ import json
 import httpx
 import pytest
 
-from harness.engines.command import settable
-from harness.engines.dialect import Chat, render_body
-from harness.engines.launch import resolve_launch
-from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
+from harness.engines.speak.dialect import Chat, render_body
+from harness.engines.start.command import settable
+from harness.engines.start.launch_choice import resolve_launch
+from harness.engines.start.request import EngineRequest
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import choose_model
 from harness.spec.scenario import Request

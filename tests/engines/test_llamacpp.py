@@ -6,11 +6,11 @@ from itertools import pairwise
 
 import pytest
 
-from harness.engines.install import installed
-from harness.engines.launch import resolve_launch
-from harness.engines.models import local_model
-from harness.engines.request import EngineRequest
+from harness.engines.provide.install import installed
+from harness.engines.provide.models import local_model
 from harness.engines.session import open_engine
+from harness.engines.start.launch_choice import resolve_launch
+from harness.engines.start.request import EngineRequest
 from harness.errors import SetupError
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import load_backend

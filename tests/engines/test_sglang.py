@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.engines.install import installed
+from harness.engines.provide.install import installed
 from harness.probe import examine
 from harness.spec.backend_refs import load_backend
 from tests.engines.answers import cached

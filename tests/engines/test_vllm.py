@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.command import build_command, configured
-from harness.engines.install import installed
-from harness.engines.weights import Weights
+from harness.engines.provide.install import installed
+from harness.engines.provide.weights import Weights
+from harness.engines.start.command import build_command, configured
 from harness.spec.backend_refs import apply_variant, load_backend
 from tests.engines.answers import cached
 from tests.engines.capture import of, shapes, stored

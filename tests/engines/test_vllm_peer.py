@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.install import install_engine
-from harness.engines.models import ensure_weights
+from harness.engines.provide.install import install_engine
+from harness.engines.provide.models import ensure_weights
 from harness.spec.backend_refs import load_backend
 from harness.spec.models import choose_model
 

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 from harness.cli.main import main
 from harness.client import Answer
 from harness.doctor import result as doctor
-from harness.engines.models import local_model
-from harness.engines.prometheus import gauge_paths, histogram, read_series
-from harness.engines.server import Server
+from harness.engines.provide.models import local_model
+from harness.engines.speak.prometheus import gauge_paths, histogram, read_series
+from harness.engines.speak.server import Server
 from harness.errors import BenchError
 from harness.host import paths
 from harness.host.access import Access
@@ -30,8 +30,8 @@ from harness.model import HostFacts, Manifest, WorkloadCard, as_json
 from harness.nightly.suite import load_suite
 from harness.probe.exchange import _read
 from harness.records.layout import UNKNOWN
-from harness.run import noise
-from harness.run.options import RunOptions, stored_options
+from harness.run.setup import noise
+from harness.run.setup.options import RunOptions, stored_options
 from harness.sampling.watcher import read_spill
 from harness.spec import files
 from harness.spec.backend_refs import load_backend, parse_backend

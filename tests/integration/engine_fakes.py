@@ -3,9 +3,9 @@
 import sys
 from pathlib import Path
 
-from harness.engines.launch import Device, as_launched, resolve_launch
-from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
+from harness.engines.start.launch_choice import Device, as_launched, resolve_launch
+from harness.engines.start.request import EngineRequest
 from harness.spec.backend import (
     Backend,
     BackendRef,

@@ -72,7 +72,11 @@ def _server():
 def _serve():
     from harness.cli.main import COMMANDS
 
-    for module in (*(module for module, _help in COMMANDS.values()), "harness.cli.run_session", *_LATER):
+    for module in (
+        *(module for module, _help in COMMANDS.values()),
+        "harness.cli.commands.run_session",
+        *_LATER,
+    ):
         import_module(module)
     for line in sys.stdin:
         pid = os.fork()

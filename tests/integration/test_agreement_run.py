@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from harness.agreement import compare, interleaved, load_questions
-from harness.engines.launch import resolve_launch
-from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
+from harness.engines.start.launch_choice import resolve_launch
+from harness.engines.start.request import EngineRequest
 from harness.mockserver import running
-from harness.run.agreement import Asking, ask_all
+from harness.run.measure.agreement_answers import Asking, ask_all
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import choose_model
 from tests.integration.scripted import REPORTED, SMALL, bench, command, define, run_folder, summary

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from harness.errors import SetupError
-from harness.run.sampling import gpu_env
+from harness.run.measure.watch import gpu_env
 from harness.spec.backend import CudaProcess
 from tests.integration.engine_fakes import fake_backend, opened
 
@@ -74,7 +74,7 @@ def test_an_engine_that_does_not_compute_there_is_remarked(tmp_path, nvml):
 
 
 def test_a_gpu_in_use_is_refused_before_the_start(tmp_path, nvml, monkeypatch):
-    monkeypatch.setattr("harness.engines.gpus.RELEASE_S", 0.0)
+    monkeypatch.setattr("harness.engines.start.gpus.RELEASE_S", 0.0)
     nvml.computes = lambda index: [1]
     with (
         pytest.raises(SetupError, match="another process computes on it"),

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from harness.engines.install import install_engine, installed
+from harness.engines.provide.install import install_engine, installed
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, Header, Install, Process, Server
 from harness.spec.backend_refs import load_backend

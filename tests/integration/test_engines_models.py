@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.install import EngineEnv
-from harness.engines.models import ensure_weights, local_model
+from harness.engines.provide.install import EngineEnv
+from harness.engines.provide.models import ensure_weights, local_model
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.spec.models import Model, Track, choose_model
 from tests.integration.wheels import make_wheel, no_network, only_these, sha256
@@ -169,7 +169,7 @@ def test_an_environment_without_the_libraries_leaves_it_to_that_of_transformers(
         asked.append(definition.backend.name)
         return converter
 
-    monkeypatch.setattr("harness.engines.convert.install_engine", install)
+    monkeypatch.setattr("harness.engines.provide.convert.install_engine", install)
     without = dataclasses.replace(converter, python=tmp_path / "absent", packages={"gguf": "1"})
     weights = ensure_weights(name, model, "bf16-from-gguf", without, lambda line: None)
     assert asked == ["transformers"]

@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from harness.engines import process as engine_process
-from harness.engines.process import EngineProcess
+from harness.engines.start import process as engine_process
+from harness.engines.start.process import EngineProcess
 from harness.errors import SetupError
 from tests.integration.engine_fakes import alive
 

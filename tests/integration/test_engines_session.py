@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines import orphans
+from harness.engines.start import orphans
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.spec.backend import Failure, Info
 from harness.spec.reach import Reach

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.install import install_engine
+from harness.engines.provide.install import install_engine
 from harness.errors import SetupError
 from harness.host import kit_env
 from harness.kit.parts import sum_of

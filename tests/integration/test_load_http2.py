@@ -14,8 +14,8 @@ from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised
 from harness.mockserver import running
 from harness.records.layout import Outcome
-from harness.run import prepare
-from harness.run.options import RunOptions
+from harness.run.setup import prepare
+from harness.run.setup.options import RunOptions
 from tests.integration.h2_frames import Script, good, serving
 from tests.integration.h2_server import TOKENS, running_h2
 

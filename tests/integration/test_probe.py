@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from harness.engines.server import Server
-from harness.engines.smoke_test import hello
+from harness.engines.speak.server import Server
+from harness.engines.start.smoke_test import hello
 from harness.host.access import Access
 from harness.mockserver import running
 from harness.model import as_json

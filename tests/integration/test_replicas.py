@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.engines.server import Server
 from harness.engines.session import EngineSession
+from harness.engines.speak.server import Server
 from harness.load import run_load
 from harness.load.balance import round_robin
 from harness.load.job import ClosedLoop, OpenLoop

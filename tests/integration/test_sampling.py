@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import pytest
 
 from harness.host.access import Access
-from harness.metrics import machine
+from harness.metrics import cpu_use
 from harness.metrics.window import Window
 from harness.mockserver import running
 from harness.model import Server
@@ -61,8 +61,8 @@ def test_the_engines_cpu_is_told_from_others():
             process.kill()
             process.wait()
     window = Window(0, 2_800_000_000, "whole")
-    host = machine.host(telemetry, facts.sources, window)
-    server = machine.server(telemetry, facts.sources, window, Server(), {})
+    host = cpu_use.host(telemetry, facts.sources, window)
+    server = cpu_use.server(telemetry, facts.sources, window, Server(), {})
     assert host.server_cores > 0.1
     assert host.client_cores > 0.1, "whatever else this process started is its own work"
     assert host.server_cores + host.client_cores <= host.busy_cores + 0.1

@@ -11,12 +11,12 @@ from urllib.request import urlopen
 import pynvml
 import pytest
 
-from harness.engines.prometheus import totals
+from harness.engines.speak.prometheus import totals
 from harness.metrics import cost, gpus
 from harness.metrics.window import Window
 from harness.mockserver import running
 from harness.model import Prices
-from harness.run.sampling import gpu_env
+from harness.run.measure.watch import gpu_env
 from harness.sampling.job import Watch
 from harness.sampling.watcher import Watcher
 from tests.integration.nvml import Machine, build

@@ -9,8 +9,8 @@ import urllib.request
 
 import pytest
 
-from harness.engines import shim_cost
-from harness.engines.ports import free_port
+from harness.engines.check import shim_cost
+from harness.engines.start.ports import free_port
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.launch import LaunchChoice
-from harness.engines.request import EngineRequest
 from harness.engines.session import open_engine
 from harness.engines.simulate import simulated
+from harness.engines.start.launch_choice import LaunchChoice
+from harness.engines.start.request import EngineRequest
 from harness.host import paths
 from harness.spec.backend import Process
 from harness.spec.backend_refs import parse_backend_list

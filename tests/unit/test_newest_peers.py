@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.install import EngineEnv
+from harness.engines.provide.install import EngineEnv
 from harness.errors import SetupError
 from tests.bench import newest_peers
 

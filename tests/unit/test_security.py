@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.access import api_key
-from harness.engines.containers.files import compose_files
+from harness.engines.speak.access import api_key
+from harness.engines.start.containers.files import compose_files
 from harness.host import helper_process, paths, scratch
 from harness.spec.backend_refs import load_backend
 from harness.store import RunFolder
@@ -163,7 +163,7 @@ def test_every_child_is_told_its_environment():
 def test_no_child_is_handed_the_whole_environment():
     whole = re.compile(r"\*\*os\.environ|dict\(os\.environ\)|os\.environ\.copy")
     inherit = {path.name for path in SOURCES if whole.search(path.read_text(encoding="utf-8"))}
-    assert inherit == {"sampling.py"}  # takes four variables out of it
+    assert inherit == {"watch.py"}  # takes four variables out of it
 
 
 def test_nothing_of_another_is_unpickled_or_evaluated():

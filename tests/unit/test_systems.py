@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.engines.dialect import Chat, render_body
-from harness.engines.engine_files import write_files
 from harness.engines.known import known
-from harness.engines.launch import LaunchChoice, resolve_launch, track_of
-from harness.engines.models import local_model
+from harness.engines.provide.models import local_model
 from harness.engines.simulate import simulated
+from harness.engines.speak.dialect import Chat, render_body
+from harness.engines.start.engine_files import write_files
+from harness.engines.start.launch_choice import LaunchChoice, resolve_launch, track_of
 from harness.errors import SpecError
 from harness.host import paths
 from harness.mockserver.ask import parse_ask

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from harness.engines.shims.library_server import Job, Settings
 
 
-STEP_NS = 1_000_000  # harness.engines.shim_cost asks `bench truth` for the same gap
+STEP_NS = 1_000_000  # harness.engines.check.shim_cost asks `bench truth` for the same gap
 
 
 class Library:

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
-from harness.compare.history import Change, Series, changes, stretches
 from harness.model import HistoryEntry
 from harness.model.measures import Measure, measure
 from harness.report.charts.axes import linear
 from harness.report.charts.model import Axis, Chart, Line, Point
-from harness.report.text import number, plain
 from harness.report.view import point_words
+from harness.report.wording import number, plain
+from harness.verdicts.history import Change, Series, changes, stretches
 
 LEAST = 2  # runs: one alone is no course
 LEAST_ROOM = 0.05  # above and below the values, as a share of the largest: noise is not to fill the chart

@@ -9,8 +9,8 @@ from harness.model import METRICS, Metric
 from harness.report.charts.axes import fitted, linear
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.samples import DISTRIBUTED, Samples
-from harness.report.text import number, plain
 from harness.report.view import Group, Row, point_words
+from harness.report.wording import number, plain
 
 Floats = NDArray[np.float64]
 

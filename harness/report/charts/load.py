@@ -6,15 +6,15 @@ from dataclasses import replace
 from itertools import groupby
 from statistics import median
 
-from harness.compare import knee
 from harness.model import Knee, LoadPoint
 from harness.model.measures import Measure, charted, measure
 from harness.model.metric import Charts
 from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.values import Value, Values
-from harness.report.text import number, plain
 from harness.report.view import Group, Row, point_words
+from harness.report.wording import number, plain
+from harness.verdicts import knee
 
 AXES = {
     "concurrency": "concurrency (closed loop)",

@@ -11,15 +11,15 @@ from functools import partial
 from itertools import groupby
 from operator import mul
 
-from harness.compare.evidence import state_of
 from harness.model import LoadPoint
 from harness.model.measures import Measure, charted, measure
 from harness.report.charts.axes import fitted
 from harness.report.charts.load import Series, series
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.values import Value, Values
-from harness.report.text import number, plain
 from harness.report.view import Group, Row
+from harness.report.wording import number, plain
+from harness.verdicts.evidence import state_of
 
 LONGEST_MARK = 30  # characters of a label next to a point
 LATENCIES = charted(lambda charts: charts.rate)

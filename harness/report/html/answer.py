@@ -4,20 +4,20 @@ from collections.abc import Iterator, Sequence
 
 from harness.model import Order
 from harness.model.measures import measure
-from harness.report import notes
-from harness.report.agreement import accuracy_lines
-from harness.report.conclusion import doubts, order, orders
-from harness.report.first_lines import caveats
+from harness.report.findings import notes
+from harness.report.findings.conclusion import doubts, order, orders
+from harness.report.findings.sentences import by_metric, doubts_line, goodput_words, sentence, under_load
+from harness.report.findings.verdict_words import capacity_lines, confidence, primary
 from harness.report.html import figures
 from harness.report.html.next_steps import next_steps, own_command
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.html.trust import wrong
-from harness.report.sentences import by_metric, doubts_line, goodput_words, sentence, under_load
-from harness.report.text import counted, listing
-from harness.report.verdicts import capacity_lines, confidence, primary
+from harness.report.text.agreement_tables import accuracy_lines
+from harness.report.text.first_lines import caveats
 from harness.report.view import Group, groups, point_words
+from harness.report.wording import counted, listing
 
 MOST_DOUBTS = 3  # in a line
 OPEN_LOADS = 2  # more are folded: the table of load against metric has them all

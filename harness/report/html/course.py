@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence, Set
 
-from harness.compare.history import LEAST_NIGHTS, Series, changes
 from harness.report.charts.course import change_words, course
 from harness.report.html.figures import figure
 from harness.report.html.tags import Html, details, items, join, section, tag
-from harness.report.text import counted
+from harness.report.wording import counted
+from harness.verdicts.history import LEAST_NIGHTS, Series, changes
 
 MOST_OPEN = 6  # charts of the primary metric; with more they are folded as well
 EXPLAINED = (

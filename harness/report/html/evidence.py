@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from harness.metrics.peers import TOOLS
 from harness.model import ClaimResult, Finding
 from harness.model.measures import measure
-from harness.report import claims as claim_text
-from harness.report.agreement import agreement_tables
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
-from harness.report.peers import pairs
-from harness.report.text import NOT_KNOWN, or_unknown
+from harness.report.text import claims as claim_text
+from harness.report.text.agreement_tables import agreement_tables
+from harness.report.text.peers import pairs
 from harness.report.view import Group, groups, point_words
+from harness.report.wording import NOT_KNOWN, or_unknown
 
 AGREEMENT_EXPLAINED = (
     "The same questions with known answers, put to each backend greedily: a backend that is fast and answers "

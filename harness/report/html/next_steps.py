@@ -3,11 +3,11 @@
 import shlex
 from collections.abc import Iterator
 
-from harness.report.conclude import conclude
+from harness.report.findings.conclude import conclude
+from harness.report.findings.next_steps import AGAIN
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, tag
-from harness.report.next_steps import AGAIN
-from harness.report.text import plain
+from harness.report.wording import plain
 
 
 def next_steps(source: Source) -> Iterator[Html]:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 
 from harness.report.charts.axes import RULES
-from harness.report.conditions import machine, model
+from harness.report.findings.manifest_lines import machine, model
+from harness.report.findings.notes import banner
 from harness.report.html import answer, cells, evidence, figures, limits, results, setting, verdicts, workload
-from harness.report.html import machine as used
+from harness.report.html import machine_use as used
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, fold, section, tag
-from harness.report.notes import banner
-from harness.report.text import counted, listing
 from harness.report.view import labels
+from harness.report.wording import counted, listing
 
 NAMED = 4  # backends of a title; more are counted
 Part = Callable[[Source], Html | None]

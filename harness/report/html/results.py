@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 
-from harness.report import claims, notes
-from harness.report.conditions import machine, model
-from harness.report.grid import Column, Entry, shown
+from harness.report.findings import notes
+from harness.report.findings.grid import Column, Entry, shown
+from harness.report.findings.manifest_lines import machine, model
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
-from harness.report.sessions import session_tables
-from harness.report.table import engine_words, marks
-from harness.report.text import NOT_KNOWN, counted, listing
+from harness.report.text import claims
+from harness.report.text.sessions import session_tables
+from harness.report.text.table import engine_words, marks
 from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
+from harness.report.wording import NOT_KNOWN, counted, listing
 
 OPEN_LOADS = 2  # tables; more are folded, but for the highest load
 POOLED = (

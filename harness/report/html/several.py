@@ -5,16 +5,17 @@ from dataclasses import replace
 
 from msgspec.structs import replace as changed
 
-from harness.compare.baseline import Run
-from harness.compare.history import Series, entries, series
 from harness.model import ComparedFigure, ComparedPair, HistoryEntry, LoadPoint, RunComparison, Summary
 from harness.model.measures import measure
-from harness.report import baseline, notes
-from harness.report.against import answers
 from harness.report.charts import Chart, charts
 from harness.report.charts.course import course
-from harness.report.conclusion import order, speedup
-from harness.report.conditions import machine, model
+from harness.report.findings import notes
+from harness.report.findings.against import answers
+from harness.report.findings.conclusion import order, speedup
+from harness.report.findings.manifest_lines import machine, model
+from harness.report.findings.sentences import sentence
+from harness.report.findings.several import Several, several, why_refused
+from harness.report.findings.verdict_words import primary
 from harness.report.html import figures
 from harness.report.html.answer import in_doubt
 from harness.report.html.course import courses
@@ -23,11 +24,11 @@ from harness.report.html.page import script
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, fold, items, join, section, table, tag
-from harness.report.sentences import sentence
-from harness.report.several import Several, several, why_refused
-from harness.report.text import counted, plain
-from harness.report.verdicts import primary
+from harness.report.text import baseline
 from harness.report.view import groups
+from harness.report.wording import counted, plain
+from harness.verdicts.baseline import Run
+from harness.verdicts.history import Series, entries, series
 
 
 def page(runs: Sequence[Run], document: RunComparison) -> str:

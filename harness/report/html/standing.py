@@ -5,8 +5,8 @@ from harness.model.measures import Measure, measure
 from harness.report.html.source import Source
 from harness.report.html.svg import sample
 from harness.report.html.tags import Html, join, tag
-from harness.report.text import NOT_KNOWN, number
 from harness.report.view import Group, Row, point_words
+from harness.report.wording import NOT_KNOWN, number
 
 BRACKET = "; bracket: not all separated"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from harness.report.charts import Axis, Chart, Line, Point
 from harness.report.html.point_labels import LETTER, Box, Label, placed
 from harness.report.html.tags import Html, join, tag
-from harness.report.text import plain
+from harness.report.wording import plain
 
 WIDTH, HEIGHT, ROW = 420.0, 270.0, 27.0
 LEFT, RIGHT, TOP, BOTTOM = 50.0, 18.0, 10.0, 40.0

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import repeat
 
-from harness.report.text import REPLACEMENT
+from harness.report.wording import REPLACEMENT
 
 PER_CENT, NO_BREAK = re.compile("(?<=[0-9]) (?=%)"), "\N{NO-BREAK SPACE}"
 VOID = {"meta", "input", "link", "br"}

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 
 from harness.model import Summary
-from harness.report.conclude import conclude
+from harness.report.findings.conclude import conclude
 from harness.report.html.cells import counted_cells
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, tag
-from harness.report.screen import WARNINGS
-from harness.report.text import counted
+from harness.report.text.screen import WARNINGS
+from harness.report.wording import counted
 
 
 def wrong(source: Source) -> Iterator[Html]:

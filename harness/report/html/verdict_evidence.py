@@ -7,8 +7,8 @@ from harness.model.json_path import number_at
 from harness.model.measures import Measure, measure
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, table, tag
-from harness.report.text import NOT_KNOWN, number, plain
 from harness.report.view import point_words
+from harness.report.wording import NOT_KNOWN, number, plain
 
 
 def evidence(source: Source) -> Iterator[Html]:

@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.model import LoadPoint
 from harness.model.measures import measure
-from harness.report import verdicts
+from harness.report.findings import verdict_words
+from harness.report.findings.stopping import stopping_lines
+from harness.report.findings.verdict_words import SIGNS, Finding
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.html.verdict_evidence import evidence
-from harness.report.stopping import stopping_lines
-from harness.report.verdicts import SIGNS, Finding
 from harness.report.view import groups, point_words
 
 PAIRWISE = 3  # backends: with more, a matrix of the primary metric is shown and the pairs are folded
@@ -19,7 +19,7 @@ def pairs(source: Source) -> Html | None:
     """None where no pair was compared."""
     if not source.summary.comparison:
         return None
-    noise = (tag("p", line) for line in verdicts.noise_lines(source.summary))
+    noise = (tag("p", line) for line in verdict_words.noise_lines(source.summary))
     parts = (*_tables(source), *_ranks(source), *noise, *evidence(source))
     return section("verdicts", "Which pairs are separated?", *parts)
 
@@ -27,12 +27,12 @@ def pairs(source: Source) -> Html | None:
 def _ranks(source: Source) -> Iterator[Html]:
     """The rank lines of every metric; nothing where nothing could be decided."""
     summary = source.summary
-    if not verdicts.decided(summary):
+    if not verdict_words.decided(summary):
         return
     lines = [
         f"{measure(metric).name}, {point_words(point)}: {line}"
-        for metric in verdicts.metrics(summary)
-        for point, line in verdicts.rank_lines(summary, metric)
+        for metric in verdict_words.metrics(summary)
+        for point, line in verdict_words.rank_lines(summary, metric)
     ]
     if lines:
         yield details("Rank lines", items(lines), tag("p", f"{SIGNS}.", class_="muted small"))
@@ -41,7 +41,7 @@ def _ranks(source: Source) -> Iterator[Html]:
 def _tables(source: Source) -> Iterator[Html]:
     yield from (tag("p", line, class_="muted small") for line in stopping_lines(source.summary))
     points = [group.point for group in groups(source.summary)]
-    findings = {point: verdicts.findings(source.summary, point) for point in points}
+    findings = {point: verdict_words.findings(source.summary, point) for point in points}
     if not any(finding.times for mine in findings.values() for finding in mine):
         return  # no pair has enough runs: the sentence that says so is enough
     if len(source.labels) > PAIRWISE:
@@ -54,7 +54,7 @@ def _tables(source: Source) -> Iterator[Html]:
 
 
 def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Html:
-    metrics = verdicts.metrics(source.summary)
+    metrics = verdict_words.metrics(source.summary)
     rows, owners = [], []
     for point, findings in by_load.items():
         by_pair: dict[tuple[str, str], dict[str, Finding]] = {}
@@ -67,7 +67,7 @@ def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Ht
     heads = [f"{measure(metric).name}{' (primary)' if metric == metrics[0] else ''}" for metric in metrics]
     caption = (
         "Verdicts: how many times faster the named backend is (geometric mean of the repeats), with the "
-        f"{verdicts.confidence(source.summary)} interval over {verdicts.runs(source.summary)}"
+        f"{verdict_words.confidence(source.summary)} interval over {verdict_words.runs(source.summary)}"
     )
     return table(caption, ["first against second", "load", *heads], rows, owners, "verdicts")
 
@@ -107,7 +107,7 @@ def _matrix(source: Source, point: LoadPoint, findings: Sequence[Finding]) -> Ht
         return tag("span", content, data_series=str(source.index(column)))  # hidden with its backend
 
     rows = ([source.name(row), *(of(column, entry(row, column)) for column in labels)] for row in labels)
-    name = measure(verdicts.primary(source.summary)).name
+    name = measure(verdict_words.primary(source.summary)).name
     caption = f"{name}, {point_words(point)}: the row's backend against the column's"
     head = ["backend", *(of(column, column) for column in labels)]
     return table(caption, head, rows, [str(source.index(row)) for row in labels], "verdicts")

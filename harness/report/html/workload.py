@@ -6,12 +6,12 @@ import numpy as np
 
 from harness.metrics.arrivals import TITLES
 from harness.model import Arrivals, Lengths, WorkloadCard, as_json, known
-from harness.report.card import start_words
 from harness.report.html.setting import facts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
-from harness.report.text import NOT_KNOWN, or_unknown
+from harness.report.text.card import start_words
 from harness.report.view import labels
+from harness.report.wording import NOT_KNOWN, or_unknown
 
 BARS = " ▁▂▃▄▅▆▇█"
 ARRIVALS = ("rate_per_s", "gap_cv", "dispersion")

@@ -10,7 +10,7 @@ from matplotlib.transforms import ScaledTranslation, Transform
 
 from harness.report.charts import Axis, Chart, Line
 from harness.report.plots.style import INK, MUTED, Caption, Drawing, Look, Picture, canvas, finish, legend
-from harness.report.text import number, plain
+from harness.report.wording import number, plain
 
 DODGE_INCHES = 2.2 / 72  # sideways, between the bars of neighbouring backends
 MARK_EVERY = 22  # points of a curve that is made of many

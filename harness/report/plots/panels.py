@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from harness.model import CellResult, LoadNodeUse
 from harness.records.series import Samples, Telemetry, node_series, unbroken
 from harness.report.plots.style import MUTED, PALETTE
-from harness.report.text import number
+from harness.report.wording import number
 
 BLUE, ORANGE, GREEN, RED = PALETTE[:4]
 DASHED = (0, (4, 1.5))

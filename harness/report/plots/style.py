@@ -12,7 +12,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 from matplotlib.typing import RcKeyType
 
-from harness.report.text import plain
+from harness.report.wording import plain
 
 # Okabe and Ito's colours, distinguished with any colour vision. Their yellow is too pale for a thin line on
 # white and is darkened; their black is left to the text.

@@ -15,8 +15,8 @@ from harness.records.series import Telemetry
 from harness.report.plots.lanes import DECODING, draw_lanes, patch
 from harness.report.plots.panels import Curve, Panel, panels
 from harness.report.plots.style import GRID, MUTED, Caption, Drawing, Picture, canvas, finish, legend
-from harness.report.text import counted, plain
 from harness.report.view import point_words
+from harness.report.wording import counted, plain
 
 REQUESTS = 400  # more bars than this cannot be distinguished
 BINS = 60

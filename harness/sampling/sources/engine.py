@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from harness.client import Answer, Limits, LookUp
-from harness.engines.prometheus import gauge_paths, read_series
+from harness.engines.speak.prometheus import gauge_paths, read_series
 from harness.errors import SetupError
 from harness.sampling.job import Exporter
 from harness.sampling.sources import Put, UnreadableError

@@ -19,12 +19,12 @@ from unittest.mock import patch
 
 from msgspec import structs
 
+from harness.cli.display.output import PlainLines
 from harness.cli.main import main
-from harness.cli.output import PlainLines
 from harness.model import as_json
 from harness.run.execute import Run
-from harness.run.options import Ui
-from harness.run.prepare import Prepared
+from harness.run.setup.options import Ui
+from harness.run.setup.prepare import Prepared
 from harness.store import RunFolder, seal
 from tests.bench.chaos.cheaper import cheaper
 from tests.bench.chaos.page import Table
@@ -103,7 +103,7 @@ def _resumed(words: list[str]) -> int:
         print(json.dumps(as_json(run.summary)))
         return 0
 
-    with patch("harness.cli.run_session.conduct", kept):
+    with patch("harness.cli.commands.run_session.conduct", kept):
         return main(words)
 
 

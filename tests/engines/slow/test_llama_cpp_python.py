@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from harness.engines.install import installed
+from harness.engines.provide.install import installed
 from harness.host import paths
 from harness.probe import examine
 from harness.spec.backend_refs import load_backend

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import httpx
 import pytest
 
-from harness.engines.ports import free_port
+from harness.engines.start.ports import free_port
 from harness.host import paths
 from tests.engines.runs import cells_of
 from tests.waiting import until

@@ -6,7 +6,7 @@ import subprocess
 import httpx
 import pytest
 
-from harness.engines.install import installed
+from harness.engines.provide.install import installed
 from harness.spec.backend_refs import load_backend
 
 pytestmark = pytest.mark.engine

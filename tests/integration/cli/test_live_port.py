@@ -8,7 +8,7 @@ import urllib.request
 from contextlib import suppress
 
 from tests.integration.scripted import SMALL, command, define, run_folder
-from tests.unit.cli.test_metrics_port import free_port
+from tests.unit.cli.display.test_metrics_port import free_port
 
 LIMIT_S = 120
 

@@ -100,7 +100,7 @@ def test_what_the_machine_refuses_is_an_error_in_words(number, hint, monkeypatch
     def refused(_):
         raise OSError(number, os.strerror(number), "/x/y")
 
-    monkeypatch.setattr("harness.cli.listing.main", refused)
+    monkeypatch.setattr("harness.cli.commands.listing.main", refused)
     assert main(["list", "runs"]) == ExitCode.SETUP
     told, advice = capsys.readouterr().err.splitlines()
     assert told == f"error: /x/y: {os.strerror(number).lower()}"
@@ -111,7 +111,7 @@ def test_a_defect_is_not_hidden_behind_an_error(monkeypatch):
     def missing(_):
         raise FileNotFoundError(errno.ENOENT, "No such file", "/x/y")
 
-    monkeypatch.setattr("harness.cli.listing.main", missing)
+    monkeypatch.setattr("harness.cli.commands.listing.main", missing)
     with pytest.raises(FileNotFoundError):
         main(["list", "runs"])
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 
 import pytest
 
-from harness.cli.query import write_csv
+from harness.cli.commands.query import write_csv
 from harness.host import paths
 from tests.factories.runs import TWO, Engine, Shape, make_run
 

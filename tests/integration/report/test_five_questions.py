@@ -13,14 +13,14 @@ from statistics import median
 import pytest
 
 import llm_servebench as sb
-from harness.report.against import run_names
-from harness.report.baseline import terminal
-from harness.report.conclude import conclude
+from harness.report.findings.against import run_names
+from harness.report.findings.conclude import conclude
+from harness.report.findings.sentences import load_words
 from harness.report.html.answer import answer
 from harness.report.html.source import Source
-from harness.report.screen import next_lines, screen
-from harness.report.sentences import load_words
-from harness.report.text import number
+from harness.report.text.baseline import terminal
+from harness.report.text.screen import next_lines, screen
+from harness.report.wording import number
 from harness.store import RunFolder
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "results" / "published"

@@ -215,7 +215,7 @@ def test_a_timeline_of_nothing_sent_is_none(tmp_path):
 
 
 def test_the_table_does_not_wait_for_matplotlib():
-    code = "import sys, harness.report.table; print('matplotlib' in sys.modules)"
+    code = "import sys, harness.report.text.table; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

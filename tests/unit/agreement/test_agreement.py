@@ -12,7 +12,7 @@ from harness.agreement import as_json, compare, from_json, interleaved, load_que
 from harness.agreement.questions import Question, sha256
 from harness.agreement.score import CHANGES, change, fault, loops, right
 from harness.model import Agreement, AskedBackend, AskedCondition, RightCount, StoredAnswer, Summary
-from harness.report.agreement import agreement_tables
+from harness.report.text.agreement_tables import agreement_tables
 from tests.factories.documents import made
 
 QUESTIONS = load_questions()

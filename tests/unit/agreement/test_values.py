@@ -4,10 +4,10 @@ import pytest
 from msgspec.structs import replace
 
 from harness.agreement.values import LEAST_COSINE, compare_values, cosine, rank_correlation
-from harness.comparability import unequal, with_manifest
+from harness.conditions import unequal, with_manifest
 from harness.model import Agreement, CellResult, Manifest, StoredValues
 from tests.factories import documents
-from tests.unit.compare.test_verdict import cells
+from tests.unit.verdicts.test_pairs import cells
 
 ONE = {"a": (1.0, 0.0), "b": (0.6, 0.8)}
 

@@ -7,7 +7,7 @@ import pytest
 
 from harness.apis import API_NAMES, APIS, KEPT, UNSAID, Api, Message
 from harness.apis import TOOL as CALLED
-from harness.engines.dialect import Chat, render_body, unsaid
+from harness.engines.speak.dialect import Chat, render_body, unsaid
 from harness.errors import SpecError
 from harness.load.job import Promised, Sessions
 from harness.load.turns import TurnBodies

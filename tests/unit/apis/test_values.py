@@ -8,8 +8,8 @@ import pytest
 
 from harness.apis import APIS, EMBEDDINGS, RERANK, Api
 from harness.apis.payload import read_json
-from harness.engines.dialect import Chat, render_body
-from harness.engines.launch import as_launched, resolve_launch
+from harness.engines.speak.dialect import Chat, render_body
+from harness.engines.start.launch_choice import as_launched, resolve_launch
 from harness.errors import SpecError
 from harness.load.sse import parse_document
 from harness.model import WITHOUT_TEXT

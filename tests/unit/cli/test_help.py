@@ -4,8 +4,8 @@ import shlex
 
 import pytest
 
+from harness.cli.display.output import printed_command
 from harness.cli.main import ADDRESSED, COMMANDS, command_parser, main
-from harness.cli.output import printed_command
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])

@@ -16,8 +16,8 @@ from harness.load.spill import Spill, merge, move
 from harness.metrics.view import RequestView
 from harness.model import LoadNode
 from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome, empty_requests
-from harness.run.options import RunOptions
-from harness.run.prepare import prepare
+from harness.run.setup.options import RunOptions
+from harness.run.setup.prepare import prepare
 from harness.validity import Evidence, judge
 from tests.factories.recorded import facts, records
 

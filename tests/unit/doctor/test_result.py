@@ -10,7 +10,7 @@ from harness.doctor.verdict import conclude
 from harness.errors import StorageError
 from harness.model import DoctorResult, HostFacts
 from harness.plan import LoadPoint
-from harness.run import workers
+from harness.run.measure import workers
 from tests.factories import documents
 from tests.factories.doctor import rate, streams
 

@@ -1,6 +1,6 @@
 """What a person reads: every line, with what is not known said to be so."""
 
-from harness.cli.doctor import as_text
+from harness.cli.commands.doctor import as_text
 from harness.doctor.examine import Examination
 from harness.doctor.machine import MachineFacts
 from harness.doctor.verdict import conclude

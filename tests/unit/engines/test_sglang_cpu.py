@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 import harness.engines
-from harness.engines.command import build_command, configured, settable, values_in_use
-from harness.engines.install import EngineEnv
-from harness.engines.kv_cache import kv_tokens
-from harness.engines.launch import LaunchChoice
-from harness.engines.weights import Weights
+from harness.engines.provide.install import EngineEnv
+from harness.engines.provide.weights import Weights
+from harness.engines.start.command import build_command, configured, settable, values_in_use
+from harness.engines.start.kv_cache import kv_tokens
+from harness.engines.start.launch_choice import LaunchChoice
 from harness.errors import SpecError
 from harness.spec.backend_refs import load_backend
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.cli.imports import SERVER, Found, made
+from harness.cli.commands.imports import SERVER, Found, made
 from harness.imports import read
 from harness.imports.detect import results_among
 from harness.metrics import latency

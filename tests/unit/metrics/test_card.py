@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from harness.metrics.card import describe
 from harness.model import CardLoad, ChatCount, WorkloadCard
 from harness.records.request_table import Part, RequestTable
-from harness.report.card import card_lines
+from harness.report.text.card import card_lines
 
 S = 1_000_000_000
 

@@ -7,7 +7,7 @@ from harness.metrics.lockstep import synchrony
 from harness.metrics.view import RequestView
 from harness.model import Summary
 from harness.records.layout import Outcome, empty_requests
-from harness.report.notes import notes
+from harness.report.findings.notes import notes
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
 from tests.factories import documents

@@ -146,7 +146,7 @@ def test_every_figure_has_its_reason(tool):
 
 
 def test_the_command_line_knows_the_same_tools():
-    from harness.cli.report import TOOLS as WORDS
+    from harness.cli.commands.report import TOOLS as WORDS
 
     assert tuple(TOOLS) == WORDS
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from harness.metrics import cost, energy, machine
+from harness.metrics import cost, cpu_use, energy
 from harness.metrics.scaling import scaling
 from harness.metrics.usage import Usage, describe
 from harness.metrics.view import RequestView
@@ -26,9 +26,9 @@ from harness.model import (
     TelemetryHealth,
 )
 from harness.records.series import Samples, Telemetry
-from harness.report.html.machine import machine as machine_section
+from harness.report.findings.notes import notes
+from harness.report.html.machine_use import machine as machine_section
 from harness.report.html.source import Source
-from harness.report.notes import notes
 from harness.report.plots.panels import panels
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
@@ -130,7 +130,7 @@ def test_each_load_node_used_what_it_sampled_of_itself():
     here = {"host.cpu_busy_s": line(-1, 11, 0, 3)}
     telemetry = Telemetry(here | {f"node.10.0.0.2.{name}": one for name, one in there.items()})
     nodes = [documents.made(LoadNode, address=f"10.0.0.{number}", cpus=4) for number in (1, 2)]
-    silent, used = machine.load_nodes(telemetry, nodes, WINDOW)
+    silent, used = cpu_use.load_nodes(telemetry, nodes, WINDOW)
     assert silent == documents.made(LoadNodeUse, address="10.0.0.1", cpus=4)
     assert used.busy_cores == pytest.approx(1.0)
     assert used.client_cores == pytest.approx(0.5)
@@ -265,7 +265,7 @@ def test_whose_cores_were_whose():
         }
     )
     sources = {"system": documents.made(SampledSource, about={"cpus": 2})}
-    made = machine.host(telemetry, sources, WINDOW)
+    made = cpu_use.host(telemetry, sources, WINDOW)
     assert made.busy_cores == pytest.approx(1.5)
     assert made.server_cores == pytest.approx(0.5)
     assert made.client_cores == pytest.approx(0.25)
@@ -278,7 +278,7 @@ def test_whose_cores_were_whose():
     )
     assert (*disk, *net) == pytest.approx((1e6, 2e6, 3e6, 4e6))
     without = {name: samples for name, samples in telemetry.series.items() if name != "server.cpu_s"}
-    assert machine.host(Telemetry(without), sources, WINDOW).other_cores is None, "whose it is is not known"
+    assert cpu_use.host(Telemetry(without), sources, WINDOW).other_cores is None, "whose it is is not known"
 
 
 def test_the_busiest_process_of_the_engine_is_named():
@@ -287,12 +287,12 @@ def test_the_busiest_process_of_the_engine_is_named():
     named = {
         "processes": documents.made(SampledSource, about={"engine_processes": {"7": "api", "12": "core"}})
     }
-    made = machine.server(telemetry, named, WINDOW, Server(), {})
+    made = cpu_use.server(telemetry, named, WINDOW, Server(), {})
     busiest = made.busiest_process
     assert (busiest.pid, busiest.name, busiest.cores) == (12, "core", pytest.approx(0.75))
     assert made.cpu_cores == pytest.approx(1.0)
-    assert machine.server(telemetry, {}, WINDOW, Server(), {}).busiest_process.name is None
-    assert machine.server(ALIVE, {}, WINDOW, Server(), {}).busiest_process is None
+    assert cpu_use.server(telemetry, {}, WINDOW, Server(), {}).busiest_process.name is None
+    assert cpu_use.server(ALIVE, {}, WINDOW, Server(), {}).busiest_process is None
 
 
 def test_what_the_engine_holds_reads_and_says_of_itself():
@@ -306,7 +306,7 @@ def test_what_the_engine_holds_reads_and_says_of_itself():
         "engine.kv_use": line(0, 10, 0, 0.5),
         "engine.cache_hit_rate": line(0, 10, 0, 1),
     }
-    made = machine.server(Telemetry(series), {}, WINDOW, Server(), {})
+    made = cpu_use.server(Telemetry(series), {}, WINDOW, Server(), {})
     assert made.rss_bytes == Range(mean=2e9, max=3e9)
     assert made.threads == Range(mean=6, max=8)
     assert (made.read_bytes_per_s, made.written_bytes_per_s) == pytest.approx((1e6, 2e6))
@@ -318,7 +318,7 @@ def test_what_the_engine_holds_reads_and_says_of_itself():
 
 def shapes(increases):
     made = {name: documents.made(HistogramIncrease, one) for name, one in increases.items()}
-    return machine.server(ALIVE, {}, WINDOW, Server(), made).histograms
+    return cpu_use.server(ALIVE, {}, WINDOW, Server(), made).histograms
 
 
 def test_a_histogram_of_the_engine_is_read_between_its_buckets():

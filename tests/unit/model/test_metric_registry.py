@@ -11,7 +11,7 @@ from harness.metrics import latency
 from harness.metrics.families import figures_of
 from harness.model import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
 from harness.model.measures import charted, measure
-from harness.report.grid import COLUMNS
+from harness.report.findings.grid import COLUMNS
 from harness.spec.scenario.verdict import check_slo
 from harness.store import tables
 from harness.summary import view_of

@@ -4,19 +4,19 @@ import argparse
 
 import pytest
 
-from harness.cli.run import add_arguments
-from harness.compare.history import entries
-from harness.compare.missing import Missing
+from harness.cli.commands.run import add_arguments
 from harness.errors import SpecError
 from harness.model import HistoryEntry, Manifest
 from harness.nightly import Night, Step, drawn, load_suite, page, suites
 from harness.nightly.missing import missing
 from harness.nightly.page import verdict
 from harness.plan import LoadPoint
-from harness.report.baseline import place_words
+from harness.report.text.baseline import place_words
 from harness.spec.backend_refs import load_backend
 from harness.spec.scenario import load_scenario
 from harness.store.history import append_history, history_path
+from harness.verdicts.history import entries
+from harness.verdicts.missing import Missing
 from tests.factories import documents, summaries
 from tests.factories.runs import TWO, Shape, make_run
 

@@ -6,8 +6,6 @@ from itertools import pairwise
 import pytest
 from msgspec import structs
 
-from harness.compare.capacity import capacity, sentence, words
-from harness.compare.slo_check import answers_needed, kept_limits, why_not_kept
 from harness.model import Capacity, CellResult, LoadPoint, Reason, Validity
 from harness.plan import (
     Cell,
@@ -19,11 +17,13 @@ from harness.plan import (
     most_requests,
 )
 from harness.run.execute import Run
-from harness.run.options import RunOptions
-from harness.run.prepare import prepare
+from harness.run.measure.workloads import Workloads
 from harness.run.search import Search, probes
-from harness.run.workloads import Workloads
+from harness.run.setup.options import RunOptions
+from harness.run.setup.prepare import prepare
 from harness.spec.scenario import Load, load_scenario
+from harness.verdicts.capacity import capacity, sentence, words
+from harness.verdicts.slo_check import answers_needed, kept_limits, why_not_kept
 from tests.factories.documents import changed, made
 
 LOADS = capacity_grid(Load(requests=1, rate=(1, 64))).rate

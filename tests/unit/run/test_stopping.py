@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from harness.cli.argument_types import duration_s, repeats
-from harness.compare.sequential import Stand
+from harness.cli.flags.argument_types import duration_s, repeats
 from harness.errors import SpecError
 from harness.model import LoadPoint, Manifest, Summary
 from harness.plan import make_plan
-from harness.report.stopping import one_start, stopping_lines
-from harness.run.options import RunOptions
-from harness.run.prepare import prepare
+from harness.report.findings.stopping import one_start, stopping_lines
+from harness.run.setup.options import RunOptions
+from harness.run.setup.prepare import prepare
 from harness.run.stopping import Costs, Stopping, step
 from harness.spec.scenario import Load
+from harness.verdicts.sequential import Stand
 from tests.factories.documents import changed, made
 
 C2, C4 = LoadPoint("concurrency", 2), LoadPoint("concurrency", 4)

@@ -43,11 +43,11 @@ def read():
 
 # Read by name from declared lists, or handed on whole with dataclasses.asdict(): where that is.
 WHOLE = {
-    "Counters": "engines/server.py, sampling",
-    "Gauges": "engines/server.py, sampling",
+    "Counters": "engines/speak/server.py, sampling",
+    "Gauges": "engines/speak/server.py, sampling",
     "Histograms": "sampling",
-    "Images": "engines/launch.py",
-    "Structured": "engines/dialect.py",
+    "Images": "engines/start/launch_choice.py",
+    "Structured": "engines/speak/dialect.py",
 }
 
 

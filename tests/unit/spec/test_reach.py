@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.engines.access import access_of
+from harness.engines.speak.access import access_of
 from harness.errors import SpecError
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.reach import Given, ReachFlags, reach_of, with_reach

@@ -5,8 +5,8 @@ import re
 import pytest
 
 from harness.errors import SpecError
-from harness.run.options import RunOptions
-from harness.run.prepare import prepare
+from harness.run.setup.options import RunOptions
+from harness.run.setup.prepare import prepare
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.server_urls import MOST_URLS, with_metrics_urls
 

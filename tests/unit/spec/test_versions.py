@@ -4,7 +4,7 @@ import zipfile
 
 import pytest
 
-from harness.engines.install import _folder, _pinned_torch
+from harness.engines.provide.install import _folder, _pinned_torch
 from harness.engines.simulate import simulated
 from harness.errors import SpecError
 from harness.spec.backend_refs import definition_key, load_backend, parse_backend, parse_backend_list

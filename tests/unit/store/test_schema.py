@@ -9,13 +9,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from harness.cli.main import main
-from harness.compare.history import entries
 from harness.errors import ExitCode
 from harness.model import CellFacts, Plan
 from harness.model.schema import DOCUMENTS
 from harness.store import RunFolder
 from harness.store.history import append_history
 from harness.store.migration import upgraded
+from harness.verdicts.history import entries
 from tests.factories.runs import TWO, Shape, make_run
 from tests.schemas import fault, schema
 

@@ -5,13 +5,13 @@ import tomllib
 
 import pytest
 
-from harness.comparability.settings import classified
-from harness.comparability.unequal import unequal
+from harness.conditions.settings import classified
+from harness.conditions.unequal import unequal
 from harness.errors import SpecError
-from harness.report.notes import notes
-from harness.run.division import Place, division, elsewhere
-from harness.run.options import RunOptions
-from harness.run.prepare import prepare
+from harness.report.findings.notes import notes
+from harness.run.setup.division import Place, division, elsewhere
+from harness.run.setup.options import RunOptions
+from harness.run.setup.prepare import prepare
 from harness.spec.backend_refs import candidates, load_backend, parse_backend, parse_backend_list
 from harness.spec.tuned import Provenance, Tuned, as_toml, load_tuned, tuned_path
 from harness.tune.tuning import comparison_repeats

@@ -10,8 +10,8 @@ import pytest
 
 from harness.errors import SpecError
 from harness.metrics.prefix import ideal_hit_rate, reusable
-from harness.run.options import RunOptions
-from harness.run.prepare import prepare
+from harness.run.setup.options import RunOptions
+from harness.run.setup.prepare import prepare
 from harness.spec.scenario import PROFILES, LoraMix, load_scenario, with_profile
 from harness.spec.scenario.synthetic import (
     Agent,

@@ -1,0 +1,139 @@
+"""`bench compare`: runs of any machine against a baseline; the exit code is a gate."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.cli.commands import runs_page
+from harness.cli.flags import options
+from harness.errors import ExitCode, SpecError
+
+if TYPE_CHECKING:
+    from harness.model import GateRow
+
+ACCURACY_DROP = "accuracy.drop"
+EPILOG = """Each backend is compared with the same backend of the baseline run (the first RUN, or --baseline),
+the backends of a single run with each other. Runs whose conditions differ in what matters (requests,
+weights, model, cache state, hardware) are refused unless --force. Whatever the baseline measured and a run
+lacks, or has only as INVALID or null, or in fewer runs, is listed as missing.
+
+All figures are computed again from the records of each run. A run whose files or summary do not verify
+(`bench verify`) is refused unless --unverified.
+
+--fail-on slower is a gate. It looks at the metrics of the scenario, at the highest percentile of E2E that
+the requests suffice for (p99 from 299 on), at failed requests and at pauses of the engine. It fails on what
+is worse, and on what it cannot decide: a primary metric without a verdict, or a new failure in too few
+requests. --undecided pass accepts the latter. --fail-on accuracy.drop does the same for the answers to the
+questions of --accuracy: it fails on a loss, and where a loss of 5 points is not excluded.
+
+Exit codes: 0 success; 1 something missing, a load point that cannot be compared, or with --fail-on slower
+a gate that did not pass; 2 not a run folder, or one that does not verify."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    options.add_runs(parser, files=True)
+    parser.add_argument(
+        "--baseline", metavar="NAME", help="run or backend to compare with (default: the first)"
+    )
+    options.add_fail_on(
+        parser,
+        "something is slower, fails more often or lost accuracy, or that is not decided; accuracy.drop: if "
+        "accuracy was lost, or a loss of 5 points is not excluded (repeatable)",
+        ACCURACY_DROP,
+    )
+    parser.add_argument(
+        "--undecided",
+        choices=("fail", "pass"),
+        default="fail",
+        help="what --fail-on makes of a primary metric without a verdict (default: fail)",
+    )
+    parser.add_argument("--force", action="store_true", help="compare even if conditions differ")
+    options.add_allow_missing(parser)
+    parser.add_argument(
+        "--unverified",
+        action="store_true",
+        help="compare what summary.json says, although records do not bear it out; each doubt is printed",
+    )
+    parser.add_argument(
+        "--floor",
+        type=float,
+        metavar="PERCENT",
+        help="smallest difference that counts (default: 2 within a run, 5 between runs)",
+    )
+    options.add_runs_folder(parser)
+    runs_page.add_html(parser)
+    form = parser.add_mutually_exclusive_group()
+    options.add_json(form)
+    options.add_markdown(form, "a pull request")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.display.output import page_width, wants_color
+    from harness.model import as_json
+    from harness.report.text import baseline
+    from harness.verdicts.accuracy import drops
+    from harness.verdicts.baseline import compare_runs, not_allowed, refused
+
+    runs = runs_page.opened(arguments.runs, arguments.out, unverified=arguments.unverified)
+    floor = None if arguments.floor is None else arguments.floor / 100
+    document = compare_runs(
+        runs,
+        _baseline(arguments),
+        force=arguments.force,
+        floor=floor,
+        allow_missing=arguments.allow_missing,
+    )
+    if len(runs) == 1 and not document.pairs:
+        raise SpecError(
+            "only one backend: nothing to compare",
+            where=str(arguments.runs[0]),
+            hint="name a second run, or one with several backends",
+        )
+    if arguments.html:
+        runs_page.write(arguments.html, runs, document)
+    if arguments.json:
+        found = as_json(baseline.concluded(document))
+        print(json.dumps({**as_json(document), "conclusion": found}, indent=1))
+    else:
+        in_words = partial(baseline.terminal, columns=page_width(), color=wants_color(sys.stdout))
+        print((baseline.markdown if arguments.markdown else in_words)(document))
+    failed = refused(document) or bool(not_allowed(document))
+    if arguments.fail_on:
+        rows = tuple(document.gate) if "slower" in arguments.fail_on else ()
+        if ACCURACY_DROP in arguments.fail_on:
+            rows = (*(row for row in rows if row.metric != ACCURACY_DROP), *drops(document.accuracy))
+            if not document.accuracy:
+                raise SpecError("no questions were asked in these runs", where=f"--fail-on {ACCURACY_DROP}",
+                                hint="measure them with --accuracy")  # fmt: skip
+        accepted = ("undecided",) if arguments.undecided == "pass" else ()
+        failed = failed or any(row.kind not in accepted for row in rows)
+        if not arguments.json:
+            print(_gate(rows, failed=failed, in_markdown=arguments.markdown))
+    return ExitCode.LIMIT_FAILED if failed else ExitCode.OK
+
+
+def _gate(found: "Sequence[GateRow]", *, failed: bool, in_markdown: bool) -> str:
+    from harness.cli.display.output import page_width
+    from harness.report.text import baseline
+    from harness.report.text.terminal_text import wrap
+    from harness.report.wording import markdown_escaped
+
+    first, *rows = baseline.gate_lines(found, failed=failed)
+    if not in_markdown:
+        folded = (wrap(row, page_width(), subsequent_indent="    ") for row in rows)
+        return "\n".join([first, *chain.from_iterable(folded)])
+    return "\n".join(
+        [f"\n**{markdown_escaped(first)}**\n", *(f"- {markdown_escaped(row.strip())}" for row in rows)]
+    )
+
+
+def _baseline(arguments: argparse.Namespace) -> str | None:
+    """A path of one of the runs is its name."""
+    given = arguments.baseline
+    return Path(given).name if given in arguments.runs else given

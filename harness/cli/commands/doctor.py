@@ -1,0 +1,196 @@
+"""`bench doctor`: how exact this client is on this machine."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from harness.cli.flags import options
+from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from harness.doctor.examine import Examination
+    from harness.model import ErrorSpread, MeasuredLoad, OnNode
+
+EPILOG = """Takes under a minute. The result is stored in the cache folder; runs use it.
+
+Exit codes: 0 exact to 1 ms at 256 streams; 4 not exact enough to measure; 3 the server did not start, or the
+result could not be stored."""
+
+# One column each: its title on three lines.
+_HEADS = (
+    ("load", "", ""),
+    ("{}s", "", "/s"),
+    ("TTFT error", "p50/p99/max", "ms"),
+    ("ITL error", "p50/p99/max", "ms"),
+    ("E2E error", "p99", "ms"),
+    ("sent late", "p99", "ms"),
+    ("client", "CPU", "µs/{}"),
+    ("server late", "p99", "ms"),
+    ("server", "CPU", "%"),
+    ("validity", "", ""),
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    from harness.apis import API_NAMES
+
+    parser.epilog = EPILOG
+    parser.add_argument("--quick", action="store_true", help="only three loads, up to 256 streams")
+    parser.add_argument(
+        "--api",
+        choices=API_NAMES,
+        metavar="API",
+        default="chat",
+        help=f"{', '.join(API_NAMES)} (default: chat, whose result runs go by)",
+    )
+    options.add_cluster(parser)
+    options.add_json(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.display.output import progress_display
+    from harness.cluster.options import asked
+    from harness.cluster.placement import joined
+    from harness.doctor.examine import examine
+    from harness.doctor.loads import LOADS, QUICK
+    from harness.doctor.result import as_stored, path, store
+
+    load_from = asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node)
+    ui = progress_display()
+    try:
+        with joined(load_from) as cluster:
+            examination = examine(QUICK if arguments.quick else LOADS, ui.stage, cluster, arguments.api)
+    finally:
+        ui.close()
+    document = examination.document
+    print(json.dumps(as_stored(document), indent=1) if arguments.json else as_text(examination))
+    if load_from is None and arguments.api == "chat":  # runs of this machine alone go by what is stored
+        store(document)
+        print(f"kept in {path()}", file=sys.stderr)
+    return ExitCode.OK if examination.verdict.fit_to_measure else ExitCode.INVALID
+
+
+def as_text(examination: "Examination") -> str:
+    verdict = examination.verdict
+    return "\n".join(
+        [
+            *_table(examination),
+            *_nodes(examination),
+            "",
+            *_machine(examination),
+            _workers(examination),
+            "",
+            verdict.sentence,
+            *(f"limit: {limit}" for limit in verdict.limits),
+            *(f"hint: {hint}" for hint in verdict.hints),
+        ]
+    )
+
+
+def _table(examination: "Examination") -> list[str]:
+    heads = [[word.format(examination.unit) for word in head] for head in _HEADS]
+    lines = [*zip(*heads, strict=True), *map(_cells, examination.measured)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return ["  ".join(_aligned(line, widths)).rstrip() for line in lines]
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """What is named on the left, numbers on the right."""
+    yield cells[0].ljust(widths[0])
+    for cell, width in zip(cells[1:], widths[1:], strict=True):
+        yield cell.rjust(width)
+
+
+def _cells(measured: "MeasuredLoad") -> tuple[str, ...]:
+    errors = measured.errors
+    busy_share = measured.server.busy_share
+    exactness = (
+        ("n/a",) * 3
+        if errors is None
+        else (_spread(errors.ttft_ms), _spread(errors.itl_ms), f"{errors.e2e_ms.p99:.3f}")
+    )
+    return (
+        measured.load.title,
+        f"{measured.tokens_per_s:,.0f}",
+        *exactness,
+        _number(measured.send_lag_p99_ms, ".3f"),
+        _number(measured.cpu_us_per_token, ".1f"),
+        _number(measured.server.late_p99_ms, ".3f"),
+        _number(busy_share and 100 * busy_share, ".0f"),
+        measured.verdict,
+    )
+
+
+def _nodes(examination: "Examination") -> Iterator[str]:
+    """Of each load that a cluster sent."""
+    for result in examination.measured:
+        if result.nodes:
+            yield f"\n{result.load.title}, by node; from sent to received, least/median/most:"
+        yield from map(_on_node, result.nodes)
+
+
+def _on_node(on: "OnNode") -> str:
+    node = on.node
+    placed = "n/a" if on.before_ms is None else "/".join(f"{value:.3f}" for value in on.before_ms)
+    offset, known_to = _number(node.clock_offset_ms, "+,.3f"), _number(node.clock_uncertainty_ms, ".3f")
+    drift, start = _number(node.drift_ppm, "+.1f"), _number(node.start_skew_ms, "+.3f")
+    return (
+        f"  {node.place}: {on.requests} requests, {placed} ms; "
+        f"clock {offset} ± {known_to} ms, drift {drift} ppm, start {start} ms"
+    )
+
+
+def _spread(error_ms: "ErrorSpread | None") -> str:
+    """None: answers come whole."""
+    if error_ms is None:
+        return "–"
+    return f"{error_ms.p50:.3f}/{error_ms.p99:.3f}/{error_ms.max:.3f}"
+
+
+def _workers(examination: "Examination") -> str:
+    verdict, heaviest = examination.verdict, examination.measured[-1]
+    there = f"{heaviest.client.workers} on {len(heaviest.nodes)} load nodes; " if heaviest.nodes else ""
+
+    def about(figure: int, unit: str) -> str:
+        return f"{figure:,} {unit}" if figure else f"n/a {unit}"
+
+    streams = about(verdict.streams_per_worker, "streams")
+    arrivals = about(verdict.arrivals_per_worker, "arrivals/s")
+    return f"workers  {there}one carries about {streams}, {arrivals} in half a core"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "n/a" if value is None else format(value, form)
+
+
+def _machine(examination: "Examination") -> Iterator[str]:
+    machine = examination.machine
+    host, clock, limits = machine.host, machine.clock, machine.limits
+    core = examination.server_core
+    pinned = "nothing pinned" if core is None else f"server on core {core}"
+    others = [result.other_cores for result in examination.measured if result.other_cores is not None]
+    ports = limits.ephemeral_ports
+    yield f"cores    {host.cpus_usable} usable, {pinned}; governor {host.cpu_governor or 'n/a'}"
+    yield (
+        f"others   load average {_number(host.load_average_1min, '.1f')} before; "
+        f"other work kept {_number(min(others, default=None), '.1f')} to "
+        f"{_number(max(others, default=None), '.1f')} cores busy meanwhile"
+    )
+    yield (
+        f"clock    {clock.source or 'n/a'}, resolution {clock.resolution_ns:g} ns; "
+        f"{'kernel receive stamps' if clock.kernel_receive_stamps else 'stamps taken when read'}, "
+        f"known to {clock.stamp_uncertainty_ns} ns"
+    )
+    yield (
+        f"limits   {limits.file_descriptors_hard or 'unlimited'} open files, "
+        f"ports {f'{ports[0]}–{ports[1]}' if ports else 'n/a'}: "
+        f"{limits.connections_to_one_server or 'unlimited'} connections to one server"
+    )
+    for result in examination.measured:
+        if result.arrivals is not None:
+            yield (
+                f"arrivals {result.load.title}: dispersion {result.arrivals.drawn:.2f} as drawn, "
+                f"{result.arrivals.received:.2f} as received"
+            )

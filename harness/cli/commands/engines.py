@@ -1,0 +1,194 @@
+"""`bench engines`: the environments engines run in as processes."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import ExitCode, SpecError
+
+if TYPE_CHECKING:
+    from harness.cli.display.progress import Display
+    from harness.engines.start.launch_choice import Device
+    from harness.spec.backend import Backend
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    install = actions.add_parser("install", help="install engines now", allow_abbrev=False)
+    install.add_argument("names", nargs="+", metavar="NAME[==VERSION]")
+    _add_device(install)
+    install.add_argument("--force", action="store_true", help="reinstall")
+    install.add_argument(
+        "--dry-run", action="store_true", help="print every file and its size; download nothing"
+    )
+    lock = actions.add_parser(
+        "lock", help="write versions and hashes of an environment to ./backends/locks", allow_abbrev=False
+    )
+    lock.add_argument("name", metavar="NAME")
+    _add_device(lock)
+    actions.add_parser(
+        "outdated", help="compare pinned engines and known tools with what is offered now", allow_abbrev=False
+    )
+    actions.add_parser("list", help="list installable engines and their state", allow_abbrev=False)
+
+
+def _add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cuda", "cpu"),
+        default="auto",
+        help="packages for this device (default: what this machine has)",
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    if arguments.action == "install":
+        return _install(arguments)
+    if arguments.action == "lock":
+        return _lock(arguments)
+    return _outdated() if arguments.action == "outdated" else _list()
+
+
+def _install(arguments: argparse.Namespace) -> int:
+    from harness.cli.display.output import progress_display
+    from harness.engines.provide.install import install_engine
+
+    definitions = _asked(arguments.names, arguments.device)
+    ui = progress_display()
+    try:
+        for definition in definitions:
+            if arguments.dry_run:
+                print(_shown(definition, ui))
+                continue
+            environment = install_engine(definition, ui.stage, force=arguments.force)
+            ui.note(f"{definition.name} {environment.version}: {environment.python}")
+    finally:
+        ui.close()
+    return ExitCode.OK
+
+
+def _lock(arguments: argparse.Namespace) -> int:
+    from harness.cli.display.output import progress_display
+    from harness.engines.provide.install import lock, recipe_of
+
+    (definition,) = _asked([arguments.name], arguments.device)
+    name = recipe_of(definition).lock
+    if not name:
+        raise SpecError(
+            "its definition names no lock",
+            where=f"bench engines lock {arguments.name}",
+            hint=f'add lock = "{arguments.name}.txt" to the table with its requirements',
+        )
+    device = f" --device {arguments.device}" if arguments.device != "auto" else ""
+    ui = progress_display()
+    try:
+        text = lock(definition, f"bench engines lock {arguments.name}{device}", ui.stage)
+    finally:
+        ui.close()
+    path = Path("backends") / "locks" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    print(f"{path}: {text.count('--hash=')} hashes")
+    return ExitCode.OK
+
+
+def _asked(names: list[str], device: "Device") -> "list[Backend]":
+    """With the packages of the device as [process]."""
+    from harness.engines.provide.install import needs_install
+    from harness.engines.start.launch_choice import as_launched, resolve_launch
+    from harness.spec.backend_refs import parse_backend_list
+
+    found = []
+    for ref in parse_backend_list(",".join(names)):
+        starts = ref.definition.process or ref.definition.process_cuda
+        definition = (
+            as_launched(ref, resolve_launch(ref, "process", device)).definition if starts else ref.definition
+        )
+        if not needs_install(definition):
+            raise SpecError(
+                f"'{definition.name}' is not installed by bench",
+                where="bench engines",
+                hint="`bench engines list` shows what can be installed",
+            )
+        found.append(definition)
+    return found
+
+
+def _shown(definition: "Backend", ui: "Display") -> str:
+    """Every file of an installation, and what there is to know before it."""
+    from harness.engines.known import not_run
+    from harness.engines.provide.fitness import MB
+    from harness.engines.provide.install import installed, planned, python_of, recipe_of
+    from harness.spec.backend import CudaProcess
+
+    install, process = recipe_of(definition), definition.process
+    files = planned(definition, ui.stage)
+    width = max(len(one.file) for one in files)
+    total = sum(one.size_bytes for one in files)
+    source = f"locked in {install.lock}" if install.lock else "as the package index has them now"
+    lines = [f"{definition.name}: {len(files)} files, {total / MB:,.0f} MB, {source}"]
+    lines += [f"  {one.file:<{width}}  {one.size_bytes / MB:>8,.1f} MB" for one in files]
+    if install.torch:
+        lines.append(f"before them torch {install.torch}, a CPU build from where one is found")
+    python = ".".join(map(str, python_of(install)))
+    cuda = f", a driver for CUDA {process.cuda}" if isinstance(process, CudaProcess) and process.cuda else ""
+    state = "it is installed already" if installed(definition) else "nothing was downloaded or installed"
+    lines.append(f"for Python {python}{cuda}; {state}")
+    if mark := not_run(process):
+        lines.append(f"warning: {mark}")
+    return "\n".join(lines)
+
+
+def _outdated() -> int:
+    from harness.cli.display.output import progress_display
+    from harness.engines.check.outdated import images, packages, tools
+    from harness.metrics.peers import READ_IN
+
+    ui = progress_display()
+    try:
+        lines = [f"{name:<19} {pin}" for name, pin in packages(_installable(), ui.stage)]
+        lines += [f"tool {name:<21} {read}" for name, read in tools(READ_IN, ui.stage)]
+        lines += images(_all(), ui.stage)
+    finally:
+        ui.close()
+    print("\n".join(lines))
+    return ExitCode.OK
+
+
+def _list() -> int:
+    from harness.engines.known import not_run
+    from harness.engines.provide.install import installed, size_mb
+
+    for name, definition in _installable().items():
+        environment = installed(definition)
+        state = (
+            f"installed, {environment.version}"
+            if environment
+            else "not installed" + (f" (about {size} MB)" if (size := size_mb(definition)) else "")
+        )
+        mark = not_run(definition.process)
+        print(f"{name:<19} {state}" + (f"; {mark}" if mark else ""))
+    return ExitCode.OK
+
+
+def _installable() -> "dict[str, Backend]":
+    """By name, with the device where it has packages of its own."""
+    from dataclasses import replace
+
+    from harness.engines.provide.install import needs_install
+
+    found = {}
+    for definition in _all():
+        if needs_install(definition):
+            found[definition.name] = definition
+        on_cuda = replace(definition, process=definition.process_cuda)
+        if needs_install(on_cuda):
+            found[f"{definition.name} (cuda)"] = on_cuda
+    return found
+
+
+def _all() -> "list[Backend]":
+    from harness.host import paths
+    from harness.spec.backend_refs import load_backend
+
+    return [load_backend(name) for name in sorted(set(paths.definitions("backends")) - {"models"})]

@@ -1,0 +1,201 @@
+"""`bench export`: rows of runs as CSV, JSON lines or Parquet, requests as OpenTelemetry spans, and cells in
+the formats of others.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from harness.cli.commands.query import Row, json_row, selected, write_csv
+from harness.cli.flags import options
+from harness.errors import ExitCode, SetupError, SpecError, StorageError
+
+if TYPE_CHECKING:
+    from harness.store import RunFolder
+
+EPILOG = """Rows:
+  cells      one row per cell, with the figures of summary.json
+  verdicts   one row per pair of backends, load and metric
+  requests   one row per request; times in ns since the cell's clock started
+  events     one row per SSE event; times in ns since the cell's clock started
+
+The columns are those of `bench query`. Null is empty in CSV, and a text that
+begins like a formula (= + - @ tab) gets an apostrophe before it; jsonl and
+parquet have it as it is. parquet needs --to FILE.
+
+otlp: each request as an OpenTelemetry span, without texts of prompts and
+answers. One message of OTLP's JSON encoding per line, or sent to a collector:
+--to http://127.0.0.1:4318/v1/traces
+
+report-0.2, inferencex and mlperf: cells as a benchmark report of llm-d, a row of InferenceX,
+or a summary of MLPerf's endpoints, one document for each cell; --to names a folder.
+What they have no place for (validity, intervals, repeats) is in a field "llm-servebench",
+and `bench import` reads it again.
+
+Exit codes: 0 success; 2 no such run, or a damaged one; 3 the file cannot be
+written, or the collector refused"""
+
+EXCHANGE = ("report-0.2", "inferencex", "mlperf")
+WHAT = ("cells", "verdicts", "requests", "events")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    options.add_runs(parser)
+    options.add_runs_folder(parser)
+    parser.add_argument(
+        "--what", choices=WHAT, help="rows to export (default: cells; of otlp always requests)"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("csv", "jsonl", "parquet", "otlp", *EXCHANGE),
+        default="csv",
+        metavar="FORMAT",
+        help="of the rows: csv, jsonl, parquet, otlp (default: csv); of a document for each cell: "
+        f"{', '.join(EXCHANGE)}",
+    )
+    parser.add_argument(
+        "--to",
+        default="-",
+        metavar="FILE",
+        help="file to write, of otlp also the URL of a collector, of documents a folder; - is standard "
+        "output (default: -)",
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    import duckdb
+
+    from harness.store import open_run
+
+    as_spans = arguments.format == "otlp"
+    what = arguments.what or ("requests" if as_spans else "cells")
+    if as_spans and what != "requests":
+        raise SpecError("otlp has spans of requests alone", where=f"--what {what}")
+    opened = [open_run(name, arguments.out) for name in arguments.runs]
+    folders = list({folder.path.resolve(): folder for folder in opened}.values())
+    if arguments.format in EXCHANGE:
+        if what != "cells":
+            raise SpecError(f"{arguments.format} has cells alone", where=f"--what {what}")
+        _write_documents(folders, arguments.format, arguments.to)
+        return ExitCode.OK
+    try:
+        if arguments.format == "parquet":
+            _write_parquet(folders, what, arguments.to)
+        else:
+            _write_rows(folders, what, arguments)
+    except duckdb.Error as error:
+        raise SpecError(str(error).strip(), where=what) from None
+    return ExitCode.OK
+
+
+def _write_rows(folders: Sequence["RunFolder"], what: str, arguments: argparse.Namespace) -> None:
+    from harness.report.exchange import otlp
+    from harness.store.database import database
+
+    as_spans = arguments.format == "otlp"
+    with database(folders) as (connected, faults):
+        if faults:
+            raise faults[0]
+        # No order by: rows come as they were written, however many, and are not held.
+        names, rows = selected(connected, otlp.QUERY if as_spans else f"select * from {what}")
+        if as_spans and arguments.to.startswith(("http://", "https://")):
+            _send(otlp.messages(names, rows), arguments.to)
+            return
+        with _opened(arguments.to) as stream:
+            _WRITERS[arguments.format](names, rows, stream)
+
+
+def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None:
+    """Standard output takes one document; a folder takes each under the name of its run and cell."""
+    from harness.report.exchange import documents
+
+    made = [
+        (f"{folder.run_id}.{cell}.json", json.dumps(document, indent=1, allow_nan=False))
+        for folder in folders
+        for cell, document in documents(kind, folder.read_summary(), _measured_with(folder))
+    ]
+    if to == "-" and len(made) == 1:
+        print(made[0][1])
+        return
+    if to == "-":
+        raise SpecError(f"{len(made)} documents, one for each cell", where="--to -", hint="--to FOLDER")
+    try:
+        Path(to).mkdir(parents=True, exist_ok=True)
+        for name, text in made:
+            Path(to, name).write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise StorageError(f"cannot be written: {error.strerror}", where=to) from None
+
+
+def _measured_with(folder: "RunFolder") -> str | None:
+    from harness.host import installation
+
+    return folder.read_manifest().packages.get(installation.DISTRIBUTION)
+
+
+def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
+    """A file that is there already is replaced when the new one is whole."""
+    from harness.host import paths
+    from harness.store import parquet
+    from harness.store.confined import Confined
+    from harness.store.database import database
+
+    if to == "-":
+        raise SpecError("parquet is binary and needs a file", where="--to -", hint="--to cells.parquet")
+    path = Path(to)
+    if paths.entry(path) not in ("file", None):
+        raise SpecError("is no file that can be replaced", where=f"--to {to}")
+    try:
+        with Confined(path.parent).replacing(path.name) as file:
+            place = parquet.by_descriptor(file.fileno())
+            with database(folders, writes=[place]) as (connected, faults):
+                if faults:
+                    raise faults[0]
+                parquet.export(connected, what, place)
+    except StorageError as error:
+        raise StorageError(error.what, where=to) from None
+
+
+@contextmanager
+def _opened(to: str) -> Iterator[TextIO]:
+    if to == "-":
+        yield sys.stdout
+        return
+    try:
+        with Path(to).open("w", encoding="utf-8", newline="") as stream:
+            yield stream
+    except OSError as error:
+        raise StorageError(f"cannot be written: {error.strerror}", where=to) from None
+
+
+def _send(messages: Iterable[Mapping[str, Any]], url: str) -> None:
+    from harness.client import Client
+
+    with closing(Client("")) as client:
+        for message in messages:
+            answer = client.ask("POST", url, json=message)
+            if not answer.ok:
+                raise SetupError(f"the collector answered {answer.status}: {answer.said}", where=url)
+
+
+def _write_jsonl(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:
+    for row in rows:
+        stream.write(json_row(names, row) + "\n")
+
+
+def _write_spans(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:
+    from harness.report.exchange.otlp import messages
+
+    stream.writelines(json.dumps(message) + "\n" for message in messages(names, rows))
+
+
+_WRITERS: dict[str, Callable[[Sequence[str], Iterator[Row], TextIO], None]] = {
+    "csv": write_csv,
+    "jsonl": _write_jsonl,
+    "otlp": _write_spans,
+}

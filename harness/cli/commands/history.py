@@ -1,0 +1,55 @@
+"""`bench history`: runs added to the history of this results folder, and what has become slower over it."""
+
+import argparse
+import json
+
+from harness.cli.flags import options
+from harness.errors import ExitCode, SpecError
+
+EPILOG = """A level needs three runs or more: one bad night is no change; many small changes add up.
+
+Exit codes: 0 success; 1 with --fail-on slower, if a level is worse than the best before it;
+2 no history, or a damaged run."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "runs", nargs="*", metavar="RUN", help="runs to add first: folders, or names under --out"
+    )
+    options.add_runs_folder(parser, holds="runs and history")
+    options.add_fail_on(parser, "a level became worse")
+    parser.add_argument(
+        "--floor", type=float, default=5.0, metavar="PERCENT", help="smallest change that counts (default: 5)"
+    )
+    form = parser.add_mutually_exclusive_group()
+    options.add_json(form)
+    options.add_markdown(form, "a CI job page")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.report.text import trends
+    from harness.store import open_run
+    from harness.store.history import append_history, history_path, read_history
+    from harness.summary import summarise_folder
+    from harness.validity.notices import left_out
+    from harness.verdicts.history import drifts, entries, series
+
+    path = history_path(arguments.out)
+    for name in arguments.runs:
+        folder = open_run(name, arguments.out)
+        summary = summarise_folder(folder)
+        for warning in left_out(summary.warnings):
+            raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
+        append_history(path, entries(folder.read_manifest(), summary))
+    history = read_history(path)
+    regressions = drifts(history, arguments.floor / 100)
+    if arguments.json:
+        print(
+            json.dumps(
+                {"runs": len({entry.run for entry in history}), "drifts": [d.as_json() for d in regressions]}
+            )
+        )
+    else:
+        print((trends.markdown if arguments.markdown else trends.terminal)(series(history), regressions))
+    return ExitCode.LIMIT_FAILED if regressions and arguments.fail_on else ExitCode.OK

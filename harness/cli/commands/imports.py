@@ -1,0 +1,167 @@
+"""`bench import`: results of other tools as a run folder."""
+
+import argparse
+import re
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.cli.flags import options
+from harness.errors import ExitCode, SpecError
+from harness.host import paths
+
+if TYPE_CHECKING:
+    from harness.imports import Part
+    from harness.store import RunFolder
+
+EPILOG = """Reads vllm bench serve, SGLang bench_serving, aiperf, guidellm, inference-perf, genai-bench,
+llama-bench, rows of InferenceX, summaries of MLPerf's endpoints and benchmark reports of format 0.2, by
+what stands in the file. Several files of one NAME and load are its repeats, and so are the files of a
+folder. `bench report`, `compare` and the other commands take the run folder as any other, and FILE in its
+place.
+
+What another client measured is not verified: each figure is SUSPECT, and says from which tool it is.
+
+Exit codes: 0 imported; 2 a file that is damaged, of no known tool, or of another model."""
+
+OF_RUN = ("manifest.json", "checksums.json", "cells")
+SERVER = "server"
+_NAMED = re.compile(r"([A-Za-z][\w.@-]*)=(.+)")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="[NAME=]FILE",
+        help=f"result files, or folders of them; NAME of the backend (default: {SERVER})",
+    )
+    parser.add_argument(
+        "--tool-version",
+        metavar="VERSION",
+        help="of the tool, where its files name none: the meaning of a figure may depend on it",
+    )
+    options.add_runs_folder(parser)
+    options.add_verbose(parser)
+    options.add_json(parser, "print summary.json and its conclusion instead of the table")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness import report
+    from harness.cli.display.results import show
+
+    found = [_found(text) for text in arguments.files]
+    folder = made(found, arguments.out, arguments.files, arguments.tool_version)
+    report.build(folder)
+    if not arguments.json:
+        print()
+    show(folder, arguments)
+    return ExitCode.OK
+
+
+class Found(NamedTuple):
+    """What a word names: results under the name of their backend."""
+
+    label: str
+    files: list[Path]
+    left_out: list[Path]
+
+
+def made(
+    found: Sequence[Found], out: Path, given: Sequence[str], tool_version: str | None = None
+) -> "RunFolder":
+    """With its summary; what the files had is printed on stderr. `tool_version`: where a file names none."""
+    from harness.imports import imported
+    from harness.summary import summarise_folder
+
+    parts = [part for one in found for part in _parts(one, tool_version)]
+    for line in _had(parts):
+        print(line, file=sys.stderr)
+    folder = imported(parts, out, ["bench", "import", *given])
+    folder.write_summary(summarise_folder(folder))
+    return folder
+
+
+def results_at(name: str) -> Found | None:
+    """Of a word where a run is wanted: a file, or a folder of them without any run. None: it is a run."""
+    from harness.imports import is_result
+    from harness.imports.detect import entries_below, results_among
+
+    path = Path(name)
+    try:
+        kind = paths.entry(path)
+        if kind == "file":
+            return Found(SERVER, [path], []) if is_result(path) or _is_data(path) else None
+        if kind != "folder":
+            return None
+        below = entries_below(path)
+        if any(one.name in OF_RUN and len(one.relative_to(path).parts) <= 2 for one in below):
+            return None
+        files, left_out = results_among(below)
+    except OSError:  # not to be read, or gone meanwhile; whoever opens it as a run says so
+        return None
+    return Found(SERVER, files, left_out) if files else None
+
+
+def _is_data(path: Path) -> bool:
+    """JSON whatever its name, or Parquet, for which there is an error of its own."""
+    from harness.imports.detect import PARQUET
+
+    with path.open("rb") as file:
+        head = file.read(64)
+    return head.lstrip()[:1] in (b"{", b"[") or head.startswith(PARQUET)
+
+
+def _found(text: str) -> Found:
+    """Of a word of `bench import`. Raises SpecError."""
+    from harness.imports.detect import entries_below, results_among
+
+    named, label, path = _NAMED.fullmatch(text), SERVER, Path(text)
+    if named and not paths.entry(path):
+        label, path = named[1], Path(named[2])
+    kind = paths.entry(path)
+    if kind == "file":
+        return Found(label, [path], [])
+    if kind != "folder":
+        raise SpecError("no such file", where=str(path), hint="[NAME=]FILE, or a folder of files")
+    files, left_out = results_among(entries_below(path))
+    if not files:
+        raise SpecError("no result of any tool in this folder", where=str(path))
+    return Found(label, files, left_out)
+
+
+def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
+    from harness.imports import Part, read
+    from harness.untrusted import inert
+
+    of_name = Counter(file.name for file in found.left_out)
+    for name, count in of_name.items():
+        first = next(file for file in found.left_out if file.name == name)
+        more = f" and {count - 1} more of that name" if count > 1 else ""
+        print(inert(f"{first}{more}: left out: other files have the results"), file=sys.stderr)
+    for file in found.files:
+        source, taken = read(file, tool_version)
+        for one in taken:
+            yield Part(found.label, source, one)
+
+
+def _had(parts: "Sequence[Part]") -> Iterator[str]:
+    """What was read and what is not there, of files that are alike once."""
+    from harness.cli.display.output import page_width
+    from harness.report.wording import counted, plain
+
+    alike: dict[tuple[object, ...], list[Part]] = {}
+    for part in parts:
+        one = part.taken
+        alike.setdefault((one.tool, one.version, one.level, one.lacks), []).append(part)
+    for same in alike.values():
+        first = same[0].taken
+        more = f" and {counted(len(same) - 1, 'more measurement')}" if len(same) > 1 else ""
+        lacks = f"; not in it: {'; '.join(first.lacks)}" if first.lacks else ""
+        name = f"{first.tool} {first.version or '(version not known)'}"
+        text = plain(f"{same[0].source.path}{more}: {name}: {first.took}{lacks}", 2000)
+        yield from textwrap.wrap(text, page_width(), subsequent_indent="  ")

@@ -1,0 +1,70 @@
+"""`bench kit`: everything for a machine without network, in one folder."""
+
+import argparse
+from pathlib import Path
+
+from harness.errors import ExitCode, SetupError, SpecError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    make = actions.add_parser("make", help="collect packages, sources and models", allow_abbrev=False)
+    make.add_argument("--for", dest="target", required=True, metavar="TARGET", help="as linux-x86_64-py312")
+    make.add_argument("--engines", default="", metavar="LIST", help="such as llamacpp,transformers")
+    make.add_argument(
+        "--model", action="append", default=[], metavar="NAME|PATH", help="to take along (repeatable)"
+    )
+    make.add_argument(
+        "--have", type=Path, metavar="FILE", help="leave out what its `pip list` shows is there already"
+    )
+    make.add_argument("--max-mb", type=float, metavar="N", help="also write it as parts of at most N MB")
+    make.add_argument("--out", type=Path, required=True, metavar="KIT")
+    run = actions.add_parser("run", help="run bench out of a kit, without network", allow_abbrev=False)
+    run.add_argument("kit", type=Path, metavar="KIT")
+    run.add_argument("rest", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="as of `python3 KIT/run.py`")
+    join = actions.add_parser("join", help="check and unpack parts", allow_abbrev=False)
+    join.add_argument("parts", nargs="+", type=Path, metavar="PART")
+    join.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="default: here")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    if arguments.action == "make":
+        return _make(arguments)
+    if arguments.action == "run":
+        from harness.kit import box
+
+        return box.main([str(arguments.kit), *arguments.rest])
+    from harness.kit.parts import PartsError, join
+
+    try:
+        print(join(arguments.parts, arguments.out))
+    except (PartsError, OSError) as error:
+        raise SetupError(str(error), where="bench kit join") from None
+    return ExitCode.OK
+
+
+def _make(arguments: argparse.Namespace) -> int:
+    import shutil
+
+    from harness.cli.display.output import progress_display
+    from harness.kit import parts
+    from harness.kit.make import Asked, listing, make
+
+    if arguments.max_mb is not None and not arguments.max_mb > 0:
+        raise SpecError("must be above 0", where=f"--max-mb {arguments.max_mb:g}")
+    engines = [name.strip() for name in arguments.engines.split(",") if name.strip()]
+    ui = progress_display()
+    try:
+        kit = make(Asked(arguments.target, engines, arguments.model, arguments.have, arguments.out), ui.stage)
+    finally:
+        ui.close()
+    print(f"{kit}: for {arguments.target}")
+    print("\n".join(listing(kit)))
+    if arguments.max_mb:
+        place = kit.with_name(f"{kit.name}.tar")
+        written = parts.split(kit, place, arguments.max_mb)
+        shutil.copy(parts.__file__, kit.with_name("join.py"))
+        print(f"{len(written)} part(s) of at most {arguments.max_mb:g} MB: {written[0]} …")
+        print(f"join them with `python3 join.py`, which lies next to them as {place.name}.sha256 does")
+    print(f"there: python3 {kit.name}/run.py --help")
+    return ExitCode.OK

@@ -1,0 +1,315 @@
+"""`bench list`: what there is to run, and what was run."""
+
+import argparse
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any
+
+from harness.cli.display.output import page_width
+from harness.cli.flags import options
+from harness.errors import ExitCode, SpecError
+from harness.host import paths
+
+if TYPE_CHECKING:
+    from harness.spec.backend import Backend
+    from harness.spec.scenario import Scenario
+
+UNBROKEN = 10_000  # columns of a pipe: a program reads a row as one line
+NARROWEST = 16  # columns of text
+LONGEST_CELL = 70  # characters; longer texts are sentences
+NARROWEST_SENTENCE = 40  # columns
+
+Row = dict[str, Any]  # of one listing, as --json prints it: each has columns of its own
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "what",
+        nargs="?",
+        choices=tuple(_LISTS),
+        metavar="WHAT",
+        help=f"{', '.join(_LISTS)} (default: the first three)",
+    )
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="scenarios: also show lengths, prefix sharing and arrivals; backends: a row per variant",
+    )
+    options.add_json(parser)
+    parser.add_argument(
+        "--markdown",
+        action="store_true",
+        help="print Markdown, as the docs have it (backends, conditions, issues, metrics)",
+    )
+    options.add_runs_folder(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    if arguments.markdown:
+        return _page(arguments.what)
+    wanted = (arguments.what,) if arguments.what else ("scenarios", "backends", "models")
+    lists = {what: _LISTS[what](arguments) for what in wanted}
+    if arguments.json:
+        print(json.dumps(lists, indent=1))
+        return ExitCode.OK
+    for index, (what, rows) in enumerate(lists.items()):
+        if len(lists) > 1:
+            print(("\n" if index else "") + what.upper())
+        print(_as_text(what, rows, verbose=arguments.verbose) or f"no {what}")
+    return ExitCode.OK
+
+
+def _as_text(what: str, rows: Sequence[Row], *, verbose: bool) -> str:
+    if what == "scenarios" and verbose:
+        return _with_cards(rows)
+    return _columns(rows if verbose or what != "backends" else _engines(rows), page_width(UNBROKEN))
+
+
+def _engines(rows: Sequence[Row]) -> list[Row]:
+    """A row per engine, with the number of its variants: all of them are 119 rows."""
+    variants = Counter(row["name"].partition("@")[0] for row in rows)
+    engines = [row for row in rows if "@" not in row["name"]]
+    return [
+        {"name": row["name"], "variants": variants[row["name"]] - 1 or "", "start": row["start"],
+         "about": row["about"]}
+        for row in engines
+    ]  # fmt: skip
+
+
+def _page(what: str | None) -> int:
+    from harness.cli import conditions_page, issues_page, metrics_page
+    from harness.cli.engines_page import page
+    from harness.spec.backend_refs import load_backend
+
+    tables = {"conditions": conditions_page.page, "issues": issues_page.page, "metrics": metrics_page.page}
+    if what in tables:
+        print(tables[what](), end="")
+        return ExitCode.OK
+    if what != "backends":
+        raise SpecError(
+            "needs backends, conditions, issues or metrics",
+            where="--markdown",
+            hint="bench list backends --markdown",
+        )
+    names = set(paths.definitions("backends")) - {"models"}
+    print(page([load_backend(name) for name in names]), end="")
+    return ExitCode.OK
+
+
+def _scenarios(arguments: argparse.Namespace) -> list[Row]:
+    from harness.spec.scenario import load_scenario
+
+    rows = []
+    for name in sorted(paths.definitions("workloads")):
+        scenario = load_scenario(name)
+        load = scenario.load
+        if load.working_set:
+            shape = f"working set {','.join(f'{size:g}' for size in load.working_set)} x KV cache"
+        elif load.concurrency:
+            shape = f"concurrency {','.join(map(str, load.concurrency))}"
+        elif load.rate:
+            shape = f"rate {','.join(f'{rate:g}' for rate in load.rate)}/s"
+        else:
+            shape = f"replay {','.join(f'{speed:g}' for speed in load.replay_speed)}x"
+        row = {"name": name, "load": shape, "requests": load.requests, "purpose": scenario.scenario.purpose}
+        rows.append(row | ({"cards": _cards(scenario)} if arguments.verbose else {}))
+    return rows
+
+
+def _cards(scenario: "Scenario") -> Row:
+    """With one word a token, as there is no tokenizer at hand."""
+    from harness.model import as_json
+    from harness.run.measure.workloads import Workloads
+
+    if scenario.load.working_set and scenario.load.kv_tokens is None:
+        return {}  # as many prefixes as an engine has room for
+    cards: Row = as_json(Workloads(scenario, 1, 0, None).cards(0))
+    return cards
+
+
+def _with_cards(rows: Sequence[Row]) -> str:
+    from harness.model import WorkloadCard, from_json
+    from harness.report.text.card import card_lines
+
+    lines = []
+    for row in rows:
+        lines += [row["name"], f"  {row['purpose']}"]
+        cards = from_json(row["cards"], dict[str, WorkloadCard])
+        lines += [f"  {line}" for card in cards.values() for line in card_lines(card)]
+    return "\n".join(lines)
+
+
+def _backends(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.spec.backend_refs import load_backend
+
+    rows = []
+    for name in sorted(set(paths.definitions("backends")) - {"models"}):
+        backend = load_backend(name)
+        start = _start(backend)
+        for variant in (None, *backend.variants):
+            state = f" ({backend.backend.status})" if backend.backend.status != "active" else ""
+            about = backend.variants[variant].description if variant else backend.backend.title + state
+            rows.append(
+                {
+                    "name": name if variant is None else f"{name}@{variant}",
+                    "start": start,
+                    "about": about + (" (simulated)" if backend.backend.simulated else ""),
+                }
+            )
+        rows += _tuned(name, start)
+    return rows
+
+
+def _tuned(name: str, start: str) -> list[Row]:
+    """What `bench tune` stored for this user; a file that does not fit says so here."""
+    from harness.spec.tuned import load_tuned, tuned_path
+
+    path = tuned_path(name)
+    if paths.entry(path) is None:
+        return []
+    try:
+        about = load_tuned(path).description
+    except SpecError as error:
+        about = f"unreadable: {error}"
+    return [{"name": f"{name}@tuned", "start": start, "about": about}]
+
+
+def _conditions(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.cli import conditions_page
+
+    return [dict(row) for row in conditions_page.rows()]
+
+
+def _issues(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.cli import issues_page
+
+    return [dict(row) for row in issues_page.rows()]
+
+
+def _metrics(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.cli import metrics_page
+
+    return [dict(row) for row in metrics_page.rows()]
+
+
+def _start(backend: "Backend") -> str:
+    """How it can come to run here; any can be attached to."""
+    from harness.engines.known import not_run
+    from harness.engines.provide.install import installed
+
+    modes = []
+    if backend.process and backend.process.install:
+        modes.append("process (installed)" if installed(backend) else "process (installs itself)")
+    elif backend.process:
+        modes.append("process")
+    if backend.process_cuda:
+        modes.append("process on a GPU" + (" (not run yet)" if not_run(backend.process_cuda) else ""))
+    if backend.compose:
+        modes.append("compose")
+    return ", ".join(modes) or "attach"
+
+
+def _models(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.spec.models import load_models
+
+    known = load_models()
+    return [
+        {
+            "name": name + (" (default)" if name == known.default else ""),
+            "track": track_name,
+            "weights": track.weights,
+            "quantisation": track.quantisation,
+        }
+        for name, model in known.models.items()
+        for track_name, track in model.tracks.items()
+    ]
+
+
+def _runs(arguments: argparse.Namespace) -> list[Row]:
+    from harness.store import stored_runs
+
+    rows = []
+    for folder in stored_runs(arguments.out):
+        try:
+            manifest = folder.read_manifest()
+        except SpecError as error:
+            rows.append({"run": folder.run_id, "state": "unreadable", "scenario": "", "backends": str(error)})
+            continue
+        dead = manifest.state == "running" and folder.is_held is False
+        rows.append(
+            {
+                "run": folder.run_id,
+                "state": "killed" if dead else manifest.state,
+                "scenario": manifest.scenario.scenario.name,
+                "backends": ", ".join(manifest.backends),
+            }
+        )
+    return rows
+
+
+def _suites(_arguments: argparse.Namespace) -> list[Row]:
+    from harness.nightly import load_suite, suites
+
+    loaded = [(name, load_suite(str(path))) for name, path in sorted(suites().items())]
+    return [
+        {
+            "name": name,
+            "minutes": f"{suite.suite.budget_minutes:g}",
+            "runs": len(suite.run),
+            "purpose": suite.suite.purpose,
+        }
+        for name, suite in loaded
+    ]
+
+
+_LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
+    "scenarios": _scenarios,
+    "backends": _backends,
+    "models": _models,
+    "runs": _runs,
+    "suites": _suites,
+    "conditions": _conditions,
+    "issues": _issues,
+    "metrics": _metrics,
+}
+
+
+def _columns(rows: Sequence[Row], width: int) -> str:
+    """Within `width` where whole words allow it: wide columns are wrapped, sentences stand below."""
+    if not rows:
+        return ""
+    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in rows[0]}
+    sentences = [name for name in widths if widths[name] > LONGEST_CELL]
+    fitted = _fitted(widths, width)
+    if all(fitted[name] >= NARROWEST_SENTENCE for name in sentences):
+        sentences = []
+    fitted = _fitted({name: widths[name] for name in widths if name not in sentences}, width)
+    lines = ["  ".join(f"{name:<{fitted[name]}}" for name in fitted).rstrip()]
+    for row in rows:
+        parts = [_wrapped(str(row[name]), fitted[name]) for name in fitted]
+        for texts in zip_longest(*parts, fillvalue=""):
+            filled = (f"{text:<{fitted[name]}}" for name, text in zip(fitted, texts, strict=True))
+            lines.append("  ".join(filled).rstrip())
+        for name in sentences:
+            text = str(row[name]) if len(sentences) == 1 else f"{name}: {row[name]}"
+            lines += [f"    {line}" for line in _wrapped(text, width - 4)]
+    return "\n".join(lines)
+
+
+def _fitted(natural: Mapping[str, int], width: int) -> dict[str, int]:
+    """Columns as narrow as they must be, the widest ones first."""
+    widths = dict(natural)
+    while (over := sum(widths.values()) + 2 * (len(widths) - 1) - width) > 0:
+        widest = max(widths, key=lambda name: widths[name])
+        if widths[widest] <= NARROWEST:
+            break
+        widths[widest] = max(widths[widest] - min(over, 4), NARROWEST)
+    return widths
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,119 @@
+"""`bench nightly`: a suite of runs, their history, and a gate on what became slower for good."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.cli.flags import options
+from harness.errors import SetupError, SpecError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.nightly import Suite
+    from harness.spec.backend import Backend
+
+EPILOG = """Each night's runs are added to the history of the results folder. The gate fails if a metric of
+the scenario, or the p99 of E2E where the requests suffice for it, has been at a worse level than its best
+for three nights or more: one bad night fails nothing. It also fails if a backend, load point, metric or
+repeat that it expects is missing or INVALID tonight, if more requests failed than in earlier nights, or if
+no run fitted the budget. Before the third night no level can be judged.
+
+Exit codes: 0 success; 1 the gate failed; 2 bad suite; 3 a run could not be set up; 4 INVALID measurement."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("suite", metavar="SUITE", help="name from `bench list suites`, or a file")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        metavar="MINUTES",
+        help="skip runs that do not fit (default: the suite's budget)",
+    )
+    options.add_engine_set(parser, "engine value of every run")
+    options.add_allow_missing(parser)
+    options.add_runs_folder(parser, holds="runs and history")
+    parser.add_argument(
+        "--page", type=Path, metavar="FILE", help="append a Markdown summary, such as to $GITHUB_STEP_SUMMARY"
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from dataclasses import replace
+    from datetime import UTC, datetime
+
+    from harness.nightly import drawn, load_suite, page, spend
+
+    suite = load_suite(arguments.suite)
+    if arguments.budget is not None:
+        suite = replace(suite, suite=replace(suite.suite, budget_minutes=arguments.budget))
+    _append(arguments.page, "")  # a page that cannot be written is better known before the night
+    began = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    extra = [word for given in arguments.engine_set for word in ("--engine-set", given)]
+    night = spend(
+        suite,
+        arguments.out,
+        lambda text: print(text, file=sys.stderr, flush=True),
+        extra,
+        arguments.allow_missing,
+    )
+    text = page(replace(night, behind=tuple(_behind(suite))))
+    print(text, end="")
+    _keep(text, arguments.out, f"{began}-{suite.suite.name}.md")
+    _keep(drawn(night), arguments.out, f"{began}-{suite.suite.name}.html")
+    _append(arguments.page, text)
+    return night.exit_code
+
+
+def _behind(suite: "Suite") -> "Iterator[str]":
+    """Of what bench installs, and of the tools whose files it reads.
+
+    A version that the suite names itself is no pin.
+    """
+    from harness.engines.check.outdated import behind, packages, tools
+    from harness.engines.provide.install import needs_install
+    from harness.metrics.peers import READ_IN
+    from harness.spec.backend_refs import parse_backend_list
+
+    found: dict[str, Backend] = {}
+    for entry in suite.run:
+        if entry.files:
+            continue
+        try:
+            refs = parse_backend_list(",".join(entry.backends)) if entry.launch != "simulate" else []
+        except SpecError:  # its run has failed, and the page says so
+            continue
+        pins = [ref.definition for ref in refs if not ref.version and not ref.url]
+        found |= {one.name: one for one in pins if needs_install(one)}
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    yield from behind(packages(found, say))
+    if any(entry.files for entry in suite.run):
+        yield from behind(tools(READ_IN, say))
+
+
+def _keep(text: str, out: Path, name: str) -> None:
+    """In the folder of the results, where a stranger's may lie next to ours."""
+    from harness.store.confined import Confined, storage_error
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise storage_error(error, out) from error
+    files = Confined(out)
+    files.make_folder("nightly")
+    files.write(f"nightly/{name}", text.encode())
+
+
+def _append(page: Path | None, text: str) -> None:
+    if page is None:
+        return
+    try:
+        with page.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:
+        raise SetupError(f"cannot be written: {error}", where=str(page)) from error

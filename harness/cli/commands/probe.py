@@ -1,0 +1,137 @@
+"""`bench probe`: what a running engine does, compared with its definition."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from harness.cli.flags import options
+from harness.errors import ExitCode, SpecError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from harness.engines.provide.shared_folders import Say
+    from harness.engines.session import EngineSession
+    from harness.probe import Finding, Probed
+    from harness.spec.backend import BackendRef
+
+EPILOG = """Sends a dozen short requests: streaming, exact length, unknown fields, structured output, cached
+tokens, cache reset, chat template, metrics. `bench run` does the same, with what its
+scenario needs, before the first cell of each backend. The prefix cache is emptied.
+
+Exit codes: 0 the engine conforms; 1 it does not; 3 the engine cannot be started or reached."""
+
+_MARKS = {True: "ok", False: "no", None: "–"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "backend",
+        metavar="NAME[==VERSION][@VARIANT][@API][=URL]",
+        help="backend to check; without =URL it is started and stopped",
+    )
+    options.add_model(parser)
+    options.add_launch(parser, *options.LAUNCHES)
+    options.add_reach(parser)
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=120.0,
+        metavar="S",
+        help="time limit of all requests together (default: 120)",
+    )
+    options.add_json(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.display.output import progress_display
+    from harness.probe import examine
+    from harness.spec.backend_refs import parse_backend_list
+
+    if not arguments.timeout > 0:
+        raise SpecError(f"must be above 0, not {arguments.timeout:g}", where="--timeout")
+    ref, *others = parse_backend_list(arguments.backend)
+    if others:
+        raise SpecError("one backend at a time", where=f"bench probe {arguments.backend}")
+    ui = progress_display()
+    try:
+        with _engine(ref, arguments, ui.stage) as engine:
+            ui.stage(f"{ref.label}: probing")
+            probed = examine(engine, variant=ref.variant, limit_s=arguments.timeout)
+            known = engine.facts["known"]
+    finally:
+        ui.close()
+    if arguments.json:
+        from harness.model import as_json
+
+        print(json.dumps(as_json(probed) | {"known": known}, indent=1))
+    else:
+        print("\n".join([as_text(probed), *(f"known of it: {line}" for line in known)]))
+    return ExitCode.LIMIT_FAILED if probed.mismatches else ExitCode.OK
+
+
+def _engine(
+    ref: "BackendRef", arguments: argparse.Namespace, say: "Say"
+) -> "AbstractContextManager[EngineSession]":
+    from harness.engines.check.available import Machine
+    from harness.engines.check.preflight import Planned, require
+    from harness.engines.provide.models import find_model
+    from harness.engines.session import open_engine
+    from harness.engines.simulate import simulated
+    from harness.engines.start.launch_choice import as_launched, resolve_launch
+    from harness.engines.start.request import EngineRequest
+    from harness.host import paths
+    from harness.spec.reach import with_reach
+
+    choice = resolve_launch(ref, arguments.launch)
+    ref = as_launched(ref, choice)
+    (ref,) = with_reach([ref], [ref.label], options.reach_flags(arguments))
+    if choice.mode == "simulate":
+        ref = simulated(ref, ())
+    model = find_model(arguments.model)
+    require([Planned(ref, ref.label, choice, *model, {})], Machine(say))
+    logs = paths.made(paths.cache_dir() / "logs")
+    wanted = EngineRequest(
+        ref,
+        choice,
+        *model,
+        log_path=logs / f"probe-{ref.label}.log",
+    )
+    return open_engine(wanted, say)
+
+
+def as_text(probed: "Probed") -> str:
+    version = f" {probed.version}" if probed.version else ""
+    variant = f"@{probed.variant}" if probed.variant else ""
+    label = probed.backend + variant + ("" if probed.api == "chat" else f"@{probed.api}")
+    lines = [f"{label}{version} at {probed.base_url}, model {probed.served_name}"]
+    if probed.simulated:
+        lines.append("SIMULATED: no inference engine answered")
+    lines += ["", *_table(probed), ""]
+    differ, matter = len(probed.mismatches), sum(finding.matters for finding in probed.findings)
+    lines.append(
+        f"{probed.requests} requests in {probed.wall_s:.1f} s: "
+        + (
+            f"{differ} of {len(probed.findings)} are not as declared, {matter} of them matter"
+            if differ
+            else "all that is declared holds"
+        )
+    )
+    return "\n".join(lines)
+
+
+def _table(probed: "Probed") -> list[str]:
+    rows = [("", "what", "declared", "seen"), *(_row(finding) for finding in probed.findings)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines = []
+    for row, finding in zip(rows, (None, *probed.findings), strict=True):
+        cells = (cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True))
+        lines.append("  ".join(cells).rstrip())
+        if finding and finding.then:
+            lines.append(" " * (widths[0] + widths[1] + widths[2] + 6) + f"→ {finding.then}")
+    return lines
+
+
+def _row(finding: "Finding") -> tuple[str, str, str, str]:
+    return _MARKS[finding.holds], finding.topic, finding.declared or "–", finding.seen or "–"

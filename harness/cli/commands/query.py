@@ -1,0 +1,181 @@
+"""`bench query`: SQL over what runs have recorded."""
+
+import argparse
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from itertools import chain, islice
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TextIO
+
+from harness.cli.flags import options
+from harness.errors import ExitCode, SpecError
+from harness.untrusted import inert
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from harness.store import RunFolder
+
+EPILOG = """Views, each with the column `run`, and all but verdicts with `cell`:
+  cells      one row per cell: scenario, model, weights, hardware, load, and
+             the figures of summary.json; times in ms
+  verdicts   one row per pair of backends, load and metric; the verdict is
+             about `a`, a ratio is a / b
+  requests   one row per request; times in ns since the cell's clock started
+  events     one row per SSE event; times in ns since the cell's clock started
+  telemetry  one row per sample of a series
+
+Unknown is null. In CSV a text that begins like a formula (= + - @ tab) gets an
+apostrophe before it; JSON has it as it is. `bench query "describe requests"`
+lists the columns of a view.
+
+Exit codes: 0 success; 2 an error in the SQL, or no run to read."""
+
+TABLE_ROWS = 200
+TABLE_WORD = 40  # characters of a value
+_BATCH = 10_000  # rows
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")  # the last four are the same signs in full width
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+
+Row = Sequence[Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("sql", metavar="SQL", help='one SELECT in DuckDB\'s SQL: "select * from cells"')
+    options.add_runs_folder(parser)
+    options.add_former_results_flag(parser)
+    parser.add_argument(
+        "--run", action="append", metavar="RUN", help="only this run (repeatable; default: all in DIR)"
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--csv", action="store_true", help="print CSV with a header; null is empty")
+    options.add_json(form, "print JSON, one object per row")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    import duckdb
+
+    from harness.store.database import database
+
+    folders = _folders(arguments)
+    with database(folders) as (connected, faults):
+        for fault in faults:
+            if arguments.run:
+                raise fault
+            print(f"warning: run left out: {fault}", file=sys.stderr)
+        if len(faults) == len(folders):
+            raise SpecError("no run can be read", where=str(arguments.out))
+        try:
+            names, rows = selected(connected, arguments.sql)
+            (_print_csv if arguments.csv else _print_json if arguments.json else _print_table)(names, rows)
+        except duckdb.Error as error:
+            raise SpecError(
+                " ".join(str(error).split("\n\nLINE ")[0].split()),  # without DuckDB's drawing of the place
+                where="SQL",
+                hint='`bench query "describe requests"` lists columns, `bench query --help` the views',
+            ) from None
+    return ExitCode.OK
+
+
+def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
+    from harness.store import open_run, stored_runs
+
+    if arguments.run:
+        opened = [open_run(name, arguments.out) for name in arguments.run]
+        return list({folder.path.resolve(): folder for folder in opened}.values())
+    folders = stored_runs(arguments.out)
+    if not folders:
+        raise SpecError(
+            "no runs here",
+            where=str(arguments.out),
+            hint="give the folder of the runs with --out",
+        )
+    return folders
+
+
+def selected(connected: "DuckDBPyConnection", sql: str) -> tuple[list[str], Iterator[Row]]:
+    """Column names and rows, of one statement that only reads."""
+    import duckdb
+
+    statements = connected.extract_statements(sql)
+    if len(statements) != 1 or statements[0].type != duckdb.StatementType.SELECT:
+        raise SpecError("must be one SELECT statement", where="SQL", hint="runs can be read, not changed")
+    result = connected.execute(statements[0])
+    batches = iter(lambda: result.fetchmany(_BATCH), list[Row]())
+    return [column[0] for column in result.description or ()], chain.from_iterable(batches)
+
+
+def _print_table(names: Sequence[str], rows: Iterator[Row]) -> None:
+    import pandas as pd
+
+    shown = [[_word(value) for value in row] for row in islice(rows, TABLE_ROWS)]
+    names = [inert(name) for name in names]
+    frame = pd.DataFrame(shown, columns=pd.Index(names), dtype=object)
+    from harness.cli.display.output import page_width
+
+    width = page_width(80)
+    print(frame.to_string(index=False, line_width=width) if shown else f"{'  '.join(names)}\n(no rows)")
+    left = sum(1 for _row in rows)
+    if left:
+        print(f"{left} more rows: --csv or --json prints all", file=sys.stderr)
+
+
+def _word(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, float | Decimal):
+        return f"{value:.4g}" if -1000 < value < 1000 else f"{value:.0f}"
+    text = inert(" ".join(str(value).split()))
+    return text if len(text) <= TABLE_WORD else f"{text[: TABLE_WORD - 1]}…"
+
+
+def _print_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
+    write_csv(names, rows, sys.stdout)
+
+
+def write_csv(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:
+    """A text that a spreadsheet would take for a formula begins with an apostrophe; numbers stay numbers."""
+    writer = csv.writer(_Lines(stream))
+    writer.writerow(map(_cell, names))
+    writer.writerows(map(_cell, row) for row in rows)
+
+
+class _Lines:
+    """Ends rows with a newline. Python quotes a lone carriage return only where rows end with one too."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, row: str) -> None:
+        self._stream.write(row.removesuffix("\r\n") + "\n")
+
+
+def _cell(value: Any) -> Any:
+    if not isinstance(value, str) or not value.startswith(_FORMULA):
+        return value
+    return value if _NUMBER.fullmatch(value) else f"'{value}"
+
+
+def _print_json(names: Sequence[str], rows: Iterator[Row]) -> None:
+    separator = "[\n"
+    for row in rows:
+        print(separator + json_row(names, row), end="")
+        separator = ",\n"
+    print("[]" if separator == "[\n" else "\n]")
+
+
+def json_row(names: Sequence[str], row: Row) -> str:
+    values = {name: _as_json(value) for name, value in zip(names, row, strict=True)}
+    return json.dumps(values, ensure_ascii=False, default=str)
+
+
+def _as_json(value: Any) -> Any:
+    """What JSON has a word for."""
+    if isinstance(value, Decimal):
+        value = float(value)
+    return None if isinstance(value, float) and not isfinite(value) else value

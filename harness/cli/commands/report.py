@@ -1,0 +1,98 @@
+"""`bench report`: everything that can be derived from a run folder, derived again; or one page of several."""
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from harness.cli.commands import runs_page
+from harness.cli.flags import options, prices
+from harness.errors import ExitCode, SpecError
+
+if TYPE_CHECKING:
+    from harness.model import Prices
+    from harness.store import RunFolder
+
+TOOLS = ("vllm", "sglang", "aiperf", "guidellm", "inference-perf")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    options.add_runs(parser, files=True)
+    parser.add_argument(
+        "--as",
+        dest="tool",
+        metavar="NAME[@VERSION]",
+        help=f"print what a tool would report from the same records, and why it differs; write nothing "
+        f"({', '.join(TOOLS)}; of another version, vllm@0.33)",
+    )
+    runs_page.add_html(parser)
+    options.add_runs_folder(parser)
+    options.add_verbose(parser)
+    options.add_json(parser, "print summary.json and its conclusion instead of the table")
+    prices.add_arguments(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.commands.imports import made, results_at
+    from harness.cli.display.output import page_width
+    from harness.store import open_run
+
+    if arguments.html:
+        return _several(arguments)
+    width = page_width()
+    for name in arguments.runs:
+        found = results_at(name)
+        folder = made([found], arguments.out, [name]) if found else open_run(name, arguments.out)
+        if arguments.tool:
+            _as_peer(folder, arguments.tool, width, as_json=arguments.json)
+        else:
+            _rebuild(folder, arguments, prices.given(arguments))
+    return ExitCode.OK
+
+
+def _several(arguments: argparse.Namespace) -> int:
+    """One page; the folders of the runs stay as they are. The first run is the baseline."""
+    from harness.report.findings.against import answers
+    from harness.verdicts.baseline import compare_runs
+
+    if len(arguments.runs) < 2:
+        raise SpecError(
+            "one run has its own page",
+            where="--html",
+            hint="leave --html out, or name the runs to draw together",
+        )
+    runs = runs_page.opened(arguments.runs, arguments.out)
+    document = compare_runs(runs)
+    runs_page.write(arguments.html, runs, document)
+    print("\n".join([*answers(document), "", f"report: {arguments.html}"]))
+    return ExitCode.OK
+
+
+def _rebuild(folder: "RunFolder", arguments: argparse.Namespace, priced: "Prices | None") -> None:
+    from harness import report
+    from harness.cli.display.results import show
+    from harness.summary import summarise_folder
+
+    folder.write_summary(summarise_folder(folder, priced))
+    report.build(folder)
+    show(folder, arguments)
+
+
+def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> None:
+    """Nothing is written: the folder says what we measured."""
+    from harness.metrics.peers import recompute, tool_named
+    from harness.report.text import peers
+
+    try:
+        tool = tool_named(name)
+    except ValueError as error:
+        raise SpecError(str(error), where="--as") from None
+    summary = folder.read_summary()
+    files = [cell.imported for cell in summary.cells if cell.imported]
+    if summaries := [file for file in files if file.level != "records"]:
+        what = f"no requests with their times to read as another tool: {summaries[0].words}"
+        raise SpecError(what, where=summaries[0].file, hint="docs/import.md has the flags that keep requests")
+    views = {cell: recompute([tool], *folder.read_cell(cell))[tool.name] for cell in folder.cells()}
+    if as_json:
+        print(json.dumps(peers.as_json(summary, tool, views), indent=1))
+    else:
+        print(peers.terminal(summary, tool, views, width), end="")

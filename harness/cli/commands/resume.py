@@ -1,0 +1,84 @@
+"""`bench resume`: the cells of a run that are missing or were cut short, and nothing else."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from harness.cli.flags import options
+from harness.errors import SpecError
+
+if TYPE_CHECKING:
+    from harness.model import Manifest
+    from harness.store import RunFolder
+
+EPILOG = """A run folder says which servers get requests, with which key, and which programs start them. These
+are compared with a record that this machine keeps of each run it began. Where they differ, or the run was
+begun elsewhere, they are shown, and you decide."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("run", metavar="RUN", help="run folder, or name of a run under --out")
+    parser.add_argument(
+        "--trust-folder",
+        action="store_true",
+        help="take servers, keys and programs from the folder, whoever wrote it",
+    )
+    options.add_runs_folder(parser)
+    options.add_run_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.commands.run_session import conduct
+    from harness.run.execute import Run
+    from harness.run.keep import origin
+    from harness.run.keep.manifest import require_unchanged
+    from harness.run.setup.options import stored_options
+    from harness.run.setup.prepare import prepare
+    from harness.store import open_run
+
+    folder = open_run(arguments.run, arguments.out)
+    stored = folder.read_manifest()
+    if folder.is_held:
+        raise SpecError("is still running", where=str(folder.path), hint="wait until it ends, or stop it")
+    if stored.state == "complete" and not _missing(folder, stored):
+        raise SpecError("nothing is missing: every cell was measured", where=str(folder.path))
+    given = stored_options(stored, str(folder.path / "manifest.json"))
+    if (doubts := origin.differences(folder.path.resolve().name, given)) and not arguments.trust_folder:
+        _require_trust(folder, doubts)
+    prepared = prepare(given)
+    require_unchanged(folder, prepared)
+    return conduct(prepared, partial(Run.resume, prepared, folder), arguments)
+
+
+def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
+    """Raises SpecError unless the user, at a terminal, takes these options from the folder."""
+    from harness.cli.display.output import agreed, can_ask
+
+    error = SpecError(
+        "was not begun with these options on this machine",
+        where=str(folder.path),
+        hint="--trust-folder resumes it with them",
+        below="\n".join(doubts),
+    )
+    if not can_ask():
+        raise error
+    print(error, file=sys.stderr)
+    if not agreed("resume with them?"):
+        raise SpecError("not resumed", where=str(folder.path))
+
+
+def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
+    """Engines that did not start, cells of one that died or that are damaged.
+
+    --repeats auto leaves out what it does not need.
+    """
+    from harness.store import seal
+
+    planned = () if stored.stopping else stored.order
+    if stored.failures or not set(planned) <= set(folder.cells()):
+        return True
+    _, damaged = seal.faults(folder.files) or (0, [])
+    return any(fault.path.startswith(("cells/", "workloads/")) for fault in damaged)

@@ -1,0 +1,368 @@
+"""`bench run`: flags to RunOptions, then the run, then what a person or a script reads."""
+
+import argparse
+import dataclasses
+import json
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from harness.cli.flags import argument_types, options, prices
+from harness.cli.flags.argument_types import DEFAULT_QUESTIONS
+from harness.errors import ExitCode, SpecError
+from harness.host import paths
+from harness.sampling.job import DEFAULT_HZ
+
+if TYPE_CHECKING:
+    from harness.report.text.screen import Sketch
+    from harness.run.setup.options import RunOptions
+
+T = TypeVar("T", int, float)
+
+DEPTH_OUTPUT_TOKENS = 32  # of each answer of --depth, where --output-tokens does not say
+_TEMPLATE_TOKENS = 256  # room for a chat template
+
+# Never accepted: what stands on a command line is seen by every user of the machine and kept by shells.
+_SECRETS = ("--api-key", "--token", "--api_key")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "bench run --scenario NAME --backends LIST [options]"
+    parser.add_argument(
+        "--scenario", metavar="NAME|FILE", help="workload to run; `bench list scenarios` shows the names"
+    )
+    parser.add_argument(
+        "--trace",
+        metavar="FILE|RUN",
+        help="replay a recorded trace (default scenario: 'trace', of agents' sessions 'agent-sessions')",
+    )
+    parser.add_argument(
+        "--backends",
+        required=True,
+        metavar="LIST",
+        help="comma-separated NAME[==VERSION][@VARIANT][@API][=URL[+URL…]]; =URL uses a running server, "
+        "openai=URL any server that speaks one of the APIs; several URLs are replicas (see --balance)",
+    )
+    options.add_model(parser)
+    _add_load(parser.add_argument_group("load (overrides the scenario)"))
+    _add_engines(parser.add_argument_group("engines"))
+    options.add_reach(parser)
+    _add_repeats(parser.add_argument_group("repeats and verdicts"))
+    _add_capacity(parser.add_argument_group("capacity search"))
+    _add_measurement(parser.add_argument_group("measurement"))
+    prices.add_arguments(parser)
+    output = parser.add_argument_group("output")
+    options.add_runs_folder(output, holds="runs")
+    output.add_argument("--dry-run", action="store_true", help="print what is planned and exit")
+    options.add_run_output(output)
+    for flag in _SECRETS:
+        parser.add_argument(flag, action=_RefuseSecret, help=argparse.SUPPRESS)
+
+
+def _add_load(load: argparse._ArgumentGroup) -> None:
+    shape = load.add_mutually_exclusive_group()
+    shape.add_argument(
+        "--concurrency", metavar="N,…", type=_numbers(int), help="closed loop: requests kept in flight"
+    )
+    shape.add_argument("--rate", metavar="R,…", type=_numbers(float), help="open loop: requests per second")
+    shape.add_argument(
+        "--replay-speed",
+        metavar="X,…",
+        type=_numbers(float),
+        help="open loop: speed of trace replay; 1 as recorded, 2 twice as fast",
+    )
+    load.add_argument("--arrival", choices=("poisson", "constant", "gamma"), help="arrival process of --rate")
+    load.add_argument("--requests", type=int, metavar="N", help="measured requests per load point")
+    load.add_argument("--duration", type=float, metavar="S", help="stop sending after S seconds")
+    load.add_argument(
+        "--input-tokens", type=int, metavar="N", help="prompt length (fixed-length prompts only)"
+    )
+    load.add_argument(
+        "--depth",
+        metavar="N,…",
+        type=argument_types.depths,
+        help="contexts of so many tokens, prompt and answer together, such as 4k,8k,16k: TTFT and TPOT of "
+        "each (default scenario: 'context-depth')",
+    )
+    load.add_argument("--output-tokens", type=int, metavar="N", help="tokens to generate per request")
+    load.add_argument(
+        "--content",
+        metavar="random|prose|code|json|file:PATH",
+        help="what prompts are written in (default: random, sentences of random words)",
+    )
+    options.add_scenario_set(load)
+    options.add_profile(load)
+    options.add_seed(load)
+
+
+def _add_engines(engines: argparse._ArgumentGroup) -> None:
+    engines.add_argument(
+        "--api",
+        metavar="API,…",
+        type=argument_types.apis,
+        help="chat, completions, responses, messages, embeddings or rerank: API of the requests; several are "
+        "compared (default: the scenario's, mostly chat)",
+    )
+    simulate = "; simulate: the scripted server in each engine's dialect"
+    options.add_launch(engines, *options.LAUNCHES, note=simulate)
+    options.add_device(engines)
+    options.add_gpus(engines)
+    options.add_gpu_wait(engines)
+    options.add_engine_set(engines)
+    engines.add_argument(
+        "--simulate-fault",
+        action="append",
+        default=[],
+        metavar="BACKEND=FAULT",
+        help="inject a fault into a simulated engine; see `bench truth --help` (repeatable)",
+    )
+    engines.add_argument(
+        "--balance",
+        choices=("round-robin", "least-outstanding"),
+        help="how requests are spread over several URLs; least-outstanding goes by those that the same load "
+        "process has in flight; a chat keeps its URL (default: round-robin)",
+    )
+    engines.add_argument(
+        "--metrics-url",
+        action="append",
+        default=[],
+        metavar="[BACKEND=]URL",
+        help="read the counters and gauges of a running server here, not at its own URL; asked with the same "
+        "API key and certificates, at the same host also with --header and --query (repeatable: counters "
+        "are summed)",
+    )
+    engines.add_argument("--no-probe", action="store_true", help="skip the conformance probe")
+
+
+def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
+    repeats.add_argument(
+        "--repeats",
+        type=argument_types.repeats,
+        metavar="auto|N",
+        help="runs per backend and load; auto: 3 to 10, until every pair is decided on the primary metric "
+        "(default: auto for several backends, 1 for one)",
+    )
+    repeats.add_argument("--max-repeats", type=int, metavar="N", help="limit of --repeats auto (default: 10)")
+    repeats.add_argument(
+        "--budget",
+        type=argument_types.duration_s,
+        metavar="TIME",
+        help="--repeats auto starts no repeat that would end later, such as 2h, 45m, 90s",
+    )
+    repeats.add_argument(
+        "--between-repeats",
+        choices=("restart", "reset", "keep"),
+        help="engine state between repeats (default: restart; keep for running servers)",
+    )
+    repeats.add_argument(
+        "--aa",
+        action="store_true",
+        help="compare each backend with itself: the noise floor of this machine, kept for later verdicts",
+    )
+    repeats.add_argument(
+        "--agreement",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="compare answers to 58 questions, unloaded and under load (default: with several engines)",
+    )
+    repeats.add_argument(
+        "--accuracy",
+        type=argument_types.questions,
+        nargs="?",
+        const=DEFAULT_QUESTIONS,
+        default=0,
+        metavar="N",
+        help=f"ask N more questions (default: {DEFAULT_QUESTIONS}), one at a time and between requests of "
+        "the highest load: who loses how many points",
+    )
+
+
+def _add_capacity(capacity: argparse._ArgumentGroup) -> None:
+    capacity.add_argument(
+        "--find-capacity",
+        action="store_true",
+        help="find the highest load that meets the scenario's [slo], between the lowest and highest given",
+    )
+    capacity.add_argument(
+        "--probe-seconds",
+        type=float,
+        metavar="S",
+        help="least time at the loads that decide, so that a queue can build (default: 45)",
+    )
+
+
+def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
+    measurement.add_argument(
+        "--workers", type=int, metavar="N", help="load generator processes (default: from the load)"
+    )
+    options.add_cluster(measurement)
+    measurement.add_argument(
+        "--sample-hz",
+        type=float,
+        default=DEFAULT_HZ,
+        metavar="HZ",
+        help=f"GPU sampling rate; 0 disables telemetry (default: {DEFAULT_HZ:g})",
+    )
+    measurement.add_argument(
+        "--anyway",
+        action="store_true",
+        help="measure also where it is known beforehand that some pairs of backends will get no verdict",
+    )
+    measurement.add_argument(
+        "--http2", action="store_true", help="use HTTP/2 (less precise timing; needs the extra [http2])"
+    )
+
+
+def main(arguments: argparse.Namespace) -> int:
+    return measure(arguments, ("bench", *sys.argv[1:]))
+
+
+def measure(
+    arguments: argparse.Namespace,
+    command: tuple[str, ...],
+    sketch: "Sketch | None" = None,
+) -> int:
+    """`command` is kept in the manifest; `sketch` draws what stands between the table and its conclusion."""
+    from harness.cli.display.output import page_width
+    from harness.run.setup.prepare import prepare
+
+    prepared = prepare(options_of(arguments, command))
+    if arguments.dry_run:
+        from harness.cli.display.dry_run import describe
+        from harness.model import as_json
+
+        print(
+            json.dumps(as_json(describe(prepared).document), indent=1)
+            if arguments.json
+            else describe(prepared).as_text(verbose=arguments.verbose, width=page_width())
+        )
+        return ExitCode.OK
+
+    from harness.cli.commands.run_session import conduct
+    from harness.cli.display.foreseen import confirm, unasked
+    from harness.cli.display.live import wrapped
+    from harness.run.execute import Run
+
+    confirm(prepared, anyway=arguments.anyway)
+    for line in unasked(prepared):
+        print(wrapped(f"note: {line}", page_width()), file=sys.stderr)
+    return conduct(prepared, partial(Run.start, prepared), arguments, sketch)
+
+
+def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":
+    from harness.cluster.options import asked
+    from harness.run.setup.options import RunOptions
+
+    return RunOptions(
+        scenario=_scenario(arguments),
+        backends=arguments.backends,
+        apis=arguments.api or (),
+        model=arguments.model,
+        launch=arguments.launch,
+        device=arguments.device,
+        gpu_wait_s=arguments.gpu_wait,
+        gpus=options.gpus(arguments.gpus),
+        simulate_faults=tuple(arguments.simulate_fault),
+        overrides=_overrides(arguments),
+        engine_values=options.engine_values(arguments.engine_set),
+        profile=arguments.profile,
+        agreement=arguments.agreement,
+        accuracy=arguments.accuracy,
+        repeats=arguments.repeats,
+        budget_s=arguments.budget,
+        aa=arguments.aa,
+        find_capacity=arguments.find_capacity,
+        probe_seconds=arguments.probe_seconds,
+        seed=arguments.seed,
+        workers=arguments.workers,
+        out=arguments.out,
+        **dataclasses.asdict(options.reach_flags(arguments)),
+        probe=not arguments.no_probe,
+        load_from=asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node),
+        http2=arguments.http2,
+        balance=arguments.balance,
+        metrics_urls=tuple(arguments.metrics_url),
+        sample_hz=arguments.sample_hz,
+        prices=prices.given(arguments),
+        command=command,
+    )
+
+
+def _scenario(arguments: argparse.Namespace) -> str:
+    if arguments.depth and arguments.trace:
+        raise SpecError("a trace has its own depths", where="--depth", hint="give --depth without --trace")
+    if arguments.depth and arguments.scenario is None:
+        return "context-depth"
+    if arguments.scenario is None and arguments.trace is None:
+        raise SpecError("--scenario is required", hint="`bench list scenarios` shows the names")
+    return trace_scenario(arguments.trace) if arguments.scenario is None else str(arguments.scenario)
+
+
+def trace_scenario(file: str) -> str:
+    """The scenario that replays a trace, where none is named: sessions have their own."""
+    from harness.workload.traces import holds_sessions
+
+    return "agent-sessions" if holds_sessions(paths.data_file(file)) else "trace"
+
+
+def _overrides(arguments: argparse.Namespace) -> dict[str, object]:
+    """Dotted scenario keys. Choosing one loop takes the scenario's other one away."""
+    overrides = options.scenario_values(arguments.set)
+    points = ("concurrency", "rate", "replay_speed")
+    if chosen := next((name for name in points if getattr(arguments, name)), None):
+        overrides |= {f"load.{name}": getattr(arguments, name) if name == chosen else [] for name in points}
+    flags = {
+        "arrival": "load.arrival",
+        "requests": "load.requests",
+        "duration": "load.duration_s",
+        "input_tokens": "prompts.input_tokens",
+        "output_tokens": "prompts.output_tokens",
+        "content": "text.content",
+        "trace": "prompts.file",
+        "max_repeats": "verdict.max_repeats",
+        "between_repeats": "verdict.between_repeats",
+    }
+    if arguments.depth:
+        del flags["output_tokens"]
+        overrides |= _depths(arguments.depth, arguments.output_tokens or DEPTH_OUTPUT_TOKENS)
+    for name, key in flags.items():
+        if getattr(arguments, name) is not None:
+            overrides[key] = getattr(arguments, name)
+    return overrides
+
+
+def _depths(depths: list[tuple[str, int]], output: int) -> dict[str, object]:
+    """A class of prompts for each depth, and an engine that holds the deepest one with its chat template."""
+    if shallow := next((name for name, tokens in depths if tokens <= output), None):
+        raise SpecError(
+            f"{shallow} leaves no prompt before an answer of {output} tokens",
+            where="--depth",
+            hint="a deeper context, or fewer --output-tokens",
+        )
+    classes = [
+        {"name": name, "input_tokens": tokens - output, "output_tokens": output} for name, tokens in depths
+    ]
+    most = max(tokens for _, tokens in depths)
+    return {"prompts.classes": classes, "engine_values.context_tokens": most + _TEMPLATE_TOKENS}
+
+
+def _numbers(kind: type[T]) -> Callable[[str], list[T]]:
+    def parse(text: str) -> list[T]:
+        try:
+            return [kind(part) for part in text.split(",") if part]
+        except ValueError:
+            what = "whole numbers" if kind is int else "numbers"
+            raise argparse.ArgumentTypeError(f"'{text}' is not a list of {what}, like 1,8,32") from None
+
+    return parse
+
+
+class _RefuseSecret(argparse.Action):
+    def __call__(self, parser: argparse.ArgumentParser, *_rest: Any) -> None:
+        raise SpecError(
+            "a key on the command line can be read by every user of this machine",
+            where="--api-key",
+            hint="put it in an environment variable and name that with --api-key-env, "
+            "or in --header NAME=ENV:VAR",
+        )

@@ -1,0 +1,78 @@
+"""A run from its first engine to the table a person reads, and the exit code a script reads."""
+
+import argparse
+import sys
+from collections.abc import Callable
+
+from harness import report
+from harness.cli.display.live import wrapped
+from harness.cli.display.metrics_port import serving
+from harness.cli.display.output import page_width, print_error, progress_display
+from harness.cli.display.progress import Display
+from harness.cli.display.results import show
+from harness.engines.check.available import Machine
+from harness.engines.check.preflight import require
+from harness.errors import ExitCode, SetupError
+from harness.report.text.screen import Sketch
+from harness.run.execute import Run
+from harness.run.setup.options import Ui
+from harness.run.setup.prepare import Prepared
+
+
+def conduct(
+    prepared: Prepared,
+    begin: Callable[[Ui], Run],
+    arguments: argparse.Namespace,
+    sketch: Sketch | None = None,
+) -> int:
+    ui = progress_display(verbose=arguments.verbose)
+    try:
+        with serving(arguments.metrics_port, ui.state):
+            run = _run(prepared, begin, ui, draw=not arguments.no_report)
+    finally:
+        ui.close()
+    _show(run, arguments, sketch)
+    return _exit_code(run)
+
+
+def _run(prepared: Prepared, begin: Callable[[Ui], Run], ui: Display, *, draw: bool) -> Run:
+    for backend in prepared.backends:
+        ui.note(backend.launch.why)
+    ui.stage("checking what the backends need")
+    options = prepared.options
+    require(
+        prepared.engines,
+        Machine(
+            ui.stage,
+            gpu_wait_s=options.gpu_wait_s,
+            gpus=options.gpus,
+        ),
+    )
+    run = begin(ui)
+    ui.follow(run)
+    with run.folder.held():
+        run.execute()
+        if run.cells and draw:
+            ui.stage("report")
+            report.build(run.folder)
+    return run
+
+
+def _show(run: Run, arguments: argparse.Namespace, sketch: Sketch | None) -> None:
+    path = run.folder.path
+    if arguments.json or run.cells:
+        show(run.folder, arguments, sketch)
+    if run.interrupted:
+        kept = "interrupted: what was measured is kept" if run.cells else "interrupted, not measured"
+        text = f"{kept}; to measure the rest: bench resume {path}"
+        print(wrapped(text, page_width()), file=sys.stderr)
+
+
+def _exit_code(run: Run) -> ExitCode:
+    if run.interrupted:
+        return ExitCode.INTERRUPTED
+    if run.failures and not run.cells:
+        print_error(SetupError("no backend could be measured", where=run.failures[0].backend))
+    if run.failures:
+        return ExitCode.SETUP
+    return ExitCode.INVALID if run.summary.state == "invalid" else ExitCode.OK

@@ -1,0 +1,78 @@
+"""The page of several runs, as `bench report --html` and `bench compare --html` write it."""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.errors import SetupError, SpecError
+
+if TYPE_CHECKING:
+    from harness.cli.commands.imports import Found
+    from harness.model import RunComparison
+    from harness.verdicts.baseline import Run
+
+
+def add_html(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--html",
+        type=Path,
+        metavar="FILE",
+        help="write one page about all the runs: their verdicts, charts on common axes, and their course",
+    )
+
+
+def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> "list[Run]":
+    """What must be known of their figures is printed on stderr. Raises as `load_run`.
+
+    A file of another tool, or a folder of them, is a run that is forgotten afterwards.
+    """
+    from harness.cli.commands.imports import results_at
+    from harness.run.keep.loaded import comparable, load_run
+    from harness.untrusted import inert
+
+    loaded = []
+    with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
+        for index, name in enumerate(names):
+            found = results_at(name)
+            place = _imported(found, name, Path(imports, str(index))) if found else name
+            run = load_run(place, results, unverified=unverified)
+            for note in run.notes:
+                print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
+            loaded.append(run)
+        runs = comparable(loaded)
+    _refuse_itself(runs)
+    return runs
+
+
+def _refuse_itself(runs: "Sequence[Run]") -> None:
+    """A file against itself shows no difference, whatever became of the server. Raises SpecError."""
+    seen: dict[str, str] = {}
+    for run in runs:
+        files = {cell.imported.sha256: cell.imported.file for cell in run.cells if cell.imported}
+        for sha256, file in files.items():
+            if sha256 in seen:
+                what = f"{file} is the same file as one of {seen[sha256]}"
+                raise SpecError(what, where=run.name, hint="name files of two measurements")
+        seen |= dict.fromkeys(files, run.name)
+
+
+def _imported(found: "Found", name: str, place: Path) -> str:
+    """Under the name of its file, by which it is compared."""
+    from harness.cli.commands.imports import made
+
+    folder = made([found], place, [name])
+    return str(folder.path.rename(place / (Path(name).stem or "files")))
+
+
+def write(path: Path, runs: "Sequence[Run]", document: "RunComparison") -> None:
+    """Raises SpecError where nothing of the runs can be compared; then nothing is written."""
+    from harness.report import page_of_several
+
+    text = page_of_several(runs, document)
+    try:
+        path.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SetupError(f"cannot be written: {error}", where=str(path)) from error

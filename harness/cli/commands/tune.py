@@ -1,0 +1,133 @@
+"""`bench tune`: the engine values that are best for one scenario, on this machine."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.cli.flags import options
+from harness.cli.flags.argument_types import duration_s
+from harness.errors import ExitCode, SpecError
+
+if TYPE_CHECKING:
+    from harness.tune import Result
+
+EPILOG = """Searches the keys in [engine.tunable] of the definition, one after the other: short trials first,
+longer ones for the better half. No trial starts after the budget is spent. Then
+the best values are compared with the default over several runs, and stored only if the verdict is "faster".
+
+Use them with `bench run --backends NAME,NAME@tuned`; a file written with --to is NAME@FILE.toml."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("backend", metavar="BACKEND", help="NAME or NAME@VARIANT to start from")
+    parser.add_argument("--scenario", required=True, metavar="NAME|FILE", help="workload to tune for")
+    parser.add_argument(
+        "--budget",
+        type=duration_s,
+        required=True,
+        metavar="TIME",
+        help="search time, such as 90s, 10m, 2h; use the same for all engines",
+    )
+    parser.add_argument(
+        "--load", type=float, metavar="N", help="load point (default: the scenario's highest)"
+    )
+    parser.add_argument(
+        "--metric", metavar="NAME", help="metric to improve (default: the scenario's primary)"
+    )
+    parser.add_argument(
+        "--repeats",
+        type=int,
+        metavar="N",
+        help="repeats of the final comparison (default: the scenario's)",
+    )
+    options.add_model(parser)
+    options.add_launch(parser, *(mode for mode in options.LAUNCHES if mode != "attach"))
+    options.add_device(parser)
+    options.add_gpus(parser)
+    options.add_scenario_set(parser)
+    options.add_engine_set(parser, "engine value to keep fixed")
+    options.add_profile(parser)
+    options.add_seed(parser)
+    parser.add_argument(
+        "--to", type=Path, metavar="FILE", help="file for the tuned variant (default: saved as NAME@tuned)"
+    )
+    options.add_runs_folder(parser, "the trials")
+    options.add_former_results_flag(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.display.output import progress_display
+    from harness.run.setup.options import RunOptions
+    from harness.tune import Settings, tune
+
+    if arguments.to is not None and arguments.to.suffix != ".toml":
+        raise SpecError("must end in .toml", where=f"--to {arguments.to}")
+    if arguments.out.suffix == ".toml":  # what --to was called before 0.2
+        raise SpecError(
+            "is the folder of the trials",
+            where=f"--out {arguments.out}",
+            hint="--to names the variant's file",
+        )
+    wanted = RunOptions(
+        scenario=arguments.scenario,
+        backends=arguments.backend,
+        model=arguments.model,
+        launch=arguments.launch,
+        device=arguments.device,
+        gpus=options.gpus(arguments.gpus),
+        overrides=options.scenario_values(arguments.set),
+        engine_values=options.engine_values(arguments.engine_set),
+        profile=arguments.profile,
+        seed=arguments.seed,
+        out=arguments.out,
+        command=("bench", *sys.argv[1:]),
+    )
+    ui = progress_display()
+    try:
+        result = tune(
+            Settings(
+                wanted,
+                budget_s=arguments.budget,
+                load=arguments.load,
+                metric=arguments.metric,
+                repeats=arguments.repeats,
+                out=arguments.to,
+            ),
+            ui,
+        )
+    finally:
+        ui.close()
+    return _show(result, arguments)
+
+
+def _show(result: "Result", arguments: argparse.Namespace) -> int:
+    from harness.model.measures import measure
+    from harness.report.view import point_words
+    from harness.report.wording import counted
+    from harness.spec.tuned import values_text
+
+    backend = arguments.backend
+    failed = sum(trial.value is None for trial in result.trials)
+    trials, name = counted(len(result.trials), "trial"), measure(result.metric).name
+    print(f"{trials}, {failed} failed: {name} at {point_words(result.point)}")
+    if result.interrupted:
+        print(f"interrupted: what was tried is kept in {result.folder}", file=sys.stderr)
+        return ExitCode.INTERRUPTED
+    if result.comparison is not None:
+        from harness import report
+
+        report.build(result.comparison)
+    values = values_text(result.values)
+    if result.stored is not None:
+        name = backend.partition("@")[0]
+        chosen = result.stored if arguments.to else "tuned"
+        print(f"tuned {backend} is faster: {values}\n  {result.why}")
+        print(f"stored in {result.stored}; use it as {name}@{chosen}")
+    elif result.verdict is None:
+        print(f"the default stands: {result.why}")
+    else:
+        print(f"the default stands: {values} is not shown to be faster\n  {result.verdict}: {result.why}")
+    print(f"trials: {result.folder}")
+    return ExitCode.OK

@@ -1,0 +1,116 @@
+"""`bench up`: one engine, ready to be measured or looked at, until `bench down`."""
+
+import argparse
+import time
+
+from harness.cli.flags import options
+from harness.errors import ExitCode, SetupError, SpecError
+
+_POLL_S = 0.5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "backend", metavar="NAME[==VERSION][@VARIANT]", help="name from `bench list backends`"
+    )
+    options.add_model(parser)
+    options.add_launch(
+        parser,
+        *("auto", "compose", "process"),
+        note="; a process runs until Ctrl-C, a container until `bench down`",
+    )
+    options.add_device(parser)
+    options.add_gpus(parser)
+    options.add_gpu_wait(parser)
+    parser.add_argument("--port", type=int, metavar="N", help="port (default: a free one)")
+    parser.add_argument(
+        "--host",
+        metavar="ADDRESS",
+        help="of this machine, for a process to listen on, without a key (default: 127.0.0.1)",
+    )
+    options.add_engine_set(parser, "engine value")
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.display.output import progress_display
+    from harness.engines.check.available import Machine
+    from harness.engines.check.preflight import Planned, require
+    from harness.engines.provide.models import find_model
+    from harness.engines.session import open_engine
+    from harness.engines.start.command import HOST
+    from harness.engines.start.launch_choice import as_launched, resolve_launch
+    from harness.engines.start.request import EngineRequest
+    from harness.host import paths
+    from harness.run.interrupts import Interrupts
+    from harness.spec.backend_refs import parse_backend_list
+
+    refs = parse_backend_list(arguments.backend)
+    if len(refs) != 1 or refs[0].url:
+        raise SpecError("one engine without a URL can be started at a time", where="bench up")
+    (ref,) = refs
+    choice = resolve_launch(ref, arguments.launch, arguments.device)
+    ref = as_launched(ref, choice)
+    if choice.mode == "compose" and arguments.host:
+        raise SpecError(
+            "a container is published on 127.0.0.1 alone", where="--host", hint="use --launch process"
+        )
+    if choice.mode == "compose":
+        _refuse_twice(ref.label)
+    values = options.engine_values(arguments.engine_set)
+    if arguments.port is not None:
+        values["port"] = str(arguments.port)
+    model_name, model = find_model(arguments.model)
+    ui = progress_display()
+    ui.note(choice.why)
+    try:
+        gpus = options.gpus(arguments.gpus)
+        host = arguments.host or HOST
+        machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait, gpus=gpus, host=host)
+        require([Planned(ref, ref.label, choice, model_name, model, dict(values))], machine)
+        wanted = EngineRequest(
+            ref,
+            choice,
+            model_name,
+            model,
+            log_path=paths.cache_dir() / "logs" / f"up-{ref.label}.log",
+            values=values,
+            gpu_wait_s=arguments.gpu_wait,
+            gpus=gpus,
+            host=host,
+            keep=choice.mode == "compose",
+        )
+        with (
+            Interrupts(),
+            open_engine(wanted, ui.stage) as engine,
+        ):
+            ui.close()
+            print(f"{ref.label} serves model '{engine.served_name}' at {engine.base_url}")
+            metrics = [
+                f" --metrics-url {source.base_url}"
+                for source in engine.counter_sources
+                if source is not engine
+            ]
+            attach = f"--backends {ref.label}={engine.base_url}{''.join(metrics)}"
+            print(f"measure it:  bench run --scenario shared-prefix {attach}")
+            if choice.mode == "compose":
+                print(f"its log:     bench logs {ref.label}\nstop it:     bench down {ref.label}", flush=True)
+                return ExitCode.OK
+            print(f"its log:     {engine.facts['log']}\nstop it:     Ctrl-C", flush=True)
+            while (ended := engine.exited()) is None:
+                time.sleep(_POLL_S)
+            raise SetupError(f"ended: {ended}", where=ref.label, below=engine.log_tail(15))
+    finally:
+        ui.close()
+
+
+def _refuse_twice(label: str) -> None:
+    from harness.engines.start.containers.daemon import Daemon
+    from harness.engines.start.containers.owners import running
+
+    for container in running(Daemon(), label):
+        if container.kept and container.engine == label:
+            raise SetupError(
+                f"it is already up, {'at ' + container.url if container.url else 'but has ended'}",
+                where=label,
+                hint=f"`bench down {label}` removes it",
+            )

@@ -1,0 +1,236 @@
+"""`bench URL`: a running server of which nothing but its address is known, measured by `bench run`."""
+
+import argparse
+import shlex
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.cli.flags import options
+from harness.errors import ExitCode, SetupError, SpecError
+
+if TYPE_CHECKING:
+    from harness.engines.speak.server import Server
+    from harness.host.access import Access
+    from harness.model import Summary
+    from harness.probe import Look
+    from harness.run.setup.options import Ui
+    from harness.run.setup.sizing import Loads
+
+EPILOG = """Finds the model, the engine and a load that fits the time; then it is the `bench run` that is
+printed at the end. Two URLs are measured alternately and compared.
+
+  bench http://127.0.0.1:8000
+  bench http://127.0.0.1:8000 http://127.0.0.1:8001 --minutes 5
+  bench http://10.0.0.1:8000+http://10.0.0.2:8000       replicas of one model, loaded in turn"""
+
+SCENARIO = "first-look"
+MINUTES = 2.0
+_LOOK_SHARE = 0.25  # of the time, for the first look at all servers together
+_NAMED = 8
+_WIDTH = 80  # of the chart, at most
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    url: str
+    backend: str  # name of a definition
+    look: "Look"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.usage = "bench URL [URL2] [options]"
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "urls",
+        nargs="+",
+        metavar="URL",
+        help="address of a running server; a second one is compared with it; URL+URL are replicas",
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=MINUTES,
+        metavar="N",
+        help=f"about how long it may take (default: {MINUTES:g})",
+    )
+    options.add_reach(parser)
+    options.add_runs_folder(parser)
+    options.add_run_output(parser)
+
+
+def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.commands import run
+    from harness.cli.display.output import printed_command, progress_display
+    from harness.run.setup.sizing import fit
+
+    urls = _urls(arguments.urls)
+    if not 0 < arguments.minutes < float("inf"):
+        raise SpecError(f"must be above 0, not {arguments.minutes:g}", where="--minutes")
+    began, budget_s = time.monotonic(), 60 * arguments.minutes
+    ui = progress_display(verbose=arguments.verbose)
+    try:
+        servers = [_find(url, arguments, _LOOK_SHARE * budget_s / len(urls), ui) for url in urls]
+        loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
+        words = words_of(servers, loads, arguments)
+        line = shlex.join(["bench", "run", *words])
+        ui.note(f"takes about {_duration(loads.expected_s)}: {line}")
+    finally:
+        ui.close()
+    code = run.measure(parsed(words), ("bench", "run", *words), _sketch)
+    if not arguments.json and code != ExitCode.INTERRUPTED:
+        print(printed_command("the same as: ", ["bench", "run", *words]))
+    return code
+
+
+def _sketch(summary: "Summary", width: int) -> str:
+    """Two figures as bars."""
+    from harness.report.text.sketch import sketch
+
+    return sketch(summary, min(width, _WIDTH))
+
+
+def _urls(given: Sequence[str]) -> list[str]:
+    from harness.spec.server_urls import server_urls
+
+    urls = [server_urls("+".join(map(_with_scheme, word.split("+"))), "URL") for word in given]
+    if len(urls) > 2:
+        raise SpecError(
+            f"{len(urls)} URLs: give one server, or two to compare",
+            where="URL",
+            hint="bench run --backends NAME=URL,NAME=URL,… compares more",
+        )
+    if len(set(urls)) < len(urls):
+        raise SpecError(
+            "is given twice", where=urls[0], hint="bench run --aa compares a server with itself: its noise"
+        )
+    return urls
+
+
+def _with_scheme(address: str) -> str:
+    return address if "://" in address or not address else f"http://{address}"
+
+
+def _find(urls: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") -> Found:
+    from harness.engines.speak.access import access_of
+    from harness.engines.speak.detect import recognise
+    from harness.engines.speak.server import Server
+    from harness.probe import look
+    from harness.spec.backend_refs import load_backend
+    from harness.spec.reach import reach_of
+
+    access = access_of(reach_of(options.reach_flags(arguments)))
+    url = urls.partition("+")[0]  # replicas are alike, which the run checks
+    ui.stage(f"{url}: asking what it serves")
+    model = _model(url, access, arguments.model_name)
+    recognised = recognise(url, access)
+    definition = load_backend(recognised.name if recognised else "openai")
+    told = f"recognised by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
+    ui.note(f"{url}: {definition.backend.title} ({told}), model {model}")
+    ui.stage(f"{url}: a first look")
+    with closing(Server(definition, url, model, access)) as server:
+        seen = look(server, limit_s)
+        ui.note(f"{url}: {_apis(server)}")
+    ui.note(
+        f"{url}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
+        f"with three others an answer takes {seen.slowdown:.1f} times as long"
+    )
+    return Found(urls, definition.name, seen)
+
+
+def _apis(server: "Server") -> str:
+    """One line: the APIs that answered one short request each. Chat Completions did so before."""
+    from harness.apis import API_NAMES
+
+    refused = {name: server.refusal_of(name) for name in API_NAMES[1:]}
+    has = [API_NAMES[0], *(name for name, said in refused.items() if not said)]
+    lacks = [name for name, said in refused.items() if said]
+    without = f"; none of {', '.join(lacks)}" if lacks else ""
+    return f"APIs: {', '.join(has)}{without}; measured here: chat"
+
+
+def _model(url: str, access: "Access", chosen: str | None) -> str:
+    """The only one that the server lists, or the chosen one."""
+    from harness.engines.speak.server import Server
+    from harness.spec.backend_refs import load_backend
+
+    with closing(Server(load_backend("openai"), url, "", access)) as server:
+        try:
+            names = server.model_names()
+        except SetupError as error:
+            raise SetupError(error.what, where=error.where, hint=error.hint or _hint(url)) from None
+    if chosen:
+        return chosen
+    if not names:
+        raise SetupError(
+            "lists no model",
+            where=f"{url}/v1/models",
+            hint="load a model there, or name it with --model-name; is this an OpenAI-compatible server?",
+        )
+    if len(names) > 1:
+        more = "" if len(names) <= _NAMED else f" and {len(names) - _NAMED} more"
+        raise SpecError(
+            f"serves {len(names)} models: {', '.join(names[:_NAMED])}{more}",
+            where=url,
+            hint=f"choose one: --model-name {shlex.quote(names[0])}",
+        )
+    return names[0]
+
+
+def _hint(url: str) -> str:
+    """Why an address that leads to no model list may be wrong."""
+    from harness.client import Client, Limits
+
+    scheme, _, rest = url.partition("://")
+    other = ("http" if scheme == "https" else "https") + f"://{rest}"
+    with closing(Client(other)) as client:
+        try:
+            answer = client.ask("GET", "/v1/models", limits=Limits(total_s=2.0))
+            answers = answer.ok or answer.refuses_key
+        except SetupError as error:
+            answers = "CERTIFICATE" in error.what
+    if answers:
+        return f"a server answers at {other}"
+    return "is an OpenAI-compatible server running there? Its address is what comes before /v1"
+
+
+def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Namespace) -> list[str]:
+    """What follows `bench run`."""
+    words = [
+        "--scenario",
+        SCENARIO,
+        "--backends",
+        ",".join(f"{server.backend}={server.url}" for server in servers),
+    ]
+    words += ["--concurrency", ",".join(map(str, loads.concurrency)), "--requests", str(loads.requests)]
+    words += ["--output-tokens", str(loads.output_tokens), "--duration", str(loads.cell_limit_s)]
+    if len(servers) > 1:
+        words += ["--repeats", str(loads.repeats), "--no-agreement"]
+    if not loads.probe:
+        words.append("--no-probe")
+    words += options.reach_words(arguments)
+    if arguments.out != options.RESULTS:
+        words += ["--out", str(arguments.out)]
+    if arguments.metrics_port:
+        words += ["--metrics-port", "{}:{}".format(*arguments.metrics_port)]
+    return [
+        *words,
+        *(["--verbose"] if arguments.verbose else []),
+        *(["--json"] if arguments.json else []),
+        *(["--no-report"] if arguments.no_report else []),
+    ]
+
+
+def parsed(words: Sequence[str]) -> argparse.Namespace:
+    """As `bench run` reads them: the line that is printed is the line that is run."""
+    from harness.cli.commands import run
+
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    run.add_arguments(parser)
+    return parser.parse_args(words)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"

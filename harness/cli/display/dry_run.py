@@ -1,0 +1,253 @@
+"""`bench run --dry-run`: the expanded plan, and how long it took the last time it was run here."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from statistics import median
+
+from harness.cli.display.foreseen import refusals, unasked
+from harness.cli.display.live import wrapped
+from harness.engines.check.available import Machine
+from harness.engines.check.preflight import Lack, lacks
+from harness.engines.known import known
+from harness.errors import SpecError
+from harness.model import (
+    BackendEntry,
+    CellResult,
+    DryRun,
+    LoadPoint,
+    MissingNeed,
+    PlannedBackend,
+    PlannedCell,
+    PlannedLaunch,
+    ScenarioTables,
+    from_json,
+)
+from harness.plan import MOST_LONGER, Cell, all_requests
+from harness.report.wording import counted
+from harness.run.setup.prepare import Prepared
+from harness.spec import files
+from harness.store import RunFolder, stored_runs
+from harness.workload.traces import Trace, window
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    prepared: Prepared
+    cells: tuple[PlannedCell, ...]
+    missing: tuple[Lack, ...]  # on this machine
+    refused: tuple[str, ...]  # verdicts, by what is known before the first cell
+    starts_s: float | None  # of all engines, with the pauses between them; None where one never was started
+
+    @property
+    def expected_s(self) -> float | None:
+        """Of the load alone, engine starts left out. None where one cell is not known."""
+        known = [cell.expected_s for cell in self.cells if cell.expected_s is not None]
+        return sum(known) if len(known) == len(self.cells) else None
+
+    @property
+    def document(self) -> DryRun:
+        prepared = self.prepared
+        return DryRun(
+            scenario=from_json(asdict(prepared.scenario), ScenarioTables),
+            scenario_sha256=files.fingerprint(prepared.scenario),
+            model=prepared.model_name,
+            backends={
+                backend.label: PlannedBackend(
+                    launch=PlannedLaunch(**asdict(backend.launch)),
+                    track=backend.track,
+                    known=tuple(known(backend.ref.definition, launch=backend.launch)),
+                )
+                for backend in prepared.backends
+            },
+            cells=self.cells,
+            looks=tuple(prepared.looks),
+            expected_s=self.expected_s,
+            expected_starts_s=self.starts_s,
+            missing=tuple(MissingNeed(**asdict(lack)) for lack in self.missing),
+            refused=self.refused,
+        )
+
+    def as_text(self, *, verbose: bool, width: int) -> str:
+        """Within `width` where words allow it. `verbose`: what is known of each engine, and every cell."""
+        return "\n".join(wrapped(line, width) for line in self._lines(verbose=verbose))
+
+    def _lines(self, *, verbose: bool) -> Iterator[str]:
+        prepared = self.prepared
+        model = (
+            f"model {prepared.model_name}"
+            if any(backend.track for backend in prepared.backends)
+            else "the servers' own models"
+        )
+        yield f"{prepared.scenario.name}: {prepared.scenario.scenario.purpose}"
+        planned = f"{_repeats(prepared)}{_until(prepared)}{_sized(prepared)}"
+        yield f"{model}, seed {prepared.options.seed}, {planned}"
+        yield ""
+        for backend in prepared.backends:
+            launch, track = backend.launch, backend.track
+            why = f" ({launch.why})" if verbose else ""
+            yield f"  {backend.label}: {launch.mode}{why}" + (f", weights {track}" if track else "")
+            if verbose:
+                yield from (
+                    f"    known of it: {line}" for line in known(backend.ref.definition, launch=launch)
+                )
+        yield ""
+        yield from self._each_cell() if verbose else self._each_load()
+        measured = "unknown" if self.expected_s is None else f"about {self.expected_s:.0f} s"
+        starts, most = len(prepared.plan), "at most " if prepared.looks else ""
+        took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
+        yield ""
+        yield f"{self._amount(measured)}, and {most}{counted(starts, 'engine start')}{took}"
+        yield from (f"warning: {lack}" for lack in self.missing)
+        yield from (f"warning: {refusal}" for refusal in self.refused)
+        yield from (f"note: {line}" for line in unasked(prepared))
+
+    def _each_cell(self) -> Iterator[str]:
+        width = max(len(cell.cell) for cell in self.cells)
+        for cell in self._listed:
+            yield f"  {cell.cell:<{width}}  {cell.load:<22} {_expected(cell):>7}  {cell.basis}"
+
+    def _each_load(self) -> Iterator[str]:
+        """The first repeat of each backend and load stands for all."""
+        firsts: dict[tuple[str, str], PlannedCell] = {}
+        for cell in self._listed:
+            firsts.setdefault((cell.backend, cell.load), cell)
+        loads = len({load for _label, load in firsts})
+        if self.prepared.probe_sizes is None:
+            yield (
+                f"{counted(len(self.prepared.labels), 'engine')} × {counted(loads, 'load')} × "
+                f"{_repeats(self.prepared)} (-v lists each cell)"
+            )
+        width = max(len(label) for label, _load in firsts)
+        for (label, load), cell in firsts.items():
+            yield f"  {label:<{width}}  {load}  {_expected(cell)} each: {cell.basis}"
+
+    @property
+    def _listed(self) -> Sequence[PlannedCell]:
+        """A search chooses few of its loads: the lowest and the highest stand for all."""
+        if self.prepared.probe_sizes is None:
+            return self.cells
+        ends = [cell.name for block in self.prepared.plan for cell in (block.cells[0], block.cells[-1])]
+        return [cell for cell in self.cells if cell.cell in ends]
+
+    def _amount(self, measured: str) -> str:
+        sizes = self.prepared.probe_sizes
+        if sizes is None:
+            most = "at most " if self.prepared.looks else ""
+            return f"{most}{len(self.cells)} cells, {measured} of load"
+        loads = len(self.prepared.plan[0].cells)
+        return (
+            f"{len(self.prepared.plan)} searches among {loads} loads, usually 9 to 15 probes in the first "
+            "and 2 to 5 in the others; "
+            f"those that decide last {sizes.seconds:g} to {MOST_LONGER * sizes.seconds:g} s"
+        )
+
+
+def _expected(cell: PlannedCell) -> str:
+    return "?" if cell.expected_s is None else f"{cell.expected_s:.0f} s"
+
+
+def _repeats(prepared: Prepared) -> str:
+    looks = prepared.looks
+    if len(looks) > 1:
+        return f"{looks[0]} to {looks[-1]} repeats"
+    return counted(prepared.repeats, "repeat")
+
+
+def _until(prepared: Prepared) -> str:
+    return ", until every pair is decided" if len(prepared.looks) > 1 else ""
+
+
+def _sized(prepared: Prepared) -> str:
+    profile = prepared.scenario.profile
+    return f", sized for {'a GPU' if profile == 'gpu' else 'a CPU'} (--profile)" if profile else ""
+
+
+def describe(prepared: Prepared) -> Description:
+    history = _history(prepared)
+    cells = [cell for block in prepared.plan for cell in block.cells]
+    machine = Machine(gpus=prepared.options.gpus)
+    return Description(
+        prepared,
+        tuple(_planned(prepared, cell, history) for cell in cells),
+        tuple(lacks(prepared.engines, machine)),
+        tuple(one.sentence for one in refusals(prepared)),
+        _starts(prepared),
+    )
+
+
+def _starts(prepared: Prepared) -> float | None:
+    """From the last start of each backend in an earlier run, launched in the same way."""
+    took: dict[tuple[str, str], float] = {}
+    for folder in stored_runs(prepared.options.out):
+        for label, backend in _backends(folder).items():
+            engine = backend.engine
+            if isinstance(engine, dict) and engine.get("startup_s") is not None:
+                took[label, engine["launch"]["mode"]] = engine["startup_s"]
+    needed = [
+        took.get((prepared.of(block).label.partition("#")[0], prepared.of(block).launch.mode))
+        for block in prepared.plan
+    ]
+    known = [seconds for seconds in needed if seconds is not None]
+    pauses = (len(needed) - 1) * prepared.scenario.verdict.cool_down_s
+    return sum(known) + pauses if len(known) == len(needed) else None
+
+
+def _backends(folder: RunFolder) -> Mapping[str, BackendEntry]:
+    try:
+        return folder.read_manifest().backends
+    except SpecError:
+        return {}
+
+
+def _planned(
+    prepared: Prepared, cell: Cell, history: dict[tuple[str, str, LoadPoint], list[float]]
+) -> PlannedCell:
+    load = prepared.scenario.load
+    sizes = prepared.probe_sizes
+    count = all_requests(prepared.scenario, cell.load, sizes.long(cell.load) if sizes else None)
+    if prepared.source is not None:
+        count = min(count, len(prepared.source))
+    label = prepared.of(cell).label
+    words = {
+        "concurrency": "in flight",
+        "rate": "requests/s",
+        "trace": "times the trace's pace",
+        "working-set": "times the KV cache",
+    }
+    point = f"{cell.load.value:g} {words[cell.load.kind]}"
+    seen = history.get((label, prepared.of(cell).launch.mode, cell.load))
+    if cell.load.kind == "rate":
+        expected, basis = count / cell.load.value, f"{count} requests at this rate"
+    elif cell.load.kind == "trace" and isinstance(prepared.source, Trace):
+        sent = window(prepared.source, max_requests=count)
+        expected, basis = sent.span_s / cell.load.value, f"{len(sent)} requests of the trace"
+    elif seen:
+        expected, basis = (
+            median(seen) * count,
+            f"{counted(len(seen), 'earlier run')} of this scenario in {prepared.options.out}",
+        )
+    else:
+        more = " and one of each prefix" if cell.load.kind == "working-set" and cell.load.value else ""
+        expected, basis = None, f"{count} requests{more}, no time known"
+    if load.duration_s is not None and (expected is None or expected > load.duration_s):
+        expected, basis = load.duration_s, "--duration"
+    return PlannedCell(cell=cell.name, backend=label, load=point, expected_s=expected, basis=basis)
+
+
+def _history(prepared: Prepared) -> dict[tuple[str, str, LoadPoint], list[float]]:
+    """Seconds per request of earlier runs of a scenario of this name, by backend, launch and load."""
+    seconds: dict[tuple[str, str, LoadPoint], list[float]] = {}
+    for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
+        for cell in _cells(folder):
+            requests = cell.requests.ok + cell.requests.warmup
+            if requests and cell.client.wall_s is not None:
+                key = (cell.label, cell.launch, cell.point)
+                seconds.setdefault(key, []).append(cell.client.wall_s / requests)
+    return seconds
+
+
+def _cells(folder: RunFolder) -> Sequence[CellResult]:
+    try:
+        return folder.read_summary().cells
+    except SpecError:
+        return ()

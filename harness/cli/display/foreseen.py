@@ -1,0 +1,122 @@
+"""Before the first cell: which pairs of backends will get no verdict, and the flag that would change it."""
+
+import json
+import sys
+import textwrap
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.cli.display.output import agreed, can_ask, page_width
+from harness.conditions import Key
+from harness.conditions.ahead import Ahead, foreseen
+from harness.engines.speak.dialect import unsaid
+from harness.engines.start.command import configured, facts_ahead
+from harness.errors import SpecError
+from harness.report.findings.verdict_words import refusal_sentence
+from harness.run.setup.prepare import Prepared
+from harness.spec.backend import Backend, Value
+from harness.spec.scenario.synthetic import Agent, Structured
+from harness.workload.prompts.request import Constraint
+
+ANYWAY = "--anyway"
+WHAT = "some pairs of backends will get no verdict:"
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """As the report will say it, and how to make both equal; "" where no flag does."""
+
+    sentence: str
+    flag: str
+
+
+def refusals(prepared: Prepared) -> list[Refusal]:
+    """In the order of the pairs."""
+    prompts = prepared.scenario.prompts
+    shapes = prompts.shapes if isinstance(prompts, Structured) else ()
+    ahead: dict[str, Ahead] = {}
+    for engine in prepared.engines:
+        ref = engine.ref
+        definition = configured(ref.definition, None, engine.values)
+        tuned = frozenset(ref.tuned.values) if ref.tuned else frozenset()
+        facts = facts_ahead(definition, engine.choice)
+        lacking = _unsaid(prepared, definition)
+        ahead[engine.label] = Ahead(definition.name, ref.variant, facts, tuned, lacking)
+    load = prepared.scenario.load
+    most = max(load.concurrency) if load.concurrency else None
+    return [
+        Refusal(
+            refusal_sentence(" and ".join(difference.labels), difference.text),
+            _flag(key, [ahead[label].engine.get("values", {}) for label in difference.labels])
+            if key
+            else _of_shapes(shapes, [ahead[label] for label in difference.labels]),
+        )
+        for key, difference in foreseen(ahead, most)
+    ]
+
+
+def unasked(prepared: Prepared) -> list[str]:
+    """What the scenario wants and a backend's requests cannot carry: a line for each that there is.
+
+    Lengths that cannot be forced are left out: `free-lengths` says what became of them.
+    """
+    lacking = {engine.label: _unsaid(prepared, engine.ref.definition) for engine in prepared.engines}
+    said = {
+        label: "; ".join(text for name, text in texts.items() if name != "exact_output")
+        for label, texts in lacking.items()
+    }
+    return [f"{label}: {text}" for label, text in said.items() if text]
+
+
+def _unsaid(prepared: Prepared, definition: Backend) -> dict[str, str]:
+    prompts = prepared.scenario.prompts
+    shapes = prompts.shapes if isinstance(prompts, Structured) else ()
+    tools = isinstance(prompts, Agent)
+    adapters = prepared.scenario.lora.adapters
+    return unsaid(
+        definition, prepared.scenario.request, map(Constraint, shapes), tools=tools, adapters=adapters
+    )
+
+
+def _flag(key: Key, values: Sequence[Mapping[str, Value]]) -> str:
+    """One value for all of them, where each takes such a value as it is launched."""
+    for name in key.values:
+        if all(name in own for own in values):
+            given = [own[name] for own in values]
+            numbers = all(isinstance(value, int | float) for value in given)
+            return f"--engine-set {name}={min(given, key=float) if numbers else given[0]}"
+    return ""
+
+
+def _of_shapes(shapes: Sequence[str], pair: Sequence[Ahead]) -> str:
+    """The shapes that both can be asked for; "" where there is none, or none is lacking."""
+    both = [shape for shape in shapes if not any(f"structured.{shape}" in one.unsupported for one in pair)]
+    return f"--set 'prompts.shapes={json.dumps(both)}'" if both and len(both) < len(shapes) else ""
+
+
+def confirm(prepared: Prepared, *, anyway: bool) -> None:
+    """Raises SpecError where a verdict will be refused and nobody wants the figures without it."""
+    found = refusals(prepared)
+    if not found or anyway:
+        return
+    hint = _hint(found)
+    if can_ask():
+        for line in (WHAT, *(f"  {one.sentence}" for one in found), f"hint: {hint}"):
+            print(textwrap.fill(line, page_width(80), subsequent_indent="    "), file=sys.stderr)
+        if agreed("measure them all the same?"):
+            return
+        raise SpecError("nothing was downloaded or started", where="bench run")
+    raise SpecError(
+        WHAT,
+        where="--backends",
+        below="\n".join(f"  {one.sentence}" for one in found),
+        hint=hint,
+    )
+
+
+def _hint(found: list[Refusal]) -> str:
+    flags = list(dict.fromkeys(one.flag for one in found if one.flag))
+    equal = f"{' '.join(flags)} makes them equal; " if flags else ""
+    if any(not one.flag for one in found):
+        equal += "where no flag makes them equal, leave one out of --backends; "
+    return f"{equal}{ANYWAY} measures them as they are, and the report refuses those verdicts"

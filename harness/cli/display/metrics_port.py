@@ -1,0 +1,143 @@
+"""`--metrics-port`: how far a run is, in the Prometheus text format, while it goes.
+
+The parent serves it, which only follows the load: its generators are processes of their own. Each answer is
+made from the counters that are there, and nothing is sampled for it.
+"""
+
+import socket
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from harness.cli.display import page_server
+from harness.errors import SetupError
+from harness.untrusted import inert
+
+if TYPE_CHECKING:
+    from harness.cli.display.progress import State
+    from harness.load.job import Progress
+    from harness.model import CellResult
+
+TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+# Name without the prefix -> what it means. All are gauges: a cell's counts begin again with the next cell.
+PREFIX = "bench_"
+METRICS = {
+    "run_info": "1; labels tell the run",
+    "run_elapsed_seconds": "since the command began",
+    "run_left_seconds": "estimate, at most where a run ends when all pairs are decided; absent if unknown",
+    "cells_left": "cells still to be measured, at most; absent in a capacity search",
+    "cells_measured": "by backend, load and verdict",
+    "cell_planned_requests": "of the cell that is being measured, warm-up included",
+    "cell_sent_requests": "so far",
+    "cell_done_requests": "answered or failed so far",
+    "cell_failed_requests": "so far",
+    "cell_in_flight_requests": "now",
+    "cell_elapsed_seconds": "since its first request",
+    "cell_recent_ttft_seconds": "median over the last answers, for watching; no result",
+    "cell_recent_output_tokens_per_second": "over the last seconds, by events; no result",
+    "measured_ttft_p50_seconds": "of the last cell of this backend and load; absent if INVALID",
+    "measured_output_tokens_per_second": "of the last cell of this backend and load; absent if INVALID",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    name: str
+    value: float
+    labels: Mapping[str, str]
+
+
+@contextmanager
+def serving(address: tuple[str, int] | None, state: "State") -> Iterator[None]:
+    """None: nothing is served. Raises SetupError where the address cannot be used."""
+    if address is None:
+        yield
+        return
+    try:
+        listener = socket.create_server(address, backlog=128)
+    except OSError as error:
+        raise SetupError(
+            f"cannot be listened on: {error.strerror}",
+            where=f"--metrics-port {address[0]}:{address[1]}",
+            hint="choose another port",
+        ) from None
+    with page_server.serving(
+        listener, "/metrics", TYPE, lambda: exposition(state, time.monotonic()).encode()
+    ):
+        yield
+
+
+def exposition(state: "State", now: float) -> str:
+    families: dict[str, list[Sample]] = {}
+    for sample in samples(state, now):
+        families.setdefault(sample.name, []).append(sample)
+    return "".join(
+        f"{line}\n" for name in METRICS if name in families for line in _lines(name, families[name])
+    )
+
+
+def _lines(name: str, samples: list[Sample]) -> Iterator[str]:
+    yield f"# HELP {PREFIX}{name} {METRICS[name]}"
+    yield f"# TYPE {PREFIX}{name} gauge"
+    for sample in samples:
+        labels = ",".join(f'{key}="{_escaped(text)}"' for key, text in sample.labels.items())
+        yield f"{PREFIX}{name}{f'{{{labels}}}' if labels else ''} {sample.value!r}"
+
+
+def _escaped(text: str) -> str:
+    return inert(text).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def samples(state: "State", now: float) -> Iterator[Sample]:
+    yield Sample("run_elapsed_seconds", now - state.began, {})
+    run = state.run
+    if run is None:
+        return
+    scripted = any(one.ref.definition.backend.simulated for one in run.prepared.backends)
+    scripted |= any(one.launch.mode == "simulate" for one in run.prepared.backends)
+    scripted |= any(cell.simulated for cell in run.cells)
+    about = {"run": run.folder.run_id, "scenario": run.prepared.scenario.name}
+    yield Sample("run_info", 1, {**about, "simulated": str(scripted).lower()})
+    if (left_s := state.left_s(now)) is not None:
+        yield Sample("run_left_seconds", left_s, {})
+    if state.cells_left is not None:
+        yield Sample("cells_left", state.cells_left, {})
+    yield from _measured(run.cells)
+    if (load := state.load) is not None:
+        cell, progress = load
+        labels = {"backend": run.prepared.of(cell).label, "load": cell.load.label}
+        yield from (Sample(f"cell_{name}", value, labels) for name, value in _of_cell(progress))
+
+
+def _measured(cells: "list[CellResult]") -> Iterator[Sample]:
+    counts: dict[tuple[str, str, str], int] = {}
+    last: dict[tuple[str, str], CellResult] = {}
+    for cell in sorted(cells, key=lambda one: one.started_unix_ns):
+        place = (cell.label, cell.load.point.label)
+        key = (*place, cell.validity.verdict)
+        counts[key] = counts.get(key, 0) + 1
+        last[place] = cell
+    for (label, load, verdict), count in counts.items():
+        yield Sample("cells_measured", count, {"backend": label, "load": load, "verdict": verdict})
+    for (label, load), cell in last.items():
+        labels = {"backend": label, "load": load}
+        if not cell.invalid and cell.ttft_ms.p50 is not None:
+            yield Sample("measured_ttft_p50_seconds", cell.ttft_ms.p50 / 1e3, labels)
+        if not cell.invalid and cell.output_tokens_per_s is not None:
+            yield Sample("measured_output_tokens_per_second", cell.output_tokens_per_s, labels)
+
+
+def _of_cell(progress: "Progress") -> Iterator[tuple[str, float]]:
+    yield "planned_requests", progress.planned
+    yield "sent_requests", progress.sent
+    yield "done_requests", progress.done
+    yield "failed_requests", progress.failed
+    yield "in_flight_requests", progress.in_flight
+    yield "elapsed_seconds", progress.elapsed_s
+    if progress.recent_ttft_ms is not None:
+        yield "recent_ttft_seconds", progress.recent_ttft_ms / 1e3
+    if progress.recent_output_tokens_per_s is not None:
+        yield "recent_output_tokens_per_second", progress.recent_output_tokens_per_s

@@ -1,0 +1,45 @@
+"""What a run shows on stdout: the first screen, everything with -v, or JSON."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+
+from harness.cli.display.output import page_width, wants_color
+from harness.model import Summary, as_json
+from harness.report.findings.conclude import conclude
+from harness.report.text.screen import Sketch, next_lines, screen
+from harness.report.text.table import terminal
+from harness.store import RunFolder
+
+
+def show(folder: RunFolder, arguments: argparse.Namespace, sketch: Sketch | None = None) -> None:
+    """`sketch`: pictures between the table and its conclusion."""
+    if arguments.json:
+        print(as_document(folder))
+        return
+    summary, width = folder.read_summary(), page_width()
+    print("\n".join(_lines(summary, arguments, width, sketch)))
+    report = folder.path / "report.html"
+    print(f"\nrun folder: {folder.path}")
+    if report.is_file():
+        print(f"report:     {report}")
+    print("\n".join(next_lines(summary, width, str(folder.path))))
+
+
+def _lines(
+    summary: Summary, arguments: argparse.Namespace, width: int, sketch: Sketch | None
+) -> Iterator[str]:
+    color = wants_color(sys.stdout)
+    if not arguments.verbose:
+        yield screen(summary, width, color, sketch).rstrip()
+        return
+    yield terminal(summary, width, color).rstrip()
+    if sketch:
+        yield f"\n{sketch(summary, width)}"
+
+
+def as_document(folder: RunFolder) -> str:
+    """summary.json and the conclusion: `concluded.schema.json`."""
+    conclusion = as_json(conclude(folder.read_summary()))
+    return json.dumps({**folder.read_json("summary.json"), "conclusion": conclusion}, indent=1)

@@ -1,0 +1,253 @@
+"""Flags that several commands share, and what their values mean: each is declared here once."""
+
+import argparse
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from harness.cli.flags import argument_types
+from harness.errors import SpecError
+from harness.untrusted import BadDocumentError, read_tables
+
+if TYPE_CHECKING:
+    from harness.spec.reach import ReachFlags
+
+RESULTS = Path("results")
+LAUNCHES = ("auto", "compose", "process", "attach", "simulate")
+
+
+def add_runs(parser: argparse._ActionsContainer, *, files: bool = False) -> None:
+    """`files`: results of other tools are taken too."""
+    also = "; or files of other tools, as `bench import` reads them" if files else ""
+    parser.add_argument(
+        "runs", nargs="+", metavar="RUN", help=f"run folders, or names of runs under --out{also}"
+    )
+
+
+def add_runs_folder(parser: argparse._ActionsContainer, holds: str = "runs") -> None:
+    parser.add_argument(
+        "--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder of {holds} (default: ./{RESULTS})"
+    )
+
+
+def add_former_results_flag(parser: argparse._ActionsContainer) -> None:
+    """What `--out` was called in `query` and `tune` before 0.2: still taken, and shown nowhere."""
+    parser.add_argument("--results", dest="out", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+
+
+def add_json(parser: argparse._ActionsContainer, what: str = "print JSON") -> None:
+    parser.add_argument("--json", action="store_true", help=what)
+
+
+def add_markdown(parser: argparse._ActionsContainer, place: str) -> None:
+    parser.add_argument("--markdown", action="store_true", help=f"print Markdown for {place}")
+
+
+def add_verbose(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "-v",
+        "--verbose",
+        action="store_true",
+        help="print every figure, version and note; of a dry run, each cell",
+    )
+
+
+def add_run_output(parser: argparse._ActionsContainer) -> None:
+    """Of every command that ends in a run."""
+    add_verbose(parser)
+    add_json(parser, "print summary.json and its conclusion instead of the table")
+    parser.add_argument(
+        "--no-report",
+        action="store_true",
+        help="skip report and plots; `bench report RUN` makes them later",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        type=argument_types.address,
+        metavar="[HOST:]PORT",
+        help="serve the progress to Prometheus at /metrics (HOST default: 127.0.0.1)",
+    )
+
+
+def add_cluster(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--cluster",
+        metavar="auto|ADDRESS",
+        help="send the load from nodes of a Ray cluster: HOST:PORT, ray://HOST:PORT, or the one that this "
+        "machine belongs to (needs the extra [ray])",
+    )
+    parser.add_argument("--load-nodes", type=int, metavar="N", help="nodes of the cluster that send load")
+    parser.add_argument(
+        "--workers-per-node", type=int, metavar="M", help="load generator processes of each node (default: 1)"
+    )
+
+
+def add_model(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--model", metavar="NAME|PATH", help="name from `bench list models`, GGUF file or model folder"
+    )
+
+
+def add_reach(parser: argparse.ArgumentParser) -> None:
+    """Each may name its backend where the command has several."""
+    reach = parser.add_argument_group(
+        "reaching a running server",
+        "where there are several, a value may begin with BACKEND=; no flag takes a secret",
+    )
+    reach.add_argument("--model-name", metavar="NAME", help="what the server calls its model")
+    reach.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
+    for flag, metavar, text in (
+        ("--header", "NAME=ENV:VAR", "send this header; NAME=VALUE where it is no secret, in which "
+         "{session} is the number of a chat (repeatable)"),
+        ("--query", "NAME=ENV:VAR", "add this to the query of every URL; NAME=VALUE where it is no secret "
+         "(repeatable)"),
+        ("--ca-cert", "FILE", "trust these authorities alone (PEM)"),
+        ("--client-cert", "FILE", "show this certificate (PEM, with its key or with --client-key)"),
+        ("--client-key", "FILE", "key of --client-cert"),
+    ):  # fmt: skip
+        reach.add_argument(flag, action="append", default=[], metavar=metavar, help=text)
+
+
+def reach_flags(arguments: argparse.Namespace) -> "ReachFlags":
+    from harness.spec.reach import ReachFlags
+
+    return ReachFlags(arguments.api_key_env, arguments.model_name, **_repeated(arguments))
+
+
+def _repeated(arguments: argparse.Namespace) -> dict[str, tuple[str, ...]]:
+    given = vars(arguments)
+    return {
+        "headers": tuple(given["header"]),
+        **{name: tuple(given[name]) for name in ("query", "ca_cert", "client_cert", "client_key")},
+    }
+
+
+def reach_words(arguments: argparse.Namespace) -> list[str]:
+    """The flags again, for a command line."""
+    words = []
+    for flag in ("model_name", "api_key_env", "header", "query", "ca_cert", "client_cert", "client_key"):
+        given = getattr(arguments, flag)
+        for text in given if isinstance(given, list) else filter(None, [given]):
+            words += [f"--{flag.replace('_', '-')}", text]
+    return words
+
+
+def add_launch(parser: argparse._ActionsContainer, *modes: str, note: str = "") -> None:
+    """`modes`: those that make sense for the command."""
+    parser.add_argument(
+        "--launch", choices=modes, default="auto", help=f"how to start engines (default: auto){note}"
+    )
+
+
+def add_device(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--device",
+        choices=("auto", "cuda", "rocm", "cpu"),
+        default="auto",
+        help="device of engines that bench starts (default: what this machine has)",
+    )
+
+
+def add_gpus(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--gpus",
+        metavar="LIST",
+        help="GPUs for engines, indices or UUIDs (default: those of CUDA_VISIBLE_DEVICES, else from 0 on)",
+    )
+
+
+def gpus(listed: str | None) -> tuple[str, ...]:
+    """As `--gpus` lists them."""
+    if listed is None:
+        return ()
+    names = tuple(name.strip() for name in listed.split(","))
+    if not all(names) or len(set(names)) < len(names):
+        where = f"--gpus {listed}"
+        raise SpecError("needs different GPUs, separated by commas", where=where, hint="such as 0,1")
+    return names
+
+
+def add_gpu_wait(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--gpu-wait",
+        type=float,
+        default=0.0,
+        metavar="S",
+        help="seconds to wait for a busy GPU (default: fail)",
+    )
+
+
+def add_engine_set(parser: argparse._ActionsContainer, what: str = "engine value of all backends") -> None:
+    _add_pairs(parser, "--engine-set", f"{what}, such as max_sequences=4 (repeatable)")
+
+
+def add_scenario_set(parser: argparse._ActionsContainer) -> None:
+    _add_pairs(parser, "--set", "any scenario key, such as prompts.groups=8 (repeatable)")
+
+
+def add_profile(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--profile",
+        choices=("auto", "gpu", "cpu"),
+        default="auto",
+        help="scenario sizes (default: auto, gpu if NVML finds one)",
+    )
+
+
+def add_seed(parser: argparse._ActionsContainer) -> None:
+    parser.add_argument(
+        "--seed", type=int, default=0, metavar="N", help="seed of prompts and arrivals (default: 0)"
+    )
+
+
+def add_fail_on(parser: argparse._ActionsContainer, what: str, *more: str) -> None:
+    """`more`: other gates of the command; the flag may then be given several times."""
+    parser.add_argument(
+        "--fail-on",
+        choices=("slower", *more),
+        action="append" if more else "store",
+        default=[] if more else None,
+        help=f"exit with 1 if {what}",
+    )
+
+
+def add_allow_missing(parser: argparse._ActionsContainer) -> None:
+    """Of every gate."""
+    parser.add_argument(
+        "--allow-missing",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="accept a missing backend, load point (c8), both (vllm/c8) or metric (ttft_ms.p50); repeatable",
+    )
+
+
+def engine_values(given: Iterable[str]) -> dict[str, str]:
+    """Of --engine-set. Raises SpecError."""
+    return dict(_pair(text, "--engine-set") for text in given)
+
+
+def scenario_values(given: Iterable[str]) -> dict[str, object]:
+    """Of --set: each value as it would stand in the file; a bare word is a string. Raises SpecError."""
+    return {key: _toml_value(text) for key, text in (_pair(text, "--set") for text in given)}
+
+
+def _add_pairs(parser: argparse._ActionsContainer, flag: str, what: str) -> None:
+    parser.add_argument(flag, action="append", default=[], metavar="KEY=VALUE", help=what)
+
+
+def _pair(text: str, flag: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise SpecError(f"'{text}' is not KEY=VALUE", where=flag)
+    return key, value
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return read_tables(f"v = {text}")["v"]
+    except tomllib.TOMLDecodeError:
+        return text
+    except BadDocumentError as error:
+        raise SpecError(f"cannot be used: {error}", where=f"--set {text}") from None

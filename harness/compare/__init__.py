@@ -1,6 +1,0 @@
-"""Figures of several runs to verdicts and rank lines. Pure; definitions are in docs/verdict-rules.md."""
-
-from harness.compare.comparison import compare
-from harness.compare.rules import Rules, rules_of
-
-__all__ = ["Rules", "compare", "rules_of"]

@@ -1,0 +1,22 @@
+"""Whether cells may be compared: under which conditions each was measured, and what makes them unequal."""
+
+from harness.conditions.cell_conditions import conditions
+from harness.conditions.keys import Key, Measured, Relation, relation
+from harness.conditions.settings import Settings, classified, settings
+from harness.conditions.stated import with_manifest
+from harness.conditions.table import TABLE
+from harness.conditions.unequal import unequal
+
+__all__ = [
+    "TABLE",
+    "Key",
+    "Measured",
+    "Relation",
+    "Settings",
+    "classified",
+    "conditions",
+    "relation",
+    "settings",
+    "unequal",
+    "with_manifest",
+]

@@ -1,0 +1,95 @@
+"""Under which conditions a cell was measured, as far as another cell's may differ from them."""
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.conditions.cache_in_effect import state, verify
+from harness.metrics.view import RequestView, Rows
+from harness.model import (
+    CacheState,
+    CellFacts,
+    Conditions,
+    ExactOutput,
+    OutputText,
+    PromptTokens,
+    Sampling,
+    Thinking,
+)
+from harness.records.layout import UNKNOWN, EventKind, Records
+from harness.records.request_table import RequestTable
+
+_FIRST = 8  # chats whose prompt tokens are kept one by one, so that a difference can be shown
+
+
+def conditions(
+    view: RequestView, facts: CellFacts, hit_rate: float | None, requested: RequestTable | None = None
+) -> Conditions:
+    """Cells measured before a fact was kept have null in its place."""
+    request = facts.request
+    verified = verify(view, facts, hit_rate)
+    return Conditions(
+        cache=CacheState(
+            requested=state(facts),
+            description=facts.cache.description,
+            holds=verified.holds,
+            measured=verified.measured,
+            limit=verified.limit,
+        ),
+        prefix_cache=facts.prefix_cache,
+        exact_output=ExactOutput(asked=request.exact_output, forced=facts.workload.exact_output),
+        output_tokens_mean=_mean(view.answers["output_tokens"]),
+        output_text=_output_text(view.answers),
+        prompt_tokens=_prompt_tokens(_the_same(view.requests, requested)),
+        sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
+        thinking=Thinking(asked=request.thinking, seen=_reasoned(view.records)),
+        api=request.api,
+        content=facts.workload.content,
+        sent_fields=request.fields,
+        unsupported=request.unsupported,
+        engine_values=facts.engine_values,
+    )
+
+
+def _mean(values: NDArray[np.int32]) -> float | None:
+    """None where one is not known."""
+    return float(values.mean()) if len(values) and (values != UNKNOWN).all() else None
+
+
+def _output_text(rows: Rows) -> OutputText | None:
+    if not len(rows):
+        return None
+    chars, tokens = rows["output_chars"].astype(float), rows["output_tokens"].astype(float)
+    if (chars < 0).any():
+        return None
+    root = len(rows) ** 0.5
+    counted = bool((rows["output_tokens"] != UNKNOWN).all()) and tokens.sum() > 0
+    each = float(chars.sum() / tokens.sum()) if counted else None
+    return OutputText(
+        per_answer=float(chars.mean()),
+        per_answer_error=float(chars.std() / root),
+        per_token=each,
+        per_token_error=None if each is None else float((chars - each * tokens).std() / tokens.mean() / root),
+    )
+
+
+def _the_same(requests: Rows, requested: RequestTable | None) -> Rows:
+    """Without later turns, which hold the answers that this engine gave."""
+    return requests if requested is None else requests[requested.numbers["turn"][requests["seq"]] <= 0]
+
+
+def _prompt_tokens(requests: Rows) -> PromptTokens:
+    """Of the chats of the cell, warm-up included: what two templates make of the same messages."""
+    counts = requests["prompt_tokens"].astype("<i4")
+    known = counts[counts != UNKNOWN]
+    complete = bool(len(counts)) and len(known) == len(counts)
+    return PromptTokens(
+        mean=float(known.mean()) if len(known) else None,
+        first=[None if count == UNKNOWN else int(count) for count in counts[:_FIRST]],
+        sha256=hashlib.sha256(counts.tobytes()).hexdigest() if complete else None,
+    )
+
+
+def _reasoned(records: Records) -> bool:
+    return bool((records.events["kind"] == EventKind.REASONING).any())

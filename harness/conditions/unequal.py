@@ -1,0 +1,138 @@
+"""What makes cells unequal, as data: the report shows it, a comparison refuses pairs by it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from harness.conditions.keys import Key, Relation, relation
+from harness.conditions.measured import Group, listed, measured
+from harness.conditions.settings import of_values
+from harness.conditions.table import TABLE
+from harness.model import CellResult, LoadPoint, Unequal
+
+UNKNOWN = "not known"
+NOT_GIVEN = "not given"
+
+
+def unequal(cells: Sequence[CellResult]) -> tuple[Unequal, ...]:
+    """The `unequal` list of summary.json, and of any cells that are to be compared, of one run or several.
+
+    Cells are compared with those of other labels at the same load point and repeat, so cells of several runs
+    need labels that tell them apart. One entry per kind of difference and set of labels.
+    """
+    groups: dict[tuple[LoadPoint, int], dict[str, CellResult]] = {}
+    for cell in cells:
+        groups.setdefault((cell.point, cell.repeat), {})[cell.label] = cell
+    differences: dict[tuple[str, tuple[str, ...]], Unequal] = {}
+    labels = list(dict.fromkeys(cell.label for cell in cells))  # the order of measuring turns round
+    for group in groups.values():
+        for difference in _findings({label: group[label] for label in labels if label in group}):
+            key = (difference.code, difference.labels)
+            kept = differences.get(key)
+            if kept is None or (difference.matters, difference.apart) > (kept.matters, kept.apart):
+                differences[key] = difference
+    return tuple(differences.values())
+
+
+def _findings(group: Group) -> Iterator[Unequal]:
+    if len(group) > 1:
+        known = {label: _settings(cell) for label, cell in group.items()}
+        for key in TABLE:
+            values = {label: _value(key, cell, known[label]) for label, cell in group.items()}
+            yield from _differing(group, key, values)
+        yield from _known_of_some(group, known)
+        yield from _unclassified(group)
+        yield from measured(group)
+    yield from _tuned(group)
+
+
+def _settings(cell: CellResult) -> Mapping[str, str]:
+    """Cells of earlier versions kept the values of the definition only."""
+    return cell.conditions.settings or of_values(cell.conditions.engine_values)
+
+
+def _value(key: Key, cell: CellResult, settings: Mapping[str, str]) -> Any:
+    return settings.get(key.code) if key.cell is None else key.cell(cell)
+
+
+def _differing(group: Group, key: Key, values: Mapping[str, object]) -> Iterator[Unequal]:
+    known = {label: value for label, value in values.items() if value is not None}
+    pairs = [(a, b) for a, b in combinations(known, 2) if known[a] != known[b]]
+    related = {pair: _related(group, *pair) for pair in pairs}
+    if all(key.effect(pair_values) == "ignored" for pair_values in related.values()):
+        return
+    refused = any(
+        key.refuses(pair_values, known[a], known[b])
+        for (a, b), pair_values in related.items()
+        if not _both_tuned(key, group[a], group[b])
+    )
+    matters = refused and (key.code != "max-sequences" or _reached(group, known))
+    yield Unequal(key.code, tuple(known), said(key, known), matters, key.metrics, what=key.title)
+
+
+def said(key: Key, values: Mapping[str, object]) -> str:
+    """`CPU threads: 2 (vllm), 1 (sglang)`."""
+    return f"{key.title}: {listed(values)}"
+
+
+def _both_tuned(key: Key, a: CellResult, b: CellResult) -> bool:
+    """In the tuned division each engine has its own best: that they differ is the question."""
+    searched = any(key.code in cell.conditions.searched for cell in (a, b))
+    return searched and all(cell.division == "tuned" for cell in (a, b))
+
+
+def _related(group: Group, a: str, b: str) -> Relation:
+    first, second = group[a], group[b]
+    return relation((first.backend, first.variant), (second.backend, second.variant))
+
+
+def _reached(group: Group, limits: Mapping[str, object]) -> bool:
+    """Whether the load can exceed the fewest sequences at once."""
+    slots = next(iter(group.values())).load.slots
+    return slots is None or slots > min(int(str(limit)) for limit in limits.values())
+
+
+def _known_of_some(group: Group, known: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:
+    """Settings that only some have or tell; of several engines in one entry, since each has its own."""
+    shared: dict[tuple[str, ...], list[str]] = {}
+    kin = {_related(group, a, b) for a, b in combinations(group, 2)}
+    for key in TABLE:
+        of = {label: found[key.code] for label, found in known.items() if key.code in found}
+        if key.cell is not None or not of or len(of) == len(group):
+            continue
+        if all(key.effect(found) == "ignored" for found in kin):
+            continue
+        if "engines" in kin:
+            shared.setdefault(tuple(of), []).append(f"{key.title} {', '.join(dict.fromkeys(of.values()))}")
+        else:
+            every = {label: of.get(label, NOT_GIVEN) for label in group}
+            yield Unequal(key.code, tuple(group), said(key, every), False)
+    for labels, settings in shared.items():
+        yield Unequal(
+            "known-of-some", labels, f"known of {', '.join(labels)} only: {'; '.join(settings)}", False
+        )
+
+
+def _unclassified(group: Group) -> Iterator[Unequal]:
+    """Flags, variables and values that no row of the table knows."""
+    stated = {label: cell.conditions.unclassified for label, cell in group.items()}
+    told = {label: found for label, found in stated.items() if found is not None}
+    for name in dict.fromkeys(name for found in told.values() for name in found):
+        values = {label: found.get(name, NOT_GIVEN) for label, found in told.items()}
+        if len(set(values.values())) > 1:
+            yield Unequal(f"unclassified {name}", tuple(told), f"{name}: {listed(values)}", False)
+
+
+def _tuned(group: Group) -> Iterator[Unequal]:
+    """Values that an engine would not have for traffic that it does not know."""
+    tuned = {label: cell.conditions.tuned for label, cell in group.items()}
+    values = {label: ", ".join(names) for label, names in tuned.items() if names}
+    if values:
+        yield Unequal(
+            "tuned-to-workload", tuple(values), f"tuned to this workload: {_together(values)}", False
+        )
+
+
+def _together(values: Mapping[str, str]) -> str:
+    """Without names where all have the same."""
+    return next(iter(values.values())) if len(set(values.values())) == 1 else listed(values)

@@ -1,0 +1,121 @@
+"""What this machine has that engines need: asked without downloading, starting or creating anything."""
+
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+
+from harness.engines.provide.fitness import free_bytes, unfit
+from harness.engines.provide.install import installed, python_of, recipe_of
+from harness.engines.provide.shared_folders import Say
+from harness.engines.speak.access import access_of
+from harness.engines.speak.server import Server
+from harness.engines.start import orphans
+from harness.engines.start.command import HOST
+from harness.engines.start.containers.compose_tool import find_compose
+from harness.engines.start.containers.daemon import Daemon
+from harness.engines.start.containers.images import check_offered
+from harness.engines.start.gpus import await_free, chosen_gpus, cuda_version, gpu_count, gpu_uses, in_use
+from harness.engines.start.launch_choice import DEVICE_FILES
+from harness.engines.start.ports import check_port
+from harness.errors import SetupError
+from harness.host import kit_env, paths
+from harness.spec.backend import Backend, BackendRef
+
+
+class Machine:
+    """Methods called `check_…` raise SetupError for what is not here.
+
+    With `say`, a GPU in use is waited for as at the start of an engine; without, it is reported at once.
+    """
+
+    def __init__(
+        self,
+        say: Say | None = None,
+        *,
+        gpu_wait_s: float = 0.0,
+        gpus: Sequence[str] = (),
+        host: str = HOST,
+    ) -> None:
+        self._say, self._gpu_wait_s, self._gpus = say, gpu_wait_s, gpus
+        self._host = host
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        return os.environ
+
+    @cached_property
+    def _daemon(self) -> Daemon:
+        daemon = Daemon()
+        daemon.check_here()
+        return daemon
+
+    def check_compose(self) -> None:
+        find_compose()
+
+    def check_docker(self) -> None:
+        assert self._daemon
+
+    def check_image(self, definition: Backend, device: str) -> None:
+        check_offered(self._daemon, definition, device)
+
+    def has_device(self, device: str) -> bool:
+        return DEVICE_FILES[device].exists()
+
+    def chosen_gpus(self, count: int) -> list[str]:
+        return chosen_gpus(count, self._gpus)
+
+    def gpu_count(self) -> int | None:
+        """NVIDIA GPUs; None: not known."""
+        return gpu_count()
+
+    def cuda_version(self) -> int | None:
+        """Major version that the driver knows; None: not known."""
+        return cuda_version()
+
+    def check_gpus_free(self, gpus: Sequence[str]) -> None:
+        if orphans.stale():  # stopped before the first engine starts
+            return
+        if self._say:
+            await_free(gpus, self._gpu_wait_s, self._say)
+        elif isinstance(uses := gpu_uses(gpus), list) and uses:
+            raise in_use(gpus, uses)
+
+    def check_port(self, port: int) -> None:
+        if not orphans.stale():
+            check_port(self._host, port)
+
+    def check_server(self, ref: BackendRef, url: str) -> None:
+        server = Server(ref.definition, url, "", access_of(ref.reach))
+        try:
+            server.check_reachable()
+        finally:
+            server.close()
+
+    def has_program(self, name: str) -> bool:
+        return shutil.which(name) is not None
+
+    def makes_environments(self) -> bool:
+        """Some systems keep Python's venv in a package of its own. A kit brings its pip along."""
+        return find_spec("venv") is not None and (bool(kit_env.kit()) or find_spec("ensurepip") is not None)
+
+    def is_installed(self, definition: Backend) -> bool:
+        return installed(definition) is not None
+
+    def unfit(self, definition: Backend) -> list[SetupError]:
+        """Why no environment of it can be made or used here."""
+        made = self.is_installed(definition) or kit_env.kit() is not None
+        return list(unfit(definition, None if made else python_of(recipe_of(definition))))
+
+    def has_file(self, path: str) -> bool:
+        return paths.entry(Path(path)) is not None
+
+    @property
+    def cache(self) -> Path:
+        return paths.cache_dir()
+
+    def cache_free_bytes(self) -> int | None:
+        """On the file system where the cache is, or will be; None where it cannot be written."""
+        return free_bytes(self.cache)

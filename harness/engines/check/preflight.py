@@ -1,0 +1,204 @@
+"""What a set of engines needs and this machine lacks: all of it reported before the first download."""
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from harness.engines.check.available import Machine
+from harness.engines.provide.fitness import MB
+from harness.engines.provide.install import check_index, needs_install, size_mb
+from harness.engines.provide.weights import HUB_TOKEN
+from harness.engines.start.command import configured
+from harness.engines.start.gpus import gpus_needed
+from harness.engines.start.launch_choice import LaunchChoice, track_of
+from harness.errors import SetupError
+from harness.spec.backend import Backend, BackendRef, CudaProcess, Value
+from harness.spec.models import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One engine as it is to be started or attached to."""
+
+    ref: BackendRef
+    label: str
+    choice: LaunchChoice
+    model_name: str
+    model: Model
+    values: dict[str, Value]  # overrides of [engine.values]
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    labels: tuple[str, ...]  # of the backends that need it
+    what: str
+    then: str  # what to do
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.labels)}: {self.what}" + (f" → {self.then}" if self.then else "")
+
+
+def require(planned: Sequence[Planned], machine: Machine) -> None:
+    """Raises one SetupError with everything that is missing for any of them."""
+    lacking = lacks(planned, machine)
+    if lacking:
+        raise SetupError(
+            "this machine lacks what the backends need:",
+            below="\n".join(f"  {lack}" for lack in lacking),
+            hint="nothing was downloaded or started; supply what is missing, "
+            "or leave those backends out of --backends",
+        )
+
+
+def lacks(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
+    """In the order of the backends; the same thing missing for several is one entry."""
+    lacking: dict[tuple[str, str], list[str]] = {}
+    for engine in planned:
+        for error in _missing(engine, machine):
+            labels = lacking.setdefault((error.what, error.hint or ""), [])
+            if engine.label not in labels:
+                labels.append(engine.label)
+    listed = [Lack(tuple(labels), what, then) for (what, then), labels in lacking.items()]
+    return listed + _disk(planned, machine)
+
+
+def _missing(engine: Planned, machine: Machine) -> Iterator[SetupError]:
+    mode = engine.choice.mode
+    definition = configured(engine.ref.definition, None, engine.values)
+    if mode == "attach":
+        for url in engine.ref.urls:
+            for error in _raised(partial(machine.check_server, engine.ref, url)):
+                yield SetupError(str(error), hint=error.hint)  # with the address
+    elif sys.platform != "linux":
+        attach = f"start it yourself, and attach with {definition.name}=http://HOST:PORT"
+        yield SetupError("bench starts engines on Linux only", hint=attach)
+        return
+    if mode not in ("compose", "process"):
+        return
+    if mode == "compose":
+        yield from _container(definition, engine.choice.device, machine)
+        yield from _gpus(definition, engine.choice.device, machine)
+    else:
+        yield from _process(definition, machine)
+        if engine.choice.device == "cuda":
+            yield from _gpus(definition, engine.choice.device, machine)
+            yield from _driver(definition, machine)
+    yield from _weights(engine, machine)
+    port = definition.engine.values.get("port")
+    if port is not None:
+        yield from _raised(lambda: machine.check_port(int(port)))
+
+
+def _raised(check: Callable[[], None]) -> Iterator[SetupError]:
+    try:
+        check()
+    except SetupError as error:
+        yield error
+
+
+def _container(definition: Backend, device: str, machine: Machine) -> Iterator[SetupError]:
+    yield from _raised(machine.check_compose)
+    silent = list(_raised(machine.check_docker))
+    yield from silent
+    if not silent:
+        yield from _raised(lambda: machine.check_image(definition, device))
+
+
+def _gpus(definition: Backend, device: str, machine: Machine) -> Iterator[SetupError]:
+    if device == "cpu":
+        return
+    if not machine.has_device(device):
+        vendor = {"cuda": "NVIDIA", "rocm": "AMD"}[device]
+        attach = f"run it where there is one, and attach with {definition.name}=http://HOST:PORT"
+        yield SetupError(f"needs an {vendor} GPU ({device}), and this machine has none", hint=attach)
+        return
+    if device != "cuda":
+        return
+    wanted = gpus_needed(definition)
+    gpus, here = machine.chosen_gpus(wanted), machine.gpu_count()
+    beyond = [gpu for gpu in gpus if here is not None and gpu.isdigit() and int(gpu) >= here]
+    if len(gpus) < wanted or beyond:
+        seen = f"{here} on this machine" if beyond else f"{len(gpus)} to choose from"
+        yield SetupError(
+            f"needs {wanted} GPU(s) ({', '.join(gpus)}), and there are {seen}",
+            hint="lower --engine-set tensor_parallel=N, or change --gpus or CUDA_VISIBLE_DEVICES",
+        )
+    else:
+        yield from _raised(lambda: machine.check_gpus_free(gpus))
+
+
+def _driver(definition: Backend, machine: Machine) -> Iterator[SetupError]:
+    process, known = definition.process, machine.cuda_version()
+    if isinstance(process, CudaProcess) and known is not None and known < process.cuda:
+        yield SetupError(
+            f"its packages are built for CUDA {process.cuda}, and the driver here knows CUDA {known}",
+            hint=f"update the NVIDIA driver, or take an older version with {definition.name}==VERSION",
+        )
+
+
+def _process(definition: Backend, machine: Machine) -> Iterator[SetupError]:
+    if needs_install(definition):
+        if not machine.is_installed(definition) and not machine.makes_environments():
+            yield SetupError(
+                "its environment cannot be made: this Python has no venv with pip",
+                hint="install the package python3-venv of this system",
+            )
+        yield from machine.unfit(definition)
+        if not machine.is_installed(definition):
+            yield from _raised(lambda: check_index(definition))
+        return
+    assert definition.process is not None
+    program = definition.process.program[0]
+    if "{" not in program and not machine.has_program(program):
+        yield SetupError(
+            f"the program {program} is not installed",
+            hint=f"install it from {definition.backend.homepage}, or attach with {definition.name}=URL",
+        )
+
+
+def _weights(engine: Planned, machine: Machine) -> Iterator[SetupError]:
+    track_name = track_of(engine.ref, engine.choice, engine.model_name, engine.model)
+    if track_name is None:
+        return
+    track = engine.model.tracks[track_name]
+    if track.convert_from and not needs_install(engine.ref.definition):
+        yield SetupError(
+            f"{track.quantisation} weights of {engine.model_name} must be converted, and this backend has no "
+            "environment for that",
+            hint="choose other weights or --model",
+        )
+    while track.convert_from:
+        track = engine.model.tracks[track.convert_from]
+    if track.path and not machine.has_file(track.path):
+        yield SetupError(
+            f"the weights of {engine.model_name} are not at {track.path}", hint="give --model another path"
+        )
+    if track.gated and not machine.environment.get(HUB_TOKEN):
+        yield SetupError(
+            f"{track.repo} needs an accepted licence and a token, and {HUB_TOKEN} is not set",
+            hint=f"accept the licence in the model hub, then export {HUB_TOKEN}",
+        )
+
+
+def _disk(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
+    """Of the environments that are to be built, which are the sizes that are known."""
+    building = {
+        engine.ref.definition.name: engine
+        for engine in planned
+        if engine.choice.mode == "process"
+        and needs_install(engine.ref.definition)
+        and not machine.is_installed(engine.ref.definition)
+    }
+    if not building:
+        return []
+    labels = tuple(engine.label for engine in building.values())
+    needed_mb = sum(size_mb(engine.ref.definition) for engine in building.values())
+    free = machine.cache_free_bytes()
+    then = "free some space, or name another folder with BENCH_CACHE"
+    if free is None:
+        return [Lack(labels, f"the cache folder {machine.cache} cannot be written", then)]
+    if free >= needed_mb * MB:
+        return []
+    what = f"{needed_mb:,} MB are to be installed in {machine.cache}, where {free // MB:,} MB are free"
+    return [Lack(labels, what, then)]

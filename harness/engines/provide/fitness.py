@@ -1,0 +1,85 @@
+"""Whether an engine's environment can be made on this machine at all: processor, Python, room on the disk."""
+
+import os
+import platform
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from harness.engines.provide.locks import Locked, told_by
+from harness.errors import SetupError
+from harness.spec.backend import Backend, Install, Process
+
+MB = 1_000_000  # as `size_mb` counts
+NEWEST = 20  # minor version of Python beyond which no wheel is looked for
+_CPU_INFO = Path("/proc/cpuinfo")
+
+
+def unfit(definition: Backend, python: tuple[int, int] | None) -> Iterator[SetupError]:
+    """What no installation can change. `python`: of an environment to be made; None: it is there already."""
+    process = definition.process
+    if process is None:
+        return
+    yield from _processor(process)
+    if python and process.install and process.install.lock:
+        yield from _python(told_by(process.install, definition.name), process.install, python)
+
+
+def _processor(process: Process) -> Iterator[SetupError]:
+    here = platform.machine()
+    if process.processors and here not in process.processors:
+        yield SetupError(f"its packages are for {', '.join(process.processors)}, and this machine is {here}")
+        return
+    flags = cpu_flags()
+    lacking = [flag for flag in process.cpu_flags if flag not in flags] if flags else []
+    if lacking:
+        yield SetupError(
+            f"its packages need a CPU with {', '.join(lacking).upper()}, which this one does not have",
+            hint="measure it on another machine, or attach to one with =http://HOST:PORT",
+        )
+
+
+def cpu_flags() -> frozenset[str]:
+    """As Linux lists them; empty where it does not."""
+    try:
+        lines = _CPU_INFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), ()))
+
+
+def _python(locked: list[Locked], install: Install, python: tuple[int, int]) -> Iterator[SetupError]:
+    """The first distribution of the lock that has no file for this Python."""
+    lacking = next((one for one in locked if one.needed(python) and one.here(python) is None), None)
+    if lacking is None:
+        return
+    fitting = [f"3.{minor}" for minor in range(11, NEWEST) if _complete(locked, (3, minor))]
+    yield SetupError(
+        f"{lacking.name} {lacking.version} has no file for Python {python[0]}.{python[1]} on this machine",
+        hint=f"its packages are made for Python {', '.join(fitting)}: install bench there"
+        if fitting
+        else f"its lock {install.lock} has none for another Python either: attach to a running server",
+    )
+
+
+def _complete(locked: list[Locked], python: tuple[int, int]) -> bool:
+    return all(one.here(python) for one in locked if one.needed(python))
+
+
+def check_room(name: str, folder: Path, needed_mb: int) -> None:
+    """Raises SetupError where the disk below `folder`, which need not exist, holds less."""
+    free = free_bytes(folder)
+    if free is not None and free < needed_mb * MB:
+        raise SetupError(
+            f"{needed_mb:,} MB are to be installed in {folder}, where {free // MB:,} MB are free",
+            where=name,
+            hint="free some space, or name another folder with BENCH_CACHE",
+        )
+
+
+def free_bytes(folder: Path) -> int | None:
+    """On the file system where `folder` is, or will be; None where it cannot be written."""
+    place = next((one for one in (folder, *folder.parents) if one.exists()), None)
+    if place is None or not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        return None
+    return shutil.disk_usage(place).free

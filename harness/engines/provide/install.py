@@ -1,0 +1,342 @@
+"""Engines' own environments in the cache: built on first use, rebuilt when what they are made of changes."""
+
+import dataclasses
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from email.parser import HeaderParser
+from pathlib import Path
+
+import msgspec
+
+from harness.engines.provide.fitness import MB, check_room, unfit
+from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, read_lock, resolve, told_by
+from harness.engines.provide.logged import new_log, run_logged, tail
+from harness.engines.provide.pip import Pip
+from harness.engines.provide.shared_folders import Say, built, completed
+from harness.engines.provide.torch_cpu import accelerator_packages, install_cpu_torch
+from harness.errors import SetupError, SpecError
+from harness.host import kit_env, paths
+from harness.host.helper_process import without_credentials
+from harness.spec.backend import Backend, CudaProcess, Install
+from harness.spec.files import fingerprint
+from harness.spec.versions import pinned
+
+
+class _Built(msgspec.Struct):
+    packages: dict[str, str]
+    version: str
+    torch_source: str
+
+
+@dataclass(frozen=True, slots=True)
+class EngineEnv:
+    """A finished environment; `packages` maps every distribution in it to its version."""
+
+    python: Path
+    packages: dict[str, str]
+    version: str  # of the engine
+    torch_source: str  # where its CPU build of torch came from; "" without torch
+
+    @property
+    def bin(self) -> Path:
+        return self.python.parent
+
+
+_INDEXES = ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_DEFAULT_INDEX")
+
+
+def needs_install(definition: Backend) -> bool:
+    """False for an engine that runs from programs already on this machine."""
+    return definition.process is not None and definition.process.install is not None
+
+
+def size_mb(definition: Backend) -> int:
+    """Of the finished environment, as its definition says; else what is to be downloaded for it at least."""
+    install = recipe_of(definition)
+    if install.size_mb or not install.lock:
+        return install.size_mb
+    files = _files(told_by(install, definition.name), python_of(install))
+    return sum(file.size_bytes for _, file in files if file) // MB
+
+
+def installed(definition: Backend) -> EngineEnv | None:
+    if not needs_install(definition):
+        return None
+    folder = _folder(definition)
+    facts = completed(folder, _Built)
+    return _environment(folder, facts) if facts else None
+
+
+def install_engine(definition: Backend, say: Say, force: bool = False) -> EngineEnv:
+    """The engine's environment, built now where it is absent. Raises SetupError with pip's last words."""
+    install = recipe_of(definition)
+    folder = _folder(definition)
+    make = installed(definition) is None or force
+    for error in unfit(definition, python_of(install) if make and not kit_env.kit() else None):
+        raise SetupError(error.what, where=definition.name, hint=error.hint)
+    if make and not kit_env.kit():
+        check_index(definition)
+        check_room(definition.name, folder, size_mb(definition))
+
+    def build(target: Path) -> _Built:
+        say(f"{definition.name}: preparing its environment, about {size_mb(definition):,} MB, in {target}")
+        started = time.monotonic()
+        facts = _build(target, definition.name, install, say)
+        say(f"{definition.name}: environment ready after {time.monotonic() - started:.0f} s")
+        return facts
+
+    return _environment(
+        folder, built(folder, f"the environment of {definition.name}", build, _Built, say, force=force)
+    )
+
+
+def check_index(definition: Backend) -> None:
+    """Raises SetupError where its wheels are on an index that pip and uv do not know."""
+    index = recipe_of(definition).index
+    if index and not any(map(os.environ.get, _INDEXES)):
+        raise SetupError(
+            f"its wheels are on {index}, which pip does not search",
+            where=definition.name,
+            hint="set PIP_EXTRA_INDEX_URL to its address, UV_INDEX for --dry-run; or use --launch compose",
+        )
+
+
+def planned(definition: Backend, say: Say) -> list[Wheel]:
+    """What an installation would bring here, torch of a CPU build left out. Installs and downloads nothing.
+
+    Raises SetupError where something has no file for this machine.
+    """
+    install, name = recipe_of(definition), definition.name
+    check_index(definition)
+    found = read_lock(install, name) if install.lock else _resolved(definition, "dry-run", say)
+    python = python_of(install)
+    files = []
+    for one, wheel in _files(found, python):
+        if wheel is None:
+            raise SetupError(
+                f"{one.name} {one.version} has no file for Python {python[0]}.{python[1]} on this machine",
+                where=name,
+            )
+        files.append(wheel)
+    return files
+
+
+def lock(definition: Backend, command: str, say: Say) -> str:
+    """The text of a lock of what its requirements bring today. Raises SetupError."""
+    check_index(definition)
+    return lock_text(_resolved(definition, "lock", say), recipe_of(definition), command)
+
+
+def _resolved(definition: Backend, doing: str, say: Say) -> list[Locked]:
+    pip = Pip(Path(sys.executable), new_log(f"{doing}-{definition.name}"), say, definition.name)
+    return resolve(recipe_of(definition), pip, cuda=isinstance(definition.process, CudaProcess))
+
+
+def _files(found: Iterable[Locked], python: tuple[int, int]) -> Iterator[tuple[Locked, Wheel | None]]:
+    """What is needed on this machine, and the file that pip takes; None where there is none."""
+    return ((one, one.here(python)) for one in found if one.needed(python))
+
+
+def newest(definition: Backend, say: Say) -> tuple[str, str]:
+    """The pinned version, and the newest that pip finds here. Raises SetupError where pip fails."""
+    install = recipe_of(definition)
+    name, _, version = (pinned(install) or install.requirements[0]).partition("==")
+    log = new_log(f"outdated-{definition.name}")
+    return version, Pip(Path(sys.executable), log, say, definition.name).newest(_project(name))
+
+
+def recipe_of(definition: Backend) -> Install:
+    """Raises SpecError where bench installs nothing for it."""
+    if definition.process is None or definition.process.install is None:
+        raise SpecError(
+            f"backend '{definition.name}' has nothing to install",
+            hint="its definition has no requirements",
+        )
+    return definition.process.install
+
+
+def _folder(definition: Backend) -> Path:
+    install = recipe_of(definition)
+    recipe = dataclasses.asdict(install)
+    recipe["size_mb"] = 0  # a remark, not part of what is built
+    del recipe["lock"], recipe["python"], recipe["index"]
+    made_of = [recipe, python_of(install), platform.machine()]
+    if kit := kit_env.kit():
+        made_of.append(_kitted(kit, definition.name).read_text(encoding="utf-8"))
+    elif install.lock:
+        made_of.append(lock_of(install, definition.name))
+    return paths.cache_dir() / "engines" / f"{definition.name}-{fingerprint(made_of)[:12]}"
+
+
+def _environment(folder: Path, facts: _Built) -> EngineEnv:
+    return EngineEnv(folder / "bin" / "python", facts.packages, facts.version, facts.torch_source)
+
+
+def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
+    if kit := kit_env.kit():
+        return _from_kit(kit, folder, name, install)
+    log = new_log(f"install-{name}")
+    create = _creating(install, folder, name)
+    if run_logged(create, log, say, f"{name}: creating the environment"):
+        raise SetupError(
+            "its environment cannot be made",
+            where=name,
+            below=tail(log, 2),
+            hint=f"some systems have Python's venv in a separate package (python3-venv); log: {log}",
+        )
+    python = folder / "bin" / "python"
+    pip = Pip(python, log, say, name)
+    whole = install.without and not install.lock
+    wheel = _download(pip, folder, install.requirements[0]) if whole else None
+    torch_source = ""
+    constraint: tuple[str, ...] = ()
+    if install.torch:
+        torch = (_pinned_torch(wheel) if wheel else None) or install.torch
+        torch_source = install_cpu_torch(pip, python.parent, torch)
+        say(f"{name}: {torch_source}")
+        pinned = folder / "constraints.txt"
+        pinned.write_text(f"torch=={_packages(python)['torch']}\n", encoding="utf-8")
+        constraint = ("--constraint", str(pinned))
+    if install.lock:
+        # All there is to install stands in it, and what is left out (torch) is asked for by others.
+        wanted: tuple[str, ...] = ("--no-deps", "--require-hashes", "--only-binary", ":all:")
+        wanted += ("--requirement", str(paths.lock_file(install.lock)))
+    else:
+        wanted = (*constraint, *install.requirements)
+    if wheel:
+        _install_without(pip, wheel, install, constraint)
+    else:
+        pip.run(f"installing {', '.join(install.requirements)}", "install", *wanted)
+    if install.metadata_alias:
+        _alias(python, install.metadata_alias)
+    packages = _packages(python)
+    accelerators = accelerator_packages(packages) if install.torch else []
+    if accelerators:
+        raise SetupError(
+            f"its requirements brought GPU packages: {', '.join(accelerators)}",
+            where=name,
+            hint=f"name them in [process.install] without; log: {log}",
+        )
+    return _Built(packages, packages[_normal(install.version_of)], torch_source)
+
+
+def _kitted(kit: Path, name: str) -> Path:
+    file = kit_env.requirements(kit, name)
+    if not file.is_file():
+        raise SetupError(
+            f"the kit {kit} has no packages of it", where=name, hint=f"make the kit with --engines {name}"
+        )
+    return file
+
+
+def _from_kit(kit: Path, folder: Path, name: str, install: Install) -> _Built:
+    """Of the kit's files, and of what the machine has itself where the kit counts on that."""
+    try:
+        python = kit_env.make(kit, name, folder)
+    except kit_env.KitError as error:
+        raise SetupError(str(error), where=name) from None
+    packages = _packages(python)
+    version = packages.get(_normal(install.version_of), "")
+    return _Built(packages, version, "torch of this machine" if "torch" in packages else "")
+
+
+def _creating(install: Install, folder: Path, name: str) -> list[str]:
+    """The command that makes an environment with pip. Raises SetupError where its Python is not to be had."""
+    if python_of(install) == sys.version_info[:2]:
+        return [sys.executable, "-m", "venv", str(folder)]
+    program = f"python{install.python}"
+    if (found := shutil.which(program)) and _runs(found):
+        return [found, "-m", "venv", str(folder)]
+    if uv := shutil.which("uv"):
+        return [uv, "venv", "--seed", "--python", install.python, str(folder)]
+    raise SetupError(
+        f"its wheels are made for Python {install.python}, and there is neither {program} nor uv",
+        where=name,
+        hint=f"install {program} with its venv, or uv, which fetches one",
+    )
+
+
+def _runs(python: str) -> bool:
+    """Some tools put a program of that name there which only says that it is not installed."""
+    command = [python, "-I", "-c", "import ensurepip, venv"]
+    return subprocess.run(command, capture_output=True, env=without_credentials(os.environ)).returncode == 0
+
+
+def python_of(install: Install) -> tuple[int, int]:
+    """Version of the environment's interpreter."""
+    if not install.python:
+        return sys.version_info[:2]
+    major, minor = install.python.split(".")
+    return int(major), int(minor)
+
+
+def _download(pip: Pip, folder: Path, engine: str) -> Path:
+    """The engine's own wheel."""
+    flags = ("--no-deps", "--only-binary", ":all:", "--dest", str(folder))
+    pip.run(f"downloading {engine}", "download", *flags, engine)
+    return next(folder.glob("*.whl"))
+
+
+def _pinned_torch(wheel: Path) -> str | None:
+    """The version of torch that the wheel was built for, where it says so."""
+    pins = (re.match(r"torch\s*==\s*([0-9.]+)", line) for line in _requires(wheel))
+    return next((pin[1] for pin in pins if pin), None)
+
+
+def _install_without(pip: Pip, wheel: Path, install: Install, constraint: tuple[str, ...]) -> None:
+    """The wheel of the first requirement after everything it asks for, less what is left out."""
+    engine, *others = install.requirements
+    left_out = {_normal(name) for name in install.without}
+    wanted = [line for line in _requires(wheel) if _normal(_project(line)) not in left_out]
+    listing = wheel.with_name("requirements.txt")
+    listing.write_text("\n".join([*wanted, *others]) + "\n", encoding="utf-8")
+    pip.run(f"installing what {engine} needs", "install", *constraint, "--requirement", str(listing))
+    pip.run(f"installing {engine}", "install", "--no-deps", str(wheel))
+    wheel.unlink()
+
+
+def _requires(wheel: Path) -> list[str]:
+    """Requirements in the wheel's metadata, those of optional extras left out."""
+    with zipfile.ZipFile(wheel) as archive:
+        name = next(n for n in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", n))
+        metadata = HeaderParser().parsestr(archive.read(name).decode("utf-8"))
+    lines: list[str] = metadata.get_all("Requires-Dist", [])
+    return [line for line in lines if not re.search(r"\bextra\s*==", line)]
+
+
+def _project(requirement: str) -> str:
+    match = re.match(r"[A-Za-z0-9._-]+", requirement)
+    return match.group() if match else requirement
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _alias(python: Path, alias: str) -> None:
+    name, _, version = alias.partition("==")
+    where = _said(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+    folder = Path(where.strip()) / f"{name}-{version}.dist-info"
+    folder.mkdir(exist_ok=True)
+    (folder / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8"
+    )
+
+
+def _packages(python: Path) -> dict[str, str]:
+    listed = _said(python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check")
+    return {_normal(entry["name"]): entry["version"] for entry in json.loads(listed)}
+
+
+def _said(python: Path, *arguments: str) -> str:
+    command = [str(python), "-I", *arguments]
+    return subprocess.check_output(command, text=True, env=without_credentials(os.environ))

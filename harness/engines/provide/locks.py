@@ -1,0 +1,230 @@
+"""Locks of engines' environments: made by uv, shown by `bench engines install --dry-run`, obeyed by pip.
+
+A lock is a requirements file of pip. So that it can be shown without a network, the files that an entry may
+be stand before it as comments, in the order of the hashes: `# NAME.whl BYTES`.
+"""
+
+import functools
+import re
+import shutil
+import tempfile
+import tomllib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from packaging import tags
+from packaging.markers import Marker
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from harness.engines.provide.pip import Pip
+from harness.errors import SetupError, SpecError
+from harness.host import paths
+from harness.spec.backend import Install
+
+OLDEST = (3, 11)  # Python that a lock is for
+_HEAD = "# Made by `{command}` of: {of}\n"
+_OF = re.compile(r"# Made by `[^`]*` of: (.*)")
+_ENTRY = re.compile(r"(?P<name>[\w.-]+)==(?P<version>[^ ;]+)(?: ; (?P<marker>.*?))? \\")
+_FILE = re.compile(r"# (\S+\.whl) (\d+)")
+
+
+class Wheel(NamedTuple):
+    file: str
+    size_bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """One distribution of an environment."""
+
+    name: str
+    version: str
+    marker: str  # where it is needed; "": everywhere
+    wheels: tuple[Wheel, ...]
+
+    def needed(self, python: tuple[int, int]) -> bool:
+        """On this machine."""
+        number = ".".join(map(str, python))
+        versions = {"python_version": number, "python_full_version": f"{number}.0"}
+        return not self.marker or Marker(self.marker).evaluate(versions)
+
+    def here(self, python: tuple[int, int]) -> Wheel | None:
+        """The file that pip takes on this machine."""
+        places = _places(python)
+        fitting = [
+            (min(places[tag] for tag in known), wheel)
+            for wheel in self.wheels
+            if (known := parse_wheel_filename(wheel.file)[3] & places.keys())
+        ]
+        return min(fitting)[1] if fitting else None
+
+
+@functools.cache
+def _places(python: tuple[int, int]) -> dict[tags.Tag, int]:
+    """Tags that fit this machine, the most fitting first."""
+    number = f"cp{python[0]}{python[1]}"
+    fitting = [*tags.cpython_tags(python), *tags.compatible_tags(python, number)]
+    return {tag: place for place, tag in enumerate(dict.fromkeys(fitting))}
+
+
+def asked_for(install: Install) -> str:
+    """What a lock is made of, in one line: another line is another lock."""
+    left_out = [f"without {name}" for name in _left_out(install)]
+    return "; ".join([*install.requirements, *left_out])
+
+
+def lock_of(install: Install, backend: str) -> str:
+    """Its text. Raises SpecError where it cannot be read, or says that it is of other requirements."""
+    where = f"{backend}: lock {install.lock}"
+    try:
+        text = paths.lock_file(install.lock).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise SpecError(f"cannot be read: {error}", where=where) from None
+    of = _OF.match(text)
+    if of and of[1] != asked_for(install):
+        raise SpecError("is of other requirements than the definition's", where=where, hint=_anew(backend))
+    return text
+
+
+def told_by(install: Install, backend: str) -> list[Locked]:
+    """The entries of its lock; none where it is a bare list of versions and hashes."""
+    return list(_parsed(lock_of(install, backend)))
+
+
+def read_lock(install: Install, backend: str) -> list[Locked]:
+    """Raises SpecError, also where it does not tell its files."""
+    found = told_by(install, backend)
+    if not found:
+        where = f"{backend}: lock {install.lock}"
+        raise SpecError("does not list its files and their sizes", where=where, hint=_anew(backend))
+    return found
+
+
+def _anew(backend: str) -> str:
+    return f"write it again with `bench engines lock {backend}`"
+
+
+def lock_text(found: Sequence[Locked], install: Install, command: str) -> str:
+    lines = [_HEAD.format(command=command, of=asked_for(install)).rstrip()]
+    for one in found:
+        lines += [f"# {wheel.file} {wheel.size_bytes}" for wheel in one.wheels]
+        marker = f" ; {one.marker}" if one.marker else ""
+        hashes = [f"    --hash=sha256:{wheel.sha256}" for wheel in one.wheels]
+        lines += [
+            f"{one.name}=={one.version}{marker} \\",
+            *(f"{line} \\" for line in hashes[:-1]),
+            hashes[-1],
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def resolve(install: Install, pip: Pip, *, cuda: bool) -> list[Locked]:
+    """With uv, which reads the metadata of wheels; pip would fetch them whole. Raises SetupError.
+
+    For as many machines as there are wheels for: those for CUDA are resolved for the first alone.
+    """
+    uv = shutil.which("uv")
+    if uv is None:
+        raise SetupError(
+            "needs uv, which lists what would be installed without fetching it",
+            where=pip.label,
+            hint="pip install uv",
+        )
+    for count in (1,) if cuda else (3, 2, 1):
+        try:
+            return _resolved(uv, install, pip, _MACHINES[:count])
+        except SetupError:
+            if count == 1:
+                raise
+    raise AssertionError("a last try returns or raises")
+
+
+def _resolved(uv: str, install: Install, pip: Pip, machines: Sequence["_Machine"]) -> list[Locked]:
+    with tempfile.TemporaryDirectory(prefix="bench-lock-") as folder:
+        names = ("in.txt", "without.txt", "pylock.toml", "pyproject.toml")
+        wanted, without, made, project = (Path(folder, name) for name in names)
+        wanted.write_text("\n".join(install.requirements) + "\n", encoding="utf-8")
+        without.write_text("\n".join(_left_out(install)) + "\n", encoding="utf-8")
+        # The only file where uv reads for which machines.
+        fitting = ", ".join(f'"{one.marker}"' for one in machines)
+        head = '[project]\nname = "lock"\nversion = "0"\n'
+        project.write_text(f"{head}[tool.uv]\nenvironments = [{fitting}]\n", encoding="utf-8")
+        python = install.python or ".".join(map(str, OLDEST))
+        pip.compile_uv(
+            uv,
+            f"resolving {', '.join(install.requirements)}",
+            *(str(wanted), "--universal", "--python-version", python, "--only-binary", ":all:"),
+            *("--excludes", str(without), "--format", "pylock.toml", "--output-file", str(made)),
+            *("--directory", folder),
+        )
+        packages = tomllib.loads(made.read_text(encoding="utf-8"))["packages"]
+    found = []
+    for package in packages:
+        wheels = tuple(sorted(_usable(package.get("wheels", ()), machines)))
+        if wheels:
+            found.append(Locked(package["name"], package["version"], package.get("marker", ""), wheels))
+    return found
+
+
+class _Machine(NamedTuple):
+    system: str  # as wheels name it
+    cpu: tuple[str, ...]
+    marker: str
+
+
+_MACHINES = (
+    _Machine("linux", ("x86_64",), "sys_platform == 'linux' and platform_machine == 'x86_64'"),
+    _Machine("linux", ("aarch64",), "sys_platform == 'linux' and platform_machine == 'aarch64'"),
+    _Machine("macosx", ("arm64", "universal2"), "sys_platform == 'darwin' and platform_machine == 'arm64'"),
+)
+
+
+def _left_out(install: Install) -> list[str]:
+    """torch, where a CPU build comes from elsewhere, and what the definition leaves out."""
+    return sorted(
+        {canonicalize_name(name) for name in (*install.without, *(["torch"] if install.torch else []))}
+    )
+
+
+def _usable(wheels: Iterable[dict[str, object]], machines: Sequence[_Machine]) -> Iterator[Wheel]:
+    """Those for CPython there."""
+    for wheel in wheels:
+        hashes, size = wheel["hashes"], wheel["size"]
+        file = unquote(Path(urlsplit(str(wheel["url"])).path).name)
+        assert isinstance(hashes, dict)
+        assert isinstance(size, int)
+        try:
+            found = parse_wheel_filename(file)[3]
+        except InvalidWheelFilename:
+            continue
+        if any(_fits(tag, machines) for tag in found):
+            yield Wheel(file, size, hashes["sha256"])
+
+
+def _fits(tag: tags.Tag, machines: Sequence[_Machine]) -> bool:
+    where = tag.platform.removeprefix("many")
+    if where != "any" and not any(
+        where.startswith(machine.system) and where.endswith(machine.cpu) for machine in machines
+    ):
+        return False
+    version = re.fullmatch(r"(?:cp|py)3(\d*)", tag.interpreter)
+    if version is None:
+        return False
+    return tag.abi in ("abi3", "none") or int(version[1]) >= OLDEST[1]
+
+
+def _parsed(text: str) -> Iterator[Locked]:
+    files: list[tuple[str, int]] = []
+    lines = iter(text.splitlines())
+    for line in lines:
+        if found := _FILE.fullmatch(line):
+            files.append((found[1], int(found[2])))
+        elif files and (entry := _ENTRY.fullmatch(line)):
+            hashes = [next(lines).strip(" \\").removeprefix("--hash=sha256:") for _ in files]
+            wheels = tuple(Wheel(*file, digest) for file, digest in zip(files, hashes, strict=True))
+            yield Locked(entry["name"], entry["version"], entry["marker"] or "", wheels)
+            files = []

@@ -1,0 +1,88 @@
+"""Programs that take their time: their output goes to a log, its last line to the progress display."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from harness.engines.provide.shared_folders import Say
+from harness.host import paths
+from harness.host.helper_process import follow, without_credentials
+
+_INDEX = r"(PIP|UV)_\w+"  # how to get at a package index
+_REPORT_EVERY_S = 2.0
+
+
+def tail(log: Path, lines: int, since: int = 0) -> str:
+    """The last `lines` non-empty lines after byte `since`; "" when there is no log."""
+    try:
+        with log.open("rb") as handle:
+            handle.seek(max(since, log.stat().st_size - 64_000))
+            text = handle.read().decode(errors="replace")
+    except FileNotFoundError:
+        return ""
+    return "\n".join([line.rstrip() for line in text.splitlines() if line.strip()][-lines:])
+
+
+def new_log(name: str) -> Path:
+    """In the cache, empty: of something that bench itself does, such as an installation."""
+    log = paths.made(paths.cache_dir() / "logs") / f"{name}.log"
+    log.write_bytes(b"")
+    return log
+
+
+def last_line(log: Path) -> str:
+    return tail(log, 1)[:160]
+
+
+class Reporter:
+    """Says how long something has taken and what its log says now, every few seconds."""
+
+    def __init__(self, say: Say, label: str, log: Path, state: Callable[[Path], str] = last_line) -> None:
+        self._say, self._label, self._log, self._state = say, label, log, state
+        self._start = self._last = time.monotonic()
+
+    @property
+    def elapsed_s(self) -> float:
+        return time.monotonic() - self._start
+
+    def tick(self) -> None:
+        if time.monotonic() - self._last >= _REPORT_EVERY_S:
+            self._last = time.monotonic()
+            line = self._state(self._log)
+            self._say(f"{self._label} ({self.elapsed_s:.0f} s){f': {line}' if line else ''}")
+
+
+def run_logged(
+    command: Sequence[str],
+    log: Path,
+    say: Say,
+    label: str,
+    env: Mapping[str, str] | None = None,
+    state: Callable[[Path], str] = last_line,
+) -> int:
+    """Exit status. An interruption ends the whole process group. `state`: what `log` says now, in a line."""
+    reporter = Reporter(say, label, log, state)
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=without_credentials(os.environ, keep=_INDEX) if env is None else env,
+            start_new_session=True,
+            # bench may be killed: what it was installing must not go on in a folder that is made again.
+            preexec_fn=follow(signal.SIGKILL),
+        )
+    try:
+        while True:
+            try:
+                return process.wait(timeout=0.2)
+            except subprocess.TimeoutExpired:
+                reporter.tick()
+    finally:
+        if process.returncode is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()

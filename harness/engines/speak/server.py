@@ -1,0 +1,307 @@
+"""What the harness asks a serving engine outside the timed window: version, tokens, counters, cache reset."""
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, BinaryIO
+
+from harness.apis import APIS, ApiName, Message
+from harness.apis.payload import Payload, read_json
+from harness.client import Answer, Client, Limits
+from harness.engines.speak.access import KEY_HINT
+from harness.engines.speak.prometheus import Histogram, histogram, read_series
+from harness.errors import SetupError
+from harness.host.access import Access
+from harness.model.json_path import value_at
+from harness.spec.backend import Backend, Probe, Step
+from harness.spec.template import fill
+from harness.untrusted import BadDocumentError, one_line
+
+# A scripted server says so in every answer, whatever name it is attached under.
+SIMULATED_HEADER = "x-bench-simulated"
+_LIMITS = Limits()
+_OPEN = Access()
+_LOOK_UP = Limits(total_s=20.0)  # what an engine answers without generating
+_SETTLES_S = 2.0
+_BUSY = (400, 409, 503)  # as servers refuse what they cannot do while requests run
+_FEW = 16  # tokens; some servers refuse a lower limit
+_TEXT_CHARS = 200  # of a name or a version
+_FACT_CHARS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ResetResult:
+    """Whether the declared reset succeeded, by what means and what it leaves, or why not."""
+
+    done: bool
+    how: str
+
+
+class Server:
+    """One engine behind `base_url`. Every method raises SetupError when it cannot be reached."""
+
+    def __init__(self, definition: Backend, base_url: str, served_name: str, access: Access = _OPEN) -> None:
+        self.definition, self.base_url, self.served_name = definition, base_url, served_name
+        self.simulated = definition.backend.simulated
+        self.started_here = False  # else its settings are somebody else's
+        self.first_answer_s: float | None = None  # after it said that it was ready; None: not asked yet
+        self.access = access
+        self._client = Client(base_url, access)
+
+    @property
+    def api_url(self) -> str:
+        """Where requests of the chosen API go."""
+        return self.base_url + self.definition.dialect.api_path
+
+    def close(self) -> None:
+        self._client.close()
+
+    def version(self) -> str | None:
+        """As the running server tells it; None when it does not."""
+        probe = self.definition.server.version
+        return self._probe(probe) if probe else None
+
+    def info(self) -> dict[str, object]:
+        """The declared facts of [[server.info]] by dotted key, those present."""
+        facts: dict[str, object] = {}
+        for source in self.definition.server.info:
+            answer = self._ask("GET", source.path)
+            document = answer.document_or_none() if answer.ok else None
+            values = {key: value_at(document, key) for key in source.keys}
+            facts |= {key: value for key, value in values.items() if _is_fact(value)}
+        return facts
+
+    def check_reachable(self) -> None:
+        """Raises SetupError unless the readiness path answers 2xx."""
+        answer = self._ask("GET", self.definition.server.ready_path)
+        if answer.missing:
+            raise SetupError(
+                "no such path on this server",
+                where=answer.url,
+                hint=f"is this {self.definition.backend.title}? openai=URL takes any server",
+            )
+        self._accepted(answer)
+
+    def model_names(self) -> list[str]:
+        """Names the server answers to."""
+        answer = self._ok(self._ask("GET", "/v1/models"))
+        data = answer.get("data") if isinstance(answer, dict) else None
+        entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
+        return [name for entry in entries if (name := _text(entry.get("id")))]
+
+    def one_chat(self, messages: Sequence[Message], max_tokens: int) -> str:
+        """The text of one short completion, outside any measurement."""
+        body = {
+            "model": self.served_name,
+            "messages": list(messages),
+            "max_tokens": max_tokens,
+            "temperature": 0.0,
+        }
+        answer = self._ok(self._ask("POST", self.definition.dialect.chat_path, json=body))
+        choices = answer.get("choices") if isinstance(answer, dict) else None
+        first = choices[0] if isinstance(choices, list) and choices else None
+        message = first.get("message") if isinstance(first, dict) else None
+        if not isinstance(message, dict):
+            raise SetupError(
+                f"answered a chat request without a message: {str(answer)[:200]}",
+                where=self.base_url + self.definition.dialect.chat_path,
+            )
+        texts = (message.get(name) for name in ("content", "reasoning_content", "reasoning"))
+        return next((text for text in texts if text and isinstance(text, str)), "")
+
+    def refusal_of(self, name: ApiName) -> str:
+        """Why one short request of that API, outside any measurement, was not answered; "": it was."""
+        dialect, api = self.definition.dialect, APIS[name]
+        path = api.path
+        if name == dialect.api:
+            path = dialect.api_path
+        elif name in dialect.apis:
+            path = dialect.apis[name].path or path
+        texts = ("Say hello.",) if api.gives == "text" else ("Say hello.", "Hello.", "The tide is out.")
+        messages = [{"role": "user", "content": text} for text in texts]
+        body = {"model": self.served_name, **api.body(messages, _FEW)}
+        try:
+            answer = self._ask("POST", path, json=body)
+        except SetupError as error:
+            return f"POST {path}: {error.what}"
+        if not answer.ok:
+            return f"POST {path} answered {answer.status}: {answer.said}"
+        said = None if api.gives == "text" else read_json(answer.body, api.read, bare_list=api.bare_list)
+        wrong = said and (said.error or said.malformed)
+        return f"POST {path}: {wrong}" if wrong else ""
+
+    def values(self, messages: Sequence[Message], fields: Mapping[str, object]) -> Payload:
+        """Of one request outside any measurement: its vectors or scores. Raises SetupError without them."""
+        api = APIS[self.definition.dialect.api]
+        body = {"model": self.served_name, **api.body(messages, 0), **fields}
+        path = self.definition.dialect.api_path
+        answer = self._ask("POST", path, json=body)
+        self._accepted(answer)
+        payload = read_json(answer.body, api.read, bare_list=api.bare_list)
+        if wrong := payload.error or payload.malformed:
+            raise SetupError(wrong, where=self.base_url + path)
+        return payload
+
+    def check_keeps_turns(self) -> None:
+        """Raises SetupError unless a second turn may name the answer to the first."""
+        api, path = APIS[self.definition.dialect.api], self.definition.dialect.api_path
+        body = {"model": self.served_name, **api.body([{"role": "user", "content": "Say hello."}], _FEW)}
+        body |= api.keep_turns
+        answer = self._ask("POST", path, json=body)
+        name = read_json(answer.body, api.read).answer_id if answer.ok else ""
+        if name:
+            answer = self._ask("POST", path, json=body | dict.fromkeys(api.go_on, name))
+        if not name or not answer.ok:
+            said = f"{answer.status}: {answer.said}" if not answer.ok else "without an id"
+            raise SetupError(
+                f"keeps no turns: POST {path} answered {said}",
+                where=self.base_url,
+                hint="start it with its store of responses; or leave out request.kept_turns",
+            )
+
+    def check_api(self) -> None:
+        """Raises SetupError where the server lacks the API that requests will speak."""
+        api = APIS[self.definition.dialect.api]
+        if refusal := self.refusal_of(self.definition.dialect.api):
+            raise SetupError(
+                f"no {api.title} API: {refusal}",
+                where=self.base_url,
+                hint="`bench URL` says which APIs a server has; --api chat is what most have",
+            )
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int] | None:
+        """Tokens of each text alone, without special tokens; None when the server does not tokenise."""
+        ask = self.definition.server.tokenize
+        if ask is None:
+            return None
+        named = {ask.model_field: self.served_name} if ask.model_field else {}
+        counts = []
+        for text in texts:
+            answer = self._ask("POST", ask.path, json={ask.text_field: text, **named, **ask.extra})
+            if answer.missing:
+                return None
+            content = self._ok(answer)
+            tokens = value_at(content, ask.tokens_key) if ask.tokens_key else content
+            if not isinstance(tokens, list):
+                raise SetupError(
+                    f"answers without {ask.tokens_key or 'a list'}", where=self.base_url + ask.path
+                )
+            counts.append(len(tokens))
+        return counts
+
+    def step(self, step: Step, values: Mapping[str, str], upload: BinaryIO | None = None) -> None:
+        """One of [[server.prepare]]; `upload` is sent as it is. Raises SetupError unless accepted."""
+        body = None if upload else fill(step.body, values)
+        path = fill(step.path, values)
+        self._accepted(self._ask("POST", path, json=body, content=upload, timeout_s=step.timeout_s))
+
+    def reset_prefix_cache(self) -> ResetResult:
+        """Never raises for a refusal: a cell on a warm cache is marked, not lost."""
+        reset = self.definition.prefix_cache.reset
+        if reset is None:
+            return ResetResult(
+                False, f"{self.definition.name} declares no reset: restart it for a cold cache"
+            )
+        slots = int(self.definition.engine.values.get("max_sequences", 1)) if "{slot}" in reset.path else 1
+        for slot in range(slots):
+            path = reset.path.replace("{slot}", str(slot))
+            for body in (reset.body, reset.then) if reset.then else (reset.body,):
+                said = fill(body, {"served_name": self.served_name}) or None
+                answer = self._once_idle(partial(self._ask, reset.method, path, json=said))
+                if not answer.ok:
+                    return ResetResult(
+                        False, f"{reset.method} {path} answered {answer.status}: {answer.said}"
+                    )
+            if reset.success_key and value_at(answer.document_or_none(), reset.success_key) is not True:
+                return ResetResult(False, f"{reset.method} {path} answered {answer.said}")
+        done = f"{reset.method} {reset.path}" + (f" for {slots} slots" if slots > 1 else "")
+        return ResetResult(True, done + (f"; leaves {reset.leaves}" if reset.leaves else ""))
+
+    def _once_idle(self, ask: Callable[[], Answer]) -> Answer:
+        """A server may count a request as running for a moment after its last byte: refusals are repeated."""
+        deadline = time.monotonic() + _SETTLES_S
+        while (answer := ask()).status in _BUSY and time.monotonic() < deadline:
+            time.sleep(_SETTLES_S / 20)
+        return answer
+
+    def counters(self) -> dict[str, float] | None:
+        """[metrics] by our names, those present: counters since start, and gauges now.
+
+        `prompt_tokens` includes cached ones whatever the engine counts. None when the server has no metrics.
+        """
+        metrics, text = self.definition.metrics, self._metrics_text()
+        if metrics is None or text is None:
+            return None
+        ours = read_series(text, dataclasses.asdict(metrics.counters), dataclasses.asdict(metrics.gauges))
+        if metrics.prompt_tokens_exclude_cached and "prompt_tokens" in ours:
+            ours["prompt_tokens"] += ours.get("cached_prompt_tokens", 0.0)
+        return ours
+
+    def histograms(self) -> dict[str, Histogram]:
+        """[metrics.histograms] by our names, those present, since the start of the engine; in seconds."""
+        metrics, text = self.definition.metrics, self._metrics_text()
+        if metrics is None or text is None:
+            return {}
+        named = dataclasses.asdict(metrics.histograms).items()
+        per_s = {"s": 1, "ms": 1000}[metrics.histogram_unit]
+        histograms = {name: histogram(text, series, per_s) for name, series in named if series}
+        return {name: one for name, one in histograms.items() if one["count"] is not None}
+
+    def _metrics_text(self) -> str | None:
+        if self.definition.metrics is None:
+            return None
+        answer = self._ask("GET", self.definition.metrics.path)
+        return answer.figures if answer.ok else None
+
+    def _probe(self, probe: Probe) -> str | None:
+        answer = self._ask("GET", probe.path)
+        if not answer.ok:
+            return None
+        value = value_at(answer.document_or_none(), probe.key) if probe.key else answer.text
+        return _text(str(value)) if isinstance(value, str | int | float) else None
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        json: Any = None,
+        *,
+        content: BinaryIO | None = None,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        limits = _LOOK_UP if method == "GET" else _LIMITS
+        if timeout_s is not None:
+            limits = dataclasses.replace(limits, total_s=timeout_s)
+        answer = self._client.ask(method, path, json=json, content=content, limits=limits)
+        self.simulated |= SIMULATED_HEADER in answer.headers
+        return answer
+
+    def _ok(self, answer: Answer) -> Any:
+        """The answer's JSON."""
+        self._accepted(answer)
+        try:
+            return answer.document()
+        except BadDocumentError as error:
+            raise SetupError(f"{error}: {answer.said[:100]!r}", where=answer.url) from None
+
+    def _accepted(self, answer: Answer) -> None:
+        if answer.refuses_key:
+            raise SetupError(
+                f"the server refuses with {answer.status}",
+                where=answer.url,
+                hint=KEY_HINT,
+            )
+        if not answer.ok:
+            raise SetupError(f"the server answers {answer.status}: {answer.said}", where=answer.url)
+
+
+def _is_fact(value: object) -> bool:
+    """Something, and not more than a person may want to read in the manifest."""
+    return value is not None and len(repr(value)) <= _FACT_CHARS
+
+
+def _text(value: object) -> str | None:
+    """A name or a version: one short line, or nothing."""
+    return one_line(value, _TEXT_CHARS) or None if isinstance(value, str) else None

@@ -1,0 +1,242 @@
+"""The command line and the environment an engine is started with, and what of them may be recorded."""
+
+import dataclasses
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.engines.provide.install import EngineEnv
+from harness.engines.provide.weights import HUB_TOKEN, Weights
+from harness.engines.start.kv_cache import GIB, kv_tokens
+from harness.engines.start.launch_choice import LaunchChoice
+from harness.engines.start.ports import free_port
+from harness.engines.start.started import EngineFacts
+from harness.errors import SpecError
+from harness.host import paths
+from harness.host.cpus import computing_cpus
+from harness.host.helper_process import CREDENTIAL, without_credentials
+from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, Compose, Engine, Image, Process, Value
+from harness.spec.models import Model
+from harness.spec.strict import nearest
+from harness.spec.template import PLACEHOLDER, placeholders
+
+SERVED_NAME = "bench"
+HOST = "127.0.0.1"
+_SHIMS = Path(__file__).parents[1] / "shims"
+
+# An engine sees of our environment what it needs to find programs, libraries, devices and its own settings.
+# The rest is none of its business, and what it does not see cannot change a measurement unrecorded.
+_PASSED = re.compile(
+    r"(PATH|HOME|USER|LANG|LC_\w+|TMPDIR|TZ|LD_LIBRARY_PATH|LD_PRELOAD|XDG_\w+|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
+    r"|\w+_proxy|\w+_PROXY|CUDA_\w+|NVIDIA_\w+|NCCL_\w+|HIP_\w+|ROCR_\w+|OMP_\w+|KMP_\w+|GOMP_\w+|MKL_\w+"
+    r"|OPENBLAS_\w+|TORCH_\w+|HF_\w+|VLLM_\w+|GGML_\w+|LLAMA_\w+)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    argv: tuple[str, ...]
+    env: dict[str, str]
+    files: dict[str, str]  # to be written below the scratch folder: name -> text
+    second_port: int
+
+    def recorded_env(self) -> dict[str, str]:
+        """Without secrets, and without what says more about the user than about the engine."""
+        return {
+            name: "(not recorded)" if _hides(name, value) else value
+            for name, value in sorted(self.env.items())
+            if name not in ("HOME", "USER")
+        }
+
+
+def settable(definition: Backend) -> dict[str, type[Value]]:
+    """What --engine-set may set for this engine, with the type each has."""
+    declared = {key: type(value) for key, value in definition.engine.values.items()}
+    threads: dict[str, type[Value]] = {"threads": int} if _takes_threads(definition) else {}
+    return {"port": int, **threads, **declared}
+
+
+def _takes_threads(definition: Backend) -> bool:
+    """An engine that is not given a number chooses one that nobody here knows."""
+    starts = (definition.engine, definition.process, definition.compose, definition.image.cpu)
+    return any("threads" in _named(start) for start in starts if start)
+
+
+def _named(start: Engine | Process | Compose | Image) -> set[str]:
+    """Placeholders in a table of the definition. Those that are computed stand for what they are made of."""
+    found = set(placeholders(dataclasses.asdict(start)))
+    made_of = {
+        "context_total": ("context_tokens", "max_sequences"),
+        "kv_tokens": ("kv_cache_gib", "dtype"),
+        "kv_cache_bytes": ("kv_cache_gib",),
+    }
+    return found.union(*(names for name, names in made_of.items() if name in found))
+
+
+def values_in_use(definition: Backend, choice: LaunchChoice) -> dict[str, Value]:
+    """Those of a configured definition, less what only another way of launching it takes."""
+    values = definition.engine.values
+    if choice.mode not in ("process", "compose"):
+        return dict(values)
+    images = (getattr(definition.image, device) for device in DEVICES)
+    ways = (definition.process, definition.compose, *images)
+    elsewhere = set().union(*(_named(way) for way in ways if way))
+    here = set().union(*map(_named, (definition.engine, *_starts(definition, choice))))
+    return {name: value for name, value in values.items() if name in here or name not in elsewhere}
+
+
+def _starts(definition: Backend, choice: LaunchChoice) -> list[Process | Compose | Image]:
+    """Tables that add to [engine] in this way of starting it."""
+    found: tuple[Process | Compose | Image | None, ...] = (definition.process,)
+    if choice.mode == "compose":
+        found = (definition.compose, getattr(definition.image, choice.device))
+    return [start for start in found if start]
+
+
+def configured(definition: Backend, model: Model | None, overrides: Mapping[str, Value]) -> Backend:
+    """The definition with `threads` and the user's changes in [engine.values], of the declared types.
+
+    Raises SpecError for a value it does not have and for more context than `model` offers (None: no model).
+    """
+    kinds = settable(definition)
+    values: dict[str, Value] = {"threads": computing_cpus()} if "threads" in kinds else {}
+    values |= definition.engine.values
+    for key, given in overrides.items():
+        where = f"--engine-set {key}={given}"
+        if key not in kinds:
+            raise SpecError(
+                f"backend '{definition.name}' has no value '{key}'", where=where, hint=nearest(key, kinds)
+            )
+        try:
+            values[key] = kinds[key](given)
+        except ValueError:
+            raise SpecError(
+                f"'{given}' is not {'a whole number' if kinds[key] is int else 'a number'}", where=where
+            ) from None
+    context = values.get("context_tokens")
+    if context is not None and model and model.context_tokens and int(context) > model.context_tokens:
+        raise SpecError(
+            f"context_tokens is {context}, but the model's context is {model.context_tokens}",
+            where=f"backend {definition.name}",
+            hint="use --engine-set context_tokens=N",
+        )
+    return dataclasses.replace(definition, engine=dataclasses.replace(definition.engine, values=values))
+
+
+def facts_ahead(definition: Backend, choice: LaunchChoice) -> EngineFacts:
+    """Values, command and environment of a configured definition, as far as they are known before its start.
+
+    Empty for a server that runs already. A placeholder whose value comes later stands as it is.
+    """
+    if choice.mode == "attach":
+        return {}
+    values = values_in_use(definition, choice)
+    facts: EngineFacts = {"values": values}
+    if choice.mode == "simulate":
+        return facts
+    fill = {name: f"{{{name}}}" for name in PLACEHOLDERS} | common_fill(definition)
+    words, env = [*definition.engine.args], dict(definition.engine.env)
+    for start in _starts(definition, choice):
+        words += start.args
+        env |= start.env
+    return {
+        **facts,
+        "command": [filled(word, fill, definition.name) for word in words],
+        "env": {name: filled(value, fill, definition.name) for name, value in env.items()},
+    }
+
+
+def build_command(
+    definition: Backend,
+    *,
+    env: EngineEnv | None,
+    weights: Weights | None,
+    port: int,
+    scratch: Path,
+    host: str = HOST,
+    adapters: Mapping[str, Path] | None = None,
+) -> Command:
+    """The placeholders of a configured definition filled in. `adapters`: by name, where it serves some."""
+    process = definition.process
+    if process is None:
+        raise SpecError(f"backend '{definition.name}' has no [process]", where="--launch process")
+    hub = weights is not None and not weights.local
+    second_port = free_port(host)
+    fill = common_fill(definition) | {
+        "host": host,
+        "scratch": str(scratch),
+        "shims": str(_SHIMS),
+        "harness_python": sys.executable,
+        "cache": str(paths.cache_dir()),
+        "port": port,
+        "second_port": second_port,
+    }
+    if env:
+        fill |= {"python": str(env.python), "bin": str(env.bin)}
+    if weights:
+        fill |= {"model": weights.model, "offline": "1" if weights.local else "0"}
+        if "kv_cache_gib" in fill:
+            fill["kv_tokens"] = _kv_tokens(definition, weights)
+
+    def placed(text: str, place: str) -> str:
+        return filled(text, fill, f"backend {definition.name}:{place}")
+
+    argv = [placed(part, "process.program") for part in process.program]
+    argv += [placed(part, "engine.model_args") for part in model_args(definition, hub=hub)]
+    argv += [placed(part, "engine.args") for part in definition.engine.args]
+    argv += [placed(part, "process.args") for part in process.args]
+    if adapters and (lora := definition.lora):
+        argv += [placed(part, "lora.args") for part in lora.args]
+        for name, path in adapters.items():
+            own: dict[str, Value] = {"adapter": name, "adapter_path": str(path)}
+            argv += [filled(part, own, f"backend {definition.name}:lora.each") for part in lora.each]
+    environment = _passed_on(hub=hub)
+    for place, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
+        environment.update({name: placed(value, place) for name, value in table.items()})
+    files = {name: placed(text, "engine.files") for name, text in definition.engine.files.items()}
+    return Command(tuple(argv), environment, files, second_port)
+
+
+def _kv_tokens(definition: Backend, weights: Weights) -> int:
+    """Where that is not known here, as many as the sequences can need."""
+    values = definition.engine.values
+    known = kv_tokens(Path(weights.model), values) if weights.local else None
+    return known or int(values["context_tokens"]) * int(values["max_sequences"])
+
+
+def common_fill(definition: Backend) -> dict[str, Value]:
+    """Placeholders that mean the same however the engine is started, and their values."""
+    values = definition.engine.values
+    fill: dict[str, Value] = {"served_name": SERVED_NAME, **values}
+    if "context_tokens" in values and "max_sequences" in values:
+        fill["context_total"] = int(values["context_tokens"]) * int(values["max_sequences"])
+    if "kv_cache_gib" in values:
+        fill["kv_cache_bytes"] = int(float(values["kv_cache_gib"]) * GIB)
+    return fill
+
+
+def model_args(definition: Backend, *, hub: bool) -> tuple[str, ...]:
+    """How the weights are named; `hub`: the engine fetches them itself."""
+    engine = definition.engine
+    return (engine.hub_model_args if hub else ()) or engine.model_args
+
+
+def filled(text: str, fill: Mapping[str, Value], where: str) -> str:
+    """With its placeholders replaced. Raises SpecError for one that has no value in this way of starting."""
+    missing = [name for name in PLACEHOLDER.findall(text) if name not in fill]
+    if missing:
+        raise SpecError(f"nothing to fill '{{{missing[0]}}}' with", where=where)
+    return PLACEHOLDER.sub(lambda match: str(fill[match[1]]), text)
+
+
+def _passed_on(hub: bool) -> dict[str, str]:
+    kept = without_credentials(os.environ, keep=HUB_TOKEN if hub else "")
+    return {name: value for name, value in kept.items() if _PASSED.fullmatch(name)}
+
+
+def _hides(name: str, value: str) -> bool:
+    """A proxy's URL may hold a password as well as a key's name may say what it is."""
+    return bool(CREDENTIAL.search(name)) or ("://" in value and "@" in value)

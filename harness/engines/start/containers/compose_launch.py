@@ -1,0 +1,226 @@
+"""`--launch compose`: one engine in a container of its own, from its image to its removal."""
+
+import dataclasses
+import re
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.engines.provide.install import EngineEnv
+from harness.engines.provide.shared_folders import Say
+from harness.engines.provide.weights import Weights
+from harness.engines.start import orphans
+from harness.engines.start.command import HOST as LOOPBACK
+from harness.engines.start.command import filled
+from harness.engines.start.containers import owners
+from harness.engines.start.containers.compose_tool import find_compose
+from harness.engines.start.containers.container import Container, container_facts
+from harness.engines.start.containers.daemon import Daemon
+from harness.engines.start.containers.images import ensure_image
+from harness.engines.start.containers.keeper import COMPOSE_FILE, GRACE_S, KEEP
+from harness.engines.start.containers.service import (
+    MODELS,
+    SCRATCH,
+    gpu_access,
+    literal,
+    plain_fill,
+    ports_of,
+    service,
+    volumes_of,
+)
+from harness.engines.start.containers.yaml_text import yaml_text
+from harness.engines.start.engine_files import write_files
+from harness.engines.start.gpus import await_free, chosen_gpus, gpus_needed
+from harness.engines.start.ports import free_port
+from harness.engines.start.process import EngineProcess
+from harness.engines.start.request import EngineRequest
+from harness.engines.start.started import EngineFacts, Started
+from harness.host import paths, scratch
+from harness.spec.backend import Backend
+
+_HUB_SNAPSHOT = re.compile(r"(models--[^/]+)/(snapshots/[^/]+)")
+_SHARD = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
+
+
+@contextmanager
+def start_container(
+    request: EngineRequest,
+    definition: Backend,
+    weights_for: Callable[[EngineEnv | None], Weights | None],
+    port: int,
+    say: Say,
+) -> Iterator[Started]:
+    """Gone when the block is left; where it is to be kept it stays, unless an exception is on its way. No
+    environment of the engine's own is there to convert weights with. `definition`: as it is configured.
+    """
+    label, device, log = request.ref.label, request.choice.device, request.log_path
+    daemon, tool = Daemon(), find_compose()
+    daemon.check_here()
+    remarks = owners.clear(daemon)
+    for remark in remarks:
+        say(remark)
+    image = ensure_image(daemon, definition, device, say)
+    weights = weights_for(None)
+    gpus = chosen_gpus(gpus_needed(definition), request.gpus) if device == "cuda" else []
+    if gpus and (unseen := await_free(gpus, request.gpu_wait_s, say)):
+        remarks.append(unseen)
+    ports = [port, *(free_port(LOOPBACK) for _ in ports_of(definition)[1:])]
+    project = f"bench-{definition.name}-{secrets.token_hex(4)}"
+    with scratch.folder("engine") as folder:
+        fill, mounts = _weights_fill(definition, weights)
+        files = _write_files(definition, fill, folder)
+        mounts += [_bind(folder / name, f"{SCRATCH}/{name}") for name in files]
+        content = ProjectFile(
+            definition=definition,
+            device=device,
+            fill=fill,
+            mounts=mounts,
+            hub=weights is not None and not weights.local,
+            gpus=gpus,
+            ports=ports,
+            labels=owners.labels(label, keep=request.keep),
+        ).content
+        for volume in content["volumes"].values():
+            daemon.provide_volume(volume["name"])
+        text = yaml_text(content)
+        (folder / COMPOSE_FILE).write_text(text, encoding="utf-8")
+        say(f"{label}: starting {image.name} with {' '.join(tool.argv)} {tool.version}")
+        began = time.monotonic()
+        keeper = EngineProcess(
+            [
+                sys.executable,
+                "-m",
+                "harness.engines.start.containers.keeper",
+                project,
+                str(folder),
+                *tool.argv,
+            ],
+            {**daemon.environment(), "PYTHONPATH": str(paths.CHECKOUT)},
+            log,
+            grace_s=GRACE_S,
+        )
+        container = Container(keeper, daemon, project, folder)
+
+        def facts() -> EngineFacts:
+            attributes = container.attributes()
+            command, about = container_facts(attributes)
+            return {
+                "command": command,
+                "env": content["services"][definition.name]["environment"] | _seen(gpus),
+                "files": files,
+                "pid": attributes["State"]["Pid"],
+                "remarks": remarks,
+                "container": {
+                    **about,
+                    "image": dataclasses.asdict(image),
+                    "device": device,
+                    "gpus": gpus,
+                    "docker": daemon.version,
+                    "compose": f"{' '.join(tool.argv)} {tool.version}",
+                    "compose_file": text,
+                    "project": project,
+                    "address": "published port",  # through Docker's proxy: a hop more than direct_address
+                },
+            }
+
+        with orphans.noted(label, keeper.pid, log, project), container:
+            timeout_s = max(definition.server.startup_timeout_s, _fetch_s(definition, weights))
+            url, *metrics_urls = (f"http://{LOOPBACK}:{published}" for published in ports)
+            yield Started(container, url, weights, facts, timeout_s, began, *metrics_urls)
+            if request.keep:
+                (folder / KEEP).touch()
+
+
+def provide_image(definition: Backend, device: str, say: Say) -> None:
+    """Before the first measurement, with whether there is Compose to start it with."""
+    find_compose()
+    daemon = Daemon()
+    daemon.check_here()
+    ensure_image(daemon, definition, device, say)
+
+
+def _seen(gpus: list[str]) -> dict[str, str]:
+    """What Docker sets in the container."""
+    return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectFile:
+    """The Compose file of one start."""
+
+    definition: Backend
+    device: str
+    fill: Mapping[str, str]
+    mounts: Sequence[Mapping[str, object]]
+    hub: bool  # the engine fetches its weights from a model hub
+    gpus: Sequence[str]
+    ports: Sequence[int]  # of this machine, as `ports_of` has the container's
+    labels: Mapping[str, str]
+
+    @property
+    def content(self) -> dict[str, Any]:
+        definition = self.definition
+        fill = {name: literal(text) for name, text in self.fill.items()}
+        made = service(definition, self.device, fill, hub=self.hub)
+        used = [volume.partition(":")[0] for volume in made["volumes"]]
+        made["volumes"] += self.mounts
+        made["ports"] = [
+            f"{LOOPBACK}:{here}:{there}" for here, there in zip(self.ports, ports_of(definition), strict=True)
+        ]
+        made["labels"] = self.labels
+        # Readiness is seen from here; a check inside would run during the measurement.
+        made["healthcheck"] = {"disable": True}
+        return {
+            "services": {definition.name: made | gpu_access(self.device, self.gpus)},
+            "networks": {"default": {"labels": self.labels}},
+            "volumes": {name: volumes_of(definition)[name] | {"external": True} for name in used},
+        }
+
+
+def _weights_fill(
+    definition: Backend, weights: Weights | None
+) -> tuple[dict[str, str], list[dict[str, object]]]:
+    """Placeholders, with the weights as the container sees them, and the mounts that they need."""
+    fill = plain_fill(definition)
+    if weights is None:
+        return fill, []
+    if not weights.local:
+        return fill | {"model": weights.model, "offline": "0"}, []
+    place, mount = _mounted(Path(weights.model))
+    name = place.removeprefix(f"{MODELS}/")
+    return fill | {"model": place, "model_name": name, "offline": "1"}, [mount]
+
+
+def _write_files(definition: Backend, fill: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """Name -> text of [engine.files], as they lie in `folder` then."""
+    files = {name: filled(text, fill, definition.name) for name, text in definition.engine.files.items()}
+    write_files(folder, files)
+    return files
+
+
+def _mounted(weights: Path) -> tuple[str, dict[str, object]]:
+    """Where the container finds them, and the mount that puts them there.
+
+    A folder of the model hub's cache holds links into its parent; pieces of a GGUF lie next to each other.
+    """
+    if match := _HUB_SNAPSHOT.search(str(weights)):
+        root = Path(str(weights)[: match.end(1)])
+        return f"{MODELS}/{match[1]}/{match[2]}", _bind(root, f"{MODELS}/{match[1]}")
+    if _SHARD.search(weights.name):
+        return f"{MODELS}/{weights.name}", _bind(weights.parent, MODELS)
+    return f"{MODELS}/{weights.name}", _bind(weights, f"{MODELS}/{weights.name}")
+
+
+def _bind(source: Path, target: str) -> dict[str, object]:
+    return {"type": "bind", "source": literal(str(source)), "target": literal(target), "read_only": True}
+
+
+def _fetch_s(definition: Backend, weights: Weights | None) -> float:
+    """Time for weights that the engine fetches itself."""
+    assert definition.compose is not None
+    return 0.0 if weights is None or weights.local else float(definition.compose.start_period_s)

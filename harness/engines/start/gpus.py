@@ -1,0 +1,150 @@
+"""Which NVIDIA GPUs an engine gets, and whether somebody else is using them."""
+
+import os
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.engines.provide.shared_folders import Say
+from harness.errors import SetupError
+from harness.spec.backend import Backend
+
+# The driver gives memory back some seconds after its process is gone.
+RELEASE_S = 20.0
+_POLL_S = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """One process on one GPU."""
+
+    gpu: str
+    pid: int
+    memory_bytes: int | None  # None: the driver does not say (another container's, or MIG)
+
+    def __str__(self) -> str:
+        try:
+            name = Path(f"/proc/{self.pid}/comm").read_text().strip()
+        except OSError:
+            name = "a process"
+        memory = "" if self.memory_bytes is None else f", {self.memory_bytes / 2**30:.1f} GiB"
+        return f"GPU {self.gpu}: {name} (pid {self.pid}{memory})"
+
+
+def gpus_needed(definition: Backend) -> int:
+    """As many as the engine is spread over."""
+    return int(definition.engine.values.get("tensor_parallel", 1))
+
+
+def chosen_gpus(count: int, asked: Sequence[str] = ()) -> list[str]:
+    """The first `count` of those asked for, else of CUDA_VISIBLE_DEVICES, else of all."""
+    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
+    return list(asked or visible or [str(index) for index in range(count)])[:count]
+
+
+def environment(gpus: Sequence[str]) -> dict[str, str]:
+    """For an engine that is to see these alone. By itself CUDA counts from the fastest on."""
+    return {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+def await_free(gpus: Sequence[str], wait_s: float, say: Say) -> str | None:
+    """Returns when no process computes on them; None, or that it could not be seen, and why.
+
+    Raises SetupError naming the processes when they are still there after `wait_s` seconds, or those that the
+    driver takes to release memory.
+    """
+    deadline = time.monotonic() + max(wait_s, RELEASE_S)
+    told = 0.0
+    while True:
+        uses = gpu_uses(gpus)
+        if isinstance(uses, str):
+            return f"whether another process uses the GPU was not seen: {uses}"
+        if not uses:
+            return None
+        if time.monotonic() >= deadline:
+            raise in_use(gpus, uses)
+        if time.monotonic() - told >= 5 * _POLL_S:
+            told = time.monotonic()
+            say(f"waiting for a free GPU, {deadline - told:.0f} s more: {'; '.join(map(str, uses))}")
+        time.sleep(_POLL_S)
+
+
+def in_use(gpus: Sequence[str], uses: Sequence[Use]) -> SetupError:
+    return SetupError(
+        f"another process computes on it: {'; '.join(map(str, uses))}",
+        where=f"GPU {', '.join(gpus)}",
+        hint="stop it, wait for it with --gpu-wait S, or choose another with --gpus",
+    )
+
+
+def gpu_count() -> int | None:
+    """NVIDIA GPUs of this machine; None where the driver does not say."""
+    import pynvml
+
+    return _told(lambda: int(pynvml.nvmlDeviceGetCount()))
+
+
+def cuda_version() -> int | None:
+    """Major version of CUDA that the driver knows; None where it does not say."""
+    import pynvml
+
+    return _told(lambda: int(pynvml.nvmlSystemGetCudaDriverVersion()) // 1000)
+
+
+def _told(ask: Callable[[], int]) -> int | None:
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return None
+    try:
+        return ask()
+    except pynvml.NVMLError:
+        return None
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def gpu_uses(gpus: Sequence[str]) -> list[Use] | str:
+    """By index or UUID; text: why it is not known."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError as error:
+        return f"NVML cannot be asked: {error}"
+    try:
+        return [
+            Use(gpu, process.pid, process.usedGpuMemory)
+            for gpu in gpus
+            for process in pynvml.nvmlDeviceGetComputeRunningProcesses(_handle(gpu))
+        ]
+    except pynvml.NVMLError as error:
+        return f"NVML does not report the processes of GPU {', '.join(gpus)}: {error}"
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def computing(gpus: Sequence[str], pids: Collection[int]) -> tuple[list[int], str | None]:
+    """Those of `pids` that compute on the GPUs; and where there is none, why, as far as it is known."""
+    uses = gpu_uses(gpus)
+    if isinstance(uses, str):
+        return [], f"whether the engine computes on the GPU was not seen: {uses}"
+    if found := sorted({use.pid for use in uses} & set(pids)):
+        return found, None
+    where = f"on GPU {', '.join(gpus)}"
+    if uses and not all(Path(f"/proc/{use.pid}").exists() for use in uses):
+        return (
+            [],
+            f"the processes {where} have numbers of another namespace: which are the engine's is unknown",
+        )
+    return [], f"NVML sees no process of the engine {where}"
+
+
+def _handle(gpu: str) -> object:
+    import pynvml
+
+    by_index = pynvml.nvmlDeviceGetHandleByIndex
+    return by_index(int(gpu)) if gpu.isdigit() else pynvml.nvmlDeviceGetHandleByUUID(gpu)

@@ -1,0 +1,135 @@
+"""Engines that a killed harness left behind, found by a note in the cache and cleared by the next start.
+
+The guard normally sees to it that there are none; this is for the case that it was killed as well.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from harness.engines.provide.shared_folders import Say
+from harness.errors import SetupError
+from harness.host import paths
+
+
+class Note(msgspec.Struct, kw_only=True):
+    """Which processes, or what Compose project, are an engine's, and whose engine it is."""
+
+    label: str
+    session: int
+    log: str
+    project: str = ""
+    bench: int  # pid
+    bench_born: int | None
+
+
+@contextmanager
+def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[None]:
+    """While the context lasts, a note says which processes, or what Compose project, are the engine's."""
+    told = Note(
+        label=label,
+        session=session,
+        log=str(log.resolve()),
+        project=project,
+        bench=os.getpid(),
+        bench_born=born(os.getpid()),
+    )
+    note = _folder() / f"{session}.json"
+    try:
+        with contextlib.suppress(OSError):  # the cache may be read-only: then the guard alone must do
+            paths.made(note.parent)
+            note.write_bytes(msgspec.json.encode(told))
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            note.unlink(missing_ok=True)
+
+
+def stale() -> bool:
+    """Whether a dead harness left something that the next start clears."""
+    return any(not _alive(told) for _, told in _notes())
+
+
+def _notes() -> Iterator[tuple[Path, Note]]:
+    for note in sorted(_folder().glob("*.json")):
+        try:
+            yield note, msgspec.json.decode(note.read_bytes(), type=Note)
+        except (FileNotFoundError, msgspec.DecodeError):  # its harness is just removing or writing it
+            continue
+
+
+def _alive(told: Note) -> bool:
+    return told.bench_born is not None and born(told.bench) == told.bench_born
+
+
+def clear(say: Say) -> list[str]:
+    """Kills what dead harnesses left running; sentences for the record, about live neighbours too."""
+    remarks = []
+    for note, told in _notes():
+        if _alive(told):
+            if told.bench != os.getpid():
+                remarks.append(
+                    f"another bench (pid {told.bench}) runs {told.label} on this machine "
+                    "at the same time: both measurements suffer"
+                )
+            continue
+        try:
+            remarks += _clear_container(told) if told.project else _clear_processes(told)
+        except SetupError as error:  # asked again at the next start
+            remarks.append(f"{told.label} was left in a container by a bench that was killed: {error}")
+            continue
+        note.unlink(missing_ok=True)
+    for remark in remarks:
+        say(remark)
+    return remarks
+
+
+def _clear_processes(told: Note) -> list[str]:
+    left = [pid for pid in _processes() if _belongs(pid, told)]
+    for pid in left:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    pids = ", ".join(map(str, left))
+    return [f"stopped {told.label} (pid {pids}), left by a bench that was killed"] if left else []
+
+
+def _clear_container(told: Note) -> list[str]:
+    """Its keeper is about to remove it, has done so, or was killed too."""
+    from harness.engines.start.containers.daemon import Daemon
+    from harness.engines.start.containers.service import STOP_GRACE_S
+
+    removed = Daemon().remove_project(told.project, grace_s=STOP_GRACE_S)
+    left = "removed its container" if removed else "nothing of its container is left"
+    return [f"{told.label} was left by a bench that was killed: {left}"]
+
+
+def _folder() -> Path:
+    return paths.cache_dir() / "running"
+
+
+def _processes() -> Iterator[int]:
+    return (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
+
+
+def _belongs(pid: int, told: Note) -> bool:
+    """In the engine's session and writing to its log: a recycled number alone is not enough to kill for."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+        output = str(Path(f"/proc/{pid}/fd/1").readlink())
+    except OSError:  # gone meanwhile, or another user's
+        return False
+    session = int(stat.rpartition(")")[2].split()[3])
+    return bool(session == told.session and output.removesuffix(" (deleted)") == told.log)
+
+
+def born(pid: int) -> int | None:
+    """Start time in clock ticks since boot; None when there is no such process."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return None

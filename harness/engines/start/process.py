@@ -1,0 +1,103 @@
+"""An engine as a process on this machine that cannot outlive the harness."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from harness.errors import SetupError
+from harness.host import paths
+
+_GUARD = Path(__file__).parents[1] / "shims" / "guard.py"
+_GUARD_DIED = "its guard process was killed"
+
+
+class _Report(msgspec.Struct):
+    """A line of the guard: first the engine's pid or why there is none, at the end how it ended."""
+
+    pid: int | None = None
+    error: str = _GUARD_DIED
+    exit: int | None = None  # None: the guard was killed and could not clean up
+
+
+class EngineProcess:
+    """Started under a guard of its own (shims/guard.py); output goes to `log`."""
+
+    def __init__(
+        self, command: Sequence[str], env: Mapping[str, str], log: Path, grace_s: float = 10.0
+    ) -> None:
+        self._grace_s = grace_s  # from SIGTERM to SIGKILL
+        self._socket, theirs = socket.socketpair()
+        paths.made(log.parent)
+        with theirs, log.open("ab") as output:
+            # Isolated and without site-packages: it starts in milliseconds, whatever the engine's settings.
+            self._guard = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_GUARD), str(grace_s), *command],
+                stdin=theirs.fileno(),
+                stdout=output,
+                stderr=output,
+                env=dict(env),
+                start_new_session=True,
+            )
+        self._reports = self._socket.makefile("rb")
+        first = self._report()
+        if first.pid is None:
+            self._end()
+            raise SetupError(f"cannot be started: {first.error}", where=command[0])
+        self.pid = first.pid
+        self._ending: str | None = None
+
+    def exited(self) -> str | None:
+        """None while it runs, else one sentence."""
+        if self._ending is None and self._guard.poll() is not None:
+            report = self._report()
+            if report.exit is None:
+                self._kill_group()
+            self._ending = _sentence(report.exit)
+        return self._ending
+
+    def stop(self) -> None:
+        """SIGTERM to the group, SIGKILL after a grace period; returns when nothing of it is left."""
+        if self._guard.poll() is None:
+            self._socket.shutdown(socket.SHUT_WR)
+            try:
+                self._guard.wait(timeout=self._grace_s + 10)
+            except subprocess.TimeoutExpired:
+                self._kill_group()
+                self._guard.kill()
+        self.exited()
+        self._end()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _report(self) -> _Report:
+        line = self._reports.readline()
+        return msgspec.json.decode(line, type=_Report) if line else _Report()
+
+    def _kill_group(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+
+    def _end(self) -> None:
+        self._reports.close()
+        self._socket.close()
+        self._guard.wait()
+
+
+def _sentence(status: int | None) -> str:
+    if status is None:
+        return _GUARD_DIED
+    if status < 0:
+        return f"killed by {signal.Signals(-status).name}"
+    return f"exit code {status}"

@@ -1,0 +1,111 @@
+"""Waiting until an engine serves, and saying why when it does not."""
+
+import re
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from http import HTTPStatus
+from pathlib import Path
+
+from harness.client import Client, Limits
+from harness.engines.provide.logged import Reporter, tail
+from harness.engines.provide.shared_folders import Say
+from harness.engines.start.started import Started
+from harness.errors import SetupError
+from harness.spec.backend import Failure
+from harness.spec.backend import Server as ServerSpec
+
+_POLL_S = 0.1
+_LIMITS = Limits(total_s=5.0)
+_TAIL_LINES = 15
+
+# Only what every engine words alike, after the engine's own [[server.failures]].
+_CAUSES = (
+    (
+        r"out of memory|OutOfMemory|MemoryError|bad_alloc|Cannot allocate memory|No available memory"
+        r"|killed by SIGKILL|killed for lack of memory",
+        "it ran out of memory: use a smaller model, or fewer --engine-set max_sequences or context_tokens",
+    ),
+    (
+        r"[Aa]ddress already in use|couldn't bind|port is already allocated",
+        "its port is taken: stop the other server, or set no port",
+    ),
+    (
+        r"failed to load model|error loading model|invalid magic|not a valid model|SafetensorError"
+        r"|does not appear to have a file|Can't load the configuration",
+        "the weights cannot be read: check the file given with --model, or delete it from the cache",
+    ),
+    (
+        r"could not select device driver|nvidia-container-cli",
+        "Docker cannot give a GPU to a container: install the NVIDIA Container Toolkit, or use --device cpu",
+    ),
+    (
+        r"error setting rlimit",
+        "this Docker may not raise limits: set BENCH_ULIMIT_MEMLOCK to the bytes that `ulimit -l` allows",
+    ),
+    (
+        r"error while loading shared libraries|cannot open shared object|ImportError|ModuleNotFoundError",
+        "its environment lacks something: bench engines install NAME --force, or another image",
+    ),
+    (
+        r"unrecognized arguments|unknown (flag|argument|option)",
+        "a flag in its definition is unknown to this version of the engine",
+    ),
+)
+
+
+def wait_ready(
+    started: Started,
+    spec: ServerSpec,
+    log: Path,
+    say: Say,
+    label: str,
+    generates: Callable[[], None] | None = None,
+) -> None:
+    """Until the readiness path answers 200, and `generates` no longer raises SetupError.
+
+    Raises SetupError when the engine dies or takes too long.
+    """
+    url, limit_s = started.base_url + spec.ready_path, started.startup_timeout_s
+    loading = f"; while loading: {spec.loading}" if spec.loading else ""
+    say(f"{label}: waiting for {url}, at most {limit_s:.0f} s{loading}")
+    reporter = Reporter(say, f"{label}: loading", log)
+    state: str | None = "no connection"
+    with closing(Client(started.base_url)) as client:
+        while reporter.elapsed_s < limit_s:
+            ending = started.life.exited()
+            if ending:
+                raise failure(f"ended while loading: {ending}", label, log, spec.failures)
+            state = _unready(client, spec, generates)
+            if state is None:
+                return
+            reporter.tick()
+            time.sleep(_POLL_S)
+    what = f"not ready after {limit_s:.0f} s; {spec.ready_path} last gave: {state}"
+    raise failure(what, label, log, spec.failures)
+
+
+def _unready(client: Client, spec: ServerSpec, generates: Callable[[], None] | None) -> str | None:
+    """What is missing; None once it is ready."""
+    try:
+        answer = client.ask("GET", spec.ready_path, limits=_LIMITS)
+    except SetupError as error:
+        return error.what
+    state = f"{answer.status} {answer.said[:100]}"
+    if answer.status != HTTPStatus.OK:
+        return state
+    try:
+        if generates:
+            generates()
+    except SetupError as error:
+        return f"{state}, but {error}"
+    return None
+
+
+def failure(what: str, label: str, log: Path, known: Sequence[Failure] = ()) -> SetupError:
+    """With the last lines of the engine's log and, where the cause is a known one, what to do."""
+    lines = tail(log, _TAIL_LINES)
+    shown = "\n".join(f"  | {line}" for line in lines.splitlines()) or "  | (nothing was logged)"
+    causes = (*((cause.pattern, cause.hint) for cause in known), *_CAUSES)
+    hint = next((text for pattern, text in causes if re.search(pattern, f"{what}\n{lines}")), "read the log")
+    return SetupError(what, where=label, hint=f"{hint}; log: {log}", below=shown)

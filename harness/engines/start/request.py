@@ -1,0 +1,24 @@
+"""Which engine is wanted, and how it is to be had."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.engines.start.command import HOST
+from harness.engines.start.launch_choice import LaunchChoice
+from harness.spec.backend import BackendRef, Value
+from harness.spec.models import Model
+
+
+@dataclass(frozen=True, slots=True)
+class EngineRequest:
+    ref: BackendRef
+    choice: LaunchChoice
+    model_name: str
+    model: Model
+    log_path: Path
+    values: Mapping[str, Value] = field(default_factory=dict)  # instead of [engine.values], port and threads
+    gpus: tuple[str, ...] = ()  # it may use; (): $CUDA_VISIBLE_DEVICES, else all
+    gpu_wait_s: float = 0.0  # for a GPU in use
+    host: str = HOST  # address that a process listens on
+    keep: bool = False  # a container stays when the block is left without an error

@@ -1,0 +1,116 @@
+"""What a comparison with a baseline answers first: what is slower, by how much, and how sure."""
+
+from collections.abc import Iterator, Sequence
+
+from harness.model import ComparedFigure, ComparedPair, ComparedRun, RunComparison, Speedup
+from harness.model.measures import measure
+from harness.report.findings.conclusion import speedup
+from harness.report.findings.sentences import load_words, waited
+from harness.report.wording import counted, listing, plain
+
+# Verdicts in the order in which they are said: what is worse, or not known, stands first.
+_ORDER = ("slower", "not comparable", "not enough runs", "same", "faster")
+
+
+def answers(document: RunComparison) -> list[str]:
+    """A sentence per pair and verdict: `vllm is slower than in the run of 2026-11-22: first token by …`.
+
+    Of every figure that is slower or faster, and of the primary metric whatever its verdict.
+    """
+    names = run_names(document.runs)
+    found = [said for pair in document.pairs for said in _of_pair(pair, names)]
+    lines = [text for _word, text in sorted(found, key=lambda one: _ORDER.index(one[0]))]
+    gone = sum(not figure.allowed for figure in document.missing)
+    lacking = [f"{counted(gone, 'measurement')} missing."] if gone else []
+    return [*(lines or ["Nothing in common to compare."]), *lacking]
+
+
+def run_names(runs: Sequence[ComparedRun]) -> dict[str, str]:
+    """The day of each run; with its time where they share one, with its folder where they share that."""
+    for length in (10, 16):
+        names = {run.name: run.created_utc[:length].replace("T", " ") for run in runs}
+        if len(set(names.values())) == len(runs):
+            return names
+    known = list(names.values())
+    return {name: one if known.count(one) == 1 else f"{one} {name[-6:]}" for name, one in names.items()}
+
+
+def _of_pair(pair: ComparedPair, names: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Each verdict with its sentence."""
+    new, alike = pair.a.label, pair.a.label == pair.b.label
+    run = f"the run of {names[pair.b.run]}"
+    if pair.a.run == pair.b.run:
+        than = other = pair.b.label
+    else:
+        than, other = (f"in {run}", run) if alike else (f"{pair.b.label} in {run}",) * 2
+    if not pair.findings:
+        yield "not comparable", plain(f"{new} shares no load with {other}.")
+    for word in _ORDER:
+        mine = [one for one in pair.findings if one.verdict == word and _is_said(one)]
+        if not mine:
+            continue
+        parts = listing([_part(one) for one in mine])
+        within = _percent(1 + pair.verdict_rules.same_within)
+        text = {
+            "slower": f"{new} is slower than {than}: {parts}.",
+            "faster": f"{new} is faster than {than}: {parts}.",
+            "same": f"{new} is not slower than {than} by more than {within} %: {parts}.",
+            "not enough runs": f"Undecided whether {new} is slower than {than}: {parts}.",
+            "not comparable": f"{new} cannot be compared with {other}: {_obstacles(pair, mine)}.",
+        }[word]
+        yield word, plain(text, 1000)
+
+
+def _is_said(figure: ComparedFigure) -> bool:
+    return figure.primary or figure.verdict in ("slower", "faster")
+
+
+def _obstacles(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> str:
+    unequal = [
+        f"{one.what} {one.baseline} (baseline), {one.new} (new)" for one in pair.differences if one.matters
+    ]
+    return "; ".join(unequal if pair.refused else dict.fromkeys(one.why for one in figures))
+
+
+def _part(figure: ComparedFigure) -> str:
+    """`first token by 3 % at 8 users (1 to 5 %)`; of an undecided figure what would decide it."""
+    about, load = waited(measure(figure.metric)), f"at {load_words(figure.load)}"
+    pair = speedup(figure)
+    if figure.verdict == "not enough runs":
+        return f"{about} {load} ({_open(pair, figure)})"
+    if figure.verdict == "same" or pair.times is None:
+        return f"{about} {load}"
+    low, middle, high = pair.times
+    return f"{about} by {_by(middle)} {load} ({_span(low, high)})"
+
+
+def _open(pair: Speedup, figure: ComparedFigure) -> str:
+    """`1 % faster to 9 % slower; 4 more runs of each would decide`."""
+    needed = pair.runs_needed
+    if pair.times is None:
+        return pair.lacks or pair.why
+    ahead = "faster" if pair.ahead == figure.a else "slower"
+    ends = (_end(pair.times.low, ahead), _end(pair.times.high, ahead))
+    faster_first = " to ".join(reversed(ends) if ahead == "faster" else ends)
+    if needed is None:
+        return f"{faster_first}; more runs would hardly decide"
+    return f"{faster_first}; {counted(max(needed - min(figure.runs), 1), 'more run')} of each would decide"
+
+
+def _end(times: float, ahead: str) -> str:
+    if times < 1:
+        return _end(1 / times, "slower" if ahead == "faster" else "faster")
+    return f"{_by(times)} {ahead}"
+
+
+def _span(low: float, high: float) -> str:
+    return f"{_percent(low)} to {_by(high)}" if high < 2 else f"{_by(low)} to {_by(high)}"
+
+
+def _by(times: float) -> str:
+    """`33 %`; from a doubling on `2.3×`."""
+    return f"{times:.3g}×" if times >= 2 else f"{_percent(times)} %"
+
+
+def _percent(times: float) -> str:
+    return f"{100 * (times - 1):.2g}"

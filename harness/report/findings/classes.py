@@ -1,0 +1,77 @@
+"""What one number per backend hides: answers by what is wrong with them, latencies by class and turn."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from harness.model import Summary, known
+from harness.model.json_path import number_at, value_at
+from harness.model.measures import Measure, measure
+from harness.report.view import Row, groups
+from harness.report.wording import NOT_KNOWN, number, plain
+
+_OWN = ("told", "asked", "rate", "valid")  # of a kind's counts; the others say what is wrong
+_LEFT_OUT = ("truncated", "unjudged", "refused", "failed")
+_TURNS = 6
+
+
+def class_lines(summary: Summary) -> Iterator[str]:
+    for group in groups(summary):
+        for row in group.rows:
+            place = f"{row.label} {group.point.label}"
+            yield from (plain(f"{place}, {line}", 600) for line in _of(row))
+
+
+def _of(row: Row) -> Iterator[str]:
+    for check, kinds in _answers(row).items():
+        parts = (_counts(kind, counts) for kind, counts in sorted(kinds.items()))
+        yield f"{check.replace('_', ' ')}: {'; '.join(parts)}"
+    refusals = Counter[str]()
+    for cell in row.usable:
+        refusals.update((known(cell.answers.refusals) if cell.answers else None) or {})
+    if refusals:
+        yield "refused: " + "; ".join(f"{count} x {reason}" for reason, count in refusals.most_common())
+    if any(cell.constraint for cell in row.usable):
+        yield _constraint(row)
+    yield from _latencies(row, "by_kind", measure("tpot_ms.p50"))
+    if not any(cell.sessions for cell in row.cells):  # whose calls are looked at by depth
+        yield from _latencies(row, "by_turn", measure("ttft_ms.p50"))
+
+
+def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
+    """By check and kind, summed over the repeats that count."""
+    by_kind: dict[str, dict[str, Counter[str]]] = {}
+    for cell in row.usable:
+        for check, kinds in (cell.answers.checks if cell.answers else {}).items():
+            for kind, told in kinds.items():
+                counts = {key: int(n or 0) for key, n in told.items() if key not in ("told", "rate")}
+                by_kind.setdefault(check, {}).setdefault(kind, Counter()).update(counts)
+    return by_kind
+
+
+def _counts(kind: str, counts: Mapping[str, int]) -> str:
+    judged = counts["asked"] - sum(counts[key] for key in _LEFT_OUT)
+    wrong = [f"{n} {what}" for what, n in counts.items() if n and what not in _OWN]
+    return f"{kind} {counts['valid']} of {judged} right" + (f" ({', '.join(wrong)})" if wrong else "")
+
+
+def _constraint(row: Row) -> str:
+    first, later = (row.spread(f"constraint.{key}") for key in ("first_use_ttft_ms", "later_ttft_ms"))
+    ratio = row.spread("constraint.tpot_ratio")
+    waits = [NOT_KNOWN if wait is None else f"{number(wait.median)} ms" for wait in (first, later)]
+    cost = NOT_KNOWN if ratio is None else f"{number(ratio.median)} times"
+    return f"constraint: TTFT {waits[0]} at first use of a schema, {waits[1]} later; {cost} the free TPOT"
+
+
+def _latencies(row: Row, key: str, of: Measure) -> Iterator[str]:
+    names = list(dict.fromkeys(name for cell in row.usable for name in value_at(cell, key) or ()))
+    parts = []
+    for name in names[:_TURNS]:
+        values = [
+            value for cell in row.usable if (value := number_at(cell, f"{key}.{name}.{of.path}")) is not None
+        ]
+        if values:
+            parts.append(f"{name} {number(sum(values) / len(values))} {of.unit}")
+    if parts:
+        rest = len(names) - _TURNS
+        more = f", and {rest} more" if rest > 0 else ""
+        yield f"{of.name} {key.replace('_', ' ')}: {', '.join(parts)}{more}"

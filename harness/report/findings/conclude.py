@@ -1,0 +1,35 @@
+"""The whole conclusion of a run: the one source of what the terminal, pages, JSON and Python say of it."""
+
+from collections.abc import Iterator
+
+from harness.model import Conclusion, Summary, Warned
+from harness.report.findings.conclusion import goodput, orders, under_load
+from harness.report.findings.next_steps import next_steps
+from harness.report.findings.notes import most_important
+from harness.report.findings.verdict_words import refusals_in_short
+from harness.report.view import groups
+from harness.verdicts.ranking import caveats_of
+
+
+def conclude(summary: Summary) -> Conclusion:
+    """Everything that this run shows, and what it leaves open."""
+    courses = tuple(under_load(summary))
+    first = summary.verdict_rules.primary
+    return Conclusion(
+        orders=tuple(one for group in groups(summary) for one in orders(summary, group)),
+        under_load=courses,
+        undecided=sum(
+            entry.verdict == "not enough runs" for entry in summary.comparison if entry.metric == first
+        ),
+        unequal=tuple(one for one in summary.unequal if one.matters or one.apart),
+        caveats=caveats_of(summary.cells),
+        goodput=tuple(one for group in groups(summary) if (one := goodput(group))),
+        warnings=tuple(_warnings(summary)),
+        next_steps=tuple(next_steps(summary, courses)),
+    )
+
+
+def _warnings(summary: Summary) -> Iterator[Warned]:
+    if refused := refusals_in_short(summary):
+        yield Warned(text=refused, hint="")
+    yield from (Warned(text=note.short or note.text, hint=note.hint) for note in most_important(summary))

@@ -1,0 +1,207 @@
+"""Parts of what a run shows, as data: the order of the backends, each pair's speed-up, goodput, doubts.
+
+Terminal, JSON, Markdown and report word their claims from these types. Knows no output format.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+
+from harness.model import (
+    Good,
+    Goodput,
+    Interval,
+    Order,
+    PairState,
+    PairVerdict,
+    Place,
+    Speedup,
+    Summary,
+    UnderLoad,
+)
+from harness.model.measures import measure
+from harness.report.view import Group, Row, groups, labels
+from harness.report.wording import counted, listing, plain
+from harness.verdicts.pairs import left_out_words
+
+GROWS = 1.1  # throughput that grows by less with more users is at its limit
+_STATES: dict[str, PairState] = {
+    "faster": "separated",
+    "slower": "separated",
+    "same": "same",
+    "not enough runs": "undecided",
+    "not comparable": "not comparable",
+}
+
+
+def orders(summary: Summary, group: Group) -> tuple[Order, ...]:
+    """Of every metric that was compared at this load, the primary one first.
+
+    Where nothing was compared: of the metrics that the scenario declares.
+    """
+    entries = [entry for entry in summary.comparison if entry.load == group.point]
+    first = summary.verdict_rules.primary
+    names = dict.fromkeys(entry.metric for entry in entries)
+    metrics = sorted(names or summary.verdict_rules.metrics, key=lambda metric: metric != first)
+    return tuple(_order(group, metric, entries) for metric in metrics)
+
+
+def order(summary: Summary, group: Group) -> Order:
+    """Of the primary metric, which has no pairs where nothing was compared."""
+    entries = [entry for entry in summary.comparison if entry.load == group.point]
+    return _order(group, summary.verdict_rules.primary, entries)
+
+
+def _order(group: Group, metric: str, entries: Sequence[PairVerdict]) -> Order:
+    sign = -1 if measure(metric).metric.better == "higher" else 1
+    places = sorted(
+        (_place(row, metric) for row in group.rows),
+        key=lambda place: (place.median is None, sign * (place.median or 0.0)),
+    )
+    doubtful = {place.label for place in places if place.doubt}
+    pairs = tuple(speedup(entry, doubtful) for entry in entries if entry.metric == metric)
+    return Order(
+        load=group.point, metric=metric, places=tuple(places), groups=groups_of(places, pairs), pairs=pairs
+    )
+
+
+def groups_of(places: Sequence[Place], pairs: Sequence[Speedup]) -> tuple[tuple[str, ...], ...]:
+    """Cut where all before are separated from all after, and ahead of them."""
+    apart = {(pair.ahead, pair.behind) for pair in pairs if pair.state == "separated"}
+    known = [place.label for place in places if place.median is not None]
+    cuts = [
+        index
+        for index in range(1, len(known))
+        if all(pair in apart for pair in product(known[:index], known[index:]))
+    ]
+    ends = [*cuts, len(known)] if known else []
+    return tuple(tuple(known[start:end]) for start, end in zip([0, *cuts], ends, strict=False))
+
+
+def _place(row: Row, metric: str) -> Place:
+    spread = row.spread(metric)
+    return Place(
+        label=row.label,
+        median=spread.median if spread else None,
+        repeats=spread.repeats if spread else 0,
+        doubt=doubt(row),
+    )
+
+
+def speedup(entry: PairVerdict, doubtful: set[str] | frozenset[str] = frozenset()) -> Speedup:
+    """`doubtful`: labels whose repeats at this load are not all VALID."""
+    state = _STATES[entry.verdict]
+    times = _better(entry)
+    a_ahead = entry.verdict == "faster" or (
+        entry.verdict != "slower" and (times is None or times.estimate >= 1)
+    )
+    ahead, behind = (entry.a, entry.b) if a_ahead else (entry.b, entry.a)
+    return Speedup(
+        ahead=ahead,
+        behind=behind,
+        state=state,
+        times=times if a_ahead or times is None else _turned(times),
+        why=plain(entry.why),
+        lacks=plain(entry.lacks),
+        runs_needed=entry.runs_needed,
+        left_out="; ".join(_left_out(entry)),
+        in_doubt=tuple(label for label in (ahead, behind) if label in doubtful),
+    )
+
+
+def _left_out(entry: PairVerdict) -> Iterator[str]:
+    for label, out, measured in zip((entry.a, entry.b), entry.left_out, entry.measured, strict=True):
+        if out:
+            yield f"{label}: {left_out_words(out, measured)}"
+
+
+def _better(entry: PairVerdict) -> Interval | None:
+    """How many times better a is than b."""
+    if entry.ratio is None:
+        return None
+    return entry.ratio if entry.better == "higher" else _turned(entry.ratio)
+
+
+def _turned(ratio: Interval) -> Interval:
+    low, middle, high = (1 / end if end else float("inf") for end in ratio)
+    return Interval(high, middle, low)
+
+
+def under_load(summary: Summary) -> Iterator[UnderLoad]:
+    """Of every backend that was measured in a closed loop."""
+    closed = [group for group in groups(summary) if group.point.kind == "concurrency"]
+    for label in labels(summary):
+        mine = [(group.point.value, row) for group in closed for row in group.rows if row.label == label]
+        if mine:
+            yield _course(label, mine)
+
+
+def _course(label: str, mine: Sequence[tuple[float, Row]]) -> UnderLoad:
+    rates = [_median(row, "output_tokens_per_s") for _users, row in mine]
+    known = [rate for rate in rates if rate is not None]
+    return UnderLoad(
+        label=label,
+        users=tuple(users for users, _row in mine),
+        output_tokens_per_s=tuple(rates),
+        first_token_ms=tuple(_median(row, "ttft_ms.p50") for _users, row in mine),
+        limit_reached=known[-1] < GROWS * known[-2] if len(known) > 1 else None,
+        in_doubt=any(doubt(row) for _users, row in mine),
+    )
+
+
+def _median(row: Row, path: str) -> float | None:
+    spread = row.spread(path)
+    return spread.median if spread else None
+
+
+def goodput(group: Group) -> Goodput | None:
+    """None without limits, or without a figure."""
+    known = [(row, slo) for row in group.rows if row.usable and (slo := row.usable[0].slo)]
+    places = [
+        Good(label=row.label, requests_per_s=rate, share=share)
+        for row, _slo in known
+        if (rate := _median(row, "goodput_requests_per_s")) is not None
+        and (share := _median(row, "slo.attainment")) is not None
+    ]
+    if not places:
+        return None
+    places.sort(key=lambda place: -place.requests_per_s)
+    return Goodput(load=group.point, limits=known[0][1].limits, places=tuple(places))
+
+
+def doubt(row: Row) -> str:
+    """Which of its repeats are not VALID, and by which rules."""
+    count, codes = _doubt(row)
+    return plain(f"{count}: {', '.join(codes)}") if count else ""
+
+
+def _doubt(row: Row) -> tuple[str, list[str]]:
+    """`1 of 3 repeats SUSPECT`, and the rules; "" where all are VALID."""
+    verdict, count = row.validity
+    if verdict == "VALID":
+        return "", []
+    reasons = (reason for cell in row.cells for reason in cell.validity.reasons if reason.verdict == verdict)
+    codes = list(dict.fromkeys(reason.code for reason in reasons))
+    return f"{count} of {counted(len(row.cells), 'repeat')} {verdict}", list(map(str, codes))
+
+
+def doubts(group: Group) -> Iterator[str]:
+    """`vllm and llamacpp: 3 of 3 repeats SUSPECT: ramp-kept`: backends in the same doubt share a line."""
+    alike: dict[str, list[str]] = {}
+    for row in group.rows:
+        if words := doubt(row):
+            alike.setdefault(words, []).append(row.label)
+    for words, names in alike.items():
+        yield f"{listing(names)}: {words}"
+
+
+def doubts_by_count(group: Group) -> Iterator[str]:
+    """In fewer lines: backends with as many doubtful repeats share one, with the rules of all of them."""
+    alike: dict[str, tuple[list[str], dict[str, None]]] = {}
+    for row in group.rows:
+        count, codes = _doubt(row)
+        if count:
+            names, together = alike.setdefault(count, ([], {}))
+            names.append(row.label)
+            together.update(dict.fromkeys(codes))
+    for count, (names, together) in alike.items():
+        yield plain(f"{listing(names)}: {count}: {', '.join(together)}")

@@ -1,0 +1,168 @@
+"""What stands in the columns of the result table, whatever it is printed with."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from harness.model import METRICS, WITHOUT_TEXT, Metric
+from harness.model.metric import Presence
+from harness.report.view import Row, Spread
+from harness.report.wording import NOT_KNOWN, number
+
+GAP = 2  # characters between two columns of text
+# What a narrow table keeps, most important first; other columns are the first to go.
+KEPT = (
+    "ttft_ms.p50",
+    "output_tokens_per_s",
+    "tpot_ms.p50",
+    "e2e_ms.p50",
+    "requests_per_s",
+    "ttft_ms.p90",
+    "prefix_cache_hit_rate",
+    "ttft_ms.p99",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    text: str
+    range: str = ""  # lowest and highest repeat
+    spread: str = ""  # the same as the farther one's distance: `±3%`
+    verdict: str = ""  # of the validity column
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    title: str
+    unit: str
+    heads: tuple[str, str, str]  # the same on three narrow lines
+    entry: Callable[[Row], Entry]
+    path: str = ""  # in a cell of summary.json
+    presence: Presence = "always"
+
+
+def shown(rows: Sequence[Row]) -> list[Column]:
+    """Columns for these rows: those that are not always there need one value somewhere.
+
+    What vectors and scores cannot have is not there as an empty column.
+    """
+    whole = bool(rows) and all(cell.conditions.api in WITHOUT_TEXT for row in rows for cell in row.cells)
+    return [column for column in COLUMNS if _has_place(column, rows, whole=whole)]
+
+
+def _has_place(column: Column, rows: Sequence[Row], *, whole: bool) -> bool:
+    metric = METRICS.get(column.path.partition(".")[0])
+    if whole and metric is not None and metric.of_text:
+        return False
+    if column.presence == "without text":
+        return whole
+    return column.presence == "always" or known(column, rows)
+
+
+def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[Column], list[Column]]:
+    """Those that fit into `room` characters, in the order of the whole table, and those left out.
+
+    `first`: paths that are kept before all others. Validity is always there, and errors where there are any.
+    """
+    columns = shown(rows)
+    ranks = {path: rank for rank, path in enumerate(dict.fromkeys((*first, *KEPT)))}
+
+    def rank(column: Column) -> float:
+        if column.title == "validity" or (column.title == "errors" and any(_faults(row) for row in rows)):
+            return -1
+        if column.presence == "when asked for" and column.path not in first:
+            return len(first) - 0.5
+        return ranks.get(column.path, len(ranks))
+
+    kept: set[int] = set()
+    for column in sorted(columns, key=rank):
+        size = width(column, rows)
+        if rank(column) < 0 or size <= room:
+            kept.add(id(column))
+            room -= size
+    return [one for one in columns if id(one) in kept], [one for one in columns if id(one) not in kept]
+
+
+def width(column: Column, rows: Sequence[Row]) -> int:
+    """With the gap before it."""
+    return GAP + max(map(len, (*column.heads, *(column.entry(row).text for row in rows))))
+
+
+def known(column: Column, rows: Sequence[Row]) -> bool:
+    return any(row.spread(column.path) or column.path in row.pooled for row in rows)
+
+
+def _entry(path: str, scale: float, row: Row) -> Entry:
+    spread = row.spread(path)
+    if spread is None:
+        return _pooled(row.pooled.get(path), scale)
+    return Entry(number(spread.median * scale), _range(spread, scale), _spread(spread))
+
+
+def _pooled(interval: Sequence[float] | None, scale: float) -> Entry:
+    """Of the requests of all repeats together."""
+    if interval is None:
+        return Entry(NOT_KNOWN)
+    low, middle, high = (number(value * scale) for value in interval)
+    return Entry(middle, f"pooled, 95 %: {low}–{high}", "pooled")
+
+
+def _range(spread: Spread, scale: float) -> str:
+    low, high = number(spread.low * scale), number(spread.high * scale)
+    return f"{low}–{high}" if low != high else ""
+
+
+def _spread(spread: Spread) -> str:
+    """Empty where every repeat has the same value, or they are around zero."""
+    far = max(spread.high - spread.median, spread.median - spread.low)
+    if not far or not spread.median:
+        return ""
+    share = 100 * far / abs(spread.median)
+    return f"±{share:.0f}%" if share >= 1 else "±<1%"
+
+
+def _with_ideal(metric: Metric, row: Row) -> Entry:
+    """What was measured, next to it what the workload allows at best."""
+    measured, ideal = row.spread(metric.name), row.spread(metric.ideal)
+    if measured is None:
+        return Entry(NOT_KNOWN)
+    beside = "" if ideal is None else f" ({metric.scale * ideal.median:.0f})"
+    return Entry(
+        f"{metric.scale * measured.median:.0f}{beside}", _range(measured, metric.scale), _spread(measured)
+    )
+
+
+def _errors(row: Row) -> Entry:
+    """Failed and dropped of all repeats, INVALID ones too: a fault is a fault."""
+    faults = _faults(row)
+    planned = sum(cell.requests.planned for cell in row.cells)
+    return Entry(f"{faults}/{planned}" if faults else "0")
+
+
+def _faults(row: Row) -> int:
+    return sum(cell.requests.failed + cell.requests.dropped for cell in row.cells)
+
+
+def _validity(row: Row) -> Entry:
+    worst, count = row.validity
+    return Entry(worst if count == len(row.cells) else f"{worst} {count}/{len(row.cells)}", verdict=worst)
+
+
+def _columns(metric: Metric) -> Iterator[Column]:
+    for wanted in metric.columns:
+        path = f"{metric.name}.{wanted.statistic}" if wanted.statistic else metric.name
+        first, second, unit = wanted.head or (metric.short, wanted.statistic, metric.unit)
+        title, entry = f"{first} {second}".strip(), partial(_entry, path, metric.scale)
+        if metric.ideal:
+            beside = f"({METRICS[metric.ideal].short})"
+            heads, entry = (first, f"{second} {unit}", beside), partial(_with_ideal, metric)
+            yield Column(title, f"{unit} {beside}", heads, entry, path, wanted.presence)
+        else:
+            yield Column(title, unit, (first, second, unit), entry, path, wanted.presence)
+
+
+COLUMNS = (
+    *(column for metric in METRICS.values() for column in _columns(metric)),
+    Column("errors", "", ("errors", "", ""), _errors),
+    Column("validity", "", ("validity", "", ""), _validity),
+)

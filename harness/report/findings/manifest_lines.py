@@ -1,0 +1,59 @@
+"""What a manifest says, in lines: the machine in a few words, everything flat, what differs by backend."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from harness.model import HostFacts, Summary
+from harness.report.view import Json
+from harness.report.wording import plain
+
+NOT_GIVEN = "not given"
+
+# Different at every start of an engine, or said by its name: not what makes two backends unequal.
+INCIDENTAL = {
+    "backend", "variant", "definition_sha256", "launch.why", "engine.backend", "engine.variant", "engine.pid",
+    "engine.port", "engine.base_url", "engine.log", "engine.startup_s",
+}  # fmt: skip
+ASIDE = ("engine.packages.", "engine.about.", "engine.launch.")  # kept in the manifest, too much for a table
+
+
+def machine(host: HostFacts | None) -> str:
+    """The part that sets the speed: the GPUs where there are any, else the CPU."""
+    return plain(host.hardware or "") if host else ""
+
+
+def model(summary: Summary) -> str:
+    return plain(summary.model.title or summary.model.name) if summary.model else ""
+
+
+def flat(value: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted key and text of every leaf; a list of plain values is one leaf."""
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            yield from flat(item, f"{prefix}.{key}" if prefix else str(key))
+    elif isinstance(value, Sequence) and any(isinstance(item, Mapping) for item in value):
+        for index, item in enumerate(value):
+            yield from flat(item, f"{prefix}[{index}]")
+    else:
+        yield prefix, leaf(value)
+
+
+def leaf(value: Any) -> str:
+    if value is None:
+        return NOT_GIVEN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Sequence):
+        return " ".join(map(str, value)) or "none"
+    return str(value) if value != {} else "none"
+
+
+def differences(backends: Json) -> list[tuple[str, list[str]]]:
+    """Keys whose values are not the same for every backend, each with the values in the backends' order."""
+    facts = [dict(flat(entry)) for entry in backends.values()]
+    every = dict.fromkeys(key for entry in facts for key in entry)
+    keys = [key for key in every if key not in INCIDENTAL and not key.startswith(ASIDE)]
+    rows = [(key, [entry.get(key, NOT_GIVEN) for entry in facts]) for key in keys]
+    return [(key, values) for key, values in rows if len(set(values)) > 1]

@@ -1,0 +1,144 @@
+"""What a run leaves open, and what to run to close it."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median_high
+
+from harness.model import NextStep, PairVerdict, Reason, Summary, UnderLoad
+from harness.model.measures import measure
+from harness.report.view import labels, repeats
+from harness.report.wording import counted, listing, plain
+
+AGAIN = "the same command"
+MORE_REPEATS = 10  # the default limit of --repeats auto
+MORE_USERS = (2, 4)  # times the most that were measured
+
+
+def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
+    """Most important first; of a finished run at least one."""
+    if summary.state == "interrupted":
+        yield NextStep(why="the run was interrupted", do=f"bench resume {plain(summary.run)}")
+    yield from _of_verdict(summary, "INVALID")
+    doubtful, repeated = list(_of_verdict(summary, "SUSPECT")), list(_of_repeats(summary))
+    # More repeats of what is in doubt for one reason in most cells would be in doubt as well.
+    yield from [*doubtful, *repeated] if _most_in_doubt(summary) else [*repeated, *doubtful]
+    yield from _of_limit(summary, courses)
+    yield NextStep(why="to see a later change", do=f"bench compare {plain(summary.run)} LATER-RUN")
+
+
+def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
+    """What the most frequent rule advises."""
+    cells = [cell for cell in summary.cells if cell.validity.verdict == verdict]
+    reasons = [reason for cell in cells for reason in cell.validity.reasons if reason.verdict == verdict]
+    if not reasons:
+        return
+    code, _count = Counter(reason.code for reason in reasons).most_common(1)[0]
+    hint = advice(summary, code, [reason for reason in reasons if reason.code == code])
+    if hint:
+        be = "is" if len(cells) == 1 else "are"
+        why = f"{len(cells)} of {counted(len(summary.cells), 'cell')} {be} {verdict}, {code}"
+        yield NextStep(why=plain(why), do=plain(hint))
+
+
+def _most_in_doubt(summary: Summary) -> bool:
+    """Whether one rule alone makes more than half of the cells SUSPECT."""
+    codes = Counter(code for cell in summary.cells for code in {one.code for one in cell.validity.reasons})
+    return 2 * max(codes.values(), default=0) > len(summary.cells)
+
+
+def advice(summary: Summary, code: str, reasons: Sequence[Reason]) -> str:
+    """One hint for all: that of the run, else the one that asks for the most."""
+    for warning in summary.warnings:
+        if warning.code == code and warning.hint:
+            return warning.hint
+    return max((reason.hint for reason in reasons), key=_most, default="")
+
+
+def _most(hint: str) -> int:
+    numbers = "".join(letter if letter.isdecimal() else " " for letter in hint[:1000]).split()
+    return max((int(number[:9]) for number in numbers), default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Pairs that more repeats might decide: those of the primary metric, where there are any, else all."""
+
+    primary: bool
+    names: list[str]  # of their metrics
+    pairs: int
+    total: int  # pairs of these metrics
+    needed: list[int]  # repeats of each pair that repeats can decide
+
+    @property
+    def repeats(self) -> int | None:
+        """How many would decide at least half of those that can be decided; None: none can."""
+        return median_high(self.needed) if self.needed else None
+
+
+def undecided(summary: Summary) -> Undecided | None:
+    """None where every pair has a verdict, or can have none."""
+    found = [entry for entry in summary.comparison if entry.verdict == "not enough runs"]
+    primary = [entry for entry in found if entry.primary]
+    wanted = primary or found
+    if not wanted:
+        return None
+    metrics = dict.fromkeys(entry.metric for entry in wanted)
+    return Undecided(
+        bool(primary),
+        [measure(metric).name for metric in metrics],
+        len(wanted),
+        sum(entry.metric in metrics for entry in summary.comparison),
+        list(_needed(wanted)),
+    )
+
+
+def _needed(pairs: Sequence[PairVerdict]) -> Iterator[int]:
+    """More than the verdict says where some of the measured repeats were left out."""
+    for entry in pairs:
+        if entry.runs_needed and min(entry.runs):
+            yield math.ceil(entry.runs_needed * max(entry.measured) / min(entry.runs))
+
+
+def _again(summary: Summary, flags: str, files: str) -> str:
+    """Of an imported run no command measures again: `files` says what else to import."""
+    imported = any(cell.imported for cell in summary.cells)
+    return f"import {files}" if imported else f"{AGAIN} with {flags}"
+
+
+def _of_repeats(summary: Summary) -> Iterator[NextStep]:
+    waiting = undecided(summary)
+    several, most = len(labels(summary)) > 1, repeats(summary)
+    stopping = summary.stopping
+    if several and most == 1 and not any(entry.tested for entry in summary.comparison if entry.primary):
+        why = "one repeat cannot tell a difference from noise"
+        yield NextStep(why=why, do=_again(summary, "--repeats auto", "three files of each or more"))
+    elif waiting is None:
+        return
+    elif not waiting.primary:
+        # The other metrics do not stop a run: with --repeats auto it would end where this one did.
+        if waiting.repeats:
+            why = f"{listing(waiting.names)}: {_open(waiting)}"
+            do = _again(summary, f"--repeats {waiting.repeats}", f"{waiting.repeats} files of each")
+            yield NextStep(why=plain(why), do=do)
+    elif stopping is not None and stopping.reason == "budget":
+        yield NextStep(why=_open(waiting), do=f"{AGAIN} with a larger --budget")
+    elif stopping is None or stopping.reason != "no-figure":
+        more = max(MORE_REPEATS, 2 * most)
+        do = _again(summary, f"--repeats auto --max-repeats {more}", "more files of each")
+        yield NextStep(why=_open(waiting), do=do)
+
+
+def _open(waiting: Undecided) -> str:
+    be = "is" if waiting.pairs == 1 else "are"
+    return f"{waiting.pairs} of {counted(waiting.total, 'pair')} {be} undecided"
+
+
+def _of_limit(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
+    """Nothing where any backend reached its limit, or too few loads say."""
+    if courses and all(course.limit_reached is False for course in courses):
+        users = max(max(course.users) for course in courses)
+        loads = ",".join(f"{times * users:g}" for times in MORE_USERS)
+        do = _again(summary, f"--concurrency {loads}", f"files of {loads.replace(',', ' and ')} users")
+        yield NextStep(why="the limit was not reached", do=do)

@@ -1,0 +1,320 @@
+"""What must be said next to the numbers: how sure they are, what is missing and why, what is unequal."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
+from harness.model import CellResult, IssueCode, LoadPoint, Reason, Summary
+from harness.report.findings.classes import class_lines
+from harness.report.findings.grid import COLUMNS, Column, known
+from harness.report.findings.next_steps import advice
+from harness.report.findings.stopping import one_start
+from harness.report.findings.verdict_words import tested
+from harness.report.view import Group, Row, first_cells, groups, labels, repeats
+from harness.report.wording import counted, listing, plain
+from harness.validity import RULES, unchecked
+
+Doubt = Literal["SUSPECT", "INVALID"]
+MOST_PLACES = 4  # cells that a note names one by one
+SIMULATED = "SIMULATED: no inference engine was measured; these numbers say nothing about any product"
+
+
+_MISSING = (
+    IssueCode.NOT_MEASURED,
+    IssueCode.ENGINE_DIED,
+    IssueCode.CELL_MISSING,
+    IssueCode.CELL_DAMAGED,
+    IssueCode.CELL_UNREADABLE,
+    IssueCode.NO_MANIFEST,
+)
+# Ranks of warnings: what changes the meaning of every figure first.
+_RUN, _INVALID, _SUSPECT, _SETTING = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    kind: str  # note, warning
+    text: str
+    hint: str = ""
+    rank: int = _SETTING
+    code: str = ""  # of the rule or the notice
+    cells: int = 0  # that it is about; 0: the whole run
+    short: str = ""  # the same without the names of the cells
+
+
+def notes(summary: Summary) -> list[Note]:
+    """In the order of how much they change what the table means."""
+    return [
+        *_state(summary),
+        *_work(summary),
+        *_tracks(summary),
+        *_divisions(summary),
+        *_validity(summary),
+        *_errors(summary),
+        *_bursts(summary),
+        *_first_look(summary),
+        *(Note("note", text, hint) for text, hint in one_start(summary)),
+        *(Note("note", line) for line in class_lines(summary)),
+        *_pooled(groups(summary)),
+        *_unknown(groups(summary)),
+        *_stamps(summary),
+        *_imported(summary),
+        *_limits(summary),
+        *_price(summary),
+        *warnings(summary),
+    ]
+
+
+def banner(summary: Summary) -> str:
+    """The loud line over and under everything; empty for a real measurement."""
+    made_up = simulated(summary)
+    if not made_up:
+        return SIMULATED if summary.simulated else ""
+    return (
+        SIMULATED if len(made_up) == len(labels(summary)) else f"SIMULATED IN PART: {plain(listing(made_up))}"
+    )
+
+
+def simulated(summary: Summary) -> list[str]:
+    """Backends that are not inference engines."""
+    return [label for label, cell in first_cells(summary).items() if cell.simulated]
+
+
+def most_important(summary: Summary) -> list[Note]:
+    """Warnings alone, in the order of how much they change what the figures mean; alike ones once.
+
+    Without those that the first screen says in other places: the weights below the table, and the number of
+    repeats as the verdict.
+    """
+    elsewhere = (IssueCode.DIFFERENT_TRACKS, IssueCode.ONE_REPEAT)
+    found = [note for note in notes(summary) if note.kind == "warning" and note.code not in elsewhere]
+    alike: dict[tuple[str, str], list[Note]] = {}
+    for note in found:
+        alike.setdefault((note.text if note.cells or not note.code else note.code, note.hint), []).append(
+            note
+        )
+    firsts = (_with_count(same) for same in alike.values())
+    return sorted(firsts, key=lambda note: (note.rank, -note.cells))
+
+
+def _with_count(alike: list[Note]) -> Note:
+    first, *rest = alike
+    return replace(first, text=f"{first.text} ({len(rest)} more like it)") if rest else first
+
+
+def warnings(summary: Summary) -> Iterator[Note]:
+    """Of the whole run; what a rule says of its cells is not said again."""
+    rules = {reason.code for cell in summary.cells for reason in cell.validity.reasons}
+    for item in summary.warnings:
+        if item.code not in rules:
+            rank = _RUN if item.code in _MISSING else _SETTING
+            yield Note("warning", plain(f"{item.code}: {item.text}"), plain(item.hint or ""), rank, item.code)
+
+
+def reason_text(reason: Reason) -> str:
+    return plain(f"{reason.code}, measured {reason.measured}, limit {reason.limit}")
+
+
+def place(cell: CellResult) -> str:
+    """`vllm c8 r0`: how notes name a cell."""
+    return plain(f"{cell.label} {cell.point.label} r{cell.repeat}")
+
+
+def odd_tracks(summary: Summary) -> set[str]:
+    """Backends that serve other weights than the first one."""
+    tracks = {label: cell.track for label, cell in first_cells(summary).items()}
+    first = next(iter(tracks.values()), None)
+    return {label for label, track in tracks.items() if track != first}
+
+
+def same_work(summary: Summary) -> bool:
+    """Whether at each load point and repeat every backend got the same bytes."""
+    hashes: dict[tuple[LoadPoint, int], set[str]] = {}
+    for cell in summary.cells:
+        hashes.setdefault((cell.point, cell.repeat), set()).add(cell.workload_sha256)
+    return all(len(own) == 1 for own in hashes.values())
+
+
+def no_verdict(summary: Summary) -> str:
+    """Why nothing was tested. Empty where something was, and where there is nothing to compare."""
+    if len(labels(summary)) < 2 or tested(summary):
+        return ""
+    refused = [one.text for one in summary.unequal if one.matters and not one.metrics]
+    if refused:
+        more = f" ({len(refused) - 1} more in the report)" if refused[1:] else ""
+        return plain(f"No verdict: {refused[0]}{more}.")
+    return (
+        f"No verdict: {counted(repeats(summary), 'repeat')} per backend; whether a difference is more than "
+        "that between two runs of the same backend was not tested."
+    )
+
+
+def _state(summary: Summary) -> Iterator[Note]:
+    state = summary.state
+    if state == "interrupted":
+        text, hint = "the run was interrupted: cells are missing", "`bench resume` measures the rest"
+        yield Note("warning", text, hint, _RUN)
+    elif state not in ("complete", "invalid"):  # the cells say which are INVALID
+        yield Note("warning", f"the state of this run is {plain(state)}", rank=_RUN)
+
+
+def _work(summary: Summary) -> Iterator[Note]:
+    if not same_work(summary):
+        text = "the backends were not given the same requests: their numbers cannot be compared"
+        yield Note("warning", text, rank=_RUN)
+
+
+def _tracks(summary: Summary) -> Iterator[Note]:
+    if not odd_tracks(summary):
+        return
+    first = labels(summary)[0]
+    yield Note(
+        "note",
+        plain(f"* weights other than those of {first}, or unknown"),
+    )
+
+
+def _divisions(summary: Summary) -> Iterator[Note]:
+    """Nothing where every engine runs as shipped, or was measured before this was kept."""
+    known = {label: cell.division for label, cell in first_cells(summary).items()}
+    changed = [f"{label} {division}" for label, division in known.items() if division in ("tuned", "custom")]
+    if changed:
+        others = " (the others as shipped)" if "default" in known.values() else ""
+        yield Note("note", plain(f"divisions: {listing(changed)}{others}"))
+
+
+def _validity(summary: Summary) -> Iterator[Note]:
+    """One note per rule and its verdict, however many cells it is about; the report has their numbers."""
+    where: dict[tuple[Doubt, IssueCode], list[tuple[str, Reason]]] = {}
+    for cell in summary.cells:
+        for reason in cell.validity.reasons:
+            where.setdefault((reason.verdict, reason.code), []).append((place(cell), reason))
+    for (title, code), cases in where.items():
+        reasons = [reason for _, reason in cases]
+        others = " (others similar)" if len(set(map(reason_text, reasons))) > 1 else ""
+        places = [place for place, _ in cases]
+        text = f"{title} {_places_words(places)}: {reason_text(reasons[0])}{others}"
+        rank = _INVALID if title == "INVALID" else _SUSPECT
+        at = places[0] if len(cases) == 1 else counted(len(cases), "cell")
+        short = plain(f"{title} {at}: {code}, {reasons[0].measured}; limit {reasons[0].limit}{others}")
+        yield Note("warning", text, plain(advice(summary, code, reasons)), rank, code, len(cases), short)
+
+
+def _places_words(places: list[str]) -> str:
+    return listing(places if len(places) <= MOST_PLACES else [*places[:2], f"{len(places) - 2} more cells"])
+
+
+def _errors(summary: Summary) -> Iterator[Note]:
+    for cell in summary.cells:
+        outcomes = cell.requests.outcomes.items()
+        faults = [f"{count} {name.replace('_', ' ')}" for name, count in outcomes if name != "ok" and count]
+        if faults:
+            yield Note("note", plain(f"not answered, {place(cell)}: {listing(faults)}"))
+
+
+def _bursts(summary: Summary) -> Iterator[Note]:
+    """Lockstep that the scenario declares is a label, not a doubt."""
+    where: dict[str, list[str]] = {}
+    for cell in summary.cells:
+        synchrony = cell.synchrony
+        if synchrony and synchrony.in_bursts and cell.load.start_declared == "together":
+            where.setdefault(f"{synchrony.burst:g}", []).append(place(cell))
+    for burst, places in where.items():
+        text = f'bursts of {burst}, as declared (start = "together"): {_places_words(places)}'
+        yield Note("note", text)
+
+
+def _first_look(summary: Summary) -> Iterator[Note]:
+    """Once for the run, where a cell was declared to be enough with less than the default, and had less."""
+    samples = [cell.sample for cell in summary.cells if cell.sample]
+    few = [
+        sample
+        for sample in samples
+        if (sample.min_answers < MIN_ANSWERS and sample.answers < MIN_ANSWERS)
+        or (sample.min_seconds < MIN_SECONDS and sample.seconds < MIN_SECONDS)
+    ]
+    if few:
+        answers, seconds = min(one.answers for one in few), min(one.seconds for one in few)
+        yield Note(
+            "note",
+            f"a first look: cells of {counted(answers, 'answer')} and {seconds:.3g} s at the least; "
+            f"the default is {MIN_ANSWERS} in {MIN_SECONDS:g} s",
+        )
+
+
+def _stamps(summary: Summary) -> Iterator[Note]:
+    """The load generator's own notes say why."""
+    stamped = [cell.client for cell in summary.cells if cell.client.stamp_source == "user"]
+    for why in dict.fromkeys(note for client in stamped for note in client.notes if "stamps" in note):
+        yield Note("note", plain(f"{why} ({len(stamped)} of {len(summary.cells)} cells)"))
+
+
+def _imported(summary: Summary) -> Iterator[Note]:
+    """What a file of another tool had, what it lacks, and which rules could therefore not be checked."""
+    files = [cell.imported for cell in summary.cells if cell.imported]
+    for file in {(file.source, file.level, file.lacks): file for file in files}.values():
+        without = unchecked(file)
+        rules = f"{len(without)} of {len(RULES)} rules could not be checked: {', '.join(without)}"
+        lacks = f"; not in it: {'; '.join(file.lacks)}" if file.lacks else ""
+        yield Note("note", plain(f"{file.words}; it has {file.took}{lacks}; {rules}", 3000))
+
+
+def _limits(summary: Summary) -> Iterator[Note]:
+    """What limited which cells, by the code of the rule; the report has the sentences with their numbers."""
+    where: dict[str, list[str]] = {}
+    for cell in summary.cells:
+        if (limiter := cell.limiter) and cell.validity.verdict != "INVALID":
+            place = f"{cell.label} {cell.point.label}"
+            where.setdefault(limiter.code, []).append(place)
+    parts = [f"{code} ({listing(list(dict.fromkeys(places)))})" for code, places in where.items()]
+    if parts:
+        yield Note("note", plain(f"limited by: {'; '.join(parts)}"))
+
+
+def _price(summary: Summary) -> Iterator[Note]:
+    for price in dict.fromkeys(cell.cost.price for cell in summary.cells if cell.cost):
+        what = f"{price.per_hour:g} per hour for {price.covers} ({price.source})"
+        yield Note("note", plain(f"cost in {price.currency}: {what}"))
+
+
+def _pooled(load_groups: list[Group]) -> Iterator[Note]:
+    rows = [row for group in load_groups for row in group.rows]
+    titles = [
+        column.title
+        for column in COLUMNS
+        if any(column.path in row.pooled and not row.spread(column.path) for row in rows)
+    ]
+    if titles:
+        text = f"pooled, {listing(titles)}: over the requests of all repeats, since one is too short for it"
+        yield Note("note", text)
+
+
+def _unknown(load_groups: list[Group]) -> Iterator[Note]:
+    """Why a cell says n/a or a column is not there: one note per reason."""
+    optional = ("when asked for", "where it applies")  # nobody misses those
+    asked = [column for column in COLUMNS if column.path and column.presence not in optional]
+    everywhere = [(group, row) for group in load_groups for row in group.rows]
+    missing: dict[tuple[str, str], list[Column]] = {}
+    for column in asked:
+        by_reason: dict[str, list[tuple[Group, Row]]] = {}
+        for group, row in everywhere:
+            if not known(column, [row]):
+                by_reason.setdefault(plain(row.why_unknown(column.path)), []).append((group, row))
+        for reason, places in by_reason.items():
+            missing.setdefault((reason, _places(places, everywhere)), []).append(column)
+    for (reason, where), columns in missing.items():
+        names = "every figure" if columns == asked else listing([column.title for column in columns])
+        yield Note("note", f"n/a, {names}{where}: {reason}")
+
+
+def _places(places: list[tuple[Group, Row]], everywhere: list[tuple[Group, Row]]) -> str:
+    if len(places) == len(everywhere):
+        return ""
+    of: dict[str, list[str]] = {}
+    for group, row in places:
+        of.setdefault(row.label, []).append(group.point.label)
+    total = {label: sum(row.label == label for _, row in everywhere) for label in of}
+    named = [plain(label) if len(points) == total[label] else plain(f"{label} {' '.join(points)}")
+             for label, points in of.items()]  # fmt: skip
+    return f" of {listing(named)}"

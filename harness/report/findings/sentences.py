@@ -1,0 +1,308 @@
+"""What a load point showed, in sentences made from the conclusion. Knows no output format."""
+
+from collections.abc import Iterator, Sequence
+
+from harness.model import Limit, LoadPoint, Order, Place, Speedup, Summary, UnderLoad
+from harness.model.measures import Measure, measure
+from harness.report.findings.conclusion import doubts, doubts_by_count, goodput, order, orders
+from harness.report.findings.conclusion import under_load as courses
+from harness.report.view import Group, Row
+from harness.report.wording import counted, listing, number, plain
+
+IN_WORDS = 3  # backends: with more, a list of values is harder to read than the table
+NAMED = 2  # backends that a short claim names; of more it says how many
+MANY = 5  # backends: the table beneath is read with the claim, which only counts
+STEADY = 1.25  # a first token that varies by less between loads stays where it is
+IN_DOUBT = "in doubt"
+GOODPUT = "goodput"
+HITS = "cache hits"
+ADAPTERS = "adapters"
+# Of the metrics that people ask for by what they wait for.
+_WAITS = {
+    "ttft_ms": "first token",
+    "ttft_service_ms": "first token, from its sending",
+    "itl_ms": "gap between tokens",
+    "tpot_ms": "each further token",
+    "e2e_ms": "whole answer",
+    "output_tokens_per_s": "output tokens/s",
+    "output_chars_per_s": "output characters/s",
+    "items_per_s": "items/s",
+    "input_tokens_per_s": "input tokens/s",
+}
+
+Claim = tuple[str, str]  # what it is about, such as `first token`; "" for a sentence that stands alone
+
+
+def load_words(point: LoadPoint) -> str:
+    """`8 users`: short enough for the head of a row."""
+    if point.kind == "concurrency":
+        return _users(point.value)
+    if point.kind == "working-set":
+        return f"{point.value:g}× KV" if point.value else "no reuse"
+    return f"{point.value:g} req/s" if point.kind == "rate" else f"{point.value:g}× pace"
+
+
+def claims(summary: Summary, group: Group) -> list[Claim]:
+    """Everything that was found at this load, most important first, its doubts last."""
+    found = list(_found(summary, group))
+    if text := goodput_words(group):
+        found.append((GOODPUT, text))
+    if group.point.kind == "working-set":
+        found.append((HITS, plain("; ".join(map(_hits, group.rows)), 600)))
+    if said := [text for row in group.rows if (text := _adapters(row))]:
+        found.append((ADAPTERS, plain("; ".join(said), 600)))
+    if lines := list(doubts(group)):
+        short = lines if len(lines) <= NAMED else list(doubts_by_count(group))
+        found.append((IN_DOUBT, plain("; ".join(short), 600)))
+    return found
+
+
+def _found(summary: Summary, group: Group) -> Iterator[Claim]:
+    mine = by_metric(summary, group)
+    of = order(summary, group)
+    if not mine or len(of.places) > 2:
+        yield "", sentence(summary, group)
+        mine.pop(waited(measure(of.metric)), None)
+    refused = {waited(measure(one.metric)): one.pairs[0].why for one in orders(summary, group)
+               if len(one.pairs) == 1 and one.pairs[0].state == "not comparable"}  # fmt: skip
+    for name, text in mine.items():
+        yield name, plain(f"{text}: {refused[name]}" if name in refused else text)
+    # Runs of an earlier version say it in `why` alone.
+    if len(of.pairs) == 1 and (pair := of.pairs[0]).state == "undecided":
+        yield "undecided", pair.lacks or pair.why
+
+
+def sentence(summary: Summary, group: Group) -> str:
+    """Who has the best median in the primary metric, and from whom it is separated."""
+    of = order(summary, group)
+    if of.best is not None and any(pair.times for pair in of.about(of.best.label)):
+        return plain(" ".join(_best(of, of.best)), 900)
+    return plain(_why_nobody(of) + _measured(group, measure(of.metric)), 600)
+
+
+def _best(of: Order, best: Place) -> Iterator[str]:
+    about = measure(of.metric)
+    extreme = "Highest" if about.metric.better == "higher" else "Lowest"
+    kind = f"{extreme} median" if best is of.places[0] else f"{extreme} comparable median"
+    marked = f" ({IN_DOUBT})" if best.doubt else ""
+    yield f"{kind} {about.name}: {best.label}{marked}, {_value(best.median or 0.0, about)}."
+    pairs = of.about(best.label)
+    apart = [pair for pair in pairs if pair.state == "separated"]
+    ahead = [pair for pair in apart if pair.ahead == best.label]
+    if ahead:
+        whole = len(ahead) <= IN_WORDS
+        names = [f"{pair.behind} by {pair.span if whole else pair.factor}" for pair in ahead]
+        yield f"Better than {listing(names)}."
+    for pair in apart:
+        if pair.behind == best.label:
+            yield f"Over the geometric mean of the repeats {pair.ahead} is better by {pair.span}."
+    for state, text in (
+        ("undecided", f"Not separated from {{}} after {counted(best.repeats, 'repeat')}."),
+        ("same", "The same as {} within noise."),
+        ("not comparable", "Not comparable with {}."),
+    ):
+        others = [pair.other(best.label) for pair in pairs if pair.state == state]
+        if others:
+            yield text.format(listing(others))
+
+
+def by_metric(summary: Summary, group: Group) -> dict[str, str]:
+    """`first token` → `vllm 5.08× faster (4.91 to 5.25)`, for each metric that was compared at this load.
+
+    Empty where no pair has an interval.
+    """
+    found = orders(summary, group)
+    if not any(pair.times for one in found for pair in one.pairs):
+        return {}
+    said_of: dict[str, str] = {}
+    said = ""
+    for one in found:
+        left_out = next((pair.left_out for pair in one.pairs), "") if len(one.pairs) == 1 else ""
+        more = f" ({left_out})" if left_out and left_out != said else ""
+        said = left_out or said
+        said_of[waited(measure(one.metric))] = plain(f"{_in_direction(one)}{more}")
+    return said_of
+
+
+def waited(of: Measure) -> str:
+    """What a person waits for, such as `first token`; of other metrics their short name."""
+    name = _WAITS.get(of.metric.name)
+    if name is None:
+        return of.name
+    return f"{name}, {of.statistic}" if of.statistic not in ("", "p50") else name
+
+
+def _in_direction(of: Order) -> str:
+    about = measure(of.metric)
+    if len(of.places) == 2 and len(of.pairs) == 1:
+        return pair_words(of.pairs[0], about)
+    best = of.best
+    if best is None:
+        return "no figure"
+    pairs = of.about(best.label)
+    marked = f" ({IN_DOUBT})" if best.doubt and not all(place.doubt for place in of.places) else ""
+    value = f"{best.label}{marked} {_value(best.median or 0.0, about)}"
+    if not pairs:
+        return f"{value}, not compared with the others"
+    apart = [pair for pair in pairs if pair.state == "separated"]
+    behind = [pair.behind for pair in apart if pair.ahead == best.label]
+    if len(behind) == len(of.places) - 1:
+        return f"{value}, better than all others"
+    parts = [f"better than {_few(behind, of)}"] if behind else []
+    ahead = [pair.ahead for pair in apart if pair.behind == best.label]
+    parts += [f"{name} is better over the geometric mean of the repeats" for name in ahead]
+    for states, text in (
+        (("undecided", "same"), "not separated from"),
+        (("not comparable",), "not comparable with"),
+    ):
+        others = [pair.other(best.label) for pair in pairs if pair.state in states]
+        parts += [f"{text} {_few(others, of)}"] if others else []
+    return ", ".join([value, *parts])
+
+
+def _few(names: Sequence[str], of: Order) -> str:
+    if len(names) <= NAMED and len(of.places) < MANY:
+        return listing(names)
+    return str(len(names))
+
+
+def pair_words(pair: Speedup, of: Measure) -> str:
+    """`vllm 5.08× faster (4.91 to 5.25)`, `vllm 2.44× (0.96 to 6.2), undecided`, `the same within noise`."""
+    if pair.state == "separated":
+        return f"{pair.ahead} {pair.span.replace(' ', f' {_more(of)} ', 1)}" if pair.times else pair.ahead
+    if pair.state == "same":
+        return "the same within noise"
+    if pair.state == "undecided" and pair.times:
+        return f"{pair.ahead} {pair.span}, undecided"
+    return pair.state
+
+
+def _more(of: Measure) -> str:
+    if of.metric.family == "latency":
+        return "faster"
+    return "more" if of.metric.better == "higher" else "less"
+
+
+def _why_nobody(of: Order) -> str:
+    """Nothing where runs are missing: the page says so once."""
+    states = {pair.state for pair in of.pairs}
+    if states == {"not comparable"}:
+        reasons = dict.fromkeys(pair.why for pair in of.pairs)
+        return f"Not comparable in {measure(of.metric).name}: {'; '.join(reasons)}. "
+    return ""
+
+
+def _measured(group: Group, of: Measure) -> str:
+    if len(group.rows) <= IN_WORDS:
+        return f"{'; '.join(map(_words, group.rows))}."
+    values = [(value.median, row.label) for row in group.rows if (value := row.spread(of.path))]
+    if not values:
+        return "No valid measurement."
+    (low, one), (high, other) = min(values), max(values)
+    return f"{of.name} from {_value(low, of)} ({one}) to {_value(high, of)} ({other})."
+
+
+def _words(row: Row) -> str:
+    if not row.usable:
+        return f"{row.label}: no valid measurement"
+    if items := row.spread("items_per_s"):  # vectors or scores: there is no first token
+        whole = row.spread("e2e_ms.p50")
+        wait = f"whole answer after {number(whole.median)} ms (median), " if whole else ""
+        return f"{row.label}: {wait}{number(items.median)} items/s"
+    first, rate = row.spread("ttft_ms.p50"), row.spread("output_tokens_per_s")
+    wait = f"first token after {number(first.median)} ms" if first else "time to first token not known"
+    speed = f"{number(rate.median)} output tokens/s" if rate else "token rate not known"
+    return f"{row.label}: {wait} (median), {speed}" if first else f"{row.label}: {wait}, {speed}"
+
+
+def _value(value: float, of: Measure) -> str:
+    return f"{number(value * of.scale)} {of.unit}".strip()
+
+
+def under_load(summary: Summary) -> Iterator[str]:
+    """Per backend how throughput and first token go with the users: `155 tok/s at 8 users, 19 at 1; …`.
+
+    Nothing where fewer than two numbers of users have a figure.
+    """
+    for course in courses(summary):
+        rates = _known(course.users, course.output_tokens_per_s)
+        waits = _known(course.users, course.first_token_ms)
+        if len(rates) < 2:
+            continue
+        parts = [_rates(rates), *([_waits(waits)] if len(waits) > 1 else []), _limit(course, rates)]
+        doubtful = f" (figures {IN_DOUBT}: see the warnings)" if course.in_doubt else ""
+        yield plain(f"{course.label}: {'; '.join(parts)}{doubtful}.")
+
+
+def _known(users: Sequence[float], values: Sequence[float | None]) -> list[tuple[float, float]]:
+    return [(count, value) for count, value in zip(users, values, strict=True) if value is not None]
+
+
+def _rates(rates: Sequence[tuple[float, float]]) -> str:
+    (fewest, one), (users, rate) = rates[0], max(rates, key=lambda entry: entry[1])
+    least = "" if users == fewest else f", {number(one)} at {fewest:g}"
+    return f"{number(rate)} output tokens/s at {_users(users)}{least}"
+
+
+def _waits(waits: Sequence[tuple[float, float]]) -> str:
+    values = [value for _count, value in waits]
+    if max(values) <= STEADY * min(values):
+        return f"the first token stays at {number(values[-1])} ms"
+    most = _users(waits[-1][0])
+    return f"the first token goes from {number(values[0])} ms to {number(values[-1])} ms at {most}"
+
+
+def _limit(course: UnderLoad, rates: Sequence[tuple[float, float]]) -> str:
+    """Throughput that grew by little at the last step is at its limit there."""
+    if course.limit_reached:
+        return f"the limit was reached: more than {_users(rates[-2][0])} brought less than 10 % more"
+    return "the limit was not reached"
+
+
+def _users(count: float) -> str:
+    return counted(int(count), "user")
+
+
+def _hits(row: Row) -> str:
+    """`vllm 85 %, of which 60 came back into the KV cache`"""
+    hits, host = row.spread("prefix_cache_hit_rate"), row.spread("host_cache_hit_rate")
+    if hits is None:
+        return f"{row.label} {row.why_unknown('prefix_cache_hit_rate')}"
+    behind = (
+        f", of which {number(100 * host.median)} came back into the KV cache" if host and host.high else ""
+    )
+    return f"{row.label} {number(100 * hits.median)} %{behind}"
+
+
+def _adapters(row: Row) -> str:
+    """`vllm 1.3× the base model's first token, 1.1× its further ones, 120 ms more to load one (14 of 40)`"""
+    first, later = row.spread("adapters.ttft_over_base"), row.spread("adapters.tpot_over_base")
+    swap, swaps = row.spread("adapters.swap_ms"), row.spread("adapters.swaps")
+    parts = [f"{number(first.median)}× the base model's first token"] if first else []
+    parts += [f"{number(later.median)}× its further ones"] if later else []
+    if swap and swaps:
+        of = row.usable[0].requests.planned
+        parts.append(f"{number(swap.median)} ms more to load one ({number(swaps.median)} of {of})")
+    return f"{row.label} {', '.join(parts)}" if parts else ""
+
+
+def goodput_words(group: Group) -> str:
+    """`inside E2E p95 ≤ 1000 ms: vllm 4.05 req/s, 100 %; tgi 0 req/s, 0 % of the requests`, or ""."""
+    found = goodput(group)
+    if found is None:
+        return ""
+    limits = listing([limit_words(limit) for limit in found.limits])
+    places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
+    words = [f"{one.label} {number(one.requests_per_s)} req/s, {100 * one.share:.3g} %" for one in places]
+    some = "" if len(places) == len(found.places) else "least and most "
+    return plain(f"{some}inside {limits}: {'; '.join(words)} of the requests", 600)
+
+
+def limit_words(limit: Limit) -> str:
+    """`E2E p95 ≤ 1000 ms`"""
+    return f"{measure(f'{limit.metric}.{limit.share}').name} ≤ {number(limit.limit_ms)} ms"
+
+
+def doubts_line(lines: Sequence[str]) -> str:
+    """One line of all doubts at a load; "" without any."""
+    return plain(f"{IN_DOUBT}: {'; '.join(lines)}", 600) if lines else ""

@@ -1,0 +1,68 @@
+"""Why a run of --repeats auto ended where it did, and what its repeats do not vary, in words."""
+
+from collections.abc import Iterator
+
+from harness.model import Stopping, Summary
+from harness.model.measures import measure
+from harness.report.view import repeats
+from harness.report.wording import counted, listing, plain
+
+_LEFT = "memory layout, compiled graphs and clocks of this start are in every repeat"
+ONE_START = {
+    "keep": f"kept running between repeats: what earlier repeats left behind, {_LEFT}",
+    "reset": f"only its prefix cache was reset between repeats: {_LEFT}",
+}
+
+
+def stopping_lines(summary: Summary) -> Iterator[str]:
+    """Nothing of a run with a fixed number of repeats."""
+    stopping = summary.stopping
+    if not stopping:
+        return
+    looks, level = stopping.looks, 100 * stopping.alpha_per_look
+    after = f"after {counted(stopping.repeats, 'repeat')}" if stopping.repeats else "before the first look"
+    planned = f"looks planned after {listing([str(look) for look in looks])} repeats, each at {level:.3g} %"
+    yield plain(f"stopped {after}: {_why(summary, stopping)}; {planned}", 400)
+    others = [metric for metric in _metrics(summary) if metric != _primary(summary)]
+    if stopping.repeats and others:
+        yield f"the run stops by {measure(_primary(summary)).name} alone: other metrics may stay undecided"
+
+
+def _why(summary: Summary, stopping: Stopping) -> str:
+    mine = [finding for finding in summary.comparison if finding.primary]
+    waiting = sum(finding.verdict == "not enough runs" for finding in mine)
+    left = f"{waiting} of {len(mine)} pairs not decided"
+    if stopping.reason == "decided":
+        return "no pair is left that more repeats could decide"
+    if stopping.reason == "no-figure":
+        return f"{left}, for want of a figure that more repeats would not bring"
+    if stopping.reason == "unlikely":
+        return f"{left}, and the repeats allowed would hardly decide them (--max-repeats)"
+    if stopping.reason == "max-repeats":
+        return f"{left} with the most repeats allowed (--max-repeats)"
+    if stopping.reason == "budget":
+        needed = f"; {stopping.looks[0]} repeats are needed" if not stopping.repeats else ""
+        return f"{left}, and more repeats would exceed the budget of {stopping.budget_s:g} s{needed}"
+    return f"{left}; the run did not come to its end"
+
+
+def one_start(summary: Summary) -> Iterator[tuple[str, str]]:
+    """Backends whose repeats are not of a start each, and what that leaves uncontrolled."""
+    if repeats(summary) < 2:
+        return
+    declared = summary.verdict_rules.between_repeats
+    for how, words in ONE_START.items():
+        labels = [label for label, one in declared.items() if one == how]
+        if labels:
+            yield (
+                plain(f"{listing(labels)}: {words}"),
+                "intervals are over runs of this one start: another start may lie outside",
+            )
+
+
+def _primary(summary: Summary) -> str:
+    return summary.verdict_rules.primary
+
+
+def _metrics(summary: Summary) -> list[str]:
+    return list(dict.fromkeys(finding.metric for finding in summary.comparison))

@@ -1,0 +1,202 @@
+"""Rank lines and verdicts of summary.json, as words and rows. Knows no output format."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.model import METRICS, LoadPoint, PairVerdict, Speedup, Summary
+from harness.model.measures import measure
+from harness.report.findings.conclusion import speedup
+from harness.report.findings.stopping import stopping_lines
+from harness.report.wording import counted, listing, plain
+from harness.verdicts import capacity, knee
+
+SIGNS = (
+    "> is faster, >> by a quarter at least, ≈ the same within noise, ? not decided, ∦ not comparable; "
+    "in brackets: pairs not implied by the ranking"
+)
+PAIRS = 3  # spelled out where there are no more at a load point; the report has all
+DECIDED = ("faster", "slower", "same")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """About `a` against `b`."""
+
+    a: str
+    b: str
+    metric: str
+    word: str
+    why: str
+    primary: bool
+    found: Speedup
+
+    @property
+    def ahead(self) -> str:
+        return self.found.ahead
+
+    @property
+    def times(self) -> str:
+        """`2.43× (2.35 to 2.51)`: how much better `ahead` is than the other; "" where none."""
+        return self.found.span
+
+
+def primary(summary: Summary) -> str:
+    return summary.verdict_rules.primary
+
+
+def metrics(summary: Summary) -> list[str]:
+    """That were compared, the primary one first."""
+    names = dict.fromkeys(finding.metric for finding in summary.comparison)
+    return sorted(names, key=lambda metric: metric != primary(summary))
+
+
+def decided(summary: Summary) -> bool:
+    return any(finding.verdict in DECIDED for finding in summary.comparison)
+
+
+def rank_lines(summary: Summary, metric: str) -> list[tuple[LoadPoint, str]]:
+    """Of each load point where the pairs say anything about this metric; several where weights are shared."""
+    rankings = [entry for entry in summary.rankings if entry.metric == metric]
+    told = {entry.load for entry in summary.comparison if entry.metric == metric and _says(entry)}
+    return [(entry.load, plain(entry.line, 1000)) for entry in rankings if entry.load in told]
+
+
+def _says(entry: PairVerdict) -> bool:
+    """Runs that failed are said as well."""
+    return entry.verdict in DECIDED or any(entry.failed)
+
+
+def findings(summary: Summary, point: LoadPoint) -> list[Finding]:
+    return [_finding(finding) for finding in summary.comparison if finding.load == point]
+
+
+def _finding(entry: PairVerdict) -> Finding:
+    return Finding(
+        a=entry.a,
+        b=entry.b,
+        metric=entry.metric,
+        word=entry.verdict,
+        why=plain(entry.why),
+        primary=entry.primary,
+        found=speedup(entry),
+    )
+
+
+def runs(summary: Summary) -> str:
+    """`5 runs`, or how they range; `of one start` where the engines went on between them."""
+    compared = [finding for finding in summary.comparison if finding.ratio] or summary.comparison
+    counts = [count for finding in compared for count in finding.runs]
+    if not counts:
+        return ""
+    low, high = min(counts), max(counts)
+    words = "runs of one start" if summary.verdict_rules.unit == "runs of one start" else "runs"
+    return f"{low} {words}" if low == high else f"{low} to {high} {words}"
+
+
+def confidence(summary: Summary) -> str:
+    """`99 %`: of the intervals next to the verdicts."""
+    return f"{100 * summary.verdict_rules.confidence:.4g} %"
+
+
+def tested(summary: Summary) -> bool:
+    """Whether any pair had runs enough for an interval, or runs that failed."""
+    return any(finding.tested for finding in summary.comparison)
+
+
+def lines(summary: Summary) -> Iterator[str]:
+    """What stands below the tables: every pair of a few backends, what is unequal, why the run ended."""
+    for point in dict.fromkeys(one.load for one in summary.comparison):
+        yield from (f"{point.label}: {line}" for line in pair_lines(summary, point))
+    yield from unequal_lines(summary)
+    yield from stopping_lines(summary)
+
+
+def unequal_lines(summary: Summary) -> Iterator[str]:
+    """What is unequal and changes a verdict of the metrics compared, and how many other conditions differ."""
+    compared = {finding.metric.partition(".")[0] for finding in summary.comparison}
+    others = 0
+    for difference in summary.unequal:
+        about = [metric for metric in difference.metrics if metric in compared or not compared]
+        names = ", ".join(map(_metric_words, about)) or "any metric"
+        if difference.metrics and not about:
+            others += 1
+        elif difference.matters:
+            pairs = " between those that differ" if len(difference.labels) > 2 else ""
+            yield plain(f"unequal: {difference.text}; no verdict on {names}{pairs}", 1000)
+        elif difference.apart:
+            wider = f"the floor of {names} is {100 * difference.apart:.2g} % wider"
+            yield plain(f"unequal: {difference.text}; {wider}", 1000)
+        else:
+            others += 1
+    if others:
+        yield f"unequal without an effect on a verdict: {counted(others, 'condition')}, in the report"
+
+
+def _metric_words(metric: str) -> str:
+    about = METRICS[metric]
+    return f"{about.short} {about.own_unit}" if about.family == "rate" else about.short
+
+
+def capacity_lines(summary: Summary) -> Iterator[str]:
+    """Of a search for the highest load that keeps the limits."""
+    for result in summary.capacity or ():
+        yield plain(f"capacity {capacity.words(result)}")
+        kept = (cell.slo for cell in summary.cells if cell.label == result.label)
+        limits = next((slo.limits for slo in kept if slo is not None), ())
+        if sentence := capacity.sentence(result, limits):
+            yield plain(sentence)
+
+
+def knee_lines(summary: Summary) -> Iterator[str]:
+    """Of working sets: up to which size the cache of each backend serves them."""
+    for result in summary.knees:
+        yield from (plain(f"knee {line}") for line in knee.words(result))
+
+
+def noise_lines(summary: Summary) -> Iterator[str]:
+    """Of backends measured against themselves: what equal engines differ by, and what could be found."""
+    for noise in summary.noise:
+        apart, detectable = (
+            f"{100 * (share or 0):.1f} %" for share in (noise.difference, noise.smallest_detectable)
+        )
+        what = f"{noise.load.label} {measure(noise.metric).name}: {noise.backend}"
+        yield plain(f"noise {what} differs from itself by {apart}; smallest detectable effect {detectable}")
+
+
+def refusals_in_short(summary: Summary) -> str:
+    """Conditions by which some pairs get no verdict; "" without any."""
+    compared = {finding.metric.partition(".")[0] for finding in summary.comparison}
+    found = [
+        one.what or one.code.replace("-", " ")
+        for one in summary.unequal
+        if one.matters and (not one.metrics or not compared or compared & set(one.metrics))
+    ]
+    return plain(f"unequal, so that some pairs get no verdict: {listing(found)}") if found else ""
+
+
+def pair_lines(summary: Summary, point: LoadPoint) -> Iterator[str]:
+    """Each pair in the primary metric, where there are few; of one the first lines say it all."""
+    pairs = [finding for finding in findings(summary, point) if finding.primary and finding.times]
+    if 1 < len(pairs) <= PAIRS:
+        yield from map(sentence, pairs)
+
+
+def sentence(finding: Finding) -> str:
+    a, b = plain(finding.a, 40), plain(finding.b, 40)
+    if finding.word in ("faster", "slower"):
+        ahead, behind = (a, b) if finding.ahead == finding.a else (b, a)
+        return f"{ahead} is faster than {behind}, {finding.times}"
+    if finding.word == "same":
+        return f"{a} and {b} are the same within noise, {finding.times}"
+    if finding.word == "not comparable":
+        return refusal_sentence(f"{a} and {b}", finding.why)
+    if finding.times and finding.word == "not enough runs":
+        found = finding.found
+        why = "; ".join(filter(None, (found.lacks or found.why, found.left_out)))
+        return f"{a} and {b}: {plain(finding.ahead, 40)} {finding.times}, undecided: {why}"
+    return f"{a} and {b}: {finding.word}, {finding.why}"
+
+
+def refusal_sentence(pair: str, why: str) -> str:
+    """Of two backends, `vllm and sglang`, whatever their figures."""
+    return f"{pair}: not comparable, {why}"

@@ -1,0 +1,169 @@
+"""What the machine was doing: what limited each cell, what it used, how it scales, what it cost."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from harness.model import CellResult
+from harness.model.json_path import number_at
+from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
+from harness.report.html.source import Source
+from harness.report.html.tags import Html, join, section, table, tag
+from harness.report.text.replicas import replica_tables
+from harness.report.view import Row, cell_name
+from harness.report.wording import NOT_KNOWN, number, or_unknown, plain
+
+GIB = 1 / (1 << 30)
+
+# Path in a cell → heading, and what its value is multiplied by; a column that no cell has is left out.
+USED: Mapping[str, tuple[str, float]] = {
+    "gpu.utilisation_pct.mean": ("GPU busy, %", 1),
+    "gpu.dram_active_pct.mean": ("GPU memory bandwidth, %", 1),
+    "gpu.memory_used_bytes.max": ("GPU memory, peak GiB", GIB),
+    "energy.gpu_w": ("GPU power, W", 1),
+    "energy.gpu_idle_w": ("idle, W", 1),
+    "energy.cpu_w": ("CPU power, W", 1),
+    "energy.cpu_idle_w": ("idle, W", 1),
+    "energy.joules_per_output_token": ("J per output token", 1),
+    "energy.joules_per_output_token_above_idle": ("above idle", 1),
+    "energy.output_tokens_per_s_per_watt": ("tokens/s per W", 1),
+    "server.cpu_cores": ("engine, CPU cores", 1),
+    "host.client_cores": ("load generator, cores", 1),
+    "host.other_cores": ("other work, cores", 1),
+    "server.rss_bytes.max": ("engine memory, peak GiB", GIB),
+    "server.running.mean": ("running", 1),
+    "server.waiting.mean": ("waiting", 1),
+    "server.kv_use.max": ("KV cache, peak %", 100),
+    "server.preemptions": ("preemptions", 1),
+    "server.acceptance_rate": ("speculative tokens kept, %", 100),
+}
+COSTS = {
+    "per_million_output_tokens": "of output",
+    "per_million_input_tokens": "of input",
+    "per_million_tokens": "of both",
+    "per_million_answer_tokens": "of output without its reasoning",
+    "per_million_good_output_tokens": "of output within the SLO",
+}
+EXPLAINED = (
+    "Sampled during the load, means over the measured window. What limited a cell is named by fixed rules on "
+    "these numbers: the first that holds, client before KV cache, GPU, CPU and queue."
+)
+NO_GPU = "No GPU was seen in use: the engine's CPU cores take the place of GPU utilisation."
+COST_EXPLAINED = "Each figure charges the whole price of the hour to its own tokens: they do not add up."
+
+
+def machine(source: Source) -> Html | None:
+    """None in runs that were neither sampled nor priced."""
+    every = (_replicas(source), _used(source), _load_nodes(source), _scaling(source), _costs(source))
+    parts = [part for part in every if part is not None]
+    return section("machine", "What the machine was doing", *parts) if parts else None
+
+
+def _replicas(source: Source) -> Html | None:
+    parts = replica_tables(source.summary)
+    return join(table(part.title, part.head, part.rows, class_="numbers") for part in parts) or None
+
+
+def _used(source: Source) -> Html | None:
+    cells = [cell for cell in source.summary.cells if cell.limiter or cell.host]
+    if not cells:
+        return None
+    paths = [path for path in USED if any(number_at(cell, path) is not None for cell in cells)]
+    rows = ([cell_name(cell), _limiter(cell), *_values(cell, paths)] for cell in cells)
+    head = ["cell", "limited by", *(USED[path][0] for path in paths)]
+    owners = [source.index(cell.label) for cell in cells]
+    on_gpus = any(cell.gpu and cell.gpu.engine_gpus for cell in cells)
+    no_gpu = [] if on_gpus else [tag("p", NO_GPU, class_="muted")]
+    every = table("What limited each cell, and what it used", head, rows, owners, class_="used")
+    return join([tag("p", EXPLAINED), *no_gpu, _by_backend(source, paths), folded(len(cells), every)])
+
+
+def _load_nodes(source: Source) -> Html | None:
+    rows, owners = [], []
+    cells = [cell for cell in source.summary.cells if cell.load_nodes]
+    for cell in cells:
+        for node in cell.load_nodes:
+            memory = node.memory_used_bytes.max * GIB if node.memory_used_bytes else None
+            traffic = [
+                None if one is None else one / 1e6
+                for one in (node.net_received_bytes_per_s, node.net_sent_bytes_per_s)
+            ]
+            values = (node.busy_cores, node.client_cores, node.stolen_cores, memory, *traffic)
+            place = f"{cell_name(cell)}, {node.name} ({node.address})"
+            rows.append([place, str(node.cpus), *(or_unknown(value) for value in values)])
+            owners.append(source.index(cell.label))
+    if not rows:
+        return None
+    head = ["cell, load node", "CPUs", "busy cores", "load generator, cores", "stolen, cores",
+            "memory, peak GiB", "received, MB/s", "sent, MB/s"]  # fmt: skip
+    return folded(len(cells), table("What the load nodes used", head, rows, owners, "numbers"))
+
+
+def _by_backend(source: Source, paths: Sequence[str]) -> Html:
+    rows, owners = [], []
+    for group, row in every_row(source):
+        if any(cell.limiter or cell.host for cell in row.cells):
+            used = (median(row, path, USED[path][1]) for path in paths)
+            rows.append([where(source, group, row), _limiters(row), *used])
+            owners.append(source.index(row.label))
+    head = ["backend, load", "limited by", *(USED[path][0] for path in paths)]
+    return table(f"What was used{of_repeats(source)}", head, rows, owners, class_="used")
+
+
+def _limiters(row: Row) -> str:
+    """Without the numbers, which differ from repeat to repeat."""
+    counts = Counter(
+        cell.limiter.code.replace("-", " ") if cell.limiter else _limiter(cell) for cell in row.cells
+    )
+    if len(counts) == 1:
+        return next(iter(counts))
+    return ", ".join(f"{words} ({count} of {len(row.cells)})" for words, count in counts.most_common())
+
+
+def _limiter(cell: CellResult) -> str:
+    limiter = cell.limiter
+    if limiter:
+        return plain(limiter.sentence)
+    return f"{NOT_KNOWN} ({plain(cell.null_reasons.get('limiter') or 'not reported')})"
+
+
+def _values(cell: CellResult, paths: Sequence[str]) -> Iterator[str]:
+    for path in paths:
+        value = number_at(cell, path)
+        yield NOT_KNOWN if value is None else number(value * USED[path][1])
+
+
+def _scaling(source: Source) -> Html | None:
+    """A row per backend and concurrency; the last column says from where on requests queue."""
+    rows, owners = [], []
+    for label, scaling in source.summary.scaling.items():
+        for place, load in enumerate(scaling.concurrency):
+            memory = scaling.peak_gpu_memory_bytes[place] or scaling.peak_process_memory_bytes[place]
+            values = (scaling.output_tokens_per_s[place], scaling.speedup[place],
+                      memory and memory * GIB, scaling.running[place], scaling.waiting[place],
+                      scaling.in_flight_before_queueing)  # fmt: skip
+            rows.append([f"{label}, {load:g} in flight", *(or_unknown(value) for value in values)])
+            owners.append(source.index(label))
+    if not rows:
+        return None
+    head = ["backend", "output tokens/s", "times the lowest load's", "peak memory, GiB", "running", "waiting",
+            "in flight before requests queue"]  # fmt: skip
+    return table("Scaling with concurrency, medians of the repeats", head, rows, owners, "numbers")
+
+
+def _costs(source: Source) -> Html | None:
+    cells = [cell for cell in source.summary.cells if cell.cost]
+    prices = [cell.cost.price for cell in cells if cell.cost]
+    if not prices:
+        return None
+    price = prices[0]
+    said = f"{number(price.per_hour)} {price.currency} per hour for {price.covers} ({price.source}). "
+    rows = (
+        [cell_name(cell), *(or_unknown(number_at(cell, f"cost.{key}")) for key in COSTS)] for cell in cells
+    )
+    heads = {key: f"a million tokens {words}, {price.currency}" for key, words in COSTS.items()}
+    owners = [source.index(cell.label) for cell in cells]
+    every = table("What a million tokens cost", ["cell", *heads.values()], rows, owners, "numbers")
+    paid = [(group, row) for group, row in every_row(source) if any(cell.cost for cell in row.cells)]
+    columns = {f"cost.{key}": (head, 1.0) for key, head in heads.items()}
+    made = medians(source, "What a million tokens cost", columns, paid)
+    return join([tag("p", plain(said) + " " + COST_EXPLAINED), made, folded(len(cells), every)])

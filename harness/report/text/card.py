@@ -1,0 +1,60 @@
+"""A workload card as text."""
+
+from collections.abc import Iterator
+
+from harness.model import CardLoad, Lengths, LoadPoint, Sharing, WorkloadCard, known
+from harness.report.view import point_words
+from harness.report.wording import counted, number
+
+CONTENT_WORDS = {"random": "sentences of random words", "json": "records of JSON"}
+_BARS = " ▁▂▃▄▅▆▇█"
+
+
+def card_lines(card: WorkloadCard) -> Iterator[str]:
+    """Of one load point."""
+    load, arrivals = card.load, card.arrivals
+    place = point_words(LoadPoint(load.kind, load.value))
+    warmup = f" after {card.warmup_requests} to warm up" if card.warmup_requests else ""
+    yield f"{place}: {card.requests:,} requests{warmup}{start_words(load)}, sha256 {card.sha256[:12]}"
+    counting = "" if card.exact_lengths else " (approximate: no tokenizer)"
+    yield f"  input   {_lengths(card.input_tokens)}{counting}"
+    yield f"  output  {_lengths(card.output_tokens)}"
+    if content := known(card.content):
+        yield f"  text    {CONTENT_WORDS.get(content, content)}"
+    if card.kinds:
+        yield "  kinds   " + ", ".join(f"{count} {kind}" for kind, count in card.kinds.items())
+    if chats := card.sessions:
+        yield f"  chats   {chats.count}, {number(chats.turns_mean)} turns each, at most {chats.turns_max}"
+    yield f"  shared  {_sharing(card.sharing, known(card.alike_chars))}"
+    if arrivals:
+        name = f"{load.process}: " if load.process else ""
+        yield (
+            f"  sent    {name}{number(arrivals.rate_per_s)}/s, gap CV {arrivals.gap_cv:.2f}, "
+            f"dispersion {arrivals.dispersion:.2f}"
+        )
+
+
+def start_words(load: CardLoad) -> str:
+    start = known(load.start)
+    return f", slots start {start}" if start and load.value > 1 else ""
+
+
+def _lengths(told: Lengths) -> str:
+    if told.min == told.max:
+        return f"{told.min:,} tokens each"
+    counts = told.histogram.counts
+    bars = "".join(_BARS[-(-count * (len(_BARS) - 1) // max(counts))] for count in counts)
+    return f"{told.min:,} {bars} {told.max:,} tokens, median {told.p50:,.0f}, mean {told.mean:,.0f}"
+
+
+def _sharing(told: Sharing, alike_chars: int | None) -> str:
+    if not told.sharing_requests:
+        alike = (
+            "" if alike_chars is None else f"; no two texts begin with more than {alike_chars} equal letters"
+        )
+        return f"none of {told.prompt_tokens:,} prompt tokens{alike}"
+    return (
+        f"{told.radix_hit_rate:.1%} of {told.prompt_tokens:,} prompt tokens were in a prompt before "
+        f"({told.block_hit_rate:.1%} in blocks of {told.block_tokens}), "
+        f"in {counted(told.sharing_requests, 'request')}"
+    )

@@ -1,0 +1,110 @@
+"""Claims of others next to what was measured, as lines of text."""
+
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+
+from harness.metrics.peers import changed
+from harness.model import ClaimFinding, ClaimResult
+from harness.report.wording import counted, listing, number, plain
+
+WORDS = ("reproduced", "contradicted", "not decidable here")
+
+
+def by_verdict(entries: Sequence[ClaimResult]) -> dict[str, list[ClaimResult]]:
+    """In the order of WORDS; words that no claim has are left out."""
+    by_word = {word: [entry for entry in entries if entry.verdict == word] for word in WORDS}
+    return {word: mine for word, mine in by_word.items() if mine}
+
+
+def counts(entries: Sequence[ClaimResult]) -> str:
+    groups = by_verdict(entries)
+    if not groups:
+        return "No claim in the list is about these engines under this scenario."
+    parts = listing([f"{len(mine)} {word}" for word, mine in groups.items()])
+    verb = "is" if len(entries) == 1 else "are"
+    return f"{counted(len(entries), 'published claim')} {verb} about this run: {parts}."
+
+
+def stated(finding: ClaimFinding, kind: str) -> str:
+    """`1.1× or more`, `10 to 30`."""
+    low, high = finding.stated
+    sign = "" if kind == "value" else "×"
+    if high is None:
+        return f"more than 1{sign}" if low == 1 and sign else f"{number(low)}{sign} or more"
+    return f"{number(low)} to {number(high)}{sign}" if low else f"at most {number(high)}{sign}"
+
+
+def measured(finding: ClaimFinding, kind: str) -> str:
+    triple = finding.measured
+    if not triple:
+        return "no interval"
+    low, middle, high = (number(value) for value in triple)
+    sign = "" if kind == "value" else "×"
+    return f"{middle}{sign} [{low}, {high}]"
+
+
+def place(finding: ClaimFinding) -> str:
+    return finding.load.label
+
+
+def terminal(entries: Sequence[ClaimResult], width: int) -> str:
+    return "\n".join(_lines(entries, width)) + "\n"
+
+
+def _lines(entries: Sequence[ClaimResult], width: int) -> Iterator[str]:
+    yield from textwrap.wrap(counts(entries), width)
+    if differences := here(entries):
+        yield from textwrap.wrap(f"Here: {'; '.join(differences)}.", width, subsequent_indent="  ")
+    for word, mine in by_verdict(entries).items():
+        yield ""
+        yield word
+        for entry in mine:
+            yield from _entry(entry, width)
+    yield from by_version((entry.measure for entry in entries), width)
+
+
+def _entry(entry: ClaimResult, width: int) -> Iterator[str]:
+    def wrapped(text: str) -> list[str]:
+        return textwrap.wrap(plain(text, 1000), width, initial_indent=" " * 10, subsequent_indent=" " * 12)
+
+    yield from textwrap.wrap(f"  {entry.id:<7} {entry.says}", width, subsequent_indent=" " * 10)
+    for finding in entry.found:
+        yield from wrapped(
+            f"{place(finding)} {finding.about} {entry.measure}: stated {stated(finding, entry.kind)}, "
+            f"measured {measured(finding, entry.kind)}"
+        )
+    yield from wrapped(entry.why)
+    for text in conditions(entry):
+        yield from wrapped(text)
+
+
+def by_version(measures: Iterable[str], width: int) -> Iterator[str]:
+    """What these mean, of those whose meaning depends on the version of the tool that measured them."""
+    known = list(changed(dict.fromkeys(measure.partition(".")[0] for measure in measures)))
+    if not known:
+        return
+    yield ""
+    yield from textwrap.wrap(
+        "The sources name no version of the tool that measured, and a figure may depend on it "
+        "(`bench report RUN --as vllm@0.33`):",
+        width,
+    )
+    for metric, tool, meaning in known:
+        text = f"{metric}, {tool}: {meaning}"
+        yield from textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")
+
+
+def here(entries: Sequence[ClaimResult]) -> list[str]:
+    """Conditions of all claims that this run can check: `hardware: a CPU`."""
+    said: dict[str, dict[str, None]] = {}
+    for what, found in chain.from_iterable(entry.unstated.items() for entry in entries):
+        said.setdefault(what, {}).update(dict.fromkeys(found))
+    return [f"{what}: {', '.join(found)}" for what, found in said.items()]
+
+
+def conditions(entry: ClaimResult) -> list[str]:
+    """What was stated, what was left unsaid, what is another here."""
+    conflicts = [f"the sources contradict each other: {topic}" for topic in entry.conflicts]
+    missing = [f"not stated: {listing(list(entry.unstated))}"] if entry.unstated else []
+    return [f"stated under: {entry.stated_under}", *missing, *entry.others, *conflicts]

@@ -1,0 +1,104 @@
+"""What stands first wherever a run is printed: its verdict, load by load."""
+
+from collections.abc import Iterator
+
+from harness.model import Summary
+from harness.report.findings.notes import no_verdict
+from harness.report.findings.sentences import (
+    ADAPTERS,
+    GOODPUT,
+    HITS,
+    IN_DOUBT,
+    Claim,
+    claims,
+    load_words,
+    under_load,
+)
+from harness.report.findings.verdict_words import (
+    capacity_lines,
+    confidence,
+    knee_lines,
+    noise_lines,
+    runs,
+    tested,
+)
+from harness.report.text.agreement_tables import accuracy_lines
+from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging, wrap
+from harness.report.view import groups, labels
+from harness.report.wording import markdown_escaped, plain
+from harness.verdicts.ranking import caveats_of
+
+
+def first_lines(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
+    """The verdict: of a capacity search, of each load, and what its figures in brackets are."""
+    for line in whole_run(summary):
+        yield from wrap(line, columns, subsequent_indent="  ")
+    yield from _loads(summary, columns, paint)
+    for line in caveats(summary):
+        yield from (paint(part, YELLOW) for part in wrap(line, columns, subsequent_indent="  "))
+    for line in wrap(intervals(summary), columns):
+        yield paint(line, DIM)
+
+
+def whole_run(summary: Summary) -> Iterator[str]:
+    """What is not of one load: the capacity, one server under load, why there is no verdict."""
+    yield from capacity_lines(summary)
+    yield from knee_lines(summary)
+    if len(labels(summary)) == 1:
+        yield from under_load(summary)
+    if line := no_verdict(summary):
+        yield line
+    yield from noise_lines(summary)
+    yield from accuracy_lines(summary)
+
+
+def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
+    """The claims of each load; without verdicts where the run says them as a whole, or has none."""
+    course = len(labels(summary)) == 1 and any(True for _ in under_load(summary))
+    found = [(load_words(group.point), claims(summary, group)) for group in groups(summary)]
+    if not course and not no_verdict(summary):
+        return found
+    kept = (GOODPUT, HITS, ADAPTERS, IN_DOUBT)
+    return [(load, [one for one in mine if one[0] in kept]) for load, mine in found]
+
+
+def caveats(summary: Summary) -> Iterator[str]:
+    """`sglang: native torch kernels, CPU: no verdict on its GPU speed follows.` for each backend with one."""
+    for label, caveat in caveats_of(summary.cells).items():
+        yield plain(f"{label}: {caveat}.")
+
+
+def intervals(summary: Summary) -> str:
+    """What the figures in brackets are; "" where nothing was tested."""
+    if not tested(summary):
+        return ""
+    return f"In brackets: {confidence(summary)} intervals of the geometric mean over {runs(summary)}."
+
+
+def _loads(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
+    """The claims of each load, its name before the first of them."""
+    found = of_loads(summary)
+    first = max((len(load) for load, _ in found), default=0) + 2
+    second = max((len(name) for _, mine in found for name, _ in mine), default=0) + 2
+    for load, mine in found:
+        heads = [load, *[""] * len(mine)]
+        for head, (name, text) in zip(heads, mine, strict=False):
+            left = head.ljust(first) + (name.ljust(second) if name else "")
+            lines = hanging(left, text, columns)
+            yield from (paint(line, YELLOW) for line in lines) if name == IN_DOUBT else lines
+
+
+def markdown_lines(summary: Summary) -> Iterator[str]:
+    """The same for a page: a list, with the claims of each load below its name."""
+    for line in whole_run(summary):
+        yield f"- {markdown_escaped(line)}"
+    for load, mine in of_loads(summary):
+        if not mine:
+            continue
+        yield f"- **{markdown_escaped(load)}**"
+        for name, text in mine:
+            yield f"  - {markdown_escaped(f'{name}: {text}' if name else text)}"
+    for line in caveats(summary):
+        yield f"- {markdown_escaped(line)}"
+    if line := intervals(summary):
+        yield f"- {markdown_escaped(line)}"

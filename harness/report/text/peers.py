@@ -1,0 +1,133 @@
+"""A run as another tool would have reported it: each figure next to the one here, and why they differ."""
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from harness.metrics.peers import Figure, Tool, View
+from harness.model import Summary
+from harness.report.view import Row, groups, point_words
+from harness.report.wording import NOT_KNOWN, or_unknown, plain
+
+DIFFERS = 0.01  # relative: less is not worth a reason
+GAP = 2
+LABEL_LIMIT = 40
+
+Views = Mapping[str, View]  # by cell name
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Medians over the repeats that are not INVALID."""
+
+    name: str  # `TTFT p50, ms`
+    measure: str
+    here: float | None
+    there: float | None
+
+    @property
+    def differs(self) -> bool:
+        if self.here is None or self.there is None:
+            return False
+        return abs(self.there - self.here) > DIFFERS * abs(self.here)
+
+
+def pairs(row: Row, views: Views) -> list[Pair]:
+    """In the tool's order; empty where no usable cell was read."""
+    seen = [views[cell.cell] for cell in row.usable if cell.cell in views]
+    return [_pair(row, figures) for figures in zip(*(view.figures for view in seen), strict=False)]
+
+
+def _pair(row: Row, figures: Sequence[Figure]) -> Pair:
+    """`figures` are the same one of every repeat."""
+    first = figures[0]
+    here = row.spread(first.path)
+    there = [figure.value for figure in figures if figure.value is not None]
+    name = f"{' '.join(filter(None, (first.measure, first.statistic)))}, {first.unit}"
+    return Pair(name, first.measure, here.median if here else None, median(there) if there else None)
+
+
+def terminal(summary: Summary, tool: Tool, views: Views, width: int) -> str:
+    return "\n".join(_lines(summary, tool, views, width)) + "\n"
+
+
+def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[str]:
+    yield from textwrap.wrap(
+        plain(f"{summary.scenario}: the same records as {tool.title} would have reported them"), width
+    )
+    differing: set[str] = set()
+    withheld: set[str] = set()
+    for group in groups(summary):
+        by_label = {row.label: pairs(row, views) for row in group.rows}
+        differing |= {pair.measure for row in by_label.values() for pair in row if pair.differs}
+        yield ""
+        yield point_words(group.point)
+        withheld |= {
+            pair.name for row in by_label.values() for pair in row if pair.here is None and pair.there
+        }
+        yield from _blocks({label: row for label, row in by_label.items() if row}, tool, width)
+    yield ""
+    yield from _why(tool, differing, width)
+    if withheld:
+        yield f"{NOT_KNOWN} here: too few samples for that percentile; {tool.name} prints it all the same."
+    yield from _evidence(summary, views, width)
+
+
+def _blocks(by_label: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> Iterator[str]:
+    """Two columns per backend; as many backends next to each other as fit."""
+    if not by_label:
+        yield "nothing valid was measured"
+        return
+    names = [pair.name for pair in next(iter(by_label.values()))]
+    labels = list(by_label)
+    longest = max(len(plain(label, LABEL_LIMIT)) for label in labels) + GAP
+    first, column = max(map(len, names)), max(8 + GAP, len(tool.name) + GAP, -(-longest // 2))
+    fit = max(1, (width - first) // (2 * column))
+    for start in range(0, len(labels), fit):
+        shown = labels[start : start + fit]
+        yield " " * first + "".join(plain(label, LABEL_LIMIT).rjust(2 * column) for label in shown)
+        yield " " * first + f"{'here':>{column}}{tool.name:>{column}}" * len(shown)
+        for index, name in enumerate(names):
+            cells = [by_label[label][index] for label in shown]
+            yield name.ljust(first) + "".join(
+                f"{or_unknown(cell.here):>{column}}{or_unknown(cell.there):>{column}}" for cell in cells
+            )
+
+
+def _why(tool: Tool, differing: set[str], width: int) -> Iterator[str]:
+    reasons = [(measure, why) for measure, why in tool.why.items() if measure in differing]
+    yield "Why they differ by more than 1 %:" if reasons else "Nothing differs by more than 1 %."
+    for measure, why in reasons:
+        yield from textwrap.wrap(f"{measure}: {why}", width, initial_indent="  ", subsequent_indent="    ")
+
+
+def _evidence(summary: Summary, views: Views, width: int) -> Iterator[str]:
+    """Of one cell per backend, at the highest load: causes are of the server, not of the load."""
+    load_groups = groups(summary)
+    if not load_groups:
+        return
+    for row in load_groups[-1].rows:
+        view = next((views[cell.cell] for cell in row.usable if cell.cell in views), None)
+        if view and view.evidence:
+            facts = "; ".join(f"{cause} {text}" for cause, text in view.evidence.items())
+            yield from textwrap.wrap(
+                plain(f"{row.label}, {point_words(load_groups[-1].point)}: {facts}", 1000),
+                width,
+                subsequent_indent="  ",
+            )
+
+
+def as_json(summary: Summary, tool: Tool, views: Views) -> dict[str, object]:
+    cells = [
+        {
+            "load": {"kind": group.point.kind, "value": group.point.value},
+            "label": row.label,
+            "figures": [
+                {"name": pair.name, "here": pair.here, "there": pair.there} for pair in pairs(row, views)
+            ],
+        }
+        for group in groups(summary)
+        for row in group.rows
+    ]
+    return {"run": summary.run, "tool": tool.title, "why": dict(tool.why), "cells": cells}

@@ -1,0 +1,46 @@
+"""What each of several URLs did, as tables: for the terminal, for Markdown and for the page."""
+
+from harness.model import Replica, Summary, known
+from harness.report.view import cell_name
+from harness.report.wording import NOT_KNOWN, Table, or_unknown, plain
+
+_HEAD = ("URL", "requests", "share %", "errors", "TTFT p50 ms", "TTFT p99 ms",
+         "TPOT p50 ms", "E2E p50 ms", "output tok/s")  # fmt: skip
+
+
+def replica_tables(summary: Summary) -> list[Table]:
+    """One for each cell whose backend has several URLs; of an INVALID one counts only, no figures."""
+    return [
+        Table(
+            f"{cell_name(cell)}: by URL, {cell.replicas.balance}; fairness "
+            f"{_index(None if cell.invalid else cell.replicas.fairness)} (Jain's index of output tok/s)",
+            _HEAD,
+            [_row(replica, withheld=cell.invalid) for replica in cell.replicas.urls],
+        )
+        for cell in summary.cells
+        if cell.replicas
+    ]
+
+
+def _row(replica: Replica, *, withheld: bool) -> list[str]:
+    share = None if replica.share is None else 100 * replica.share
+    tpot, e2e = known(replica.tpot_ms), known(replica.e2e_ms)
+    figures = (
+        replica.ttft_ms.p50,
+        replica.ttft_ms.p99,
+        tpot.p50 if tpot else None,
+        e2e.p50 if e2e else None,
+        replica.output_tokens_per_s,
+    )
+    return [
+        plain(replica.url),
+        str(replica.requests),
+        or_unknown(share),
+        str(replica.failed),
+        *(or_unknown(None if withheld else figure) for figure in figures),
+    ]
+
+
+def _index(fairness: float | None) -> str:
+    """To three places: what tells from 1 is small."""
+    return NOT_KNOWN if fairness is None else f"{fairness:.3f}"

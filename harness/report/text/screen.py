@@ -1,0 +1,146 @@
+"""The first screen of a run: what it shows, one table, what is wrong with it, and what to do next."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+
+from harness.model import Summary
+from harness.report.findings.conclude import conclude
+from harness.report.findings.grid import Column, fitting, width
+from harness.report.findings.notes import banner, odd_tracks
+from harness.report.findings.sentences import load_words
+from harness.report.text.first_lines import first_lines
+from harness.report.text.sessions import session_tables
+from harness.report.text.table import marks
+from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, hanging, wrap
+from harness.report.view import Group, Row, first_cells, groups, labels, repeats_words
+from harness.report.wording import counted, listing, plain
+
+WARNINGS = 3
+NAMED = 3  # backends that the headline names
+LABEL = 40
+Sketch = Callable[[Summary, int], str]  # of a width: pictures between the table and its conclusion
+
+
+def screen(summary: Summary, columns: int, color: bool, sketch: Sketch | None = None) -> str:
+    """At most `columns` wide from 60 on. With `sketch`: the table first, then it, then the conclusion."""
+    paint = Paint(color)
+    table, conclusion = list(_table(summary, columns, paint)), list(first_lines(summary, columns, paint))
+    if sketch is None:
+        middle = [*conclusion, "", *table]
+    else:
+        middle = [*table, "", sketch(summary, columns), "", *conclusion]
+    loud = [paint(line, LOUD) for line in wrap(banner(summary), columns)]
+    head = [paint(line, BOLD) for line in wrap(headline(summary), columns)]
+    return "\n".join([*loud, *head, "", *middle, *_warnings(summary, columns, paint)]).rstrip() + "\n"
+
+
+def headline(summary: Summary) -> str:
+    """`batch-1-8-32, SmolLM2: vllm and llamacpp, 3 repeats each`."""
+    names = labels(summary)
+    who = listing(names) if len(names) <= NAMED else counted(len(names), "backend")
+    model = f", {summary.model.title}" if summary.model else ""
+    each = " each" if len(names) > 1 else ""
+    return plain(f"{summary.scenario}{model}: {who or 'no backend'}, {repeats_words(summary)}{each}")
+
+
+def _table(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
+    """A row per load and backend."""
+    by_load = groups(summary)
+    if not by_load:
+        return
+    names, rows = _names(summary, by_load, columns)
+    firsts = [max(map(len, column)) for column in zip(*names, strict=True)]
+    used = sum(firsts) + 2 * (len(firsts) - 1)
+    kept, left_out = fitting(rows, columns - used, summary.verdict_rules.metrics)
+    sizes = [width(column, rows) for column in kept]
+    heads = [*zip(*(column.heads for column in kept), strict=True)]
+    for head in heads[:-1]:
+        if any(head):
+            yield (" " * used + _right(head, sizes)).rstrip()
+    for index, name in enumerate(names):
+        left = "  ".join(text.ljust(size) for text, size in zip(name, firsts, strict=True))
+        if not index:
+            yield (left + _right(heads[-1], sizes)).rstrip()
+            continue
+        yield (left + "".join(_cells(rows[index - 1], kept, sizes, paint))).rstrip()
+    for line in _below_table(summary, left_out, columns):
+        yield paint(line, DIM)
+    for table in session_tables(summary):
+        yield from table.lines()
+
+
+def _names(
+    summary: Summary, by_load: Sequence[Group], columns: int
+) -> tuple[list[tuple[str, ...]], list[Row]]:
+    """Heads and names left of the figures, and the rows they are of."""
+    marked = marks(summary)
+    limit = min(LABEL, columns // 3)
+    several = len(marked) > 1
+    names: list[tuple[str, ...]] = [("load", "backend") if several else ("load",)]
+    rows = []
+    for group in by_load:
+        for index, row in enumerate(group.rows):
+            load = "" if index else load_words(group.point)
+            names.append((load, plain(row.label, limit) + marked[row.label]) if several else (load,))
+            rows.append(row)
+    return names, rows
+
+
+def _right(texts: Sequence[str], sizes: Sequence[int]) -> str:
+    return "".join(text.rjust(size) for text, size in zip(texts, sizes, strict=True))
+
+
+def _cells(row: Row, kept: Sequence[Column], sizes: Sequence[int], paint: Paint) -> Iterator[str]:
+    for column, size in zip(kept, sizes, strict=True):
+        entry = column.entry(row)
+        yield paint(entry.text.rjust(size), VERDICT_COLOURS.get(entry.verdict, ""))
+
+
+def _below_table(summary: Summary, left_out: Sequence[Column], columns: int) -> Iterator[str]:
+    yield from wrap(_weights(summary), columns, subsequent_indent="  ")
+    names = [column.title for column in left_out if column.title != "errors"]
+    clean = "No request failed. " if len(names) < len(left_out) else ""
+    others = f"Not shown: {', '.join(names)} (-v, or a wider terminal)." if names else ""
+    yield from wrap(f"{clean}{others}", columns, subsequent_indent="  ")
+    if summary.agreement and summary.agreement.values:
+        yield from wrap(summary.agreement.values.words, columns, subsequent_indent="  ")
+
+
+def _weights(summary: Summary) -> str:
+    """What the `*` of a name means; "" without one."""
+    odd = odd_tracks(summary)
+    cells = first_cells(summary)
+    if not odd:
+        return ""
+    kinds = groupby(sorted(cells, key=lambda label: label in odd), lambda label: label in odd)
+    texts = []
+    for starred, names in kinds:
+        weights = dict.fromkeys(_weights_of(summary, label) for label in names)
+        texts.append(f"{'* weights ' if starred else 'the others '}{listing(list(weights))}")
+    return plain(f"{', '.join(reversed(texts))}: a difference may be theirs")
+
+
+def _weights_of(summary: Summary, label: str) -> str:
+    cell = first_cells(summary)[label]
+    return cell.quantisation or cell.track or "unknown"
+
+
+def _warnings(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
+    found = conclude(summary).warnings
+    if not found:
+        return
+    yield ""
+    for warned in found[:WARNINGS]:
+        first, *rest = wrap(f"warning: {warned.text}", columns, subsequent_indent="  ")
+        yield from (paint(first, YELLOW), *rest)
+        if warned.hint:
+            yield from hanging("  hint: ", warned.hint, columns)
+    if len(found) > WARNINGS:
+        yield f"{counted(len(found) - WARNINGS, 'more warning')}: -v, or the report"
+
+
+def next_lines(summary: Summary, columns: int, run: str | None = None) -> Iterator[str]:
+    """What to run next, and why. `run`: the path of the folder, where it is known."""
+    for step in conclude(summary).next_steps[:1]:
+        do = step.do.replace(plain(summary.run), run) if run else step.do
+        yield from hanging("next:       ", f"{step.why}: {do}", columns, cut=False)

@@ -1,0 +1,41 @@
+"""Two figures against the load as bars of characters, for a terminal."""
+
+from collections.abc import Iterator
+
+from harness.model import Summary
+from harness.model.measures import measure
+from harness.report.view import Row, groups
+from harness.report.wording import NOT_KNOWN, number, plain
+
+_FIGURES = ("output_tokens_per_s", "ttft_ms.p50")
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_NAME = 24
+_VALUE = 7
+
+
+def sketch(summary: Summary, width: int) -> str:
+    """At most `width` wide, from 40 on; "" where nothing was measured."""
+    rows = [(group.point.label, row) for group in groups(summary) for row in group.rows]
+    return "\n".join(line for path in _FIGURES for line in _bars(path, rows, width)).rstrip()
+
+
+def _bars(path: str, rows: list[tuple[str, Row]], width: int) -> Iterator[str]:
+    spreads = [row.spread(path) for _point, row in rows]
+    most = max((spread.median for spread in spreads if spread), default=0.0)
+    if not most:
+        return
+    yield measure(path).title
+    several = len({row.label for _point, row in rows}) > 1
+    names = [f"{point}  {plain(row.label, _NAME)}" if several else point for point, row in rows]
+    first = max(map(len, names))
+    room = width - first - _VALUE - 4
+    for name, spread in zip(names, spreads, strict=True):
+        value = number(spread.median) if spread else NOT_KNOWN
+        bar = _bar(spread.median / most * room) if spread else ""
+        yield f"  {name.ljust(first)} {bar} {value}"
+    yield ""
+
+
+def _bar(length: float) -> str:
+    eighths = max(round(8 * length), 1)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()

@@ -1,0 +1,200 @@
+"""The result table as text: for a terminal and as Markdown. Order of rows is the user's, never a ranking."""
+
+from collections.abc import Iterator, Sequence
+
+from harness.model import CellResult, Summary
+from harness.report.findings import verdict_words
+from harness.report.findings.conclude import conclude
+from harness.report.findings.grid import GAP, Column, Entry, shown
+from harness.report.findings.notes import (
+    Note,
+    banner,
+    notes,
+    odd_tracks,
+    simulated,
+)
+from harness.report.text.agreement_tables import agreement_tables
+from harness.report.text.first_lines import first_lines, markdown_lines
+from harness.report.text.replicas import replica_tables
+from harness.report.text.sessions import session_tables
+from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, wrap
+from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
+from harness.report.wording import counted, markdown_escaped, markdown_row, plain
+
+LABEL_LIMIT = 40
+
+
+def terminal(summary: Summary, width: int, color: bool) -> str:
+    """Everything, at most `width` wide from 60 on: a table too wide is broken into blocks."""
+    return "\n".join(_lines(summary, width, Paint(color))) + "\n"
+
+
+def _lines(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
+    loud = [paint(line, LOUD) for line in wrap(banner(summary), width)]
+    yield from loud
+    for line in wrap(headline(summary, "± largest deviation"), width):
+        yield paint(line, BOLD)
+    yield ""
+    yield from first_lines(summary, width, paint)
+    yield from _figures(summary, width, paint)
+    for table in (*session_tables(summary), *replica_tables(summary), *agreement_tables(summary)):
+        yield from table.lines()
+    yield ""
+    yield from _legend(summary, width)
+    for line in verdict_words.lines(summary):
+        yield from wrap(line, width, subsequent_indent="  ")
+    for note in notes(summary):
+        yield from _wrapped(note, width, paint)
+    yield from loud
+
+
+def headline(summary: Summary, spread: str) -> str:
+    count = repeats(summary)
+    pooled = f"; median of {repeats_words(summary)}, {spread}" if count > 1 else ""
+    return plain(f"{summary.scenario}: {counted(len(labels(summary)), 'backend')}{pooled}")
+
+
+def marks(summary: Summary) -> dict[str, str]:
+    """What is appended to a backend's name: `*` other weights; a simulated one among real ones says so."""
+    odd, made_up = odd_tracks(summary), simulated(summary)
+    names = labels(summary)
+    mixed = len(made_up) < len(names)
+    return {
+        label: ("*" if label in odd else "") + (" SIMULATED" if mixed and label in made_up else "")
+        for label in names
+    }
+
+
+def _name(label: str, marks: dict[str, str]) -> str:
+    return plain(label, LABEL_LIMIT) + marks[label]
+
+
+def _figures(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
+    """A table per load, or one with a row per load where there is one backend."""
+    by_load, marked = groups(summary), marks(summary)
+    if len(marked) == 1 and len(by_load) > 1:
+        rows = [row for group in by_load for row in group.rows]
+        yield ""
+        yield from _blocks(("load", *(point_words(group.point) for group in by_load)), rows, width, paint)
+        return
+    for group in by_load:
+        yield ""
+        yield paint(point_words(group.point), BOLD)
+        names = ("backend", *(_name(row.label, marked) for row in group.rows))
+        yield from _blocks(names, group.rows, width, paint)
+
+
+def _blocks(names: Sequence[str], rows: Sequence[Row], width: int, paint: Paint) -> Iterator[str]:
+    """`names`: the heading of the first column, then a name per row."""
+    first = max(map(len, names))
+    columns = [(column, [column.entry(row) for row in rows]) for column in shown(rows)]
+    block: list[tuple[Column, list[Entry], int]] = []
+    used = first
+    for column, entries in columns:
+        size = GAP + max(len(text) for text in (*column.heads, *_texts(entries)))
+        if block and used + size > width:
+            yield from _block(names, first, block, paint)
+            yield ""
+            block, used = [], first
+        block.append((column, entries, size))
+        used += size
+    yield from _block(names, first, block, paint)
+
+
+def _texts(entries: Sequence[Entry]) -> list[str]:
+    return [text for entry in entries for text in (entry.text, entry.spread)]
+
+
+def _block(
+    names: Sequence[str], first: int, block: Sequence[tuple[Column, list[Entry], int]], paint: Paint
+) -> Iterator[str]:
+    heads = [
+        "".join(head.rjust(size) for head, (_, _, size) in zip(line, block, strict=True))
+        for line in zip(*(column.heads for column, _, _ in block), strict=True)
+        if any(line)
+    ]
+    for line in heads[:-1]:
+        yield (" " * first + line).rstrip()
+    heading, *rows = names
+    yield (heading.ljust(first) + heads[-1]).rstrip()
+    for index, name in enumerate(rows):
+        entries = [(entries[index], size) for _, entries, size in block]
+        yield name.ljust(first) + "".join(
+            paint(entry.text.rjust(size), VERDICT_COLOURS.get(entry.verdict, "")) for entry, size in entries
+        )
+        if any(entry.spread for entry, _ in entries):
+            yield paint(
+                "".join((" " * first, *(entry.spread.rjust(size) for entry, size in entries))).rstrip(), DIM
+            )
+
+
+def _legend(summary: Summary, width: int) -> Iterator[str]:
+    marked = marks(summary)
+    for label, cell in first_cells(summary).items():
+        yield from wrap(f"{_name(label, marked)}: {engine_words(cell)}", width, subsequent_indent="  ")
+
+
+def engine_words(cell: CellResult) -> str:
+    version = cell.engine_version or "version not reported"
+    return plain(f"{cell.title or cell.backend} {version}, {cell.track or 'track unknown'}, "
+                 f"launch {cell.launch}{_division(cell)}")  # fmt: skip
+
+
+def _division(cell: CellResult) -> str:
+    return f", division {cell.division}" if cell.division in ("tuned", "custom") else ""
+
+
+def _wrapped(note: Note, width: int, paint: Paint) -> Iterator[str]:
+    lines = wrap(f"{note.kind}: {note.text}", width, subsequent_indent="  ")
+    yield paint(lines[0], YELLOW if note.kind == "warning" else "")
+    yield from lines[1:]
+    yield from wrap(f"hint: {note.hint}" if note.hint else "", width,
+                             initial_indent="  ", subsequent_indent="        ")  # fmt: skip
+
+
+def markdown(summary: Summary) -> str:
+    """For a pull request or a job page; text from servers and definitions cannot open a tag or a column."""
+    return "\n".join(_markdown_lines(summary)) + "\n"
+
+
+def _markdown_lines(summary: Summary) -> Iterator[str]:
+    marked = marks(summary)
+    loud = [f"**{banner(summary)}**", ""] if banner(summary) else []
+    yield f"## {markdown_escaped(headline(summary, 'range in brackets'))}"
+    yield ""
+    yield from loud
+    yield from markdown_lines(summary)
+    for step in conclude(summary).next_steps[:1]:
+        yield f"- **next:** {markdown_escaped(f'{step.why}: {step.do}')}"
+    yield ""
+    for group in groups(summary):
+        columns = shown(group.rows)
+        yield f"### {markdown_escaped(point_words(group.point))}"
+        yield ""
+        heads = (" ".join(filter(None, (column.title, column.unit))) for column in columns)
+        yield markdown_row(["backend", *heads])
+        yield "|---|" + "---:|" * len(columns)
+        for row in group.rows:
+            entries = [column.entry(row) for column in columns]
+            texts = (f"{entry.text} [{entry.range}]" if entry.range else entry.text for entry in entries)
+            yield markdown_row([_name(row.label, marked), *texts])
+        yield ""
+    for table in (*session_tables(summary), *replica_tables(summary), *agreement_tables(summary)):
+        yield f"### {markdown_escaped(table.title)}"
+        yield ""
+        yield markdown_row(table.head)
+        yield "|---|" + "---:|" * (len(table.head) - 1)
+        yield from map(markdown_row, table.rows)
+        yield ""
+    for label, cell in first_cells(summary).items():
+        yield f"- {markdown_escaped(_name(label, marked))}: {markdown_escaped(engine_words(cell))}"
+    yield ""
+    if lines := list(verdict_words.lines(summary)):
+        yield from (f"- {markdown_escaped(line)}" for line in lines)
+        yield ""
+    for note in notes(summary):
+        hint = f" *Hint: {markdown_escaped(note.hint)}*" if note.hint else ""
+        yield f"- **{note.kind}:** {markdown_escaped(note.text)}{hint}"
+    if loud:
+        yield ""
+        yield loud[0]

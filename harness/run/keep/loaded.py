@@ -1,0 +1,84 @@
+"""Run folders as what is compared: opened, verified, with the figures that may be used."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import DamagedError, SpecError
+from harness.model import Manifest, Summary
+from harness.run.keep.verified import Verified, verify
+from harness.store import RunFolder, open_run
+from harness.summary import folder_samples
+from harness.verdicts.baseline import Run
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRun:
+    """`notes`: what a reader must know of these figures, a line each; empty where there is nothing."""
+
+    folder: RunFolder
+    manifest: Manifest
+    summary: Summary
+    notes: tuple[str, ...] = ()
+    verified: bool = True
+
+    @property
+    def name(self) -> str:
+        return self.folder.path.resolve().name
+
+
+def load_run(name: str, results: Path, *, unverified: bool = False) -> LoadedRun:
+    """With the figures that this version computes from the records.
+
+    `name` is a path, or a name under `results`. `unverified`: the figures as summary.json has them, and each
+    doubt is a note. Raises SpecError for a folder that is no run, of another schema, or without a measured
+    cell; DamagedError for one that does not verify.
+    """
+    folder = open_run(name, results)
+    checked = verify(folder)
+    loaded = _as_stored(folder, checked) if unverified else _as_computed(folder, checked)
+    if not loaded.summary.cells:
+        raise SpecError("no cell of this run was measured", where=str(folder.path))
+    return loaded
+
+
+def _as_computed(folder: RunFolder, checked: Verified) -> LoadedRun:
+    if doubts := checked.doubts:
+        more = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
+        raise DamagedError(
+            f"does not verify: {doubts[0]}{more}",
+            where=str(folder.path),
+            hint="`bench verify` lists all of it; --unverified (in Python `unverified=True`) takes what "
+            "summary.json says all the same",
+        )
+    assert checked.manifest is not None
+    assert checked.summary is not None
+    notes = []
+    if checked.differences:
+        differ = f"{folder.path}: {len(checked.differences)} values differ from its summary.json"
+        notes = [f"{differ}: it was measured by {checked.made_by}; the figures of this version are used"]
+    return LoadedRun(folder, checked.manifest, checked.summary, tuple(notes))
+
+
+def _as_stored(folder: RunFolder, checked: Verified) -> LoadedRun:
+    doubts = [*checked.doubts, *(one.text for one in checked.differences if checked.other_version)]
+    notes = tuple(f"NOT VERIFIED: {folder.path}: {doubt}" for doubt in doubts)
+    return LoadedRun(folder, folder.read_manifest(), folder.read_summary(), notes, verified=False)
+
+
+def comparable(runs: Sequence[LoadedRun]) -> list[Run]:
+    """Each under a name that no other of them has; without samples where unverified records are damaged."""
+    seen: Counter[str] = Counter()
+    made = []
+    for run in runs:
+        seen[run.name] += 1
+        name = run.name if seen[run.name] == 1 else f"{run.name} ({seen[run.name]})"
+        try:
+            samples = folder_samples(run.folder)
+        except SpecError:
+            if run.verified:
+                raise
+            samples = {}
+        made.append(Run(name, run.manifest, run.summary.cells, samples, run.summary))
+    return made

@@ -1,0 +1,226 @@
+"""manifest.json: under which conditions the run's figures hold."""
+
+import dataclasses
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from harness.engines.start.started import EngineFacts
+from harness.errors import SpecError
+from harness.host import installation
+from harness.model import (
+    BackendEntry,
+    Failure,
+    LaunchChoice,
+    Looks,
+    Manifest,
+    ModelName,
+    Plan,
+    PlanBlock,
+    PlanCell,
+    ProbeCount,
+    RunWarning,
+    ScenarioTables,
+    Seeds,
+    from_json,
+)
+from harness.run.measure.measure_cell import engine_version
+from harness.run.setup import noise
+from harness.run.setup.division import Place, division, elsewhere
+from harness.run.setup.prepare import BackendPlan, Prepared
+from harness.sampling import machine
+from harness.spec import files
+from harness.spec.backend_refs import definition_key
+from harness.store import RunFolder
+from harness.validity import notices
+from harness.workload.traces import Dataset, Trace
+
+
+class ManifestWriter:
+    """Written at every change of state, so that a killed run still says how far it came."""
+
+    def __init__(self, folder: RunFolder, document: Manifest, prepared: Prepared) -> None:
+        self._folder = folder
+        self._prepared = prepared
+        self.document = document
+        self.write(state="running")
+
+    @classmethod
+    def new(cls, folder: RunFolder, prepared: Prepared) -> "ManifestWriter":
+        options = prepared.options
+        cells = [cell.name for block in prepared.plan for cell in block.cells]
+        # Which loads a search will try is not known before.
+        planned = [] if options.find_capacity else cells
+        document = Manifest(
+            run=folder.run_id,
+            state="running",
+            created_utc=datetime.now(UTC).isoformat(timespec="seconds"),
+            command=options.command,
+            options=dataclasses.asdict(options),
+            working_directory=str(Path.cwd()),
+            host=machine.host_facts(),
+            packages=machine.package_versions(),
+            git=installation.revision(),
+            scenario=from_json(dataclasses.asdict(prepared.scenario), ScenarioTables),
+            scenario_sha256=files.fingerprint(prepared.scenario),
+            model=_model(prepared),
+            backends={one.label: _backend(prepared, one) for one in prepared.backends},
+            seeds=Seeds(run=options.seed, dimensions=("prompts", "arrivals", "think")),
+            repeats=prepared.repeats,
+            stopping=_stopping(prepared),
+            aa=options.aa,
+            noise_floor={},
+            order=tuple(planned),
+            plan_sha256=folder.files.sha256("plan.json"),
+            find_capacity=options.find_capacity,
+            workload_source=prepared.source.facts() if prepared.source else None,
+            workload_sha256=None,
+            warnings=_about(prepared.source),
+        )
+        return cls(folder, document, prepared)
+
+    @classmethod
+    def resumed(cls, folder: RunFolder, prepared: Prepared) -> "ManifestWriter":
+        """What `require_unchanged` found to be the same run goes on."""
+        manifest = folder.read_manifest()
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        document = replace(
+            manifest, resumed_utc=(*manifest.resumed_utc, now), failures=(), warnings=_about(prepared.source)
+        )
+        return cls(folder, document, prepared)
+
+    def write(self, **changes: Any) -> None:
+        self.document = replace(self.document, **changes)
+        self._folder.write_manifest(self.document)
+
+    def engine_started(self, label: str, facts: EngineFacts, noise_key: str) -> None:
+        """`noise_key`: of run/noise.py, under which this backend's floor is kept."""
+        self._change(label, engine=dict(facts), noise_key=noise_key)
+        if floors := noise.stored(noise_key):
+            floor = {**(self.document.noise_floor or {}), label: floors}
+            self.document = replace(self.document, noise_floor=floor)
+        self._warn_of_other_place(label, engine_version(facts))
+        self._warn_of_free_lengths(label)
+        self.write()
+
+    def _change(self, label: str, **changes: Any) -> None:
+        backends = self.document.backends
+        entry = replace(backends[label], **changes)
+        self.document = replace(self.document, backends={**backends, label: entry})
+
+    def _backend(self, label: str) -> BackendPlan:
+        return next(backend for backend in self._prepared.backends if backend.label == label)
+
+    def _warn_of_other_place(self, label: str, version: str | None) -> None:
+        """A tuned variant holds for where it was tuned."""
+        backend = self._backend(label)
+        if tuned := backend.ref.tuned:
+            place = Place.of(self._prepared, backend, self.document.host)
+            if differences := list(elsewhere(tuned.provenance, place, version)):
+                text = f"{label} was tuned for {'; '.join(differences)}"
+                self.warn(notices.TUNED_ELSEWHERE.warning(text))
+
+    def _warn_of_free_lengths(self, label: str) -> None:
+        """Where the engine can force a length in chat, and its definition says that it cannot in this API."""
+        ref = self._backend(label).ref
+        own = ref.definition.dialect.apis.get(ref.api)
+        if self._prepared.scenario.request.exact_output and own is not None and own.exact_output == {}:
+            text = f"{label}: answers may end before the requested length, which {ref.api} cannot force"
+            self.warn(notices.FREE_LENGTHS.warning(text))
+
+    def probed(self, label: str, count: ProbeCount) -> None:
+        """The whole of it lies in its own file."""
+        self._change(label, probe=count)
+        self.write()
+
+    def warn(self, warning: RunWarning) -> None:
+        """Once, however often it is reported."""
+        known = [(one.code, one.text) for one in self.document.warnings]
+        if (warning.code, warning.text) not in known:
+            self.document = replace(self.document, warnings=(*self.document.warnings, warning))
+
+    def failed(self, label: str, repeat: int, error: str) -> None:
+        failure = Failure(backend=label, repeat=repeat, error=error)
+        self.write(failures=(*self.document.failures, failure))
+
+
+def _backend(prepared: Prepared, backend: BackendPlan) -> BackendEntry:
+    ref, launch = backend.ref, backend.launch
+    return BackendEntry(
+        backend=ref.definition.name,
+        variant=ref.variant,
+        url=ref.url,
+        definition_sha256=definition_key(ref.definition),
+        launch=LaunchChoice(mode=launch.mode, why=launch.why),
+        track=backend.track,
+        division=division(prepared, backend),
+        tuned=dataclasses.asdict(ref.tuned) if ref.tuned else None,
+        between_repeats=backend.between,
+        engine=None,
+    )
+
+
+def _model(prepared: Prepared) -> ModelName | None:
+    """None when every server brings its own: what it calls it is among its facts."""
+    if not any(backend.track for backend in prepared.backends):
+        return None
+    return ModelName(name=prepared.model_name, title=prepared.model.title)
+
+
+def _stopping(prepared: Prepared) -> Looks | None:
+    """None where the number of repeats is fixed. `repeats`: at the last look that was taken."""
+    if not prepared.looks:
+        return None
+    budget_s = prepared.options.budget_s
+    return Looks(looks=tuple(prepared.looks), repeats=0, reason=None, budget_s=budget_s, spent_s=0.0)
+
+
+def _about(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
+    """What of a file was not used as it stands."""
+    if source is None:
+        return ()
+    parts = []
+    if skipped := source.skipped:
+        left_out = sum(skipped.values())
+        lines = source.lines if isinstance(source, Trace) else left_out + len(source)
+        reasons = "; ".join(f"{count}: {reason}" for reason, count in skipped.items())
+        text = f"{source.source}: {left_out} of {lines} lines left out: {reasons}"
+        parts.append(notices.FILE_LINES_LEFT_OUT.warning(text))
+    if isinstance(source, Trace) and source.remarks:
+        changes = "; ".join(f"{count} {what}" for what, count in source.remarks.items())
+        parts.append(notices.TRACE_CHANGED.warning(f"{source.source}: {changes}"))
+    return tuple(parts)
+
+
+def require_unchanged(folder: RunFolder, prepared: Prepared) -> None:
+    """Raises SpecError when a definition is not the one the run began with: cells would not be equal."""
+    manifest = folder.read_manifest()
+    if manifest.scenario_sha256 != files.fingerprint(prepared.scenario):
+        raise _changed(f"scenario '{prepared.scenario.name}'", folder)
+    for backend in prepared.backends:
+        entry = manifest.backends.get(backend.label)
+        if entry is None or entry.definition_sha256 != definition_key(backend.ref.definition):
+            raise _changed(f"backend '{backend.label}'", folder)
+
+
+def _changed(what: str, folder: RunFolder) -> SpecError:
+    return SpecError(
+        f"{what} has changed since this run began",
+        where=str(folder.path),
+        hint="start a new run with `bench run`",
+    )
+
+
+def plan_of(prepared: Prepared) -> Plan:
+    return Plan(
+        blocks=tuple(
+            PlanBlock(
+                backend=prepared.of(block).label,
+                repeat=block.repeat,
+                cells=tuple(PlanCell(cell=cell.name, load=cell.load) for cell in block.cells),
+            )
+            for block in prepared.plan
+        )
+    )

@@ -1,0 +1,138 @@
+"""What of a run is measured: from new, or from a folder that was cut short."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Self
+
+from harness.doctor.result import advice
+from harness.errors import DamagedError, StorageError
+from harness.metrics.pooled import Samples, samples
+from harness.model import CellFacts, CellResult, Failure, Summary, known
+from harness.plan import load_points, slots_of
+from harness.records.layout import Records
+from harness.records.request_table import RequestTable
+from harness.records.series import Telemetry
+from harness.run.keep import origin
+from harness.run.keep.manifest import ManifestWriter, plan_of
+from harness.run.keep.remeasure import set_aside
+from harness.run.setup import noise
+from harness.run.setup.options import Ui
+from harness.run.setup.prepare import Prepared
+from harness.sampling import machine
+from harness.store import RunFolder, seal
+from harness.summary import beside, standing, summarise_run, summarise_view, view_of
+from harness.validity import notices
+from harness.verdicts.sequential import Stand
+from harness.workload.traces import Trace
+
+
+@dataclass
+class Stored:
+    """What a run has measured so far, in memory and in its folder; also after an interruption."""
+
+    prepared: Prepared
+    folder: RunFolder
+    ui: Ui
+    manifest: ManifestWriter
+    cells: list[CellResult] = field(default_factory=list)  # in plan order
+    samples: dict[str, Samples] = field(default_factory=dict)  # by the name of the cell
+
+    @classmethod
+    def start(cls, prepared: Prepared, ui: Ui) -> Self:
+        load = prepared.scenario.load
+        most = max(load_points(load), key=attrgetter("value"))
+        slots = slots_of(load, most)
+        value = slots or most.value
+        if most.kind == "trace" and isinstance(prepared.source, Trace):
+            value *= prepared.source.rate_per_s
+        doubt = advice("concurrency" if slots else "rate", value, machine.host_facts())
+        if doubt:
+            ui.note(f"hint: {doubt}")
+        if prepared.scenario.profile:
+            ui.note(f"sized for profile {prepared.scenario.profile} (--profile)")
+        folder = RunFolder.create(prepared.options.out, prepared.scenario.name)
+        folder.write_plan(plan_of(prepared))
+        try:
+            origin.keep(folder.run_id, prepared.options, seal.measured(folder.files))
+        except StorageError as error:
+            ui.note(f"{error}; `bench resume` will ask before it goes on with this run")
+        return cls(prepared, folder, ui, ManifestWriter.new(folder, prepared))
+
+    @classmethod
+    def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> Self:
+        """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
+        try:
+            _, faults = seal.faults(folder.files) or (0, [])
+            damaged = {fault.path for fault in faults}
+            origin.begin_again(folder.run_id, seal.measured(folder.files), damaged)
+        except StorageError as error:
+            ui.note(f"{error}; `bench verify` cannot compare this run with what was measured")
+        manifest = ManifestWriter.resumed(folder, prepared)
+        run = cls(prepared, folder, ui, manifest)
+        for cell in folder.cells():
+            try:
+                records, facts = folder.read_cell(cell)
+                if not facts.interrupted:
+                    run.keep(records, facts, folder.read_requested(facts), folder.read_telemetry(cell))
+            except DamagedError as error:
+                place = folder.set_aside(cell)
+                text = f"{error}; measured again, the damaged one is {place}"
+                manifest.warn(notices.CELL_DAMAGED.warning(text, ""))
+        run._warn_of_starts()
+        return run
+
+    def _warn_of_starts(self) -> None:
+        """An engine that was to go on through all repeats is started once more by resuming."""
+        for backend in self.prepared.backends:
+            if self.cells and backend.between != "restart" and backend.launch.mode != "attach":
+                text = f"{backend.label}: resumed, so its repeats are of more than one start"
+                self.manifest.warn(notices.ANOTHER_START.warning(text))
+
+    @property
+    def summary(self) -> Summary:
+        manifest = self.manifest.document
+        return summarise_run(manifest, self.cells, self.samples, beside(self.folder, manifest))
+
+    def keep(
+        self, records: Records, facts: CellFacts, requested: RequestTable | None, telemetry: Telemetry
+    ) -> CellResult:
+        view = view_of(records, facts, requested, telemetry)
+        cell = summarise_view(view)
+        self.cells = sorted([*self.cells, cell], key=attrgetter("cell"))
+        self.samples[cell.cell] = samples(view)
+        return cell
+
+    @property
+    def failures(self) -> Sequence[Failure]:
+        return self.manifest.document.failures
+
+    def stand(self) -> Stand:
+        manifest = self.manifest.document
+        return standing(manifest, self.cells, self.samples, beside(self.folder, manifest))
+
+    def again(self, cell: CellResult) -> bool:
+        """Whether this cell was set aside, so that it has to be measured again."""
+        why = set_aside(self.folder, self.manifest, cell)
+        if why is not None:
+            self.cells = [kept for kept in self.cells if kept.cell != cell.cell]
+            del self.samples[cell.cell]
+            self.ui.note(f"warning: {why}")
+        return why is not None
+
+    def keep_measured(self) -> None:
+        """Outside of the folder, so that `bench verify` on this machine notices any later change."""
+        try:
+            origin.keep_measured(self.folder.run_id, seal.measured(self.folder.files))
+        except StorageError as error:
+            self.ui.note(f"{error}; `bench verify` cannot compare this run with what was measured")
+
+    def keep_noise(self) -> None:
+        measured = self.summary.noise
+        keys = {
+            label.partition("#")[0]: known(backend.noise_key)
+            for label, backend in self.manifest.document.backends.items()
+        }
+        noise.store(
+            {key: [entry for entry in measured if entry.backend == name] for name, key in keys.items() if key}
+        )

@@ -1,0 +1,256 @@
+"""Whether a run folder says what its records say: files, plan, and every figure computed again from them."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from harness import __version__
+from harness.errors import DamagedError, SpecError
+from harness.host import installation
+from harness.model import Manifest, Plan, Prices, Summary, as_json
+from harness.run.keep import origin
+from harness.store import RunFolder, seal
+from harness.store.atomic import json_bytes
+from harness.store.seal import Fault
+from harness.summary import summarise_folder
+from harness.untrusted import read_document
+
+_CLOSE = 1e-9  # of a figure: another version of numpy may add in another order
+_ABSENT = "absent"
+# A price is no measurement: costs are computed from the one that the summary names, whoever gave it.
+_COST = re.compile(r"^cells\[[^]]*\]\.cost\b")
+_COVERS = re.compile(r"\.cost\.price\.covers$")  # in words, of the GPUs that the price was given for
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    path: str  # in summary.json: `cells[003-vllm-c4-r1].e2e_ms.p50`
+    stored: Any
+    computed: Any
+
+    @property
+    def text(self) -> str:
+        return (
+            f"{self.path}: {_short(self.stored)} stored, {_short(self.computed)} from the records{self._by}"
+        )
+
+    @property
+    def _by(self) -> str:
+        one, other = self.stored, self.computed
+        if not (_is_number(one) and _is_number(other) and other):
+            return ""
+        return f" ({100 * (one / other - 1):+.3g} %)"
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """`missing`: why figures cannot be computed again; empty where they can."""
+
+    files: int | None  # with a checksum; None: the folder has none
+    faults: tuple[Fault, ...]
+    missing: tuple[str, ...]
+    recorded: bool  # this machine measured the run, and has a record of its files
+    seal: str
+    differences: tuple[Difference, ...] = ()
+    added: int = 0  # values that the version which wrote the summary did not have
+    priced: bool = False  # its costs are at prices that it got after the run, by `bench report`
+    made_by: str = "an unknown version"
+    other_version: bool = False
+    manifest: Manifest | None = field(default=None, repr=False)
+    summary: Summary | None = field(default=None, repr=False)  # from the records, by this version
+
+    @property
+    def doubts(self) -> list[str]:
+        """Why its figures must not be used. A summary of another version need not be equal: ours is used."""
+        texts = [f"{fault.path} {fault.what}" for fault in self.faults] + list(self.missing)
+        return texts if self.other_version else texts + [one.text for one in self.differences]
+
+    @property
+    def whole(self) -> bool:
+        return not (self.faults or self.missing or self.differences)
+
+
+def verify(folder: RunFolder) -> Verified:
+    """Raises SpecError for a folder that is not a run, DamagedError for checksums damaged themselves."""
+    checked = seal.faults(folder.files)
+    files, faults = checked if checked else (None, [])
+    measured = seal.measured(folder.files)
+    changed = origin.changed_files(folder.path.resolve().name, measured)
+    about = partial(Verified, files=files, recorded=changed is not None, seal=seal.seal_of(measured))
+    try:
+        manifest = folder.read_manifest()
+    except DamagedError:  # one of the faults
+        return about(faults=tuple(faults), missing=("cannot be computed again: no whole manifest.json",))
+    faults += _plan_faults(folder, manifest, measured)
+    named = {fault.path for fault in faults}
+    faults += [Fault(name, what) for name, what in sorted((changed or {}).items()) if name not in named]
+    summary, other = summarise_folder(folder), _is_other_version(manifest)
+    found, missing, priced = [], [], False
+    try:
+        folder.read_summary()
+        stored = folder.stored_summary()
+        missing = list(_missing(stored, summary))
+        found = [] if missing else list(_differences(stored, _plain(summary)))
+        if priced := any(_COST.search(one.path) for one in found) and bool(prices := _prices_of(stored)):
+            summary = summarise_folder(folder, prices)
+            found = [one for one in _differences(stored, _plain(summary)) if not _COVERS.search(one.path)]
+    except DamagedError:
+        missing = ["cannot be compared: no whole summary.json"]
+    added = [one for one in found if other and _ABSENT in (one.stored, one.computed)]
+    return about(
+        faults=tuple(faults),
+        missing=tuple(missing),
+        differences=tuple(one for one in found if one not in added),
+        added=len(added),
+        priced=priced,
+        made_by=_made_by(manifest),
+        other_version=other,
+        manifest=manifest,
+        summary=summary,
+    )
+
+
+def _plan_faults(folder: RunFolder, manifest: Manifest, measured: Mapping[str, str]) -> Iterator[Fault]:
+    """Cells that were planned and are not there without a reason, and cells that nobody planned."""
+    if manifest.plan_sha256 is not None and measured.get("plan.json") != manifest.plan_sha256:
+        yield Fault("plan.json", "is not the plan that the run began with")
+    if not folder.has("plan.json"):
+        return
+    try:
+        plan, there = folder.read_plan(), set(folder.cells())
+    except SpecError as error:
+        yield Fault("plan.json", f"cannot be read: {error.what}")
+        return
+    planned = [cell.cell for block in plan.blocks for cell in block.cells]
+    if manifest.order and list(manifest.order) != planned:
+        yield Fault("plan.json", "has other cells than manifest.json")
+    if not manifest.find_capacity:
+        for name in sorted(there - set(planned)):
+            yield Fault(f"cells/{name}", "was not planned")
+        for name in _required(folder, manifest, plan, there):
+            yield Fault(f"cells/{name}", "was planned and is missing")
+
+
+def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]) -> list[str]:
+    """Of the planned cells that are not there, those that neither a failure nor an interruption explains.
+
+    Cells are measured in their order, so an interruption explains those after the last one that is there, and
+    cells that were set aside to be measured again. With --repeats auto those are needed up to the last
+    repeat that a backend has at this load: what comes later may have been decided.
+    """
+    planned = [cell.cell for block in plan.blocks for cell in block.cells]
+    expected = set(planned)
+    if manifest.state != "complete":
+        done = max((place for place, cell in enumerate(planned, 1) if cell in there), default=0)
+        expected = {cell for cell in planned[:done] if not folder.times_set_aside(cell)}
+    failed = {(one.backend, one.repeat) for one in manifest.failures}
+    last: dict[tuple[str, object], int] = {}
+    for block in plan.blocks:
+        for cell in block.cells:
+            if cell.cell in there:
+                place = (block.backend, cell.load)
+                last[place] = max(block.repeat, last.get(place, 0))
+    first_look = manifest.stopping.looks[0] if manifest.stopping and manifest.stopping.looks else None
+    missing = []
+    for block in plan.blocks:
+        if (block.backend, block.repeat) in failed or _died(folder, [c.cell for c in block.cells], there):
+            continue
+        for cell in block.cells:
+            needed = first_look is None or block.repeat < max(
+                first_look, last.get((block.backend, cell.load), 0)
+            )
+            if cell.cell in expected - there and needed:
+                missing.append(cell.cell)
+    return missing
+
+
+def _died(folder: RunFolder, cells: Sequence[str], there: set[str]) -> bool:
+    """Whether the engine of these cells ended in one of them."""
+    try:
+        return any(folder.read_facts(cell).engine_exited for cell in cells if cell in there)
+    except SpecError:
+        return False  # a damaged cell is a fault of its own
+
+
+def _missing(stored: Mapping[str, Any], summary: Summary) -> Iterator[str]:
+    names = {cell.cell for cell in summary.cells}
+    cells = stored.get("cells")
+    listed = [cell.get("cell") for cell in cells if isinstance(cell, dict)] if isinstance(cells, list) else []
+    if gone := [str(name) for name in listed if name not in names]:
+        yield f"cannot be computed again: no whole records of {', '.join(gone)}"
+
+
+def _prices_of(stored: Mapping[str, Any]) -> dict[str, Prices]:
+    """By cell; none of cells whose price is not whole."""
+    prices: dict[str, Prices] = {}
+    for cell in stored["cells"]:
+        match cell:
+            case {
+                "cell": str(name),
+                "cost": {
+                    "price": {
+                        "per_hour": float() | int() as amount,
+                        "currency": str(currency),
+                        "source": str(source),
+                    }
+                },
+            }:
+                prices[name] = Prices(currency=currency, source=source, machine_per_hour=amount)
+    return prices
+
+
+def _plain(summary: Summary) -> Any:
+    return read_document(json_bytes(as_json(summary)))
+
+
+def _differences(stored: Any, computed: Any, path: str = "") -> Iterator[Difference]:
+    if isinstance(stored, dict) and isinstance(computed, dict):
+        for key in [*computed, *(key for key in stored if key not in computed)]:
+            if path or key != "schema":
+                below = f"{path}.{key}" if path else key
+                yield from _differences(stored.get(key, _ABSENT), computed.get(key, _ABSENT), below)
+    elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
+        for index, (one, other) in enumerate(zip(stored, computed, strict=True)):
+            yield from _differences(one, other, f"{path}[{_name(other, index)}]")
+    elif not _alike(stored, computed):
+        yield Difference(path, stored, computed)
+
+
+def _name(item: Any, index: int) -> object:
+    return item.get("cell", index) if isinstance(item, dict) else index
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if _is_number(one) and _is_number(other):
+        return math.isclose(one, other, rel_tol=_CLOSE, abs_tol=1e-12)
+    return type(one) is type(other) and bool(one == other)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return f"{len(value)} entries"
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) <= 120 else f"{text[:120]}…"
+
+
+def _is_other_version(manifest: Manifest) -> bool:
+    """As the manifest says, whoever wrote it. A checkout with changes may differ from itself."""
+    here, there = installation.revision(), manifest.git
+    if here is None or there is None:
+        return manifest.packages.get(installation.DISTRIBUTION) != __version__ or (here is None) != (
+            there is None
+        )
+    return here.revision != there.revision or here.dirty or there.dirty
+
+
+def _made_by(manifest: Manifest) -> str:
+    version = manifest.packages.get(installation.DISTRIBUTION, "an unknown version")
+    commit = manifest.git
+    return version if commit is None else f"{version}, commit {commit.revision[:12]}"

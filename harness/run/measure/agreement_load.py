@@ -1,0 +1,68 @@
+"""The load between whose requests the agreement questions are put: that of the scenario's last load point.
+
+Questions and load are one job: they leave by one schedule, so that as much is in flight as was while speed
+was measured. It is a window of its own: no stamp of a measured cell has a question next to it.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+
+import numpy as np
+
+from harness.engines.session import EngineSession
+from harness.load.job import ClosedLoop, OpenLoop
+from harness.model import LoadPoint
+from harness.plan import load_points, seed_for
+from harness.run.measure.job import bodies
+from harness.run.measure.workloads import EVERY, FILL
+from harness.run.setup.prepare import Prepared
+from harness.workload.arrivals import NS, arrivals
+from harness.workload.prompts.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class UnderLoad:
+    point: LoadPoint
+    bodies: Iterator[bytes]  # of the load, without end
+    schedule: Callable[[int], ClosedLoop | OpenLoop]
+
+    @property
+    def fill(self) -> int:
+        """Requests of the load before the first question."""
+        return int(self.point.value) if self.point.kind == "concurrency" else FILL
+
+    def between(self, questions: Sequence[bytes]) -> tuple[list[bytes], list[int]]:
+        """The whole job, and where each question stands in it."""
+        whole = [next(self.bodies) for _ in range(self.fill)]
+        places = []
+        for place, body in enumerate(questions):
+            if place % (EVERY - 1) == 0:
+                whole.append(next(self.bodies))
+            places.append(len(whole))
+            whole.append(body)
+        return whole, places
+
+
+def under_load(prepared: Prepared, made: Workload, engine: EngineSession) -> UnderLoad:
+    """`made`: requests of its own, so that none is in the cache because it was measured."""
+    load, seed = prepared.scenario.load, prepared.options.seed
+    point = load_points(load)[-1]
+    # Later turns hold answers that no question waits for.
+    first_turns = [
+        body for one, body in zip(made.requests, bodies(prepared, made, engine), strict=True) if one.turn <= 0
+    ]
+
+    def schedule(requests: int) -> ClosedLoop | OpenLoop:
+        if point.kind == "concurrency":
+            return ClosedLoop(int(point.value))
+        rate = point.value
+        if point.kind == "trace":
+            at_ns = made.requested.numbers["at_ns"]
+            rate *= NS * len(at_ns) / max(int(np.ptp(at_ns)), 1)
+        drawn = seed_for(seed, "accuracy arrivals", point.label, requests)
+        process = load.arrival if point.kind == "rate" else "poisson"
+        intended_ns = arrivals(process, rate, requests, drawn, burstiness=load.burstiness)
+        return OpenLoop(intended_ns, load.max_in_flight, "wait")
+
+    return UnderLoad(point, cycle(first_turns), schedule)

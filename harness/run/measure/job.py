@@ -1,0 +1,202 @@
+"""A cell's requests as a job of the load room: wire bytes in the engine's dialect, and when they leave."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.apis import APIS, UNSAID, Message
+from harness.engines.session import EngineSession
+from harness.engines.speak.dialect import Chat, render_body
+from harness.load.balance import round_robin
+from harness.load.bodies import BodyFile, GrowingBodies, write_bodies, write_growing
+from harness.load.bounds import answer_bytes
+from harness.load.job import ClosedLoop, LoadJob, OpenLoop, Promised, Sessions
+from harness.model import LoadPoint
+from harness.plan import Cell, seed_for, slots_of, start_of, warmup_requests
+from harness.records.request_table import PREVIOUS, RequestTable
+from harness.run.setup.prepare import Prepared
+from harness.spec.scenario import Scenario
+from harness.workload.arrivals import Profile, arrivals, due_within, replayed, think_times
+from harness.workload.prompts.workload import Workload
+from harness.workload.typical import typical_seed
+
+_ESCAPED = b"\\u0000"  # UNSAID, as JSON has it
+
+
+def make_job(
+    prepared: Prepared,
+    cell: Cell,
+    workload: Workload,
+    engine: EngineSession,
+    scratch: Path,
+    *,
+    salt: str = "",
+) -> LoadJob:
+    """The bodies lie in `scratch`, which must be there until the load has ended."""
+    load, request = prepared.scenario.load, prepared.scenario.request
+    sessions = _sessions(prepared, cell.load, cell.repeat, workload.requested)
+    url, *other_urls = engine.api_urls
+    by_load = prepared.options.balance == "least-outstanding"
+    return LoadJob(
+        url=url,
+        other_urls=tuple(other_urls),
+        replicas=None if by_load else round_robin(len(workload), sessions, 1 + len(other_urls)),
+        access=engine.access,
+        bodies=written(scratch / "bodies", workload, bodies(prepared, workload, engine, salt=salt)),
+        schedule=_schedule(prepared, cell, workload.requested),
+        sessions=sessions,
+        items=workload.requested.items(),
+        dimensions=request.dimensions,
+        warmup_requests=warmup_requests(prepared.scenario, cell.load),
+        duration_s=load.duration_s,
+        request_timeout_s=request.timeout_s,
+        drain_timeout_s=request.timeout_s,
+        answer_bytes=answer_bytes(int(workload.requested.numbers["max_tokens"].max(initial=0))),
+        promised=replace(promised(engine), answer_id=request.kept_turns),
+        api=engine.definition.dialect.api,
+        http2=prepared.options.http2,
+    )
+
+
+def written(path: Path, workload: Workload, made: Iterable[bytes]) -> BodyFile | GrowingBodies:
+    if not workload.requested.has_calls():
+        return write_bodies(path, made)
+    calls = ((len(one.messages[0][1]), one.call) for one in workload.requests)
+    links = ((own, call.base, call.kept_chars) for own, call in calls if call is not None)
+    return write_growing(path, made, _ESCAPED, links)
+
+
+def promised(engine: EngineSession) -> Promised:
+    habits = engine.definition.dialect.habits
+    return Promised(
+        habits.done is not False, habits.finish_reason is True, habits.keeps_connection is not False
+    )
+
+
+def bodies(
+    prepared: Prepared,
+    workload: Workload,
+    engine: EngineSession,
+    *,
+    salt: str = "",
+    max_tokens: int | None = None,
+) -> Iterator[bytes]:
+    """In `seq` order; with `max_tokens` instead of each request's own, which is then neither forced nor kept.
+
+    A `salt` that the dialect has no field for stands in front of the first message.
+    """
+    front = "" if engine.definition.dialect.cache_salt or not salt else f"{salt} "
+    request = prepared.scenario.request
+    if max_tokens is not None:
+        request = replace(request, exact_output=False, kept_turns=False)
+    messages: list[Message] = []
+    for made in workload.requests:
+        if made.call is not None or made.turn == 0:
+            messages = []
+        elif request.kept_turns:
+            messages = [message for message in messages if message["role"] == "system"]
+        else:
+            messages.append({"role": "assistant", "content": UNSAID})
+        said = [_message(role, content) for role, content in made.messages]
+        if made.call is not None:
+            said[0]["content"] = UNSAID + said[0]["content"]
+        if made.call is not None or made.turn == 0:
+            said[0]["content"] = front + said[0]["content"]
+        messages += said
+        tools = made.tools
+        chat = Chat(
+            messages,
+            made.max_tokens if max_tokens is None else max_tokens,
+            made.constraint,
+            tools.definitions if tools else (),
+            tools.choice if tools else "auto",
+            salt,
+            made.adapter,
+            prepared.scenario.lora.adapters,
+            later=made.turn > 0,
+        )
+        body = render_body(engine.definition, engine.served_name, chat, request)
+        if made.turn > 0 and made.call is None:
+            for text, mark in APIS[engine.definition.dialect.api].marks:
+                body = body.replace(text, mark)
+        yield body
+
+
+def _message(role: str, content: str) -> dict[str, str]:
+    if role == "tool":
+        return {"role": role, "tool_call_id": UNSAID, "content": content}
+    return {"role": role, "content": content}
+
+
+def _schedule(prepared: Prepared, cell: Cell, requested: RequestTable) -> ClosedLoop | OpenLoop:
+    point, repeat, load = cell.load, cell.repeat, prepared.scenario.load
+    if slots := slots_of(load, point):
+        think = None if requested.has_sessions() else _think_ns(prepared, point, repeat, len(requested))
+        if load.rest_s:
+            think = np.zeros(len(requested), np.int64) if think is None else think
+            think[warmup_requests(prepared.scenario, point)] += int(load.rest_s * 1e9)
+        return ClosedLoop(slots, think, spread=start_of(prepared.scenario, point) == "spread")
+    intended_ns = send_times(
+        prepared.scenario, prepared.options.seed, point, repeat, requested, typical=cell.probe is not None
+    )
+    return OpenLoop(intended_ns, load.max_in_flight, load.over_cap)
+
+
+def send_times(
+    scenario: Scenario,
+    run_seed: int,
+    point: LoadPoint,
+    repeat: int,
+    requested: RequestTable,
+    *,
+    typical: bool = False,
+) -> NDArray[np.int64]:
+    """When the requests of an open loop leave, ns from t0: of sessions the first turns.
+
+    Sessions begin so often that their turns make the rate together. The rate is the asked one in the warm-up,
+    in the measured part, and in what is sent before the duration ends. `typical` arrivals stand for the long
+    run of their process, as a capacity search needs them.
+    """
+    load, warmup = scenario.load, warmup_requests(scenario, point)
+    first_turns = requested.numbers["turn"] <= 0
+    if point.kind == "trace":
+        return replayed(requested.numbers["at_ns"][first_turns], point.value)
+    starts = int(np.count_nonzero(first_turns))
+    rate = point.value * starts / len(requested)
+    profile = Profile(load.profile, load.repeat_profile)
+    parts = [int(np.count_nonzero(first_turns[:warmup]))]
+    if load.duration_s is not None:
+        parts.append(due_within(rate, starts, load.duration_s, profile))
+    seed = seed_for(run_seed, "arrivals", point.label, repeat)
+    if typical:
+        seed = typical_seed(load.arrival, starts, seed, load.burstiness)
+    return arrivals(
+        load.arrival,
+        rate,
+        starts,
+        seed,
+        burstiness=load.burstiness,
+        profile=profile,
+        parts=parts,
+    )
+
+
+def _sessions(prepared: Prepared, point: LoadPoint, repeat: int, requested: RequestTable) -> Sessions | None:
+    if not requested.has_sessions():
+        return None
+    named = requested.numbers["session"].astype(np.int32)
+    if requested.has_calls():
+        return Sessions(named, requested.waits_ns(), requested.after or (PREVIOUS,) * len(requested))
+    think = _think_ns(prepared, point, repeat, len(requested))
+    return Sessions(named, np.zeros(len(requested), np.int64) if think is None else think)
+
+
+def _think_ns(prepared: Prepared, point: LoadPoint, repeat: int, count: int) -> NDArray[np.int64] | None:
+    load = prepared.scenario.load
+    if not load.think_time_s:
+        return None
+    seed = seed_for(prepared.options.seed, "think", point.label, repeat)
+    return think_times(load.think_time_s, load.think_time == "exponential", count, seed)

@@ -1,0 +1,311 @@
+"""One cell: the cache as declared, the timed window, and the facts that go with its records."""
+
+import threading
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.cluster.placement import Cluster
+from harness.engines.session import EngineSession
+from harness.engines.speak.dialect import common_fields, exact_output_possible, unsaid
+from harness.engines.speak.prometheus import Histogram
+from harness.engines.speak.server import Server
+from harness.engines.start.started import EngineFacts
+from harness.errors import SetupError
+from harness.host import scratch
+from harness.load import run_load
+from harness.load.client_stats import client_stats
+from harness.load.job import LoadResult, ProgressSink
+from harness.metrics.prefix import ideal_hit_rate, reusable
+from harness.model import (
+    UNSET,
+    CellFacts,
+    CellRequest,
+    CellWorkload,
+    HistogramIncrease,
+    Identity,
+    Load,
+    LoadNode,
+    LoadPoint,
+    Minimum,
+    ProbeSize,
+    RateSegment,
+    Sampled,
+    UnsetType,
+    Workers,
+    WorkingSet,
+)
+from harness.plan import Cell, prefixes, slots_of, start_of, warmup_requests
+from harness.records.series import Telemetry
+from harness.run.measure.cache_state import CacheState, bring_about
+from harness.run.measure.job import make_job
+from harness.run.measure.watch import COUNTERS, watch_of
+from harness.run.measure.workers import choose_workers
+from harness.run.setup.division import division
+from harness.run.setup.prepare import Prepared
+from harness.sampling.counter_deltas import (
+    added,
+    added_histograms,
+    counted,
+    histogram_increase,
+    idle,
+    settled,
+)
+from harness.sampling.watcher import Watcher
+from harness.spec.scenario import Scenario, SharedPrefix
+from harness.workload.prompts.content import content_of
+from harness.workload.prompts.structured import FREE
+from harness.workload.prompts.workload import Workload
+
+
+def engine_version(facts: EngineFacts) -> str | None:
+    """Of the package it runs from and as the running server tells it, where they differ."""
+    package, server = facts.get("package_version"), facts["server_version"]
+    return f"{package} (server: {server})" if package and server and package != server else package or server
+
+
+def _load(scenario: Scenario, point: LoadPoint, kv_tokens: int | None) -> Load:
+    """The load point with what its arrivals are tested against. `kv_tokens`: of this cell's engine."""
+    load, start = scenario.load, start_of(scenario, point)
+    drawn = point.kind == "rate"
+    return Load(
+        kind=point.kind,
+        value=point.value,
+        arrival=load.arrival if drawn else "trace" if point.kind == "trace" else None,
+        burstiness=load.burstiness if drawn and load.arrival == "gamma" else None,
+        profile=tuple(RateSegment(**asdict(part)) for part in load.profile),
+        over_cap=None if start else load.over_cap,
+        think_time_s=load.think_time_s,
+        start=start,
+        start_declared=load.start if start else None,
+        working_set=_working_set(scenario, point, kv_tokens),
+    )
+
+
+def _working_set(scenario: Scenario, point: LoadPoint, kv_tokens: int | None) -> WorkingSet | UnsetType:
+    load, prompts = scenario.load, scenario.prompts
+    slots = slots_of(load, point)
+    if point.kind != "working-set" or slots is None or not isinstance(prompts, SharedPrefix):
+        return UNSET
+    return WorkingSet(
+        prefixes=prefixes(scenario, point),
+        held_tokens=prompts.held_tokens,
+        kv_tokens=kv_tokens,
+        in_flight=slots,
+        rest_s=load.rest_s,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    result: LoadResult
+    facts: CellFacts
+    telemetry: Telemetry
+
+
+class CellMeasurement(NamedTuple):
+    """How the timed part of a cell is followed and stopped, and where its load comes from."""
+
+    progress: ProgressSink
+    stop: threading.Event
+    cluster: Cluster | None  # None: this machine
+
+
+def measure(
+    prepared: Prepared,
+    cell: Cell,
+    workload: Workload,
+    engine: EngineSession,
+    window: CellMeasurement,
+) -> Measured:
+    """Nothing but the load and the sampler runs inside the window."""
+    cache = bring_about(prepared, workload, engine)
+    workers = choose_workers(prepared.options.all_workers, cell.load)
+    with (
+        scratch.folder("bodies") as room,
+        Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher,
+    ):
+        job = make_job(prepared, cell, workload, engine, room, salt=cache.salt)
+        job = replace(job, workers=workers.count)
+        sources = engine.counter_sources
+        before = [idle(partial(_counters, source)) for source in sources]
+        shapes_before = [_histograms(source) for source in sources]
+        watcher.idle()
+        worker_pool = window.cluster.worker_pool(job, prepared.options.sample_hz) if window.cluster else None
+        result = run_load(job, window.progress, window.stop, worker_pool)
+        engine.fresh = False
+        after = [settled(partial(_counters, source), COUNTERS) for source in sources]
+        shapes_after = [
+            _histograms(source) if counts is not None else {}
+            for source, counts in zip(sources, after, strict=True)
+        ]
+        telemetry = watcher.stop(result.t0_monotonic_ns)
+        if worker_pool is not None:
+            telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
+    exited = engine.exited(suspected=before[0] is not None and after[0] is None)
+    counters, restarts = added(
+        [
+            counted(*ends, telemetry, COUNTERS, f"engine.{place}" if len(sources) > 1 else "engine")
+            for place, ends in enumerate(zip(before, after, strict=True))
+        ]
+    )
+    seen = _Seen(
+        result=result,
+        cache=cache,
+        workers=workers,
+        counters=counters,
+        restarts=restarts,
+        histograms=added_histograms(list(map(histogram_increase, shapes_before, shapes_after))),
+        sampled=watcher.sampled,
+        exited=exited,
+        nodes=worker_pool.nodes() if worker_pool else UNSET,
+    )
+    facts = _facts(prepared, cell, workload, engine, seen)
+    return Measured(result, facts, telemetry)
+
+
+def _counters(engine: Server) -> dict[str, float] | None:
+    """None where the engine has none or does not answer: a measured cell is not lost for its counters."""
+    try:
+        return engine.counters()
+    except SetupError:
+        return None
+
+
+def _histograms(engine: Server) -> dict[str, Histogram]:
+    try:
+        return engine.histograms()
+    except SetupError:
+        return {}
+
+
+def _minimum(scenario: Scenario, *, searched: bool) -> Minimum:
+    """What the scenario declares to be enough; the probes of a capacity search have sizes of their own."""
+    if searched:
+        return Minimum(seconds=0, answers=0)
+    return Minimum(seconds=scenario.load.min_seconds, answers=scenario.load.min_answers)
+
+
+def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
+    """The output constraints of every request, in the engine's own fields, and what it has no field for."""
+    definition, request = prepared.of(cell).ref.definition, prepared.scenario.request
+    constraints = workload.constraints
+    return CellRequest(
+        api=definition.dialect.api,
+        temperature=request.temperature,
+        top_p=request.top_p,
+        seed=request.seed if request.temperature else None,
+        thinking=request.thinking,
+        exact_output=request.exact_output,
+        fields=common_fields(
+            definition,
+            request,
+            int(workload.requested.numbers["max_tokens"][0]),
+            shaped=bool(constraints),
+        ),
+        shapes=tuple(sorted(constraint.shape for constraint in constraints)),
+        tools=workload.tools,
+        unsupported=unsaid(
+            definition, request, constraints, tools=workload.tools, adapters=prepared.scenario.lora.adapters
+        ),
+    )
+
+
+def _same(values: NDArray[np.int64]) -> int | None:
+    """None where they differ."""
+    return int(values[0]) if (values == values[0]).all() else None
+
+
+def _workload(prepared: Prepared, cell: Cell, workload: Workload, request: CellRequest) -> CellWorkload:
+    measured = slice(warmup_requests(prepared.scenario, cell.load), None)
+    definition = prepared.of(cell).ref.definition
+    return CellWorkload(
+        sha256=workload.sha256,
+        exact_lengths=workload.exact,
+        in_stretches=FREE in workload.requested.kinds,
+        output_tokens=_same(workload.requested.numbers["max_tokens"]),
+        exact_output=bool(request.exact_output and exact_output_possible(definition) and not request.shapes),
+        content_tokens_mean=float(reusable(workload.requested)[1].mean()),
+        ideal_hit_rate=ideal_hit_rate(workload.requested, measured),
+        shared_share=ideal_hit_rate(workload.requested, measured, warm=True),
+        adapters=prepared.scenario.lora.adapters,
+        cold_cache=prepared.scenario.cache.state == "cold",
+        content=content_of(prepared.scenario),
+    )
+
+
+def _identity(prepared: Prepared, cell: Cell, engine: EngineSession) -> Identity:
+    backend = prepared.of(cell)
+    ref, track = backend.ref, backend.track
+    return Identity(
+        cell=cell.name,
+        backend=ref.definition.name,
+        variant=ref.variant,
+        label=backend.label,
+        title=ref.definition.backend.title,
+        simulated=bool(engine.facts["simulated"]),
+        track=track,
+        quantisation=prepared.model.tracks[track].quantisation if track else None,
+        engine_version=engine_version(engine.facts),
+        launch=backend.launch.mode,
+        division=division(prepared, backend),
+        repeat=cell.repeat,
+    )
+
+
+class _Seen(NamedTuple):
+    """What the window showed of the client, the engine and the sampler."""
+
+    result: LoadResult
+    cache: CacheState
+    workers: Workers
+    counters: dict[str, float] | None
+    restarts: int
+    histograms: dict[str, HistogramIncrease]
+    sampled: Sampled
+    exited: str | None
+    nodes: tuple[LoadNode, ...] | UnsetType
+
+
+def _facts(
+    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, seen: _Seen
+) -> CellFacts:
+    scenario, definition = prepared.scenario, prepared.of(cell).ref.definition
+    probe, request = cell.probe, _request(prepared, cell, workload)
+    values = engine.facts.get("values")
+    return CellFacts(
+        cell=cell.name,
+        identity=_identity(prepared, cell, engine),
+        load=_load(scenario, cell.load, engine.kv_tokens()),
+        workload=_workload(prepared, cell, workload, request),
+        request=request,
+        prefix_cache=definition.prefix_cache.enabled,
+        habits=asdict(definition.dialect.habits),
+        engine_values=None if values is None else dict(values),
+        start=engine.facts.get("start"),
+        planned=len(workload) - warmup_requests(scenario, cell.load),
+        slo=scenario.slo,
+        probe=None if probe is None else ProbeSize(**asdict(probe)),
+        minimum=_minimum(scenario, searched=probe is not None),
+        unsent=seen.result.unsent,
+        interrupted=seen.result.interrupted,
+        cache=seen.cache.preparation,
+        t0_unix_ns=seen.result.t0_unix_ns,
+        t0_monotonic_ns=seen.result.t0_monotonic_ns,
+        server_counters=seen.counters,
+        engine_log=engine.facts.get("log"),
+        client=client_stats(seen.result.client),
+        workers=seen.workers,
+        nodes=seen.nodes,
+        metrics_urls=prepared.of(cell).ref.metrics_urls or UNSET,
+        urls=engine.urls if len(engine.urls) > 1 else UNSET,
+        balance=(prepared.options.balance or "round-robin") if len(engine.urls) > 1 else UNSET,
+        counter_restarts=seen.restarts,
+        server_histograms=seen.histograms,
+        telemetry=seen.sampled,
+        prices=prepared.options.prices,
+        engine_exited=seen.exited,
+    )

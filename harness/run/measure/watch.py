@@ -1,0 +1,68 @@
+"""What is watched while a cell is measured, passed to the sampler in its own terms."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from urllib.parse import urlsplit
+
+from harness.engines.session import EngineSession
+from harness.engines.speak.server import Server
+from harness.engines.start.started import EngineFacts
+from harness.sampling import machine
+from harness.sampling.job import Exporter, Watch
+from harness.spec.backend import Counters, Metrics
+
+# What an engine counts up; its gauges (running, waiting) have no difference.
+COUNTERS = frozenset(field.name for field in fields(Counters))
+
+_GPU_ENV = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+
+
+def watch_of(engine: EngineSession, hz: float) -> Watch | None:
+    """None where nothing is to be sampled. An engine elsewhere has its metrics read and nothing else."""
+    if not hz:
+        return None
+    addresses = [urlsplit(url) for url in engine.urls]
+    # All replicas or none: what a part of them used would be shown as the engine's.
+    here = all(machine.is_this_machine(address.hostname or "") for address in addresses)
+    return Watch(
+        bench_pid=os.getpid(),
+        hz=hz,
+        exporters=tuple(_exporter(*one) for one in _with_metrics(engine)),
+        engine_pid=engine.facts.get("pid") if here else None,
+        engine_ports=tuple(address.port for address in addresses if address.port) if here else (),
+        engine_env=gpu_env(engine.facts),
+        engine_here=here,
+    )
+
+
+def gpu_env(facts: EngineFacts) -> dict[str, str]:
+    """What says which GPUs the engine was given: of a container those it got, else its environment."""
+    container = facts.get("container")
+    if container is not None and container["device"] != "rocm":
+        return {"NVIDIA_VISIBLE_DEVICES": ",".join(map(str, container["gpus"]))}
+    given = {**os.environ, **(facts.get("env") or {})}
+    return {name: given[name] for name in _GPU_ENV if name in given}
+
+
+def _with_metrics(engine: EngineSession) -> Iterator[tuple[Server, Metrics]]:
+    for source in engine.counter_sources:
+        if source.definition.metrics is not None:
+            yield source, source.definition.metrics
+
+
+def _exporter(source: Server, metrics: Metrics) -> Exporter:
+    json = metrics.json
+    return Exporter(
+        url=source.base_url + metrics.path,
+        access=source.access,
+        counters=_named(asdict(metrics.counters)),
+        gauges=_named(asdict(metrics.gauges)),
+        prompt_tokens_exclude_cached=metrics.prompt_tokens_exclude_cached,
+        json_url=source.base_url + json.path if json else "",
+        json_gauges=_named(asdict(json.gauges)) if json else {},
+    )
+
+
+def _named(series: dict[str, str]) -> dict[str, str]:
+    return {name: given for name, given in series.items() if given}

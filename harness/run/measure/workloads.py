@@ -1,0 +1,156 @@
+"""The requests of each load point and repeat, made once and given to every backend alike."""
+
+import hashlib
+from collections.abc import Sequence
+
+from msgspec import structs
+
+from harness.agreement import LOOKS, load_questions
+from harness.engines.session import EngineSession
+from harness.errors import SetupError
+from harness.metrics.card import describe
+from harness.model import CardLoad, LoadPoint, WorkloadCard
+from harness.plan import (
+    Cell,
+    ProbeSizes,
+    all_requests,
+    load_points,
+    prompts_at,
+    seed_for,
+    slots_of,
+    start_of,
+    warmup_requests,
+)
+from harness.run.measure.job import send_times
+from harness.run.setup.prepare import Prepared
+from harness.spec.scenario import Scenario
+from harness.workload.prompts.content import content_of
+from harness.workload.prompts.generate import generate
+from harness.workload.prompts.request import TokenCounter
+from harness.workload.prompts.text import TextMaker
+from harness.workload.prompts.workload import Workload
+
+
+def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> WorkloadCard:
+    """Of one load point's requests, as they were drawn for the first repeat."""
+    load = scenario.load
+    warmup = warmup_requests(scenario, point)
+    times = None
+    if slots_of(load, point) is None:
+        times = send_times(scenario, seed, point, 0, made.requested)
+    place = CardLoad(
+        kind=point.kind,
+        value=point.value,
+        process=load.arrival if point.kind == "rate" else None,
+        start=start_of(scenario, point),
+    )
+    return WorkloadCard(
+        **structs.asdict(describe(made.requested, warmup, times)),
+        load=place,
+        sha256=made.sha256,
+        exact_lengths=made.exact,
+        alike_chars=made.alike_chars,
+        content=content_of(scenario),
+    )
+
+
+# Of this many requests one is of the load, where questions are put between its requests.
+EVERY = 3
+FILL = 64  # requests of an open loop before the first question; of a closed one a request for each slot
+
+
+class Workloads:
+    """Prompts differ by load point and repeat, so that no cell finds its own prompts in a cache.
+
+    All are made at once: the tokenizer they are counted with is a running engine's, and stops with it. In a
+    capacity search (`sizes`) they are made when a load is first tried, since few of its loads are.
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        repeats: int,
+        seed: int,
+        counter: TokenCounter | None,
+        sizes: ProbeSizes | None = None,
+        between: int = 0,
+    ) -> None:
+        """`between`: requests more, as those of the last load point, for questions to stand between."""
+        self._scenario, self._seed = scenario, seed
+        self.count_with(counter)
+        self.exact = self._texts.exact
+        self._made: dict[tuple[LoadPoint, int], Workload] = {}
+        points = load_points(scenario.load)
+        self._points = points if sizes is None else points[:1]
+        for repeat in range(repeats if sizes is None else 1):
+            for point in self._points:
+                self.of(Cell("", 0, point, repeat, sizes.short(point) if sizes else None))
+        of_last = seed_for(seed, "accuracy", points[-1].label, 0)
+        self.between = generate(scenario.prompts, between, of_last, self._texts) if between else None
+
+    def count_with(self, counter: TokenCounter | None) -> None:
+        """From now on."""
+        self._texts = TextMaker(counter, self._scenario.text)
+
+    def of(self, cell: Cell) -> Workload:
+        place = cell.load, cell.repeat
+        if place not in self._made:
+            self._made[place] = generate(
+                prompts_at(self._scenario, cell.load),
+                all_requests(self._scenario, cell.load, cell.probe),
+                seed_for(self._seed, "prompts", cell.load.label, cell.repeat),
+                self._texts,
+                self._scenario.lora,
+            )
+        return self._made[place]
+
+    def cards(self, seed: int) -> dict[str, WorkloadCard]:
+        """Of the first repeat, by load point: what its requests are. In a search of its lowest load."""
+        return {
+            point.label: card_of(self._scenario, seed, point, self._made[point, 0]) for point in self._points
+        }
+
+    def sha256(self) -> str:
+        """Of the first repeat at every load point: equal for runs that differ in --repeats only.
+
+        In a search at its lowest load.
+        """
+        digest = hashlib.sha256()
+        for point in self._points:
+            digest.update(f"{point.label} {self._made[point, 0].sha256}\n".encode())
+        return digest.hexdigest()
+
+
+def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:
+    """With the tokenizer of this engine, where it has one."""
+    return Workloads(
+        prepared.scenario,
+        prepared.repeats,
+        prepared.options.seed,
+        token_counter(engine),
+        prepared.probe_sizes,
+        between_questions(prepared),
+    )
+
+
+def between_questions(prepared: Prepared) -> int:
+    """Requests of the load that are needed for the questions of an accuracy; 0 without one."""
+    if not prepared.options.accuracy:
+        return 0
+    point = load_points(prepared.scenario.load)[-1]
+    filling = int(point.value) if point.kind == "concurrency" else FILL
+    questions = prepared.options.accuracy + len(load_questions())
+    return len(LOOKS) * filling + questions // (EVERY - 1) + len(LOOKS)
+
+
+def token_counter(engine: EngineSession) -> TokenCounter | None:
+    if engine.count_tokens(["probe"]) is None:
+        return None
+
+    def count(texts: Sequence[str]) -> Sequence[int]:
+        counts = engine.count_tokens(texts)
+        if counts is None:
+            raise SetupError("the server stopped counting tokens", where=engine.base_url)
+        return counts
+
+    return count

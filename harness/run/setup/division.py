@@ -1,0 +1,83 @@
+"""Whether an engine runs as its makers ship it, was tuned, or was changed by hand; and where tuning holds."""
+
+import dataclasses
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.engines.start.command import settable
+from harness.model import HostFacts
+from harness.run.setup.noise import host_key
+from harness.run.setup.prepare import BackendPlan, Prepared
+from harness.spec import files
+from harness.spec.backend import Variant
+from harness.spec.scenario import Scenario
+from harness.spec.tuned import Provenance
+
+Division = Literal["default", "tuned", "custom"]
+
+
+def division(prepared: Prepared, backend: BackendPlan) -> Division | None:
+    """None for an attached server, whose settings are its owner's."""
+    ref = backend.ref
+    if ref.url is not None:
+        return None
+    if set(prepared.options.engine_values) & set(settable(ref.definition)) - {"port"}:
+        return "custom"
+    if ref.tuned is not None:
+        return "tuned"
+    variant = ref.definition.variants.get(ref.variant or "")
+    return "custom" if variant and _changes_settings(variant) else "default"
+
+
+def _changes_settings(variant: Variant) -> bool:
+    """One that only names other weights leaves the engine as it is."""
+    return dataclasses.replace(variant, track="") != Variant(description=variant.description)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a tuned variant is used, or was tuned."""
+
+    scenario: str
+    scenario_key: str
+    loads: tuple[str, ...]  # labels of load points
+    model: str
+    launch: str
+    host_key: str
+
+    @classmethod
+    def of(cls, prepared: Prepared, backend: BackendPlan, host: HostFacts | None) -> "Place":
+        track, scenario = backend.track, prepared.scenario
+        return cls(
+            scenario.name,
+            scenario_key(scenario),
+            tuple(dict.fromkeys(cell.load.label for block in prepared.plan for cell in block.cells)),
+            f"{prepared.model_name} {track}" if track else "",
+            backend.launch.mode,
+            host_key(host),
+        )
+
+
+def scenario_key(scenario: Scenario) -> str:
+    """Fingerprint of what is asked and how, whatever the load: what a best setting depends on."""
+    parts = (scenario.prompts, scenario.request, scenario.cache)
+    return files.fingerprint([dataclasses.asdict(part) for part in parts])
+
+
+def elsewhere(tuned: Provenance, place: Place, version: str | None) -> Iterator[str]:
+    """How a place differs from the one that a variant was tuned for."""
+    if tuned.scenario != place.scenario:
+        yield f"scenario {tuned.scenario}, not {place.scenario}"
+    elif tuned.scenario_key != place.scenario_key:
+        yield f"other requests of scenario {tuned.scenario}"
+    if others := [load for load in place.loads if load != tuned.load]:
+        yield f"load {tuned.load}, not {', '.join(others)}"
+    if tuned.model != place.model:
+        yield f"model {tuned.model or 'none'}, not {place.model or 'none'}"
+    if tuned.launch != place.launch:
+        yield f"launch {tuned.launch}, not {place.launch}"
+    if tuned.host_key != place.host_key:
+        yield f"another machine ({tuned.host})"
+    if tuned.engine_version != (version or ""):
+        yield f"version {tuned.engine_version or 'unknown'}, not {version or 'unknown'}"

@@ -1,0 +1,334 @@
+"""Names and flags to checked definitions, before anything is started: a typo costs nothing."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
+
+from harness.apis import APIS
+from harness.engines.check.preflight import Planned
+from harness.engines.provide.models import find_model
+from harness.engines.simulate import parse_faults, simulated
+from harness.engines.speak.access import access_of
+from harness.engines.start.command import configured, settable
+from harness.engines.start.launch_choice import LaunchChoice, as_launched, resolve_launch, track_of
+from harness.errors import SetupError, SpecError
+from harness.plan import (
+    MOST_LONGER,
+    Block,
+    Cell,
+    ProbeSizes,
+    capacity_grid,
+    in_one_life,
+    make_plan,
+    most_requests,
+    one_cell_each,
+)
+from harness.run.setup.options import RunOptions
+from harness.run.setup.repeats import Between, between_of, repeats_of
+from harness.sampling.job import MOST_HZ
+from harness.sampling.machine import gpu_names
+from harness.spec.backend import BackendRef
+from harness.spec.backend_refs import parse_backend_list
+from harness.spec.models import Model
+from harness.spec.reach import Reach, with_reach
+from harness.spec.scenario import Profile, Scenario, check_api, load_scenario
+from harness.spec.server_urls import with_metrics_urls
+from harness.spec.strict import nearest
+from harness.verdicts.slo_check import answers_needed
+from harness.workload.prompts.content import pieces_of
+from harness.workload.prompts.recorded import source_of
+from harness.workload.traces import Dataset, Trace
+
+# Of one backend that is measured against itself.
+AA_LABELS = ("a", "b")
+# At each load of a search: how far it lies above the capacity shows in the queue that builds meanwhile.
+PROBE_SECONDS = 45.0  # of a long probe of a capacity search, at least
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackendPlan:
+    """One backend of a run: what it is, how it is started, and what happens to it between repeats."""
+
+    label: str  # unique in the run
+    ref: BackendRef
+    launch: LaunchChoice
+    track: str | None  # of the weights; None where the server brings its own model
+    engine_values: dict[str, str]  # those of its own among the values asked for
+    between: Between
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    options: RunOptions
+    scenario: Scenario
+    backends: tuple[BackendPlan, ...]  # in the order of the plan's positions
+    model_name: str
+    model: Model
+    repeats: int  # at most, where there are looks
+    plan: tuple[Block, ...]
+    source: Trace | Dataset | None = None  # of prompts that come from a file
+    probe_sizes: ProbeSizes | None = None  # of a capacity search
+    looks: tuple[int, ...] = ()  # repeats after which verdicts may be decided; empty: a fixed number
+
+    def of(self, part: Block | Cell) -> BackendPlan:
+        """The backend that this part of the plan measures."""
+        return self.backends[part.backend]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(backend.label for backend in self.backends)
+
+    @property
+    def engines(self) -> tuple[Planned, ...]:
+        """As they are checked before the run."""
+        return tuple(
+            Planned(
+                backend.ref,
+                backend.label,
+                backend.launch,
+                self.model_name,
+                self.model,
+                dict(backend.engine_values),
+            )
+            for backend in self.backends
+        )
+
+    @property
+    def cells(self) -> int:
+        return sum(len(block.cells) for block in self.plan)
+
+
+def prepare(options: RunOptions) -> Prepared:
+    """Raises SpecError for everything a user can get wrong on the command line or in a definition."""
+    if isinstance(options.repeats, int) and options.repeats < 1:
+        raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
+    if options.workers is not None and options.workers < 1:
+        raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
+    if options.accuracy and (options.find_capacity or options.agreement is False):
+        other = "--find-capacity" if options.find_capacity else "--no-agreement"
+        raise SpecError(f"does not go with {other}", where="--accuracy", hint=f"leave {other} out")
+    if not 0 <= options.sample_hz <= MOST_HZ:
+        raise SpecError(f"must be from 0 to {MOST_HZ:g}, not {options.sample_hz:g}", where="--sample-hz")
+    if options.http2 and find_spec("h2") is None:
+        raise SetupError(
+            "HTTP/2 needs the package h2", where="--http2", hint="pip install 'llm-servebench[http2]'"
+        )
+    profile = _profile(options)
+    scenario = load_scenario(options.scenario, options.overrides, profile)
+    options = replace(options, profile=profile)
+    for api in options.apis:
+        check_api(scenario, api, f"--api {api}")
+    if options.find_capacity:
+        scenario = _searched(scenario)
+    listed = tuple(parse_backend_list(options.backends, options.apis or (scenario.request.api,)))
+    for ref in listed:
+        check_api(scenario, ref.api, f"--backends {ref.label}")
+        _check_turns(scenario, ref)
+    labels = tuple(_unique_label(ref, listed) for ref in listed)
+    listed = with_metrics_urls(listed, labels, options.metrics_urls)
+    listed = with_reach(listed, labels, options.reach)
+    for ref in listed:
+        if ref.urls or ref.reach != Reach():
+            access_of(ref.reach)  # a variable that is named must be set, a file must be there
+    if options.balance and all(len(ref.urls) < 2 for ref in listed):
+        raise SpecError(
+            "no backend has several URLs", where="--balance", hint="--backends NAME=URL+URL spreads over two"
+        )
+    backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
+    launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)
+    backends = tuple(map(as_launched, backends, launches))
+    _check_cluster(options, launches)
+    backends = _simulated(backends, launches, options.simulate_faults)
+    sizes = _probe_sizes(options, scenario)
+    pieces_of(scenario.text)  # a file that is none is an error now, not when an engine runs
+    source = source_of(scenario.prompts, most_requests(scenario, sizes))
+    if isinstance(source, Trace) and source.calls is not None and scenario.load.think_time_s:
+        raise SpecError(
+            "recorded sessions have waits of their own",
+            where="load.think_time_s",
+            hint="prompts.max_wait_s cuts them",
+        )
+    started = tuple(zip(backends, launches, strict=True))
+    between = between_of(options, scenario, started)
+    each_cell = [
+        not options.find_capacity and how == "restart" and _starts_for_each_cell(scenario, *pair)
+        for pair, how in zip(started, between, strict=True)
+    ]
+    model_name, model = find_model(options.model, APIS[scenario.request.api].gives)
+    if scenario.lora.adapters and any(launch.mode == "compose" for launch in launches):
+        raise SpecError(
+            "adapters do not come into a container: they are drawn for an engine that runs as a process",
+            where="lora.adapters",
+            hint="--launch process",
+        )
+    asked = dict(scenario.engine_values)
+    if scenario.lora.adapters:
+        asked["lora_adapters"] = scenario.lora.adapters
+    values = _engine_values(backends, model, asked, options.engine_values)
+    if options.aa:
+        labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
+    planned = tuple(
+        BackendPlan(
+            label=label,
+            ref=ref,
+            launch=_said_to_restart(launch) if each else launch,
+            track=track_of(ref, launch, model_name, model),
+            engine_values=own,
+            between=how,
+        )
+        for label, (ref, launch), own, how, each in zip(
+            labels, started, values, between, each_cell, strict=True
+        )
+    )
+    repeats, looks = repeats_of(options, scenario, len(backends))
+    plan = tuple(
+        part
+        for block in make_plan(labels, scenario.load, repeats)
+        for part in (one_cell_each(block) if each_cell[block.backend] else (block,))
+    )
+    if between != ("restart",) and len(backends) == 1:
+        plan = in_one_life(plan)
+    return Prepared(
+        options=options,
+        scenario=scenario,
+        backends=planned,
+        model_name=model_name,
+        model=model,
+        repeats=repeats,
+        plan=plan,
+        source=source,
+        probe_sizes=sizes,
+        looks=looks,
+    )
+
+
+def _said_to_restart(launch: LaunchChoice) -> LaunchChoice:
+    return replace(launch, why=f"{launch.why}; again for every cell, since it has no cache reset")
+
+
+def _check_turns(scenario: Scenario, ref: BackendRef) -> None:
+    if scenario.request.kept_turns and not ref.definition.dialect.keeps_turns:
+        raise SpecError(
+            f"{ref.definition.backend.title} keeps no turns in its {APIS[ref.api].title} API",
+            where="request.kept_turns",
+            hint=f"leave out backend '{ref.label}', or the setting: each turn then carries those before it",
+        )
+
+
+def _check_cluster(options: RunOptions, launches: Sequence[LaunchChoice]) -> None:
+    if options.load_from is None:
+        return
+    if options.workers is not None:
+        raise SpecError("is for one machine", where="--workers", hint="--workers-per-node with --cluster")
+    if options.load_from.nodes > 1 and any(launch.mode != "attach" for launch in launches):
+        raise SpecError(
+            "other machines do not reach an engine that bench starts: it listens on 127.0.0.1",
+            where="--load-nodes",
+            hint="start it where every node reaches it, and give its address: --backends NAME=http://ADDRESS:PORT",
+        )
+
+
+def _starts_for_each_cell(scenario: Scenario, ref: BackendRef, launch: LaunchChoice) -> bool:
+    """Whether only a start of the engine gives each cell the cache state that the scenario declares."""
+    cache = ref.definition.prefix_cache
+    declared = scenario.cache.state != "any"
+    return declared and cache.enabled is True and cache.reset is None and launch.mode != "attach"
+
+
+def _profile(options: RunOptions) -> Profile:
+    if options.profile != "auto":
+        return options.profile
+    if options.device != "auto":
+        return "cpu" if options.device == "cpu" else "gpu"
+    return "gpu" if gpu_names() else "cpu"
+
+
+def _simulated(
+    backends: tuple[BackendRef, ...], launches: tuple[LaunchChoice, ...], given: Sequence[str]
+) -> tuple[BackendRef, ...]:
+    faults = parse_faults(given, [ref.label for ref in backends])
+    if faults and all(launch.mode != "simulate" for launch in launches):
+        raise SpecError("only applies to --launch simulate", where="--simulate-fault")
+    return tuple(
+        simulated(ref, faults.get(ref.label, ())) if launch.mode == "simulate" else ref
+        for ref, launch in zip(backends, launches, strict=True)
+    )
+
+
+def _searched(scenario: Scenario) -> Scenario:
+    load = scenario.load
+    if load.working_set:
+        raise SpecError("a working set is no load", where="--find-capacity", hint="use another scenario")
+    if not scenario.slo:
+        raise SpecError(
+            "--find-capacity needs [slo]",
+            where=f"{scenario.name}:slo",
+            hint="--set slo.ttft_ms.p95=500, or a table [slo] in the scenario",
+        )
+    if not (load.concurrency or load.rate):
+        raise SpecError(
+            "a trace defines its own load", where="--find-capacity", hint="use --rate or --concurrency"
+        )
+    if load.profile:
+        raise SpecError(
+            "a rate that changes over time has no capacity",
+            where=f"{scenario.name}:load.profile",
+            hint="--find-capacity needs a constant rate",
+        )
+    return replace(scenario, load=capacity_grid(load))
+
+
+def _probe_sizes(options: RunOptions, scenario: Scenario) -> ProbeSizes | None:
+    """None where no capacity is searched for."""
+    given, closes_s = options.probe_seconds, scenario.load.duration_s
+    if not options.find_capacity:
+        if given is not None:
+            raise SpecError("only applies to --find-capacity", where="--probe-seconds")
+        return None
+    seconds = PROBE_SECONDS if given is None else given
+    if not 0 < seconds < float("inf"):
+        raise SpecError(f"must be above 0, not {seconds:g}", where="--probe-seconds")
+    if closes_s is not None and closes_s < MOST_LONGER * seconds:
+        raise SpecError(
+            f"ends a probe after {closes_s:g} s, and it may have to last {MOST_LONGER * seconds:g} s",
+            where="load.duration_s",
+            hint="leave it out, or lower --probe-seconds",
+        )
+    return ProbeSizes(seconds, answers_needed(scenario.slo), scenario.load.requests)
+
+
+def _engine_values(
+    backends: tuple[BackendRef, ...], model: Model, asked: Mapping[str, object], given: Mapping[str, str]
+) -> tuple[dict[str, str], ...]:
+    """A key changes the backends that have it; one given on the command line that none has is a mistake.
+
+    What was tuned replaces what the scenario asks for, and gives way to the command line.
+    """
+    keys = [settable(ref.definition) for ref in backends]
+    for key in given:
+        if not any(key in own for own in keys):
+            known = {name for own in keys for name in own}
+            raise SpecError(
+                f"no backend has an engine value '{key}'", where="--engine-set", hint=nearest(key, known)
+            )
+    wanted = {key: str(value) for key, value in asked.items()}
+    values = tuple(
+        {key: value for key, value in (wanted | _tuned(ref) | dict(given)).items() if key in own}
+        for ref, own in zip(backends, keys, strict=True)
+    )
+    for ref, own in zip(backends, values, strict=True):
+        configured(ref.definition, model if ref.definition.backend.weights != "none" else None, own)
+    return values
+
+
+def _tuned(ref: BackendRef) -> dict[str, str]:
+    return {key: str(value) for key, value in (ref.tuned.values if ref.tuned else {}).items()}
+
+
+def _unique_label(ref: BackendRef, backends: tuple[BackendRef, ...]) -> str:
+    """Two servers attached under one name are distinguished by their address."""
+    same = [other for other in backends if other.label == ref.label]
+    if len(same) == 1 or ref.url is None:
+        return ref.label
+    addresses = [url.partition("://")[2].replace("/", "_").replace(":", "_") for url in ref.urls]
+    return f"{ref.label}_{'+'.join(addresses)}"

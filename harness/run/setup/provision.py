@@ -1,0 +1,19 @@
+"""Engines and weights of a run, on this machine before anything is measured."""
+
+from harness.engines.provide.install import install_engine, needs_install
+from harness.engines.provide.models import ensure_weights
+from harness.engines.provide.shared_folders import Say
+from harness.engines.start.containers.compose_launch import provide_image
+from harness.run.setup.prepare import Prepared
+
+
+def provide(prepared: Prepared, say: Say) -> None:
+    """Engines and weights before the first measurement: a failed download costs no measured cell."""
+    for backend in prepared.backends:
+        definition, launch, environment = backend.ref.definition, backend.launch, None
+        if launch.mode == "compose":
+            provide_image(definition, launch.device, say)
+        elif launch.mode == "process" and needs_install(definition):
+            environment = install_engine(definition, say)
+        if backend.track is not None:
+            ensure_weights(prepared.model_name, prepared.model, backend.track, environment, say)

@@ -1,0 +1,87 @@
+"""How many repeats a run has, and what happens to an engine between two of them."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from harness.engines.start.launch_choice import LaunchChoice
+from harness.errors import SpecError
+from harness.run.setup.options import RunOptions
+from harness.spec.backend import BackendRef
+from harness.spec.scenario import Scenario
+from harness.verdicts.sequential import looks_between
+
+Between = Literal["restart", "reset", "keep"]
+
+SEARCHES = 3  # of a capacity, each in its own life of the engine
+NOISE_REPEATS = 5  # of a backend against itself: a floor is an interval, no decision
+_FLAG = "--repeats"
+
+
+def repeats_of(options: RunOptions, scenario: Scenario, backends: int) -> tuple[int, tuple[int, ...]]:
+    """Most repeats, and after which of them the verdicts are looked at; no looks: the number is fixed."""
+    wanted = _wanted(options, scenario, backends)
+    if wanted != "auto":
+        _refuse_limits(options)
+        return wanted, ()
+    for flag, given in (("--find-capacity", options.find_capacity), ("--aa", options.aa)):
+        if given:
+            raise SpecError(f"{flag} needs a number of repeats, not auto", where=_FLAG)
+    if backends < 2:
+        raise SpecError("auto needs two backends: a single one has no verdict to decide", where=_FLAG)
+    if options.budget_s is not None and options.budget_s <= 0:
+        raise SpecError("must be above 0", where="--budget")
+    looks = looks_between(scenario.verdict.min_repeats, scenario.verdict.max_repeats)
+    return looks[-1], looks
+
+
+def _wanted(options: RunOptions, scenario: Scenario, backends: int) -> int | Literal["auto"]:
+    declared = scenario.verdict.repeats
+    if options.repeats is not None:
+        return options.repeats
+    if options.find_capacity:
+        return SEARCHES
+    if backends < 2:
+        return 1
+    return NOISE_REPEATS if options.aa and declared == "auto" else declared
+
+
+def _refuse_limits(options: RunOptions) -> None:
+    """A limit that limits nothing would look like one that does."""
+    flags = {"--budget": options.budget_s, "--max-repeats": options.overrides.get("verdict.max_repeats")}
+    for flag, given in flags.items():
+        if given is not None:
+            raise SpecError("only applies to --repeats auto with two backends or more", where=flag)
+
+
+def between_of(
+    options: RunOptions, scenario: Scenario, started: Sequence[tuple[BackendRef, LaunchChoice]]
+) -> tuple[Between, ...]:
+    """Per backend."""
+    declared = scenario.verdict.between_repeats
+    alone = len(started) == 1 and not options.find_capacity
+    return tuple(_between(declared, ref, launch, alone) for ref, launch in started)
+
+
+def _between(declared: str, ref: BackendRef, launch: LaunchChoice, alone: bool) -> Between:
+    where = "--between-repeats"
+    attached = launch.mode == "attach"
+    if declared in ("auto", "restart"):
+        if declared == "restart" and attached:
+            raise SpecError(
+                f"bench did not start {ref.label} and cannot restart it",
+                where=where,
+                hint="use keep or reset",
+            )
+        return "keep" if attached else "restart"
+    if not (attached or alone):
+        raise SpecError(
+            f"{declared} leaves an engine running through all its repeats, so engines that take turns on one "
+            "machine could only be measured one after the other: drift would look like a difference",
+            where=where,
+            hint="use restart, name a single backend, or attach to servers that all run",
+        )
+    if declared == "keep":
+        return "keep"
+    if ref.definition.prefix_cache.reset is None:
+        raise SpecError(f"{ref.label} declares no prefix cache reset", where=where, hint="use keep")
+    return "reset"

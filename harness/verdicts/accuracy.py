@@ -1,0 +1,64 @@
+"""Answers to the same questions in two runs, or of two backends of one: the gate `accuracy.drop`."""
+
+from collections.abc import Iterator, Sequence
+
+from harness.model import (
+    Agreement,
+    BackendAgreement,
+    ComparedAccuracy,
+    ComparedLabel,
+    GateRow,
+)
+from harness.stats.paired import LEVEL, MARGIN, change
+from harness.verdicts.gate import Place
+
+METRIC = "accuracy.drop"
+
+Asked = tuple[Agreement | None, str]  # of a run, and the label of one of its backends
+
+
+def compared(
+    new: ComparedLabel, old: ComparedLabel, now: Asked, before: Asked, pairs: int
+) -> Iterator[ComparedAccuracy]:
+    """In each condition, at 5 % over so many pairs; nothing where neither was asked."""
+    mine, base = _backend(*now), _backend(*before)
+    for under_load in (False, True):
+        found, why = None, ""
+        if base is None and mine is None:
+            continue
+        if base is None or mine is None:
+            why = f"no questions were asked of {new.label if mine is None else old.label}"
+        elif _questions(now) != _questions(before):
+            why = "other questions were asked"
+        elif under_load and mine.saturated.load != base.saturated.load:
+            why = "asked under other loads"
+        else:
+            first, second = ((one.saturated if under_load else one.unloaded).marks for one in (base, mine))
+            found = change(first, second, LEVEL / max(pairs, 1))
+        if found is None:
+            why = why or "no question was answered by both"
+            yield ComparedAccuracy(a=new, b=old, change=None, under_load=under_load, why=why)
+            continue
+        made = found.between(old.label, new.label, under_load=under_load)
+        yield ComparedAccuracy(a=new, b=old, change=made, under_load=under_load, why=made.words)
+
+
+def drops(rows: Sequence[ComparedAccuracy]) -> Iterator[GateRow]:
+    """What `--fail-on accuracy.drop` fails on: a loss, and where one beyond the margin is not excluded."""
+    for row in rows:
+        place = Place(row.a.run, row.a.label)
+        why = f"{'under load' if row.under_load else 'one at a time'}: {row.why}"
+        if row.change is None:
+            yield place.row("not compared", why, metric=METRIC)
+        elif row.change.verdict == "loses":
+            yield place.row("accuracy", why, metric=METRIC)
+        elif row.change.change.low < -MARGIN:
+            yield place.row("undecided", why, metric=METRIC)
+
+
+def _backend(agreement: Agreement | None, label: str) -> BackendAgreement | None:
+    return agreement.backends.get(label) if agreement else None
+
+
+def _questions(asked: Asked) -> str:
+    return asked[0].sha256 if asked[0] else ""

@@ -1,0 +1,287 @@
+"""Runs of any time and machine compared with a baseline: what differs, and verdicts where possible."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as changed
+from functools import cached_property
+from itertools import groupby, islice
+from operator import attrgetter
+
+from msgspec.structs import asdict, replace
+
+from harness.errors import SpecError
+from harness.model import (
+    CellResult,
+    ComparedAccuracy,
+    ComparedFigure,
+    ComparedLabel,
+    ComparedPair,
+    ComparedRun,
+    Difference,
+    GateRow,
+    Manifest,
+    MissingFigure,
+    PairVerdict,
+    RunComparison,
+    Summary,
+)
+from harness.spec.strict import nearest
+from harness.verdicts import accuracy
+from harness.verdicts.gate import Place, nothing_compared, tail_metric
+from harness.verdicts.manifests import Side, differences
+from harness.verdicts.missing import Missing, check_allowed, failed_to_start, missing
+from harness.verdicts.pairs import Pairing, decide
+from harness.verdicts.ratio import estimate
+from harness.verdicts.rules import SESSION_FLOOR, Rules, rules_of
+from harness.verdicts.run_values import Samples, Series, labels, loads, series
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Run:
+    name: str  # unique among those compared
+    manifest: Manifest
+    cells: Sequence[CellResult]  # of its summary.json
+    samples: Mapping[str, Samples]  # by the name of the cell; empty where the records were not copied along
+    summary: Summary | None = None  # whole, of a run that was opened to be drawn
+
+    @property
+    def labels(self) -> list[str]:
+        return labels(self.cells)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    run: Run
+    label: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.run.name}/{self.label}"
+
+    @property
+    def samples(self) -> Mapping[str, Samples]:
+        return self.run.samples
+
+    @property
+    def cells(self) -> list[CellResult]:
+        return [replace(cell, label=self.name) for cell in self.run.cells if cell.label == self.label]
+
+
+def compare_runs(
+    runs: Sequence[Run],
+    baseline: str | None = None,
+    *,
+    force: bool = False,
+    floor: float | None = None,
+    allow_missing: Sequence[str] = (),
+) -> RunComparison:
+    """All pairs; in each, `a` is the new one and `b` the baseline.
+
+    `baseline` names a run or a backend; without it the first run is it, or of a single run the first backend.
+    `floor` replaces the smallest difference that counts, 2 % inside one run and 5 % between two.
+    `missing`: what a baseline has and the new one lacks; `allow_missing` names backends, load points
+    (`c8`), both (`vllm/c8`) or metrics of which that is accepted.
+    """
+    members = list(_pairs(runs, baseline))
+    check_allowed(
+        allow_missing,
+        [cell for run in runs for cell in run.cells],
+        {metric for run in runs for metric in rules_of(run.manifest).metrics},
+    )
+    pairs = [_Pair(new, old, force, floor) for new, old in members]
+    pairings = [pairing for pair in pairs for pairing in pair.pairings]
+    verdicts = iter(decide(pairings))
+    compared = tuple(pair.compared(verdicts) for pair in pairs)
+    gone = tuple(_missing(runs, pairs, allow_missing))
+    answers = tuple(row for pair in pairs for row in pair.accuracy(len(pairs)))
+    return RunComparison(
+        runs=tuple(map(_about, runs)),
+        baseline=members[0][1].run.name if members else None,
+        pairs=compared,
+        missing=gone,
+        accuracy=answers,
+        gate=(
+            *_gate(pairs, compared, gone),
+            *(row for row in accuracy.drops(answers) if row.kind == "accuracy"),
+        ),
+    )
+
+
+def _gate(
+    pairs: Sequence["_Pair"], compared: Sequence[ComparedPair], gone: Sequence[MissingFigure]
+) -> Iterator[GateRow]:
+    for figure in gone:
+        if not figure.allowed:
+            yield Place(figure.run, figure.label).row("missing", figure.why, figure.load, figure.metric)
+    for pair, made in zip(pairs, compared, strict=True):
+        place = Place(pair.new.run.name, pair.new.label)
+        yield from place.findings(made.findings)
+        for pairing in pair.pairings:
+            yield from place.counts(pairing.a, pairing.b, pairing.load)
+
+
+def _missing(
+    runs: Sequence[Run], pairs: Sequence["_Pair"], allowed: Sequence[str]
+) -> Iterator[MissingFigure]:
+    for old_run, run in dict.fromkeys((pair.old.run, pair.new.run) for pair in pairs if pair.same_backend):
+        for label in old_run.labels:
+            if label not in run.labels:
+                gone = failed_to_start(run.manifest, label) or Missing(label, None, None, "not in this run")
+                yield gone.of(run.name, allowed)
+    for pair in pairs:
+        yield from (figure.of(pair.new.run.name, allowed) for figure in pair.missing())
+
+
+def _about(run: Run) -> ComparedRun:
+    manifest = run.manifest
+    return ComparedRun(
+        name=run.name,
+        run=manifest.run,
+        created_utc=manifest.created_utc,
+        hostname=manifest.host.hostname if manifest.host else None,
+        scenario=manifest.scenario.scenario.name,
+        state=manifest.state,
+        simulated=any(cell.simulated for cell in run.cells),
+        imported=tuple(dict.fromkeys(cell.imported.words for cell in run.cells if cell.imported)),
+    )
+
+
+def _pairs(runs: Sequence[Run], baseline: str | None) -> Iterator[tuple[_Member, _Member]]:
+    members = [_Member(run, label) for run in runs for label in run.labels]
+    chosen = next((run for run in runs if run.name == baseline), None)
+    if baseline is not None and chosen is None:
+        old = next((member for member in members if member.label == baseline), None)
+        if old is None:
+            known = [*(run.name for run in runs), *dict.fromkeys(member.label for member in members)]
+            raise SpecError(
+                f"no run and no backend '{baseline}' among these",
+                where="--baseline",
+                hint=nearest(baseline, known),
+            )
+        yield from ((new, old) for new in members if new != old)
+        return
+    old_run = chosen or runs[0]
+    if len(runs) == 1:
+        yield from ((new, members[0]) for new in members[1:])
+        return
+    for run in runs:
+        if run is not old_run:
+            yield from _between(run, old_run)
+
+
+def _between(run: Run, old_run: Run) -> Iterator[tuple[_Member, _Member]]:
+    """Each backend with itself; where the runs share none, each with each."""
+    common = [label for label in run.labels if label in old_run.labels]
+    if common:
+        yield from ((_Member(run, label), _Member(old_run, label)) for label in common)
+    else:
+        yield from ((_Member(run, a), _Member(old_run, b)) for b in old_run.labels for a in run.labels)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    new: _Member
+    old: _Member
+    force: bool
+    floor: float | None
+
+    @cached_property
+    def rules(self) -> Rules:
+        return _rules(self.new, self.old, self.force, self.floor)
+
+    @cached_property
+    def differences(self) -> list[Difference]:
+        return differences(
+            Side(self.old.run.manifest, self.old.label), Side(self.new.run.manifest, self.new.label)
+        )
+
+    @property
+    def same_backend(self) -> bool:
+        """Of two runs: then whatever else the old one measured is to be in the new one."""
+        return self.new.run is not self.old.run and self.new.label == self.old.label
+
+    @property
+    def refused(self) -> str | None:
+        return "; ".join(difference.text for difference in self.differences if difference.matters) or None
+
+    @cached_property
+    def pairings(self) -> list[Pairing]:
+        """At every load point that both have."""
+        made = []
+        for load in loads([*self.new.cells, *self.old.cells]):
+            a, b = (
+                _one(series(member.cells, load, member.samples), member) for member in (self.new, self.old)
+            )
+            if a.measured and b.measured:
+                tail = tail_metric(a, b, self.rules.metrics)
+                rules = changed(self.rules, metrics=(*self.rules.metrics, tail)) if tail else self.rules
+                made.append(Pairing(a, b, load, rules, self.refused))
+        return made
+
+    def accuracy(self, pairs: int) -> Iterator[ComparedAccuracy]:
+        now, before = (
+            (member.run.summary.agreement if member.run.summary else None, member.label)
+            for member in (self.new, self.old)
+        )
+        new, old = (ComparedLabel(run=member.run.name, label=member.label) for member in (self.new, self.old))
+        return accuracy.compared(new, old, now, before, pairs)
+
+    def missing(self) -> Iterator[Missing]:
+        old, new = (
+            [replace(cell, label=self.new.label) for cell in member.cells] for member in (self.old, self.new)
+        )
+        stopping = self.new.run.manifest.stopping
+        yield from missing(old, new, self.rules.metrics, stopping.repeats if stopping else None)
+        if failed_to_start(self.old.run.manifest, self.old.label) is None:
+            gone = failed_to_start(self.new.run.manifest, self.new.label)
+            yield from () if gone is None else (gone,)
+
+    def compared(self, verdicts: Iterator[PairVerdict]) -> ComparedPair:
+        """Takes its own from `found`."""
+        findings = tuple(
+            ComparedFigure(**asdict(verdict), values=_values(pairing, verdict))
+            for pairing in self.pairings
+            for verdict in islice(verdicts, len(pairing.rules.metrics))
+        )
+        return ComparedPair(
+            a=ComparedLabel(run=self.new.run.name, label=self.new.label),
+            b=ComparedLabel(run=self.old.run.name, label=self.old.label),
+            differences=tuple(self.differences),
+            refused=None if self.force else self.refused,
+            findings=findings,
+            verdict_rules=self.rules.record,
+        )
+
+
+def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rules:
+    separate = new.run is not old.run
+    declared = rules_of(new.run.manifest)
+    # What a run that stopped by its figures may claim is bounded by the level of its looks.
+    level = min(declared.look_alpha, rules_of(old.run.manifest).look_alpha)
+    smallest = floor if floor is not None else SESSION_FLOOR if separate else declared.floor
+    return changed(declared, alpha=level, looks=(), floor=smallest, separate_sessions=separate, forced=force)
+
+
+def _one(rows: Sequence[Series], member: _Member) -> Series:
+    return next(iter(rows), Series(member.name, ()))
+
+
+def _values(pairing: Pairing, finding: PairVerdict) -> tuple[float | None, float | None]:
+    one, other = (estimate(side, finding.metric) for side in (pairing.a, pairing.b))
+    return one.interval[1] if one else None, other.interval[1] if other else None
+
+
+def not_allowed(document: RunComparison) -> list[MissingFigure]:
+    """What is missing and was not allowed to be: a gate fails."""
+    return [figure for figure in document.missing if not figure.allowed]
+
+
+def refused(document: RunComparison) -> bool:
+    """Whether a pair could not be compared in anything at some load point: a gate must not pass over it."""
+    return not document.pairs or any(
+        not pair.findings or any(map(nothing_compared, _by_load(pair.findings))) for pair in document.pairs
+    )
+
+
+def _by_load(findings: Sequence[ComparedFigure]) -> Iterator[list[ComparedFigure]]:
+    return (list(here) for _, here in groupby(findings, key=attrgetter("load")))

@@ -1,0 +1,109 @@
+"""Why two backends cannot be compared in a metric, whatever the figures: before any test is made."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from harness.conditions import unequal
+from harness.model import CellResult, Unequal
+from harness.verdicts.evidence import ALL, RATES, TIMES, UNDER_LOAD, kind_of, state_of, unsteady
+from harness.verdicts.rules import Rules
+from harness.verdicts.run_values import Series
+
+_OF_TOKENS = ("characters-per-token", "usage-implausible")
+
+
+class Obstacles(NamedTuple):
+    """Between two backends. `refusals`: why not, by metric, by RATES or TIMES, or ALL.
+
+    `apart`: by metric, by which share unequal work that does not refuse may move a ratio. `other_tokens`: a
+    token of one is not a token of the other. `idle`: the one backend that served all that was sent, or "".
+    Its rates are the least that it can do.
+    """
+
+    refusals: Mapping[str, str]
+    apart: Mapping[str, float]
+    other_tokens: bool = False
+    idle: str = ""
+
+
+def obstacles(a: Series, b: Series, rules: Rules, refused: str | None) -> Obstacles:
+    """`refused`: what is known to forbid the whole comparison.
+
+    `rules.forced` overlooks unequal conditions. What the load did to the figures cannot be overlooked.
+    """
+    reasons = dict(_states(a, b))
+    idle, of_rates = _pace(a, b)
+    if of_rates:
+        reasons[RATES] = of_rates
+    if rules.forced:
+        return Obstacles(reasons, {}, idle=idle)
+    differences = unequal([*a.cells, *b.cells])
+    apart: dict[str, float] = {}
+    for difference in differences:
+        for metric in () if difference.matters else difference.metrics:
+            apart[metric] = max(apart.get(metric, 0.0), difference.apart)
+    conditions = dict(_conditions(a, b, rules, refused, differences))
+    other = any(one.matters and one.code in _OF_TOKENS for one in differences)
+    return Obstacles({**conditions, **reasons}, apart, other, idle)
+
+
+def apart_in(apart: Mapping[str, float], metric: str) -> float:
+    return apart.get(metric.partition(".")[0], 0.0)
+
+
+def refusal(reasons: Mapping[str, str], metric: str) -> str | None:
+    """The one that is most about this metric."""
+    keys = (metric, metric.partition(".")[0], kind_of(metric), ALL)
+    return next((reasons[key] for key in keys if key is not None and key in reasons), None)
+
+
+def _conditions(
+    a: Series, b: Series, rules: Rules, refused: str | None, differences: Sequence[Unequal]
+) -> Iterator[tuple[str, str]]:
+    if reason := refused or _one_after_the_other(a, b, rules):
+        yield ALL, reason
+    for difference in differences:
+        if difference.matters:
+            yield from ((metric, difference.text) for metric in difference.metrics or (ALL,))
+
+
+def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
+    """A machine that warms up or slows down would be taken for a difference between the backends."""
+    if rules.separate_sessions or min(len(a.begun), len(b.begun)) < rules.min_runs:
+        return None
+    if max(a.begun) < min(b.begun) or max(b.begun) < min(a.begun):
+        first, second = (a, b) if max(a.begun) < min(b.begun) else (b, a)
+        return f"all runs of {first.label} came before all runs of {second.label}: drift is not ruled out"
+    return None
+
+
+def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
+    """Only where so many runs of a side are no evidence that they cannot be left out."""
+    cells = {kind: list(_doubtful(kind, a, b)) for kind in (ALL, TIMES)}
+    courses = ((label, course) for label, cell in cells[ALL] if (course := unsteady(cell)) is not None)
+    if first := next(courses, None):
+        label, (name, what) = first
+        yield ALL, f"{name}: {label}: {what}"
+    falling = ((label, cell) for label, cell in cells[TIMES] if state_of(cell) == "unstable")
+    if unstable := next(falling, None):
+        label, cell = unstable
+        yield TIMES, f"{label} did not keep up with the load: {cell.state_why or 'unstable'}"
+
+
+def _doubtful(kind: str, *sides: Series) -> Iterator[tuple[str, CellResult]]:
+    """Cells, with their label, of the sides that have too many such to leave out."""
+    return ((side.label, cell) for side in sides if side.too_many_out(kind) for cell in side.cells)
+
+
+def _pace(a: Series, b: Series) -> tuple[str, str | None]:
+    """The one backend that served all that was sent, or "", and why no rate of these can be compared."""
+    states = {side.label: {state_of(cell) for _, cell in _doubtful(RATES, side)} for side in (a, b)}
+    idle = [label for label, of_label in states.items() if UNDER_LOAD in of_label]
+    if len(idle) == len(states):
+        return "", "both served all that was sent: the load set the rate"
+    if any(None in of_label for of_label in states.values()):
+        return "", "it is not known whether the load or the server set the rate"
+    kinds = {side.label: {cell.window_kind for cell in side.cells} - {None} for side in (a, b)}
+    if all(kinds.values()) and len(set.union(*kinds.values())) > 1:
+        return "", "measured over unlike windows: only the steady part, and all of it with ramp and drain"
+    return "".join(idle), None

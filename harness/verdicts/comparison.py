@@ -1,0 +1,100 @@
+"""All of a run: estimates, a finding per pair, load and metric, and the rank lines."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from harness.model import (
+    VERDICT_METRICS,
+    CellResult,
+    Estimate,
+    LoadPoint,
+    Noise,
+    PairVerdict,
+    Ranking,
+    VerdictRules,
+)
+from harness.verdicts.noise import noise
+from harness.verdicts.ranking import caveats_of, rank, weights_of, with_caveats
+from harness.verdicts.ratio import estimate
+from harness.verdicts.rules import Rules
+from harness.verdicts.run_values import Samples, Series, loads, series
+from harness.verdicts.sequential import find_by_looks
+
+NO_SAMPLES: Mapping[str, Samples] = MappingProxyType({})
+
+
+class Compared(NamedTuple):
+    """What summary.json says of several cells. `noise` is of backends measured twice."""
+
+    comparison: tuple[PairVerdict, ...]
+    noise: tuple[Noise, ...]
+    estimates: tuple[Estimate, ...]
+    ranking: dict[str, str]
+    rankings: tuple[Ranking, ...]
+    verdict_rules: VerdictRules
+
+
+def compare(
+    cells: Sequence[CellResult], rules: Rules, samples: Mapping[str, Samples] = NO_SAMPLES
+) -> Compared:
+    """All pairs, loads and metrics.
+
+    `samples`: by the name of a cell, for percentiles that its own requests are too few for.
+    """
+    rows = rows_of(cells, samples)
+    points = list(rows)
+    estimates = [made for load in points for made in _estimates(rows[load], load)]
+    findings = find_by_looks(rows, rules)
+    weights, caveats = weights_of(cells), caveats_of(cells)
+    metrics = dict.fromkeys([*rules.metrics, *(finding.metric for finding in findings)])
+    rankings = [
+        with_caveats(ranking, caveats)
+        for load in points
+        for metric in metrics
+        for ranking in rank(
+            _about(findings, load, metric), _middles(estimates, load, metric), load, metric, rules, weights
+        )
+    ]
+    highest: dict[str, list[str]] = {}  # the load that tells engines apart
+    for ranking in rankings:
+        if ranking.load == points[-1]:
+            highest.setdefault(ranking.metric, []).append(ranking.line)
+    return Compared(
+        tuple(findings),
+        noise(findings),
+        tuple(estimates),
+        {metric: "; ".join(lines) for metric, lines in highest.items()},
+        tuple(rankings),
+        rules.record,
+    )
+
+
+def rows_of(cells: Sequence[CellResult], samples: Mapping[str, Samples]) -> dict[LoadPoint, list[Series]]:
+    return {load: series(cells, load, samples) for load in loads(cells)}
+
+
+def _about(findings: Sequence[PairVerdict], load: LoadPoint, metric: str) -> list[PairVerdict]:
+    return [finding for finding in findings if (finding.load, finding.metric) == (load, metric)]
+
+
+def _estimates(rows: Sequence[Series], load: LoadPoint) -> Iterator[Estimate]:
+    for row in rows:
+        for metric in VERDICT_METRICS:
+            if interval := estimate(row, metric):
+                yield Estimate(
+                    label=row.label,
+                    load=load,
+                    metric=metric,
+                    interval=interval.interval,
+                    runs=interval.runs,
+                    method=interval.method,
+                )
+
+
+def _middles(estimates: Sequence[Estimate], load: LoadPoint, metric: str) -> dict[str, float]:
+    return {
+        estimate.label: estimate.interval[1]
+        for estimate in estimates
+        if (estimate.metric, estimate.load) == (metric, load)
+    }

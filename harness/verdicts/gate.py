@@ -1,0 +1,106 @@
+"""What a gate fails on: worse figures, worse tails, more failures, and whatever could not be decided.
+
+A gate that decides nothing has not passed: each row here says why it did not.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import attrgetter
+
+from harness.metrics.distribution import PERCENTILES, samples_needed
+from harness.model import CellResult, ComparedFigure, GateKind, GateRow, LoadPoint, PairVerdict, known
+from harness.stats.binomial import more_often
+from harness.verdicts.ratio import share_of
+from harness.verdicts.run_values import Series
+
+TAIL = "e2e_ms"
+LEVEL = 0.05
+# Runs that all stall where none of the baseline's does: with equal engines at most 1 in 4 ** runs.
+LEAST_RUNS = 3
+
+
+def tail_metric(a: Series, b: Series, declared: Sequence[str]) -> str | None:
+    """`e2e_ms.p99`, or the highest percentile that all requests of either side are enough for.
+
+    None where the scenario declares this one or a higher one itself, or where the median is the highest.
+    The number of requests alone decides, never their times.
+    """
+    requests = min(sum(cell.requests.ok for cell in side.cells) for side in (a, b))
+    highest = max((p for p in PERCENTILES if requests >= samples_needed(p)), default=50)
+    already = (share_of(name) for name in declared if name.startswith(f"{TAIL}."))
+    if highest == 50 or any(share is not None and 100 * share >= highest for share in already):
+        return None
+    return f"{TAIL}.p{highest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row is about: a backend of the new run."""
+
+    run: str
+    label: str
+
+    def row(
+        self, kind: GateKind, why: str, load: LoadPoint | None = None, metric: str | None = None
+    ) -> GateRow:
+        return GateRow(kind=kind, run=self.run, label=self.label, load=load, metric=metric, why=why)
+
+    def findings(self, findings: Sequence[ComparedFigure]) -> Iterator[GateRow]:
+        """Slower figures, load points without any comparison, and an undecided primary metric."""
+        if not findings:
+            yield self.row("not compared", "no load point in common")
+        for load, here in groupby(findings, key=attrgetter("load")):
+            figures = list(here)
+            if nothing_compared(figures):
+                yield self.row("not compared", figures[0].why, load)
+                continue
+            for figure in figures:
+                if kind := _kind(figure):
+                    yield self.row(kind, figure.why, load, figure.metric)
+
+    def counts(self, new: Series, old: Series, load: LoadPoint) -> Iterator[GateRow]:
+        """Of one load point: failed requests and pauses of the engine, which no median shows."""
+        (failed, sent), (before, sent_before) = (
+            failed_of((*side.cells, *side.invalid)) for side in (new, old)
+        )
+        if failed:
+            counts = f"{failed} of {sent} requests failed, {before} of {sent_before} of the baseline"
+            if fail_more((failed, sent), (before, sent_before)):
+                yield self.row("failures", counts, load)
+            elif not before:
+                yield self.row("undecided", f"{counts}: too few requests to say whether more fail now", load)
+        now, then = (_pauses_ms(side) for side in (new, old))
+        if min(len(now), len(then)) >= LEAST_RUNS and min(now) > 0 and not any(then):
+            why = f"the engine paused in each of {len(now)} runs, for {max(now):.0f} ms at the longest"
+            yield self.row("stalls", why, load)
+
+
+def _kind(figure: PairVerdict) -> GateKind | None:
+    if figure.verdict == "slower":
+        return "slower"
+    return "undecided" if figure.primary and figure.verdict in ("not enough runs", "not comparable") else None
+
+
+def nothing_compared(findings: Sequence[PairVerdict]) -> bool:
+    return all(finding.verdict == "not comparable" for finding in findings)
+
+
+def fail_more(now: tuple[int, int], before: tuple[int, int]) -> bool:
+    """Whether more requests fail than before, of counts of `failed_of`; chance alone says so in 1 of 20."""
+    return more_often(*now, *before) < LEVEL
+
+
+def failed_of(cells: Iterable[CellResult]) -> tuple[int, int]:
+    """Requests that failed, and all that ended in an answer or a failure."""
+    counts = [cell.requests for cell in cells]
+    failed = sum(count.failed for count in counts)
+    return failed, failed + sum(count.ok for count in counts)
+
+
+def _pauses_ms(side: Series) -> list[float]:
+    """The longest pause of each run, 0 where none stood out; empty where one did not record them."""
+    if any(known(cell.standstill) is None for cell in side.cells):
+        return []
+    pauses = (known(cell.engine_stall) for cell in side.cells)
+    return [pause.lasted_ms if pause else 0.0 for pause in pauses]

@@ -1,0 +1,105 @@
+"""Where a growing working set no longer fits: the hit rate falls through half of what it was.
+
+The hit rate of one engine is a curve over the working set, measured at a few points. Between two of them
+nothing is known: the knee of a repeat lies between the last point above half and the first one below, and the
+interval of several repeats spans all of theirs. The estimate is where a straight line over the logarithm of
+the working set crosses half.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from harness.model import CellResult, Knee, known
+from harness.verdicts.run_values import labels
+
+HALF = 0.5
+UNRELATED = 0.2  # of the hit rate that fits; a chat template that all prompts share is below it
+Point = tuple[float, float]  # working set over KV cache, hit rate
+
+
+def knees(cells: Sequence[CellResult]) -> tuple[Knee, ...]:
+    """One per backend that was measured over working sets; INVALID cells are left out."""
+    sets = [cell for cell in cells if cell.load.kind == "working-set"]
+    return tuple(_of(label, [cell for cell in sets if cell.label == label]) for label in labels(sets))
+
+
+def filled(cell: CellResult) -> float | None:
+    """The working set over the KV cache of the cell's own engine, with the chat template where it is counted.
+
+    Where the engine does not tell its size, over the size that the run took. None of a control.
+    """
+    held, prompt = known(cell.load.working_set), cell.conditions.prompt_tokens
+    if held is None or not cell.load.value:
+        return None
+    if held.kv_tokens is None:
+        return float(cell.load.value)
+    counted = prompt.mean if prompt else None
+    tokens = held.held_tokens if counted is None else counted + (cell.conditions.output_tokens_mean or 0.0)
+    return held.prefixes * tokens / held.kv_tokens
+
+
+def _of(label: str, cells: Sequence[CellResult]) -> Knee:
+    usable = [cell for cell in cells if not cell.invalid and cell.prefix_cache_hit_rate is not None]
+    curves = list(_curves(usable))
+    found = [knee for curve in curves if (knee := _crossing(curve)) is not None]
+    lows, values, highs = ([one[place] for one in found] for place in range(3))
+    controls = [cell.prefix_cache_hit_rate or 0.0 for cell in usable if not cell.load.value]
+    ideals = [cell.prefix_cache_ideal for cell in usable if cell.load.value and cell.prefix_cache_ideal]
+    return Knee(
+        label=label,
+        value=median(values) if found else None,
+        interval=(min(lows), max(highs)) if found else None,
+        repeats=len(curves),
+        crossed=len(found),
+        largest=max((curve[-1][0] for curve in curves), default=None),
+        fits=median(curve[0][1] for curve in curves) if curves else None,
+        ideal=max(ideals, default=None),
+        unrelated=max(controls, default=None),
+    )
+
+
+def _curves(cells: Sequence[CellResult]) -> Iterator[list[Point]]:
+    """Of each repeat with two points or more, by ascending working set."""
+    for repeat in sorted({cell.repeat for cell in cells}):
+        points = sorted(
+            (size, cell.prefix_cache_hit_rate or 0.0)
+            for cell in cells
+            if cell.repeat == repeat and (size := filled(cell)) is not None
+        )
+        if len(points) > 1:
+            yield points
+
+
+def _crossing(curve: Sequence[Point]) -> tuple[float, float, float] | None:
+    """Last point above half, the crossing, and the point after it. None where it does not fall so far."""
+    half = HALF * curve[0][1]
+    below = next((place for place, (_, rate) in enumerate(curve) if rate < half), None)
+    if below is None:
+        return None
+    (low, above), (high, under) = curve[below - 1], curve[below]
+    share = (above - half) / (above - under)
+    return low, math.exp(math.log(low) + share * math.log(high / low)), high
+
+
+def words(knee: Knee) -> Iterator[str]:
+    """`vllm: the hit rate falls through half of 85 % at 0.9 × the KV cache (from 0.5 to 1, 3 repeats)`."""
+    if knee.fits is None:
+        yield f"{knee.label}: no knee, since fewer than two working sets have a hit rate"
+        return
+    fits, low = f"{100 * knee.fits:.3g} %", knee.ideal is not None and knee.fits < HALF * knee.ideal
+    count = f"{knee.repeats} repeat" + ("s" if knee.repeats > 1 else "")
+    if low:
+        yield f"{knee.label}: no knee, since the smallest working set has {fits} hits: it does not fit"
+    elif knee.value is None or knee.interval is None:
+        largest = f"{knee.largest or 0:.3g} × the KV cache"
+        yield f"{knee.label}: the hit rate stays above half of {fits} up to {largest} ({count})"
+    else:
+        some = "" if knee.crossed == knee.repeats else f", seen in {knee.crossed}"
+        yield (
+            f"{knee.label}: the hit rate falls through half of {fits} at {knee.value:.3g} × the KV cache "
+            f"(between {knee.interval[0]:.3g} and {knee.interval[1]:.3g}, {count}{some})"
+        )
+    if knee.unrelated is not None and knee.unrelated > UNRELATED * knee.fits:
+        share = f"{100 * knee.unrelated:.3g} %"
+        yield f"{knee.label}: {share} hits where no prefix is used twice, so not all hits are of the prefixes"

@@ -1,0 +1,74 @@
+"""What differs between the conditions of two measurements, from their manifests, and whether it decides."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from harness.conditions import TABLE, Key, Measured, Relation, Settings, classified, relation, settings
+from harness.model import BackendEntry, Difference, Manifest, known
+
+NOT_GIVEN = "not given"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One backend of one run."""
+
+    manifest: Manifest
+    label: str
+
+    @property
+    def backend(self) -> BackendEntry:
+        return self.manifest.backends.get(self.label) or BackendEntry()
+
+    @property
+    def measured(self) -> Measured:
+        return known(self.backend.backend), known(self.backend.variant)
+
+
+def differences(baseline: Side, new: Side) -> list[Difference]:
+    """By the table of conditions, then what no row of it knows. What only one side knows is shown.
+
+    Facts of the run and the machine that one side does not know are left out: older versions kept fewer.
+    """
+    one, two = settings(baseline.manifest, baseline.label), settings(new.manifest, new.label)
+    by_key = {key.code: made for key in TABLE if (made := _of_key(key, baseline, new, one, two)) is not None}
+    return [*by_key.values(), *_raw(baseline, new, one, two, by_key)]
+
+
+def _of_key(key: Key, baseline: Side, new: Side, one: Settings, two: Settings) -> Difference | None:
+    before, after = one.known.get(key.code), two.known.get(key.code)
+    kind = relation(baseline.measured, new.measured)
+    if before == after or key.effect(kind) == "ignored":
+        return None
+    if None in (before, after) and not (key.named and one.raw and two.raw):
+        return None
+    # Whether a limit was reached is known of the cells, which are judged by the same table.
+    matters = key.refuses(kind, before, after) and key.code != "max-sequences"
+    return Difference(key.title, before or NOT_GIVEN, after or NOT_GIVEN, matters)
+
+
+def _raw(
+    baseline: Side, new: Side, one: Settings, two: Settings, told: Mapping[str, Difference]
+) -> Iterator[Difference]:
+    """Of one engine everything that was set otherwise, of two engines what nobody classified."""
+    kind = relation(baseline.measured, new.measured)
+    names = {known(side.backend.backend) or "" for side in (baseline, new)}
+    for what in dict.fromkeys((*one.raw, *two.raw)):
+        before, after = one.raw.get(what, NOT_GIVEN), two.raw.get(what, NOT_GIVEN)
+        if before == after or what[0] not in one.kinds & two.kinds:
+            continue
+        rows = [row for name in names if (row := classified(*what, name)) is not None]
+        made = Difference(" ".join(what) if what[1] else "command", before, after, False)
+        if not any(_is_said(made, row, told, kind) for row in rows):
+            yield made
+
+
+def _is_said(made: Difference, row: tuple[Key, str], told: Mapping[str, Difference], kind: Relation) -> bool:
+    """Whether the row of the table says this already, or that it cannot matter."""
+    key, means = row
+    if kind == "engines" or key.effect(kind) == "ignored":
+        return True
+    if key.code not in told:
+        return False
+    words = [means if means and word != NOT_GIVEN else word for word in (made.baseline, made.new)]
+    return words == [told[key.code].baseline, told[key.code].new]

@@ -1,0 +1,114 @@
+"""What a baseline has and a later run lacks: a gate that looks at figures alone would pass over it."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from harness.errors import SpecError
+from harness.model import CellResult, LoadPoint, Manifest, MissingFigure
+from harness.model.json_path import number_at
+from harness.spec.strict import nearest
+from harness.verdicts.run_values import Series, loads, series
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """`load` None: at every load point. `metric` None: all of them."""
+
+    label: str
+    load: LoadPoint | None
+    metric: str | None
+    why: str
+
+    @property
+    def names(self) -> set[str]:
+        """Any of which allows it."""
+        point = self.load.label if self.load else None
+        both = f"{self.label}/{point}" if point else None
+        return {name for name in (self.label, point, both, self.metric) if name}
+
+    def of(self, run: str, allowed: Iterable[str]) -> MissingFigure:
+        """`run`: the one that lacks it."""
+        return MissingFigure(
+            run=run,
+            label=self.label,
+            load=self.load,
+            metric=self.metric,
+            why=self.why,
+            allowed=not self.names.isdisjoint(allowed),
+        )
+
+
+def missing(
+    old: Sequence[CellResult], new: Sequence[CellResult], metrics: Sequence[str], decided_by: int | None
+) -> Iterator[Missing]:
+    """Of one backend that both measured, under one label. What both lack is not missing.
+
+    `decided_by`: runs after which the rule of --repeats auto ended the new run; fewer than the baseline's
+    are then enough. None: its number was fixed.
+    """
+    label = old[0].label
+    for load in loads(old):
+        before, after = (series(cells, load, {})[0] for cells in (old, new))
+        if not before.cells:
+            continue
+        if not after.measured:
+            yield Missing(label, load, None, "not measured")
+            continue
+        if after.measured < (least := min(before.measured, decided_by or before.measured)):
+            runs = "run" if after.measured == 1 else "runs"
+            yield Missing(label, load, None, f"{after.measured} {runs}, the baseline has {least}")
+        if _share(len(after.invalid), after) > _share(len(before.invalid), before):
+            yield Missing(label, load, None, invalid_words(after))
+        if after.cells:
+            yield from _nulls(label, load, before, after, metrics)
+
+
+def invalid_words(series: Series) -> str:
+    """`INVALID failed-requests 3 of 5`."""
+    reasons = (reason for cell in series.invalid for reason in cell.validity.reasons)
+    codes = dict.fromkeys(reason.code for reason in reasons if reason.verdict == "INVALID")
+    return " ".join(
+        filter(None, ("INVALID", ", ".join(codes), f"{len(series.invalid)} of {series.measured}"))
+    )
+
+
+def _share(count: int, of: Series) -> float:
+    return count / of.measured if of.measured else 0.0
+
+
+def _nulls(
+    label: str, load: LoadPoint, before: Series, after: Series, metrics: Sequence[str]
+) -> Iterator[Missing]:
+    for metric in metrics:
+        had = [cell for cell in before.cells if number_at(cell, metric) is not None]
+        without = [cell for cell in after.cells if number_at(cell, metric) is None]
+        if had and len(without) / len(after.cells) > 1 - len(had) / len(before.cells):
+            reasons = (cell.null_reasons.get(metric) for cell in without)
+            reason = next((f": {why}" for why in reasons if why), "")
+            yield Missing(label, load, metric, f"null in {len(without)} of {len(after.cells)} runs{reason}")
+
+
+def failed_to_start(manifest: Manifest, label: str) -> Missing | None:
+    failures = [failure for failure in manifest.failures if failure.backend == label]
+    if not failures:
+        return None
+    runs = "run" if len(failures) == 1 else "runs"
+    return Missing(label, None, None, f"did not start in {len(failures)} {runs}: {failures[0].error}")
+
+
+def check_allowed(allowed: Iterable[str], cells: Sequence[CellResult], metrics: Iterable[str]) -> None:
+    """SpecError for a name that can allow nothing: a slip of the pen must not look like an exception."""
+    places = {(cell.label, cell.point.label) for cell in cells}
+    known = {
+        *(label for label, _ in places),
+        *(load for _, load in places),
+        *(f"{label}/{load}" for label, load in places),
+        *metrics,
+    }
+    for name in allowed:
+        if name not in known:
+            raise SpecError(
+                f"no backend, load point or metric '{name}' in these runs",
+                where="--allow-missing",
+                hint=nearest(name, sorted(known)),
+            )

@@ -1,0 +1,345 @@
+"""Every pair of backends at every load: a verdict in one of five words for each declared metric."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from harness.model import VERDICT_METRICS, Interval, LoadPoint, PairVerdict, Word
+from harness.stats.runs import exponential, holm, holm_levels
+from harness.stats.student import t_quantile
+from harness.verdicts.comparable import apart_in, obstacles, refusal
+from harness.verdicts.evidence import RATES, kind_of
+from harness.verdicts.futility import Prospect
+from harness.verdicts.ratio import Ratio, ratio
+from harness.verdicts.rules import Rules
+from harness.verdicts.run_values import Series
+
+MOST_RUNS_ADVISED = 50
+IN_TOKENS, IN_CHARACTERS = "output_tokens_per_s", "output_chars_per_s"
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Two backends at one load point. `refused`: why they cannot be compared at all, if that is known."""
+
+    a: Series
+    b: Series
+    load: LoadPoint
+    rules: Rules
+    refused: str | None = None
+
+
+def find(
+    rows: Mapping[LoadPoint, Sequence[Series]], rules: Rules, alpha: float | None = None
+) -> list[PairVerdict]:
+    """`decide` over all pairs of a run, from the series of every load point."""
+    return decide(
+        [Pairing(a, b, load, rules) for load, here in rows.items() for a, b in combinations(here, 2)], alpha
+    )
+
+
+def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[PairVerdict]:
+    """A finding per pairing and declared metric, in their order: primary and other metrics are a family each.
+
+    Pure, from all that was measured so far: may be asked again after every run. `alpha` is the level of this
+    look, for both families; without it that of the rules. How often it is wrong: docs/verdicts-evidence.md.
+    """
+    tests = [test for pairing in pairings for test in _tests(pairing, alpha)]
+    judged: dict[int, _Judged] = {}
+    for primary in (True, False):
+        family = [index for index, test in enumerate(tests) if test.counts and test.primary == primary]
+        judged |= dict(zip(family, _family([tests[index] for index in family]), strict=True))
+    return [test.finding(judged.get(index)) for index, test in enumerate(tests)]
+
+
+def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
+    rules = pairing.rules if alpha is None else replace(pairing.rules, alpha=alpha)
+    found = obstacles(pairing.a, pairing.b, rules, pairing.refused)
+    metrics = rules.metrics
+    if IN_TOKENS in metrics and IN_CHARACTERS not in metrics and found.other_tokens:
+        metrics = (*metrics, IN_CHARACTERS)  # what the server can do, in a unit that both share
+    a, b = (side.as_least() if side.label == found.idle else side for side in (pairing.a, pairing.b))
+    of_look = replace(pairing, a=a, b=b, rules=rules)
+    return [
+        _Test(
+            of_look,
+            metric,
+            ratio(a, b, metric, rules.min_runs, 1 - rules.alpha),
+            refusal(found.refusals, metric),
+            apart_in(found.apart, metric),
+        )
+        for metric in metrics
+    ]
+
+
+def _family(tests: Sequence["_Test"]) -> list["_Judged"]:
+    """Holm, for any dependence: pairs share a backend, loads share a run.
+
+    What would exploit that all are pairs of a few backends (Shaffer 1986) needs equality to carry over from
+    pair to pair, which "within 2 %" does not.
+    """
+
+    def adjusted(p: Callable[["_Test"], float]) -> list[tuple[float, float]]:
+        values = [p(test) for test in tests]
+        return list(zip(holm(values), holm_levels(values, tests[0].rules.alpha), strict=True))
+
+    if not tests:
+        return []
+    apart, same = adjusted(lambda test: test.p_apart), adjusted(lambda test: test.p_same)
+    return [_Judged(*one, *two, len(tests)) for one, two in zip(apart, same, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """`lacks`, `runs_needed`: of a pair without a verdict."""
+
+    word: Word
+    why: str
+    lacks: str = ""
+    runs_needed: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """One test as a member of its family: adjusted p and the level it had to reach."""
+
+    p_apart: float
+    level_apart: float
+    p_same: float
+    level_same: float
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Test:
+    pairing: Pairing
+    metric: str
+    test: Ratio
+    refused: str | None
+    apart: float = 0.0  # by which share unequal work may move the ratio
+
+    @property
+    def rules(self) -> Rules:
+        return self.pairing.rules
+
+    @property
+    def primary(self) -> bool:
+        return self.metric == self.rules.primary
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is a member of its family."""
+        return self.test.shift is not None and self.refused is None
+
+    @property
+    def sides(self) -> tuple[Series, Series]:
+        return self.pairing.a, self.pairing.b
+
+    @property
+    def floor(self) -> float:
+        """With what unequal work may add."""
+        labels = (side.label for side in self.sides)
+        own = self.rules.floor_of(labels, self.pairing.load.label, self.metric)
+        return (1 + own) * (1 + self.apart) - 1
+
+    @property
+    def same_within(self) -> float:
+        """Less what unequal work may hide."""
+        return (1 + self.rules.same_within) / (1 + self.apart) - 1
+
+    @property
+    def p_apart(self) -> float:
+        edge = math.log1p(self.floor)
+        return 1.0 if self.test.shift is None else self.test.shift.p_beyond(-edge, edge)
+
+    @property
+    def p_same(self) -> float:
+        """A machine that differs from itself by more than the margin shows nothing to be within it."""
+        if self.test.shift is None or self.floor > self.same_within:
+            return 1.0
+        edge = math.log1p(self.same_within)
+        return self.test.shift.p_outside(-edge, edge)
+
+    def finding(self, judged: _Judged | None) -> PairVerdict:
+        interval = detectable = family_ratio = None
+        a, b = self.sides
+        shift, alpha = self.test.shift, self.rules.alpha
+        said = self._word(judged)
+        if shift is not None:
+            interval = exponential(shift.interval(1 - alpha))
+            strictest = alpha / (judged.members if judged else 1)
+            detectable = (1 + self.floor) * math.exp(shift.detectable(alpha=strictest)) - 1
+        if shift is not None and judged is not None:
+            family_ratio = exponential(shift.interval(1 - _level(said.word, judged)))
+        return PairVerdict(
+            a=a.label,
+            b=b.label,
+            load=self.pairing.load,
+            metric=self.metric,
+            better=VERDICT_METRICS[self.metric],
+            verdict=said.word,
+            why=said.why,
+            lacks=said.lacks,
+            runs_needed=said.runs_needed,
+            runs=self.test.runs,
+            measured=(a.measured, b.measured),
+            failed=(a.failures(self.metric), b.failures(self.metric)),
+            left_out=self._out,
+            paired=self.test.paired,
+            method=self.test.method,
+            ratio=interval,
+            family_ratio=family_ratio,
+            difference=self.test.difference,
+            p_holm=judged.p_apart if judged else None,
+            p_same_holm=judged.p_same if judged else None,
+            smallest_detectable=detectable,
+            chance=self._chance(judged) if said.word == "not enough runs" else None,
+            primary=self.primary,
+        )
+
+    def _word(self, judged: _Judged | None) -> _Said:
+        if self.refused:
+            return _Said("not comparable", self.refused)
+        if self.test.shift is None or judged is None:
+            return self._missing()
+        said = self._at_least(self._measured(judged))
+        said = replace(said, why="; ".join([said.why, *self._out_words]))
+        if not self._failures:
+            return said
+        a, b = self.sides
+        hurt = {"faster": (a,), "slower": (b,), "same": (a, b)}.get(said.word, ())
+        if any(side.failures(self.metric) for side in hurt):
+            return _Said("not comparable", f"{self._failures}: its remaining runs would flatter it")
+        return replace(said, why=f"{said.why}; {self._failures}")
+
+    def _at_least(self, said: _Said) -> _Said:
+        """A server that could have done more can only be called better, never worse or the same."""
+        idle = next((index for index, side in enumerate(self.sides) if side.at_least), None)
+        if idle is None or kind_of(self.metric) != RATES:
+            return said
+        assert self.test.shift is not None
+        a_ahead = (self.test.shift.estimate < 0) == (VERDICT_METRICS[self.metric] == "lower")
+        served = f"{self.sides[idle].label} served all that was sent"
+        if said.word == "same" or a_ahead != (idle == 0):
+            return _Said("not comparable", f"{served}: what more it can do is not known")
+        return replace(said, why=f"{said.why}; {served} and may do more")
+
+    def _measured(self, judged: _Judged) -> _Said:
+        """From the runs that have a figure."""
+        assert self.test.shift is not None
+        alpha, same = self.rules.alpha, self.same_within
+        span = exponential(self.test.shift.interval(1 - alpha))
+        words = f"{span_words(span)} over {self.test.runs_words}"
+        if judged.p_apart < alpha:
+            better = (span.estimate < 1) == (VERDICT_METRICS[self.metric] == "lower")
+            beyond = f"beyond the floor of {_percent(self.floor)}{self._unequal}"
+            return _Said("faster" if better else "slower", f"{words}, {beyond}")
+        if judged.p_same < alpha:
+            return _Said("same", f"{words}, within {_percent(same)}")
+        needed = _runs_needed(self.test, self.floor, same, alpha / judged.members)
+        lacks = self._undecided(span, judged, needed)
+        return _Said("not enough runs", f"{words}: {lacks}", lacks, needed)
+
+    def _chance(self, judged: _Judged | None) -> float | None:
+        """Of a word by the last look; None without a later one."""
+        rules, runs = self.rules, min(self.test.runs)
+        more = rules.looks[-1] - rules.last_look if rules.looks and rules.last_look else 0
+        if self.test.shift is None or judged is None or not more:
+            return None
+        same = None if self.floor > self.same_within else math.log1p(self.same_within)
+        prospect = Prospect(math.log1p(self.floor), same, judged.level_apart, judged.level_same)
+        return prospect.chance(self.test.shift, runs, runs + more, 1 if self.test.paired else 2)
+
+    def _undecided(self, span: Interval, judged: _Judged, needed: int | None) -> str:
+        floor, same, members = self.floor, self.same_within, judged.members
+        advice = f"about {needed} runs would decide" if needed else "very many runs would be needed"
+        family = f"not as one of {members} comparisons; {advice}"
+        if span.low > 1 + floor or span.high < 1 / (1 + floor):
+            return f"beyond {_percent(floor)} by itself, but {family}"
+        if floor > same:
+            why = self._unequal or ", by which this machine differs from itself"
+            return f"not beyond {_percent(floor)}{why}; {advice}"
+        if 1 / (1 + same) <= span.low and span.high <= 1 + same:
+            return f"within {_percent(same)} by itself, but {family}"
+        return f"neither beyond {_percent(floor)} nor within {_percent(same)}{self._unequal}; {advice}"
+
+    @property
+    def _unequal(self) -> str:
+        return f" (unequal work may be {_percent(self.apart)} of it)" if self.apart else ""
+
+    @property
+    def _failures(self) -> str:
+        """`2 of 5 failed runs`, per side; "" where none failed."""
+        sides = ((side.label, side.failure_words(self.metric)) for side in self.sides)
+        return ", ".join(f"{label}: {words}" for label, words in sides if words)
+
+    @property
+    def _out(self) -> tuple[dict[str, int], dict[str, int]]:
+        """Runs of a and of b that are left out, by why."""
+        if self.refused:
+            return {}, {}
+        a, b = (Counter(side.doubtful(kind_of(self.metric)).values()) for side in self.sides)
+        return dict(a), dict(b)
+
+    @property
+    def _out_words(self) -> list[str]:
+        counts = zip(self.sides, self._out, strict=True)
+        return [f"{side.label}: {left_out_words(out, side.measured)}" for side, out in counts if out]
+
+    def _missing(self) -> _Said:
+        if self.test.zero:
+            why = "a value is 0: there is no ratio"
+            return _Said("not enough runs", why, why)
+        counts = f"{self.test.runs[0]} and {self.test.runs[1]} runs, {self.rules.min_runs} are needed"
+        if self._failures:
+            return _Said("not comparable", f"{self._failures}; {counts}")
+        invalid = [f"{len(side.invalid)} of {side.label} INVALID" for side in self.sides if side.invalid]
+        nulls = [cell.null_reasons for side in self.sides for cell in side.cells]
+        reasons = [null[self.metric] for null in nulls if self.metric in null][:1]
+        why = "; ".join([counts, *self._out_words, *invalid, *reasons])
+        return _Said("not enough runs", why, why, self.rules.min_runs)
+
+
+def _level(word: Word, judged: _Judged) -> float:
+    """At which the interval says the word; where none was said, the stricter of both."""
+    levels: Mapping[str, float] = {
+        "faster": judged.level_apart,
+        "slower": judged.level_apart,
+        "same": judged.level_same,
+    }
+    return levels.get(word, min(judged.level_apart, judged.level_same))
+
+
+def _runs_needed(test: Ratio, floor: float, same: float, alpha: float) -> int | None:
+    """Were estimate and spread to stay: fewest runs whose interval is clear of a limit."""
+    assert test.shift is not None
+    away, have = abs(test.shift.estimate), min(test.runs)
+    room = max(away - math.log1p(floor), math.log1p(same) - away)
+    spread = test.shift.error * have**0.5
+    for runs in range(have + 1, MOST_RUNS_ADVISED + 1):
+        freedom = runs - 1 if test.paired else 2 * (runs - 1)
+        if t_quantile(1 - alpha / 2, freedom) * spread / runs**0.5 < room:
+            return runs
+    return None
+
+
+def left_out_words(out: Mapping[str, int], measured: int) -> str:
+    """`1 of 4 runs left out: not steady`."""
+    return f"{sum(out.values())} of {measured} runs left out: {', '.join(out)}"
+
+
+def span_words(ratio: Interval) -> str:
+    """`9.1 % lower (8.0 % lower to 10.2 % lower)`: of a against b."""
+    return f"{_change(ratio.estimate)} ({_change(ratio.low)} to {_change(ratio.high)})"
+
+
+def _change(ratio: float) -> str:
+    if ratio >= 2:
+        return f"{ratio:.3g} times"
+    return f"{_percent(abs(ratio - 1))} {'lower' if ratio < 1 else 'higher'}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %" if share >= 0.1 else f"{100 * share:.2g} %"

@@ -1,0 +1,130 @@
+"""Two backends in one metric: the ratio with its error, from one number per run or from pooled requests."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from harness.metrics.distribution import samples_needed
+from harness.model import Interval, Method
+from harness.stats.bootstrap import Pool, log_quantile, log_quantile_ratio
+from harness.stats.runs import (
+    Either,
+    Floats,
+    Shift,
+    exponential,
+    geometric_interval,
+    hull,
+    mean_interval,
+    middle,
+)
+from harness.verdicts.run_values import Series, aligned
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """Of a over b.
+
+    `shifts`: of its logarithm, without and with the runs that are left out, one where none is; empty with
+    too few runs, or a value that is not above 0.
+    """
+
+    runs: tuple[int, int]
+    paired: bool
+    method: Method
+    shifts: tuple[Shift, ...] = ()
+    difference: Interval | None = None  # of the values themselves; only where every run has one
+    zero: bool = False
+
+    @property
+    def shift(self) -> Shift | Either | None:
+        return Either(self.shifts) if len(self.shifts) > 1 else next(iter(self.shifts), None)
+
+    @property
+    def runs_words(self) -> str:
+        counts = f"{self.runs[0]} pairs of runs" if self.paired else f"{self.runs[0]} and {self.runs[1]} runs"
+        return counts + (", requests pooled" if self.method == "pooled" else "")
+
+
+def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
+    """From `least` runs on. A percentile that single runs are too short for is taken of all requests.
+
+    Where runs are left out, what is said has to hold with them as well: why they are no evidence may hang
+    together with how fast they were.
+    """
+    kept = a.evidence(metric), b.evidence(metric)
+    estimate = _ratio(*kept, metric, least, confidence)
+    if not estimate.shifts or (kept[0] is a and kept[1] is b):
+        return estimate
+    whole = _ratio(a, b, metric, least, confidence)
+    if not whole.shifts:
+        return replace(whole, runs=estimate.runs)
+    alone = estimate.difference, whole.difference
+    difference = hull([one for one in alone if one]) if all(alone) else None
+    return replace(estimate, shifts=estimate.shifts + whole.shifts, difference=difference)
+
+
+def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
+    one, two, paired = aligned(a.values(metric), b.values(metric))
+    counts = (len(one), len(two))
+    if min(counts) < least:
+        pooled = _pooled(a, b, metric, least)
+        return pooled or Ratio(counts, paired, "runs")
+    values, others = np.array(one), np.array(two)
+    if (values <= 0).any() or (others <= 0).any():
+        return Ratio(counts, paired, "runs", zero=True)
+    made = Shift.paired if paired else Shift.welch
+    difference = made(values, others).interval(confidence)
+    return Ratio(counts, paired, "runs", (made(np.log(values), np.log(others)),), difference)
+
+
+def _pooled(a: Series, b: Series, metric: str, least: int) -> Ratio | None:
+    share = share_of(metric)
+    one, two, paired = aligned(a.pooled(metric), b.pooled(metric))
+    if share is None or min(len(one), len(two)) < least or not (_enough(one, share) and _enough(two, share)):
+        return None
+    shift = log_quantile_ratio(Pool.of(one), Pool.of(two), share, paired=paired)
+    return None if shift is None else Ratio((len(one), len(two)), paired, "pooled", (shift,))
+
+
+def share_of(metric: str) -> float | None:
+    """0.99 of `ttft_ms.p99`; None for what is no percentile."""
+    name = metric.partition(".")[2]
+    return int(name[1:]) / 100 if name.startswith("p") and name[1:].isdigit() else None
+
+
+def _enough(runs: list[Floats], share: float) -> bool:
+    return sum(map(len, runs)) >= samples_needed(100 * share)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One backend in one metric; an interval without ends where a single run has it."""
+
+    interval: tuple[float | None, float, float | None]
+    runs: int
+    method: Method
+
+
+def estimate(row: Series, metric: str) -> Estimate | None:
+    values = np.array(list(row.values(metric).values()))
+    if len(values) < len(row.cells):
+        made = _pooled_estimate(row, metric)
+        if made is not None:
+            return made
+    if not len(values):
+        return None
+    if len(values) == 1:
+        return Estimate((None, middle(values), None), 1, "runs")
+    interval = (geometric_interval if (values > 0).all() else mean_interval)(values)
+    return Estimate((interval.low, interval.estimate, interval.high), len(values), "runs")
+
+
+def _pooled_estimate(row: Series, metric: str) -> Estimate | None:
+    share, runs = share_of(metric), list(row.pooled(metric).values())
+    if share is None or len(runs) < 2 or not _enough(runs, share):
+        return None
+    shift = log_quantile(Pool.of(runs), share)
+    if shift is None:
+        return None
+    interval = exponential(shift.interval())
+    return Estimate((interval.low, interval.estimate, interval.high), len(runs), "pooled")

@@ -1,0 +1,112 @@
+"""Verdicts of a run that is looked at while it goes on, and whether more repeats can decide anything.
+
+Looks are planned before the run. Each may decide at an equal share of the level (Bonferroni over looks, Holm
+inside one), so any false verdict of a family has at most the level of the rules, whenever and for whatever
+reason the run stops. Why not other boundaries: docs/verdicts-evidence.md.
+"""
+
+from bisect import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from harness.model import LoadPoint, PairVerdict
+from harness.verdicts.futility import LEAST_CHANCE
+from harness.verdicts.pairs import find
+from harness.verdicts.rules import Rules
+from harness.verdicts.run_values import Series
+
+Rows = Mapping[LoadPoint, Sequence[Series]]
+
+# After so many repeats: more often at first, where a repeat adds most to what is known.
+LOOKS = (3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
+DECIDED = ("faster", "slower", "same")
+
+
+def looks_between(least: int, most: int) -> tuple[int, ...]:
+    """From `least` repeats to `most`, both included."""
+    return (*(look for look in (least, *LOOKS[bisect(LOOKS, least) :]) if look < most), most)
+
+
+def find_by_looks(rows: Rows, rules: Rules) -> list[PairVerdict]:
+    """All words of a run. Without looks those of all that was measured; else those of the looks taken so far.
+
+    A decided word on the primary metric stays, with the interval of its look, unless what was measured
+    later forbids the comparison, such as a run that failed. The other metrics do not decide when a run
+    stops; they have the words of the last look, at its level.
+    """
+    if not rules.looks:
+        return find(rows, rules)
+    decided: dict[tuple[str, str, LoadPoint, str], PairVerdict] = {}
+    primary = replace(rules, metrics=(rules.primary,))
+    for look in rules.looks:
+        if look < rules.last_look:
+            for finding in find(_before(rows, look), primary, rules.look_alpha):
+                if finding.verdict in DECIDED:
+                    decided.setdefault(_place(finding), finding)
+    seen = _before(rows, rules.last_look) if rules.last_look else rows
+    last = find(seen, rules, rules.look_alpha)
+    return [
+        finding if finding.verdict == "not comparable" else decided.get(_place(finding), finding)
+        for finding in last
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """Of the primary metric over all pairs and load points, after a look."""
+
+    decided: int
+    not_comparable: int
+    undecided: tuple[PairVerdict, ...]  # more runs could decide them
+    hopeless: int  # no figure in any run, or one that is 0: more runs would not change that
+    unlikely: int = 0  # the repeats that are allowed would hardly decide them
+
+    @property
+    def all(self) -> int:
+        left = len(self.undecided) + self.hopeless + self.unlikely
+        return self.decided + self.not_comparable + left
+
+    @property
+    def needed(self) -> set[tuple[str, LoadPoint]]:
+        """Backends and the load points at which an undecided pair needs them."""
+        return {(label, finding.load) for finding in self.undecided for label in (finding.a, finding.b)}
+
+    @property
+    def words(self) -> str:
+        """`decided 3 of 6 pairs`, a pair at two load points counted twice."""
+        refused = f", {self.not_comparable} not comparable" if self.not_comparable else ""
+        given_up = f", {self.unlikely} given up" if self.unlikely else ""
+        return f"decided {self.decided} of {self.all} pairs{refused}{given_up}"
+
+
+def stand(rows: Rows, rules: Rules) -> Stand:
+    """After the look at `rules.last_look` repeats."""
+    verdicts = find_by_looks(rows, replace(rules, metrics=(rules.primary,)))
+    waiting = [finding for finding in verdicts if finding.verdict == "not enough runs"]
+    possible = [finding for finding in waiting if _can_be_decided(finding, rows, rules)]
+    undecided = tuple(
+        finding for finding in possible if finding.chance is None or finding.chance >= LEAST_CHANCE
+    )
+    return Stand(
+        decided=sum(finding.verdict in DECIDED for finding in verdicts),
+        not_comparable=sum(finding.verdict == "not comparable" for finding in verdicts),
+        undecided=undecided,
+        hopeless=len(waiting) - len(possible),
+        unlikely=len(possible) - len(undecided),
+    )
+
+
+def _can_be_decided(finding: PairVerdict, rows: Rows, rules: Rules) -> bool:
+    """By more runs. A percentile that single runs are too short for is taken of the requests of all."""
+    if min(finding.runs) >= rules.min_runs:
+        return finding.ratio is not None
+    sides = [row for row in rows[finding.load] if row.label in (finding.a, finding.b)]
+    return min(finding.runs) > 0 or all(row.pooled(finding.metric) for row in sides)
+
+
+def _before(rows: Rows, repeat: int) -> Rows:
+    return {load: [row.before(repeat) for row in here] for load, here in rows.items()}
+
+
+def _place(finding: PairVerdict) -> tuple[str, str, LoadPoint, str]:
+    return finding.a, finding.b, finding.load, finding.metric

@@ -1,0 +1,151 @@
+"""`bench export` and `bench query` over a made-up run: what each format holds, one name for the folder."""
+
+import csv
+import io
+import json
+import shutil
+
+import pandas as pd
+import pytest
+
+from harness.cli.commands.export import WHAT
+from harness.cli.main import main
+from harness.errors import ExitCode
+from tests.factories.runs import Engine, Shape, make_run
+
+HOSTILE = "=HYPERLINK(1)"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    engines = (Engine("llamacpp", text=HOSTILE), Engine("vllm", step_ms=20, track="gguf-q4_1"))
+    shape = Shape(engines=engines, concurrency=(2,), repeats=3, requests=5, output_tokens=3)
+    return make_run(tmp_path_factory.mktemp("runs"), shape)
+
+
+def export(capsys, *words):
+    code = main(["export", *map(str, words)])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize("what", WHAT)
+def test_every_table_is_the_same_in_every_format(capsys, made, tmp_path, what):
+    file = tmp_path / "rows.parquet"
+    words = (made.path, "--what", what)
+    assert export(capsys, *words, "--format", "parquet", "--to", file) == (ExitCode.OK, "", "")
+    _code, text, _err = export(capsys, *words, "--format", "jsonl")
+    lines = [json.loads(line) for line in text.splitlines()]
+    frame = pd.read_parquet(file)
+    found = [
+        {name: None if pd.isna(value) else value for name, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
+    assert found == lines
+    assert lines
+    _code, text, _err = export(capsys, *words)
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [list(row) for row in rows] == [list(line) for line in lines]
+    assert [row["run"] for row in rows] == [line["run"] for line in lines]
+
+
+def test_parquet_keeps_integers_and_texts_as_they_are(capsys, made, tmp_path):
+    """pandas makes floats of integers with nulls unless the file says otherwise."""
+    file = tmp_path / "requests.parquet"
+    export(capsys, made.path, "--what", "requests", "--format", "parquet", "--to", file)
+    frame = pd.read_parquet(file)
+    assert str(frame.cached_tokens.dtype) == "Int32"
+    assert str(frame.sent_ns.dtype) == "Int64"
+    assert HOSTILE in set(frame.text)
+    _code, text, _err = export(capsys, made.path, "--what", "requests")
+    assert f"'{HOSTILE}" in {row["text"] for row in csv.DictReader(io.StringIO(text))}
+
+
+def test_parquet_replaces_a_file_when_the_new_one_is_whole(capsys, made, tmp_path):
+    file = tmp_path / "cells.parquet"
+    file.write_text("kept")
+    damaged = tmp_path / "run"
+    shutil.copytree(made.path, damaged)
+    next(damaged.glob("cells/*/requests.parquet")).write_bytes(b"PAR1 damaged")
+    code, _out, err = export(capsys, damaged, "--format", "parquet", "--to", file)
+    assert (code, "requests.parquet" in err) == (ExitCode.USAGE, True)
+    assert file.read_text() == "kept"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cells.parquet", "run"]
+    assert export(capsys, made.path, "--format", "parquet", "--to", file)[0] == ExitCode.OK
+    assert len(pd.read_parquet(file)) == 6
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cells.parquet", "run"]
+
+
+@pytest.mark.parametrize(
+    ("to", "code", "says"),
+    [
+        ("-", ExitCode.USAGE, "binary and needs a file"),
+        (".", ExitCode.USAGE, "is no file that can be replaced"),
+        ("/dev/null", ExitCode.USAGE, "is no file that can be replaced"),
+        ("no/such/folder.parquet", ExitCode.SETUP, "cannot be written"),
+    ],
+)
+def test_where_parquet_cannot_be_written_is_one_error(capsys, made, tmp_path, monkeypatch, to, code, says):
+    monkeypatch.chdir(tmp_path)
+    found, out, err = export(capsys, made.path, "--format", "parquet", "--to", to)
+    assert (found, out) == (code, "")
+    assert err.startswith("error: ")
+    assert says in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def query(capsys, sql, *words):
+    assert main(["query", sql, "--json", *map(str, words)]) == ExitCode.OK
+    return json.loads(capsys.readouterr().out)
+
+
+def test_cells_say_what_was_measured_and_verdicts_are_those_of_the_summary(capsys, made):
+    words = ("--out", made.path.parent)
+    (cell,) = query(
+        capsys, "select distinct scenario, model, weights, quantisation, launch, hardware from cells", *words
+    )
+    assert cell == {
+        "scenario": "shared-prefix",
+        "model": "smollm2-135m-instruct",
+        "weights": "gguf-q4_1",
+        "quantisation": "Q4_1",
+        "launch": "process",
+        "hardware": "Generated CPU, 2 cores",
+    }
+    found = query(capsys, "select a, b, metric, verdict, ratio from verdicts", *words)
+    assert found == [
+        {
+            "a": one.a,
+            "b": one.b,
+            "metric": one.metric,
+            "verdict": one.verdict,
+            "ratio": one.ratio.estimate if one.ratio else None,
+        }
+        for one in made.read_summary().comparison
+    ]
+
+
+def test_a_run_with_a_file_less_is_left_out_whole(capsys, made, tmp_path):
+    kept, without = tmp_path / "kept", tmp_path / "without"
+    for copy in (kept, without):
+        shutil.copytree(made.path, copy)
+    sorted(without.glob("cells/*/events.parquet"))[-1].unlink()
+    assert (
+        main(["query", "select distinct run from requests", "--json", "--out", str(tmp_path)]) == ExitCode.OK
+    )
+    said = capsys.readouterr()
+    assert json.loads(said.out) == [{"run": "kept"}]
+    assert said.err.count("warning: run left out: ") == 1
+    assert "events.parquet: cannot be read" in said.err
+
+
+@pytest.mark.parametrize("command", ["query", "tune"])
+def test_the_former_name_of_the_results_folder_is_taken_and_not_shown(capsys, made, command):
+    assert query(capsys, "select count(*) as n from cells", "--results", made.path.parent) == [{"n": 6}]
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    shown = capsys.readouterr().out
+    assert "--out DIR" in shown
+    assert "--results" not in shown
+    assert main(["completion", "bash"]) == ExitCode.OK
+    assert "--results" not in capsys.readouterr().out

@@ -1,0 +1,192 @@
+"""`bench URL` before anything is measured: addresses, models and keys, each mistake one error."""
+
+import argparse
+import json
+import socket
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from harness.cli.commands import run, url
+from harness.cli.flags import options
+from harness.cli.main import main
+from harness.errors import ExitCode, SpecError
+from harness.probe import Look
+from harness.run.setup.prepare import prepare
+from harness.run.setup.sizing import fit
+from harness.spec.server_urls import server_url
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Lists models to who has the key, and answers no chat."""
+
+    models = ("one",)
+    key = ""
+
+    def log_message(self, *_words):
+        pass
+
+    def do_GET(self):
+        if self.key and self.headers.get("authorization") != f"Bearer {self.key}":
+            self._say(401, {"error": "no"})
+        elif self.path == "/v1/models":
+            self._say(200, {"object": "list", "data": [{"id": name} for name in self.models]})
+        else:
+            self._say(404, {})
+
+    def do_POST(self):
+        self.rfile.read(int(self.headers["content-length"]))
+        self._say(503, {"error": {"message": f"busy, {self.key}"}})
+
+    def _say(self, status, document):
+        body = json.dumps(document).encode()
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@contextmanager
+def server(**of_handler):
+    made = ThreadingHTTPServer(("127.0.0.1", 0), type("Made", (Handler,), of_handler))
+    threading.Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{made.server_port}"
+    finally:
+        made.shutdown()
+        made.server_close()
+
+
+@pytest.fixture
+def called(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BENCH_API_KEY", raising=False)
+
+    def call(*words):
+        code = main(list(words))
+        said = capsys.readouterr()
+        assert said.out == ""
+        assert said.err.count("error:") == 1
+        assert "hint: " in said.err
+        return code, said.err[said.err.index("error:") :]
+
+    return call
+
+
+def test_several_models_are_named_and_one_must_be_chosen(called):
+    with server(models=("a/b", "c")) as address:
+        code, error = called(address)
+        assert code == ExitCode.USAGE
+        assert "a/b, c" in error
+        assert "--model-name a/b" in error
+
+
+def test_no_model(called):
+    with server(models=()) as address:
+        code, error = called(f"{address}/v1/")
+    assert code == ExitCode.SETUP
+    assert f"{address}/v1/models: lists no model" in error
+
+
+def test_a_key_is_asked_for_taken_from_the_environment_and_never_shown(called, monkeypatch):
+    with server(key="sekrit-123") as address:
+        code, error = called(address)
+        assert code == ExitCode.SETUP
+        assert "401" in error
+        assert "--api-key-env" in error
+        monkeypatch.setenv("MY_KEY", "sekrit-123")
+        code, error = called(
+            address, "--api-key-env", "MY_KEY"
+        )  # the model is found; then no chat is answered
+        assert code == ExitCode.SETUP
+        assert "503" in error
+        assert "busy" in error
+        assert "sekrit" not in error
+
+
+def test_a_port_where_nothing_listens(called):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        code, error = called(f"127.0.0.1:{taken.getsockname()[1]}")
+    assert code == ExitCode.SETUP
+    assert "refused" in error
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["http://h:99999"], "not a URL"),
+        (["http://[::1"], "not a URL"),
+        (["http://a b:80"], "not a URL"),
+        (["ftp://h"], "http://"),
+        (["http://someone:secret@h"], "password"),
+        (["http://h:1", "h:1/v1"], "twice"),
+        (["h:1", "h:2", "h:3"], "3 URLs"),
+        (["--minutes", "0", "h:1"], "--minutes"),
+        (["rnu", "--backends", "vllm=http://h:1"], "did you mean `run`?"),
+        (["run", "--backends", "vllm", "--conccurency", "4"], "did you mean `--concurrency`?"),
+        (["truth", "--portt=4"], "unknown option '--portt'"),
+        (["list", "backends", "surplus"], "unexpected argument 'surplus'"),
+    ],
+)
+def test_addresses_and_flags_that_cannot_be(capsys, words, says):
+    assert main(words) == ExitCode.USAGE
+    error = capsys.readouterr().err
+    assert says in error
+    assert "secret" not in error
+
+
+def test_two_servers_are_measured_alternately_at_equal_loads():
+    arguments = argparse.Namespace(
+        model_name=None,
+        api_key_env=None,
+        header=[],
+        query=[],
+        ca_cert=[],
+        client_cert=[],
+        client_key=[],
+        out=options.RESULTS,
+        json=True,
+        no_report=True,
+        verbose=True,
+        metrics_port=("127.0.0.1", 9),
+    )
+    seen = Look(ttft_s=0.2, tpot_s=0.02, slowdown=1.5)
+    found = [url.Found("http://h:1", "vllm", seen), url.Found("http://h:2", "vllm", seen)]
+    loads = fit([seen, seen], 120)
+    parsed = url.parsed(url.words_of(found, loads, arguments))
+    prepared = prepare(run.options_of(parsed, ("bench",)))
+    assert prepared.labels == ("vllm_h_1", "vllm_h_2")
+    assert {backend.launch.mode for backend in prepared.backends} == {"attach"}
+    order = [block.backend for block in prepared.plan]
+    assert (order[:4], len(order)) == ([0, 1, 1, 0], 6)
+    assert [cell.load.value for cell in prepared.plan[0].cells] == list(loads.concurrency)
+    assert prepared.options.agreement is False
+    assert (parsed.json, parsed.no_report, parsed.metrics_port) == (True, True, ("127.0.0.1", 9))
+
+
+@pytest.mark.parametrize("end", ["", "/", "/v1", "/v1/", "/v1/chat/completions"])
+def test_what_follows_the_address_is_taken_off(end):
+    assert server_url(f"http://h:1/prefix{end}", "URL") == "http://h:1/prefix"
+
+
+def test_chat_completions_without_v1_is_not_asked_below_v1():
+    with pytest.raises(SpecError, match="has no /v1 before /chat/completions") as raised:
+        server_url("http://h:1/prefix/chat/completions", "URL")
+    assert "dialect.chat_path" in raised.value.hint
+
+
+def test_bench_alone_says_where_to_start(capsys):
+    assert main([]) == ExitCode.USAGE
+    said = capsys.readouterr().out
+    for start in ("bench http://", "bench run ", "bench list scenarios"):
+        assert start in said
+    assert len(said.splitlines()) < 12
+
+
+def test_replicas_are_one_server_of_the_comparison():
+    assert url._urls(["a:1+http://b:2/v1", "c:3"]) == ["http://a:1+http://b:2", "http://c:3"]
+    with pytest.raises(SpecError, match="missing before or after"):
+        url._urls(["a:1++b:2"])

@@ -1,0 +1,160 @@
+"""The view on a terminal, drawn on a small screen that understands what it writes."""
+
+import io
+import re
+
+import pytest
+
+from harness.cli.display.live import BARS, REDRAW_S, LiveView, frame, sparkline
+from harness.cli.display.output import PlainLines
+from harness.cli.display.progress import State, duration
+from tests.factories.progress import CELL, MEASURED, progress, run
+
+
+def texts(state, now=60.0, width=79, ttft_ms=()):
+    return [text for _style, text in frame(state, ttft_ms, now, width)]
+
+
+def test_it_shows_position_load_and_a_mark_per_cell():
+    state = State(0.0, run(*MEASURED), load=(CELL, progress(failed=2)))
+    assert texts(state, ttft_ms=[100, 200, 400]) == [
+        "1:00  first-look: 3 of at most 20 cells, about 6 min left at most",
+        "llamacpp, 8 in flight, repeat 1  ███░░░░░░░░░ 16/64  8 now  2 failed",
+        "▃▅█  TTFT 228 ms  412 tok/s  24 s left",
+        "  vllm      c8 ●◐",
+        "  llamacpp  c8 ●▸",
+        "  ● VALID  ◐ SUSPECT  ✕ INVALID",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        (run(), "first-look: 0 of at most 20 cells"),
+        (run(*MEASURED, looks=(), planned=4), "first-look: 3 of 4 cells, about 20 s left"),
+        (
+            run(*MEASURED, told="decided 1 of 3 pairs"),
+            "first-look: 3 of at most 20 cells, decided 1 of 3 pairs",
+        ),
+        (run(*MEASURED, search=True), "first-look: 3 cells measured"),
+    ],
+)
+def test_what_is_known_of_the_time_left(made, words):
+    assert State(0.0, made).words(60.0) == words
+
+
+def test_cells_of_before_a_resumption_do_not_make_it_quicker():
+    assert State(0.0, run(*MEASURED, planned=5), already=2).left_s(60.0) == 120.0
+    assert State(0.0, run(*MEASURED), already=3).left_s(60.0) is None
+
+
+@pytest.mark.parametrize("width", [20, 40, 79])
+def test_no_line_is_wider_than_the_screen(width):
+    labels = tuple(f"an-engine-with-a-very-long-name-{number}@and-a-variant" for number in range(12))
+    state = State(0.0, run(*MEASURED, labels=labels), load=(CELL, progress()))
+    lines = texts(state, width=width, ttft_ms=[1.0] * BARS)
+    assert max(map(len, lines)) <= width
+    assert "  and 4 more" in lines
+
+
+def test_a_sparkline_starts_at_nothing():
+    assert sparkline([0, 50, 100]) == "▁▅█"
+    assert sparkline([]) == sparkline([0]) == ""
+
+
+def test_durations():
+    assert [duration(seconds) for seconds in (7, 89, 600, 7200)] == ["7 s", "89 s", "10 min", "2.0 h"]
+
+
+class Screen(io.StringIO):
+    """Rows as a terminal would show them."""
+
+    def rows(self):
+        rows, at = [], 0
+        for part in re.split(r"(\x1b\[\??[\d;]*[A-Za-z]|\n)", self.getvalue()):
+            if part == "\n":
+                at += 1
+            elif up := re.fullmatch(r"\x1b\[(\d+)F", part):
+                at -= int(up[1])
+            elif part == "\x1b[J":
+                del rows[at:]
+            elif part and not part.startswith("\x1b"):
+                rows[at:] = [part]
+        return rows
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def view():
+    clock = Clock()
+    made = LiveView(Screen(), size=lambda: (80, 24), clock=clock)
+    made.clock, made.screen = clock, made._stream
+    return made
+
+
+def test_notes_stay_above_and_nothing_of_the_view_remains(view):
+    view.stage("vllm: starting")
+    view.note("vllm: 0.32 at http://127.0.0.1:8000")
+    view.load(CELL, progress())
+    view.note("a cell")
+    shown = view.screen.rows()
+    assert shown[:2] == ["vllm: 0.32 at http://127.0.0.1:8000", "a cell"]
+    assert shown[2:4] == ["0:00", "001-llamacpp-c8-r0  ███░░░░░░░░░ 16/64  8 now"]
+    view.close()
+    assert view.screen.rows() == shown[:2]
+
+
+def test_long_notes_break_between_words_and_paths_stay_whole(view):
+    path = "/" + "x" * 100
+    view.note(f"{'word ' * 30}\nits log is {path}")
+    shown = view.screen.rows()
+    assert max(map(len, shown[:2])) < 80
+    assert shown[1].startswith("  word")
+    assert any(path in row for row in shown)
+
+
+def test_it_draws_a_few_times_a_second_however_often_it_is_told(view):
+    view.stage("making prompts")
+    before = len(view.screen.getvalue())
+    for _ in range(10):
+        view.stage("making prompts (1 s)")
+    assert len(view.screen.getvalue()) == before
+    view.clock.now += REDRAW_S
+    view.stage("making prompts (2 s)")
+    assert view.screen.rows() == ["0:00", "making prompts (2 s)"]
+
+
+def test_a_small_screen_gets_fewer_lines():
+    view = LiveView(Screen(), size=lambda: (30, 3), clock=Clock())
+    view.follow(run(*MEASURED))
+    view.load(CELL, progress())
+    assert len(view._stream.rows()) == 2
+
+
+def test_without_colour_no_style_is_written(view):
+    view.load(CELL, progress())
+    assert "\x1b[1m" not in view.screen.getvalue()
+    coloured = LiveView(Screen(), color=True, size=lambda: (80, 24), clock=Clock())
+    coloured.load(CELL, progress())
+    assert "\x1b[1m" in coloured._stream.getvalue()
+
+
+def test_a_log_gets_a_line_when_something_begins_and_every_ten_seconds(capsys):
+    log, clock = PlainLines(), Clock()
+    log._clock, log.state.began = clock, 0.0
+    log.stage("loading (1 s)")
+    for clock.now in (1.0, 5.0, 12.0):
+        log.stage(f"loading ({clock.now:.0f} s)")
+    log.load(CELL, progress())
+    log.note("done")
+    assert capsys.readouterr().err.splitlines() == [
+        "[   0.0s] loading (1 s)",
+        "[  12.0s] loading (12 s)",
+        "[  12.0s] done",
+    ]

@@ -1,0 +1,45 @@
+import argparse
+
+import pytest
+
+from harness.cli.flags.argument_types import address, apis, depths, duration_s, repeats
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("2h", 7200), ("45m", 2700), ("90s", 90), ("1h30m", 5400), ("0.5m", 30), ("0s", 0)]
+)
+def test_durations(text, seconds):
+    assert duration_s(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "says"),
+    [
+        (duration_s, "", "is not a duration"),
+        (duration_s, "90", "is not a duration"),
+        (duration_s, "1h 30m", "is not a duration"),
+        (duration_s, "-1s", "is not a duration"),
+        (duration_s, "1hx", "is not a duration"),
+        (address, "65536", "is not a port"),
+        (address, "host:", "is not a port"),
+        (address, "host", "is not a port"),
+        (repeats, "3.5", "neither auto nor a whole number"),
+        (apis, "chat,speech", "'speech' is not one of chat"),
+        (apis, "chat,chat", "names one of them twice"),
+        (depths, "4k,", "is not a list of different numbers of tokens"),
+        (depths, "0", "is not a list of different numbers of tokens"),
+        (depths, "4k,4k", "is not a list of different numbers of tokens"),
+    ],
+)
+def test_what_a_flag_cannot_be_is_said(kind, text, says):
+    with pytest.raises(argparse.ArgumentTypeError, match=says):
+        kind(text)
+
+
+def test_what_a_flag_can_be():
+    assert repeats("auto") == "auto"
+    assert repeats("3") == 3
+    assert address("9400") == ("127.0.0.1", 9400)
+    assert address("[::1]:0") == ("[::1]", 0)
+    assert apis("responses, chat") == ("responses", "chat")
+    assert depths("512,4k") == [("512", 512), ("4k", 4096)]

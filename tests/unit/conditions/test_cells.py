@@ -1,0 +1,271 @@
+"""What makes cells unequal, and whether that decides."""
+
+import pytest
+
+from harness.conditions import conditions, unequal
+from harness.conditions.cache_in_effect import verify
+from harness.metrics.view import RequestView
+from harness.model import CellResult, as_json
+from harness.records.request_table import NUMBERS, RequestTable
+from tests.factories import documents, recorded
+from tests.factories.documents import changed
+
+
+def cell(label, load=None, repeat=0, facts=None, rows=None, hit_rate=None, **changes):
+    known = recorded.facts(**(facts or {}))
+    rows = rows or [{"intended": 0, "texts": [10, 20, 30], "prompt": 110, "tokens": 3}] * 4
+    records = recorded.records(*rows)
+    given = {
+        "label": label,
+        "backend": label,
+        "load": load or {"kind": "concurrency", "value": 4, "arrival": None},
+        "repeat": repeat,
+        "simulated": False,
+        "workload_sha256": "a" * 64,
+        "quantisation": "bf16",
+        "launch": "process",
+        "output_tokens": {"tokens_per_event": 1.0},
+        "conditions": conditions(RequestView(records), known, hit_rate),
+    }
+    return documents.made(CellResult, given, **changes)
+
+
+def codes(*cells):
+    return {entry.code: entry.matters for entry in unequal(cells)}
+
+
+def rows(**changes):
+    return [{"intended": 0, "texts": [10, 20, 30], "prompt": 110, "tokens": 3} | changes] * 4
+
+
+def test_alike_is_alike():
+    assert unequal([cell("a"), cell("b")]) == ()
+    assert unequal([cell("a")]) == ()
+
+
+def test_other_work_simulation_and_sampling_decide():
+    other = cell("b", workload_sha256="b" * 64, simulated=True)
+    assert codes(cell("a"), other) == {"workload": True, "simulated": True}
+    warm = cell("b", facts={"request": {"temperature": 0.7}})
+    assert codes(cell("a", facts={"request": {"temperature": 0.0}}), warm) == {"temperature": True}
+
+
+def test_cells_of_different_load_points_are_not_held_against_each_other():
+    other = cell("b", load={"kind": "concurrency", "value": 8, "arrival": None}, workload_sha256="b" * 64)
+    assert unequal([cell("a"), other]) == ()
+
+
+def test_other_weights_and_a_cache_switched_off_are_told():
+    assert codes(cell("a"), cell("b", quantisation="Q4_1")) == {"weights": False}
+    off = cell("b", facts={"prefix_cache": False})
+    assert codes(cell("a", facts={"prefix_cache": True}, hit_rate=0.0), off) == {"prefix-cache": False}
+
+
+@pytest.mark.parametrize(("prompt", "decides"), [(111, False), (140, True)])
+def test_a_template_that_adds_other_tokens_is_found_by_the_prompt_counts(prompt, decides):
+    (entry,) = unequal([cell("a"), cell("b", rows=rows(prompt=prompt))])
+    assert (entry.code, entry.matters, entry.labels) == ("prompt-tokens", decides, ("a", "b"))
+    assert f"{prompt}.0 (b)" in entry.text
+
+
+def test_equal_means_do_not_hide_different_chats():
+    first = cell("a", rows=[{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": 120}])
+    second = cell("b", rows=[{"texts": [1], "prompt": 120}, {"texts": [1], "prompt": 100}])
+    assert codes(first, second) == {"prompt-tokens": False}
+
+
+def test_prompt_counts_that_a_failed_request_left_unknown_are_compared_where_both_know():
+    first = cell("a", rows=[{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": 120}])
+    partly = [{"texts": [1], "prompt": 100}, {"outcome": recorded.Outcome.RESET}]
+    assert unequal([first, cell("b", rows=partly)]) == ()
+    partly[0]["prompt"] = 101
+    assert "prompt-tokens" in codes(first, cell("b", rows=partly))
+
+
+def test_later_turns_are_not_the_same_chat():
+    """They hold each engine's own answers."""
+    numbers = ([turn if name == "turn" else 0 for name in NUMBERS] for turn in (0, 1))
+    turns = RequestTable.of(((row, "", ()) for row in numbers), [])
+    talks = [[{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": prompt}] for prompt in (180, 190)]
+    first, second = (
+        conditions(RequestView(recorded.records(*talk)), recorded.facts(), None, turns).prompt_tokens
+        for talk in talks
+    )
+    assert first == second
+    assert first.mean == 100
+
+
+def test_answers_of_other_lengths_decide_what_depends_on_length():
+    (entry,) = unequal([cell("a"), cell("b", rows=rows(tokens=2))])
+    assert (entry.code, entry.matters) == ("output-length", True)
+    assert {"e2e_ms", "tpot_ms", "output_tokens_per_s", "ttft_ms"} <= set(entry.metrics)
+
+
+def test_alone_a_first_token_waits_for_no_other_answer():
+    alone = {"kind": "concurrency", "value": 1, "arrival": None}
+    (entry,) = unequal([cell("a", alone), cell("b", alone, rows=rows(tokens=2))])
+    assert "tpot_ms" in entry.metrics
+    assert "ttft_ms" not in entry.metrics
+
+
+def test_sampling_that_one_engine_cannot_be_told_is_told():
+    for temperature, expected in ((0.7, {"top-k": False, "penalty": False}), (0.0, {"penalty": False})):
+        full = {"fields": {"top_k": 0, "repeat_penalty": 1.0}, "temperature": temperature}
+        less = {"fields": {"top_p": 1.0}, "temperature": temperature}
+        one, other = (cell(name, facts={"request": said}) for name, said in (("a", full), ("b", less)))
+        assert codes(one, other) == expected
+
+
+def test_a_length_that_only_some_could_be_made_to_keep_is_told():
+    request = {"request": {"exact_output": True}}
+    capped = cell("b", facts=request | {"workload__exact_output": False})
+    (entry,) = unequal([cell("a", facts=request), capped])
+    assert (entry.code, entry.matters) == ("length-forced", False)
+    assert entry.text == "length of answers forced: yes (a), no (b)"
+
+
+def test_events_of_several_tokens_decide_the_gap_alone():
+    (entry,) = unequal([cell("a"), cell("b", output_tokens={"tokens_per_event": 4.0})])
+    assert (entry.code, entry.matters, entry.metrics) == ("tokens-per-event", True, ("itl_ms",))
+
+
+def test_what_one_engine_could_not_be_asked_decides():
+    deaf = cell(
+        "b", facts={"request": {"unsupported": {"structured.regex": "no field", "exact_output": "x"}}}
+    )
+    (entry,) = unequal([cell("a"), deaf])
+    assert (entry.code, entry.labels, entry.matters) == ("unsaid-structured.regex", ("b",), True)
+    assert unequal([deaf, changed(deaf, label="c")]) == ()
+
+
+def test_a_shape_that_one_engine_ignores_decides():
+    kept, ignored = ({"structured": {"regex": {"told": True, "rate": rate}}} for rate in (1.0, 0.1))
+    assert codes(cell("a", answers=kept), cell("b", answers=ignored)) == {"shape-regex": True}
+    assert unequal([cell("a", answers=kept), cell("b", answers=kept)]) == ()
+
+
+def test_fewer_sequences_at_once_decide_only_where_the_load_asks_for_more():
+    few, many = {"engine_values": {"max_sequences": 4}}, {"engine_values": {"max_sequences": 16}}
+    assert codes(cell("a", facts=few), cell("b", facts=many)) == {"max-sequences": False}
+    eight = {"kind": "concurrency", "value": 8, "arrival": None}
+    assert codes(cell("a", eight, facts=few), cell("b", eight, facts=many)) == {"max-sequences": True}
+
+
+def test_a_cache_that_is_not_as_declared_decides_and_one_that_cannot_be_seen_is_told():
+    confirmed, found = cell("a", hit_rate=0.0), cell("b", hit_rate=0.9)
+    assert codes(confirmed, found) == {"cache-state": True}
+    assert codes(confirmed, cell("b", hit_rate=None)) == {"cache-state": False}
+
+
+def test_one_entry_for_all_load_points_and_the_deciding_one_wins():
+    eight = {"kind": "concurrency", "value": 8, "arrival": None}
+    cells = [
+        cell("a"),
+        cell("b", rows=rows(prompt=111)),
+        cell("a", eight),
+        cell("b", eight, rows=rows(prompt=140)),
+    ]
+    (entry,) = unequal(cells)
+    assert entry.matters
+
+
+def test_the_order_of_measuring_makes_no_second_entry():
+    cells = [cell("a"), cell("b", quantisation="Q4_1")]
+    again = [changed(one, repeat=1) for one in reversed(cells)]
+    (entry,) = unequal([*cells, *again])
+    assert entry.labels == ("a", "b")
+
+
+def test_reasoning_text_in_one_only_decides():
+    one = cell("a")
+    reasoned = {**as_json(one.conditions), "thinking": {"seen": True}}
+    assert codes(changed(one, conditions=reasoned), cell("b")) == {"thinking": True}
+
+
+def test_cells_measured_before_conditions_were_kept_are_taken():
+    old = cell("a", conditions={})
+    assert unequal([old, cell("b")]) == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hit_rate", "holds"),
+    [
+        ("cold", 0.0, True),
+        ("cold", 0.11, True),  # the template's tenth may be shared
+        ("cold", 0.5, False),
+        ("cold", None, None),
+        ("warm", 0.5, False),
+        ("warm", 0.7, True),
+        ("primed", 0.7, False),
+        ("primed", 0.9, True),
+        ("any", 0.9, None),
+    ],
+)
+def test_a_declared_cache_state_is_held_against_the_hit_rate(wanted, hit_rate, holds):
+    facts = recorded.facts(cache={"requested": wanted}, workload__shared_share=0.9)
+    records = recorded.records(*rows())
+    assert verify(RequestView(records), facts, hit_rate).holds is holds
+
+
+def test_a_cache_that_is_off_is_cold():
+    facts = recorded.facts(cache={"requested": "cold"}, prefix_cache=False)
+    assert verify(RequestView(recorded.records(*rows())), facts, None).holds
+
+
+def told(texts, tokens, chars, **changes):
+    """100 answers of so many tokens and characters, the latter by turns that many more and fewer."""
+    made = recorded.records(*[{"intended": 0, "texts": list(range(10, 10 + texts)), "tokens": tokens}] * 100)
+    mean, spread = chars
+    made.requests["output_chars"] = [mean + spread * (-1) ** n for n in range(100)]
+    return {"conditions": conditions(RequestView(made), recorded.facts(), None), **changes}
+
+
+def entries(first, second):
+    found = unequal([cell("a", **first), cell("b", **second)])
+    return {one.code: one for one in found}
+
+
+def test_half_the_text_of_as_many_tokens_refuses_what_tokens_and_answers_decide():
+    found = entries(told(20, 20, (80, 4)), told(10, 20, (40, 4)))
+    assert found["characters-per-token"].matters
+    assert set(found["characters-per-token"].metrics) >= {"tpot_ms", "output_tokens_per_s"}
+    assert "output_chars_per_s" not in found["characters-per-token"].metrics
+    assert found["output-text"].matters
+    assert set(found["output-text"].metrics) >= {"e2e_ms", "requests_per_s"}
+    assert "ttft_ms" not in found["output-text"].metrics
+
+
+def test_a_little_more_usage_for_the_same_text_widens_the_floor():
+    """4 % more; both means are known to 0.5 % (spread 4 of 80 over 100 answers), together to 0.7 %."""
+    found = entries(told(50, 50, (80, 4)), told(50, 52, (80, 4)))
+    one = found["characters-per-token"]
+    assert not one.matters
+    assert one.apart == pytest.approx(0.04 - 2 * 2**0.5 * 0.005, abs=1e-4)
+    assert "output-text" not in found
+
+
+def test_texts_that_differ_by_chance_are_equal():
+    """3 % apart, known to 2 % each."""
+    found = entries(told(20, 20, (80, 16)), told(20, 20, (82.4, 16)))
+    assert not {"characters-per-token", "output-text"} & found.keys()
+
+
+def test_other_weights_say_other_things():
+    other = told(20, 20, (40, 4), quantisation="Q4_1", track="q4")
+    assert "output-text" not in entries(told(20, 20, (80, 4), track="bf16"), other)
+    assert "output-text" in entries(told(20, 20, (80, 4), track="bf16"), {**other, "track": None})
+
+
+def test_answers_a_little_apart_in_length_widen_the_floor_and_far_apart_refuse():
+    found = entries(told(48, 48, (80, 4)), told(50, 50, (83.333, 4)))
+    assert (found["output-length"].matters, found["output-length"].apart) == (False, pytest.approx(2 / 48))
+    assert entries(told(40, 40, (80, 4)), told(50, 50, (100, 4)))["output-length"].matters
+
+
+def test_a_count_that_cannot_be_right_refuses_tokens_and_says_nothing_of_lengths():
+    reason = {"code": "usage-implausible", "verdict": "SUSPECT", "measured": "x", "limit": "y", "hint": "z"}
+    wrong = told(20, 40, (80, 4), validity={"verdict": "SUSPECT", "reasons": [reason]})
+    found = entries(told(20, 20, (80, 4)), wrong)
+    assert found["usage-implausible"].labels == ("b",)
+    assert "tpot_ms" in found["usage-implausible"].metrics
+    assert not {"output-length", "output-text"} & found.keys()

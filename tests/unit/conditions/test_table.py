@@ -1,0 +1,379 @@
+"""Every row of the table of conditions, changed alone, between two engines and between two runs of one."""
+
+import copy
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from harness.conditions import TABLE, classified, unequal, with_manifest
+from harness.conditions.table import width
+from harness.host import paths
+from harness.model import Agreement, Manifest
+from harness.report.text import baseline
+from harness.spec.backend import DEVICES
+from harness.spec.backend_refs import apply_variant, load_backend
+from harness.verdicts import Rules, compare
+from harness.verdicts.baseline import Run, compare_runs
+from tests.factories import documents
+from tests.unit.verdicts.test_pairs import cells
+
+DOCS = Path(__file__).parents[3] / "docs"
+ENGINES = sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"})
+KINDS = {"cpus_usable": int, "run": int, "gpus": lambda name: [name]}  # what is no text in a manifest
+INFO, VARIABLE, VALUE, FLAG = "info", "env", "values", "command"
+
+
+def manifest(*labels):
+    return {
+        "scenario": {"scenario": {"name": "chat"}, "cache": {"state": "cold"}, "load": {"concurrency": [4]}},
+        "model": {"name": "m"},
+        "host": {"cpu": "EPYC", "cpus_usable": 2, "gpus": ["H100"], "hostname": "box"},
+        "packages": {"llm-servebench": "0.1.0"},
+        "options": {"workers": 1},
+        "seeds": {"run": 0},
+        "backends": {
+            label: {
+                "backend": label,
+                "variant": None,
+                "track": "bf16",
+                "launch": {"mode": "process"},
+                "engine": {"command": ["serve"], "env": {}, "values": {}, "info": {}},
+            }
+            for label in labels
+        },
+    }
+
+
+def typed(made):
+    return documents.made(Manifest, made)
+
+
+def cases():
+    """A row and one of its sources."""
+    for key in TABLE:
+        kinds = ((INFO, key.info), (FLAG, key.flags), (VARIABLE, key.variables), (VALUE, key.values))
+        for kind, names in (*kinds, ("path", key.manifest)):
+            yield from (pytest.param(key, kind, name, id=f"{key.code}-{kind}-{name}") for name in names)
+
+
+def placed(made, label, kind, name, value):
+    """The manifest with that source of a row set, and nothing else."""
+    entry = made["backends"][label]
+    scope, _, plain = name.rpartition("/")
+    if scope:
+        entry["backend"] = scope
+    if kind == "path":
+        place, dotted = (entry, name[1:]) if name.startswith(".") else (made, name)
+        *parents, last = dotted.split(".")
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        place[last] = KINDS.get(last, str)(value)
+        return
+    plain, _, means = plain.replace("*", "X").partition("=")
+    if kind == FLAG:
+        entry["engine"]["command"] += [plain] if means else [plain, value]
+    else:
+        entry["engine"][kind][plain] = value
+
+
+def between_runs(key, kind, name, values):
+    """The pair of a comparison of two runs of one engine, and what is printed of it."""
+    runs = []
+    for run, value in zip(("base", "new"), values, strict=True):
+        made = manifest("vllm")
+        if value is not None:
+            placed(made, "vllm", kind, name, value)
+        runs.append(Run(run, typed(made), with_manifest(cells("vllm", 100, track="bf16"), typed(made)), {}))
+    document = compare_runs(runs)
+    return document.pairs[0], baseline.terminal(document, 200, color=False)
+
+
+def between_engines(kind, name, values, labels=("a", "b")):
+    made = manifest(*labels)
+    for label, value in zip(labels, values, strict=True):
+        if value is not None:
+            placed(made, label, kind, name, value)
+    both = [cell for label in labels for cell in cells(label, 100)]
+    return {entry.code: entry for entry in unequal(with_manifest(both, typed(made)))}
+
+
+def without_argument(kind, name):
+    return kind == FLAG and "=" in name
+
+
+@pytest.mark.parametrize(("key", "kind", "name"), list(cases()))
+def test_a_change_between_two_runs_of_an_engine_refuses_is_told_or_is_declared_harmless(key, kind, name):
+    values = (None, "given") if without_argument(kind, name) else ("16", "8")
+    pair, text = between_runs(key, kind, name, values)
+    word = {INFO: "info", FLAG: "flag", VARIABLE: "variable", VALUE: "value", "path": ""}[kind]
+    what = f"{word} {name.replace('*', 'X')}" if key.several else key.title
+    told = [one for one in pair.differences if one.what == what]
+    if name == ".backend":  # another backend is another question: no longer one engine
+        assert told
+    elif key.itself == "ignored":
+        assert not pair.differences
+        assert "differs" not in text
+    else:
+        (one,) = told
+        assert f"differs: {what}: " in text
+        refused = key.itself == "refuses" and None not in values and key.code != "max-sequences"
+        assert one.matters is refused
+        assert bool(pair.refused) is refused
+        assert ("not comparable" in text) is refused
+
+
+SET = [case for case in cases() if case.values[1] != "path" and case.values[0].cell is None]
+
+
+@pytest.mark.parametrize(("key", "kind", "name"), [case for case in SET if "/" not in case.values[2]])
+def test_a_change_between_two_engines_refuses_is_told_or_is_declared_harmless(key, kind, name):
+    found = between_engines(kind, name, ("16", "8"))
+    if without_argument(kind, name) or key.engines == "ignored":
+        assert found == {}
+    else:
+        assert set(found) == {key.code}
+        reached = key.code != "max-sequences"  # 4 in flight, 8 at once
+        assert found[key.code].matters is (key.engines == "refuses" and reached)
+        assert found[key.code].text == f"{key.title}: 16 (a), 8 (b)"
+    one_sided = between_engines(kind, name, ("16", None))
+    expected = {} if key.engines == "ignored" else {"known-of-some"}
+    assert set(one_sided) == set(expected)
+    assert not any(entry.matters for entry in one_sided.values())
+
+
+def test_five_conditions_that_changed_unseen():
+    """Threads, number type, tensor parallel, memory share and tokens per step."""
+    made = manifest("a", "b")
+    mine = {
+        "threads": 2,
+        "dtype": "bfloat16",
+        "tensor_parallel": 1,
+        "memory_share": 0.9,
+        "prefill_tokens": 2048,
+    }
+    theirs = {
+        "threads": 1,
+        "dtype": "float32",
+        "tensor_parallel": 2,
+        "memory_share": 0.5,
+        "prefill_tokens": 512,
+    }
+    made["backends"]["a"]["engine"]["values"], made["backends"]["b"]["engine"]["values"] = mine, theirs
+    found = unequal(with_manifest([*cells("a", 100), *cells("b", 100)], typed(made)))
+    assert {entry.code: entry.matters for entry in found} == {
+        "dtype": True,
+        "threads": True,
+        "tensor-parallel": True,
+        "memory-share": False,
+        "prefill-tokens": False,
+    }
+
+
+def test_number_types_of_one_width_are_told_and_do_not_refuse():
+    assert not between_engines(VALUE, "dtype", ("bfloat16", "float16"))["dtype"].matters
+    assert between_engines(VALUE, "dtype", ("bfloat16", "float32"))["dtype"].matters
+    widths = {"bfloat16": "16", "half": "16", "f16": "16", "float": "32", "float32": "32", "fp8_e5m2": "8"}
+    assert {name: width(name) for name in widths} == widths
+
+
+def test_what_an_engine_chooses_by_itself_is_not_known():
+    assert set(between_engines(INFO, "kv_cache_dtype", ("auto", "fp8"))) == {"known-of-some"}
+    assert between_engines(INFO, "kv_cache_dtype", ("auto", "auto")) == {}
+
+
+def test_fewer_sequences_than_the_load_refuse():
+    (entry,) = between_engines(VALUE, "max_sequences", ("2", "8")).values()
+    assert entry.matters
+
+
+def test_a_variant_is_told_what_it_was_made_for():
+    made = manifest("vllm", "vllm@x")
+    made["backends"]["vllm@x"] |= {"backend": "vllm", "variant": "x"}
+    for label, kind in (("vllm", "auto"), ("vllm@x", "fp8")):
+        placed(made, label, FLAG, "--kv-cache-dtype", kind)
+        placed(made, label, VALUE, "dtype", {"vllm": "bfloat16", "vllm@x": "float32"}[label])
+    placed(made, "vllm@x", FLAG, "--enforce-eager=on", "")
+    both = [
+        *cells("vllm", 100, backend="vllm", variant=None),
+        *cells("vllm@x", 100, backend="vllm", variant="x"),
+    ]
+    found = {entry.code: entry for entry in unequal(with_manifest(both, typed(made)))}
+    assert set(found) == {"dtype", "kv-dtype", "eager"}
+    assert not any(entry.matters for entry in found.values())
+    assert found["eager"].text == "eager mode: not given (vllm), on (vllm@x)"
+
+
+def test_of_a_row_with_several_sources_each_change_is_told():
+    runs = []
+    for name, first, second in (("base", "1", "2"), ("new", "3", "4")):
+        made = manifest("vllm")
+        placed(made, "vllm", FLAG, "--speculative-algorithm", first)
+        placed(made, "vllm", FLAG, "--speculative-num-draft-tokens", second)
+        placed(made, "vllm", VALUE, "threads", first)
+        placed(made, "vllm", FLAG, "--threads", first)
+        runs.append(Run(name, typed(made), cells("vllm", 100), {}))
+    (pair,) = compare_runs(runs).pairs
+    assert {one.what: (one.baseline, one.new) for one in pair.differences} == {
+        "CPU threads": ("1", "3"),
+        "speculative decoding": ("1", "3"),
+        "flag --speculative-num-draft-tokens": ("2", "4"),
+    }
+
+
+def test_what_nobody_classified_is_told():
+    found = between_engines(FLAG, "--brand-new", ("1", None))
+    assert {code: entry.text for code, entry in found.items()} == {
+        "unclassified flag --brand-new": "flag --brand-new: 1 (a), not given (b)"
+    }
+    for kind, what in (
+        (FLAG, "flag --brand-new"),
+        (VALUE, "value brand_new"),
+        (VARIABLE, "variable NEW_ONE"),
+    ):
+        runs = []
+        for name, value in (("base", "1"), ("new", "2")):
+            made = manifest("vllm")
+            placed(made, "vllm", kind, what.split()[1], value)
+            runs.append(Run(name, typed(made), with_manifest(cells("vllm", 100), typed(made)), {}))
+        assert f"differs: {what}: 1 | 2" in baseline.terminal(compare_runs(runs), 200, color=False)
+
+
+def test_a_change_that_another_source_hides_is_told_all_the_same():
+    """The engine's own word goes first; the flag that it did not follow still differs."""
+    runs = []
+    for name, size in (("base", "8"), ("new", "16")):
+        made = manifest("vllm")
+        placed(made, "vllm", INFO, "vllm_config.scheduler_config.max_num_seqs", "8")
+        placed(made, "vllm", FLAG, "--max-num-seqs", size)
+        runs.append(Run(name, typed(made), with_manifest(cells("vllm", 100), typed(made)), {}))
+    text = baseline.terminal(compare_runs(runs), 200, color=False)
+    assert "differs: flag --max-num-seqs: 8 | 16" in text
+    assert "sequences at once" not in text
+
+
+def test_a_run_that_was_stored_before_the_engine_was_described_is_compared():
+    old = manifest("vllm")
+    old["backends"]["vllm"]["engine"] = None
+    new = manifest("vllm")
+    placed(new, "vllm", VALUE, "threads", 2)
+    runs = [
+        Run("base", typed(old), cells("vllm", 100), {}),
+        Run("new", typed(new), with_manifest(cells("vllm", 100), typed(new)), {}),
+    ]
+    (pair,) = compare_runs(runs).pairs
+    assert pair.differences == ()
+    assert pair.refused is None
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_all_that_the_shipped_definitions_set_is_classified(name):
+    definition = load_backend(name)
+    unknown = set()
+    for variant in (None, *definition.variants):
+        made = apply_variant(definition, variant)
+        images = [getattr(made.image, device) for device in DEVICES if getattr(made.image, device)]
+        words = [*made.engine.model_args, *made.engine.hub_model_args, *made.engine.args]
+        places = [place for place in (made.process, made.process_cuda, *images) if place]
+        words += [word for place in places for word in place.args]
+        tables = [made.engine.env, *(place.env for place in places)]
+        found = [("flag", word.partition("=")[0]) for word in words if re.match(r"--?[a-zA-Z]", word)]
+        found += [("variable", key) for table in tables for key in table]
+        found += [("value", key) for key in made.engine.values]
+        found += [("info", key) for info in made.server.info for key in info.keys]
+        unknown |= {what for what in found if classified(*what, name) is None}
+    assert unknown == set(), "harness/conditions/table.py: a row for each, or the row `interface`"
+
+
+def test_no_two_rows_claim_one_source():
+    for kind, attribute in (
+        ("info", "info"),
+        ("flag", "flags"),
+        ("variable", "variables"),
+        ("value", "values"),
+    ):
+        names = [name.partition("=")[0] for key in TABLE for name in getattr(key, attribute)]
+        assert len(names) == len(set(names)), kind
+    assert len({key.code for key in TABLE}) == len({key.title for key in TABLE}) == len(TABLE)
+
+
+def test_every_row_says_why_and_has_a_source():
+    for key in TABLE:
+        assert key.why.endswith(".")
+        assert key.named or key.manifest or key.cell or key.answered
+
+
+def test_the_table_in_the_docs_is_not_stale():
+    command = [sys.executable, "-m", "harness", "list", "conditions", "--markdown"]
+    made = subprocess.run(command, cwd=DOCS.parent, capture_output=True, text=True, check=True).stdout
+    assert made.strip() in (DOCS / "fairness.md").read_text(), "bench list conditions --markdown"
+
+
+def test_values_that_follow_from_the_workload_are_told_even_of_one_backend():
+    made = manifest("a", "b")
+    made["scenario"]["engine_values"] = {"context_tokens": 512, "max_sequences": 4}
+    for label in "ab":
+        made["backends"][label]["engine"]["values"] = {"context_tokens": 512, "max_sequences": 4}
+    alone = unequal(with_manifest(cells("a", 100), typed(made)))
+    (entry,) = alone
+    assert (entry.code, entry.labels, entry.matters) == ("tuned-to-workload", ("a",), False)
+    assert entry.text == (
+        "tuned to this workload: context per sequence 512 (set by the scenario), "
+        "sequences at once 4 (set by the scenario)"
+    )
+    by_hand = copy.deepcopy(made)
+    by_hand["options"]["engine_values"] = {"context_tokens": "512", "max_sequences": "4"}
+    (entry,) = unequal(with_manifest(cells("a", 100), typed(by_hand)))
+    assert entry.text == "tuned to this workload: sequences at once 4 (the highest concurrency)"
+    plain = copy.deepcopy(made)
+    del plain["scenario"]["engine_values"]
+    assert unequal(with_manifest(cells("a", 100), typed(plain))) == ()
+
+
+def test_a_cache_that_is_known_to_hold_the_prompts_is_told():
+    made = manifest("a")
+    made["scenario"]["cache"]["state"] = "primed"
+    made["backends"]["a"]["engine"]["prefix_cache"] = {"enabled": True, "default": False}
+    (entry,) = unequal(with_manifest(cells("a", 100), typed(made)))
+    assert entry.text == (
+        "tuned to this workload: prefix cache on (off by default), prefix cache primed at the start"
+    )
+
+
+def disagreeing(track_of_b, run=""):
+    pair = {"a": "a", "b": "b", "compared": 58}
+    pair["disagreement"] = {"answers": 30, "own": 2, "own_asked": 58, "p_value": 0.0, "beyond_load": True}
+    made = with_manifest(
+        [*cells("a", 100, track="bf16"), *cells("b", 130, track=track_of_b)],
+        typed(manifest("a", "b")),
+        documents.made(Agreement, pairs=[pair]),
+    )
+    return [replace(cell, label=run + cell.label) for cell in made]
+
+
+@pytest.mark.parametrize("run", ["", "run/"])
+def test_answers_that_disagree_refuse_throughput_of_the_same_weights(run):
+    (entry,) = unequal(disagreeing("bf16", run))
+    assert (entry.code, entry.labels, entry.matters) == ("agreement", (f"{run}a", f"{run}b"), True)
+    assert entry.text == (
+        "answers disagree: 30 of 58 are right from one of a and b only; load changes 2 of 58"
+    )
+    assert {"output_tokens_per_s", "requests_per_s", "tpot_ms"} <= set(entry.metrics)
+    assert "ttft_ms" not in entry.metrics
+    (told,) = unequal(disagreeing("q4", run))
+    assert not told.matters
+
+
+def test_a_verdict_on_throughput_over_disagreeing_answers_needs_force():
+    made = disagreeing("bf16")
+    metrics = ("ttft_ms.p50", "tpot_ms.p50")
+    words = {}
+    for forced in (False, True):
+        rules = Rules(primary="ttft_ms.p50", metrics=metrics, forced=forced)
+        words[forced] = {one.metric: one.verdict for one in compare(made, rules).comparison}
+    assert words[False]["ttft_ms.p50"] == words[True]["ttft_ms.p50"] == "faster"
+    assert words[False]["tpot_ms.p50"] == "not comparable"
+    assert words[True]["tpot_ms.p50"] != "not comparable"

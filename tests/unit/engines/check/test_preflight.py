@@ -1,0 +1,298 @@
+"""What is missing for a run is told in one list, before anything is downloaded, started or created."""
+
+import gc
+import json
+import socket
+from dataclasses import replace
+from pathlib import Path
+from types import MappingProxyType
+
+import pytest
+
+from harness.cli.main import main
+from harness.engines.check import available as asked
+from harness.engines.check.available import Machine
+from harness.engines.check.preflight import Lack, Planned, lacks, require
+from harness.engines.start.launch_choice import as_launched, resolve_launch
+from harness.errors import ExitCode, SetupError
+from harness.spec.backend_refs import parse_backend_list
+from harness.spec.models import Model, Track, choose_model
+
+HUB = Model("A model", "its own", tracks={"bf16": Track("hf", "bf16", repo="them/model", gated=True)})
+
+
+class Complete(Machine):
+    """Has everything; what a test takes away is missing."""
+
+    environment = MappingProxyType({})
+    cache = Path("/cache")
+
+    def __init__(self, **missing):
+        super().__init__()
+        self.missing = missing
+
+    def _refuse(self, what):
+        if what in self.missing:
+            raise SetupError(self.missing[what], hint=f"get {what}")
+
+    def check_compose(self):
+        self._refuse("compose")
+
+    def check_docker(self):
+        self._refuse("docker")
+
+    def check_image(self, definition, device):
+        self._refuse(f"image {definition.name} {device}")
+
+    def has_device(self, device):
+        return device not in self.missing
+
+    def gpu_count(self):
+        return self.missing.get("gpus", 8)
+
+    def cuda_version(self):
+        return self.missing.get("driver", 13)
+
+    def check_gpus_free(self, gpus):
+        self._refuse("free gpu")
+
+    def check_port(self, port):
+        self._refuse(f"port {port}")
+
+    def check_server(self, ref, url):
+        self._refuse(url)
+
+    def has_program(self, name):
+        return name not in self.missing
+
+    def makes_environments(self):
+        return "venv" not in self.missing
+
+    def is_installed(self, definition):
+        return f"environment {definition.name}" not in self.missing
+
+    def has_file(self, path):
+        return path not in self.missing
+
+    def cache_free_bytes(self):
+        return self.missing.get("free", 10**15)
+
+
+@pytest.fixture(autouse=True)
+def no_devices(monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        "harness.engines.start.launch_choice.DEVICE_FILES", {d: tmp_path / d for d in ("cuda", "rocm")}
+    )
+    monkeypatch.setattr(asked, "DEVICE_FILES", {d: tmp_path / d for d in ("cuda", "rocm")})
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def planned(backends, mode="auto", device="auto", model=None, **values):
+    name, known = choose_model(None)
+    return [
+        Planned(as_launched(ref, choice), ref.label, choice, name, model or known, values)
+        for ref in parse_backend_list(backends)
+        for choice in [resolve_launch(ref, mode, device)]
+    ]
+
+
+def told(plan, **missing):
+    return [str(lack) for lack in lacks(plan, Complete(**missing))]
+
+
+@pytest.mark.parametrize(
+    ("backends", "mode", "device"),
+    [
+        ("vllm,llamacpp,ollama,transformers,truth", "auto", "auto"),
+        ("vllm,sglang,llamacpp", "compose", "cpu"),
+        ("vllm,sglang,tensorrt-llm", "compose", "cuda"),
+        ("vllm,sglang", "compose", "rocm"),
+        ("openai=http://h:1,vllm=http://h:2", "auto", "auto"),
+    ],
+)
+def test_nothing_is_missing_where_all_is_there(backends, mode, device):
+    assert told(planned(backends, mode, device)) == []
+
+
+def test_what_several_lack_is_one_line_and_every_backend_is_asked():
+    plan = planned("vllm,tgi,tensorrt-llm,ollama,openai=http://h:1")
+    missing = {"docker": "no daemon", "cuda": True, "ollama": True, "http://h:1": "no answer"}
+    assert told(plan, **missing) == [
+        "tgi, tensorrt-llm: no daemon → get docker",
+        "tensorrt-llm: needs an NVIDIA GPU (cuda), and this machine has none → run it where there is one, "
+        "and attach with tensorrt-llm=http://HOST:PORT",
+        "ollama: the program ollama is not installed → install it from https://github.com/ollama/ollama, "
+        "or attach with ollama=URL",
+        "openai: no answer → get http://h:1",
+    ]
+
+
+def test_a_backend_measured_against_itself_is_told_by_both_labels():
+    (one,) = planned("ollama")
+    (line,) = told([replace(one, label=f"ollama#{name}") for name in "ab"], ollama=True)
+    assert line.startswith("ollama#a, ollama#b: the program")
+
+
+@pytest.mark.parametrize(
+    ("missing", "line"),
+    [
+        ({"compose": "no compose"}, "sglang: no compose → get compose"),
+        ({"docker": "no daemon"}, "sglang: no daemon → get docker"),
+        ({"image sglang cuda": "denied"}, "sglang: denied → get image sglang cuda"),
+        ({"docker": "no daemon", "image sglang cuda": "not asked"}, "sglang: no daemon → get docker"),
+        ({"free gpu": "python computes on it"}, "sglang: python computes on it → get free gpu"),
+        ({"port 8123": "taken"}, "sglang: taken → get port 8123"),
+    ],
+)
+def test_a_container_needs_docker_its_image_its_gpu_and_its_port(missing, line):
+    assert told(planned("sglang", "compose", "cuda", port="8123"), **missing) == [line]
+
+
+@pytest.mark.parametrize(
+    ("visible", "there", "said"),
+    [
+        (None, 1, "needs 2 GPU(s) (0, 1), and there are 1 on this machine"),
+        ("3", 8, "needs 2 GPU(s) (3), and there are 1 to choose from"),
+        ("0,9", 8, "needs 2 GPU(s) (0, 9), and there are 8 on this machine"),
+        ("GPU-a,GPU-b", 8, None),
+        ("2,3", 8, None),
+        (None, None, None),  # the driver does not say: the start will
+    ],
+)
+def test_as_many_gpus_are_needed_as_it_is_told_to_use(monkeypatch, visible, there, said):
+    if visible:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    lines = told(planned("sglang", "compose", "cuda", tensor_parallel="2"), gpus=there)
+    assert [said in line for line in lines] == ([True] if said else [])
+
+
+def test_packages_for_cuda_need_a_gpu_a_driver_and_no_docker():
+    plan = planned("vllm,lmdeploy", "process", "cuda")
+    assert told(plan, docker="no daemon", compose="no compose") == []
+    assert told(plan, driver=None) == []  # it cannot be told: the start will
+    assert [line.partition(" →")[0] for line in told(plan, driver=12)] == [
+        f"{name}: its packages are built for CUDA 13, and the driver here knows CUDA 12"
+        for name in ("vllm", "lmdeploy")
+    ]
+    (line,) = told(plan, **{"free gpu": "python computes on it"})
+    assert line == "vllm, lmdeploy: python computes on it → get free gpu"
+    lines = told(plan, cuda=True)
+    assert [line.partition(" (cuda)")[0] for line in lines] == [
+        "vllm: needs an NVIDIA GPU",
+        "lmdeploy: needs an NVIDIA GPU",
+    ]
+
+
+def test_an_environment_needs_venv_unless_it_is_there():
+    (line,) = told(planned("llamacpp"), **{"venv": True, "environment llamacpp": True})
+    assert "no venv with pip → install the package python3-venv" in line
+    assert told(planned("llamacpp"), venv=True) == []
+
+
+def test_the_disk_must_hold_what_is_to_be_installed_for_all_of_them():
+    plan = planned("vllm,vllm@no-prefix-cache,llamacpp,transformers")
+    missing = {f"environment {name}": True for name in ("vllm", "llamacpp")}
+    (line,) = told(plan, free=3_526_999_999, **missing)
+    assert line.startswith(
+        "vllm@no-prefix-cache, llamacpp: 3,527 MB are to be installed in /cache, where 3,526 MB"
+    )
+    assert told(plan, free=3_527_000_000, **missing) == []
+    (line,) = told(plan, free=None, **missing)
+    assert "the cache folder /cache cannot be written" in line
+    assert told(plan, free=None) == []
+
+
+def test_gated_weights_need_a_token():
+    plan = planned("sglang", "compose", "cpu", model=HUB)
+    (line,) = told(plan)
+    assert "them/model needs an accepted licence and a token, and HF_TOKEN is not set" in line
+    machine = Complete()
+    machine.environment = {"HF_TOKEN": "hf_x"}
+    assert lacks(plan, machine) == []
+
+
+def test_weights_on_this_machine_must_be_where_they_are_said_to_be():
+    tracks = {
+        "q4": Track("gguf", "Q4_1", path="/gone.gguf"),
+        "q8": Track("gguf", "Q8_0", convert_from="q4", convert_to="Q8_0"),
+    }
+    model = Model("A model", "its own", tracks=tracks)
+    (line,) = told(planned("llamacpp", model=model), **{"/gone.gguf": True})
+    assert "are not at /gone.gguf" in line
+    made = Model("A model", "its own", tracks={"q8": tracks["q8"], "q4": tracks["q4"]})
+    assert "must be converted, and this backend has no environment" in told(planned("ollama", model=made))[0]
+    assert told(planned("llamacpp", model=made)) == []
+
+
+def test_the_error_lists_everything_and_says_that_nothing_was_done():
+    with pytest.raises(SetupError) as caught:
+        require(planned("tgi,ollama"), Complete(docker="no daemon", ollama=True))
+    assert str(caught.value).splitlines()[1:] == [
+        f"  {lack}" for lack in lacks(planned("tgi,ollama"), Complete(docker="no daemon", ollama=True))
+    ]
+    assert "nothing was downloaded or started" in caught.value.hint
+
+
+@pytest.fixture
+def bare(tmp_path, monkeypatch):
+    """A machine without Docker, programs or a filled cache; returns where a run would write."""
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/docker.sock")
+    monkeypatch.chdir(tmp_path)
+    yield tmp_path
+    gc.collect()  # the sockets of Docker's library, under the filter of the test they belong to
+
+
+# Docker's library does not close the socket with which it found no daemon.
+leaks_sockets = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+RUN = ["run", "--scenario", "fixed-length", "--backends", "vllm,tgi,tensorrt-llm,ollama"]
+
+
+@leaks_sockets
+def test_a_run_that_cannot_be_is_refused_before_its_first_download(bare, capsys):
+    assert main(RUN) == ExitCode.SETUP
+    said = capsys.readouterr().err
+    assert said.count("error: ") == 1
+    for line in (
+        "  tgi, tensorrt-llm: neither `docker compose` nor `docker-compose` is installed → install",
+        "  tgi, tensorrt-llm: no Docker daemon answers: No such file or directory → start it",
+        "  tensorrt-llm: needs an NVIDIA GPU",
+        "  ollama: the program ollama is not installed → install it",
+    ):
+        assert line in said
+    assert list(bare.iterdir()) == []
+
+
+@leaks_sockets
+def test_a_dry_run_warns_of_the_same(bare, capsys):
+    assert main([*RUN, "--dry-run"]) == ExitCode.OK
+    shown = " ".join(capsys.readouterr().out.split())
+    assert main([*RUN, "--dry-run", "--json"]) == ExitCode.OK
+    missing = json.loads(capsys.readouterr().out)["missing"]
+    assert all(f"warning: {Lack(tuple(m['labels']), m['what'], m['then'])}" in shown for m in missing)
+    assert shown.count("warning: ") == len(missing) == 4
+    assert list(bare.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [["up", "lmdeploy", "--launch", "process"], ["probe", "ollama"]])
+def test_a_single_engine_is_checked_as_well(bare, command, capsys):
+    assert main(command) in (ExitCode.USAGE, ExitCode.SETUP)
+    assert list(bare.iterdir()) == []
+
+
+def test_a_taken_port_and_a_silent_server_are_seen(bare, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        entry = f"ollama,openai=http://127.0.0.1:{free_port()}"
+        assert main([*RUN[:-1], entry, "--engine-set", f"port={port}"]) == ExitCode.SETUP
+    said = capsys.readouterr().err
+    assert f"  ollama: port {port} is taken" in said
+    assert "  openai: http://127.0.0.1:" in said
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

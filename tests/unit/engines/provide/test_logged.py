@@ -1,0 +1,65 @@
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from harness.engines.provide import logged
+from harness.engines.provide.logged import run_logged, tail
+
+SLEEPS = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(60)"]
+
+
+def test_output_goes_to_the_log_and_its_last_line_to_the_display(tmp_path, monkeypatch):
+    monkeypatch.setattr(logged, "_REPORT_EVERY_S", 0)
+    log, said = tmp_path / "log", []
+    code = "import time; print('first'); print('second', flush=True); time.sleep(1); raise SystemExit(3)"
+    assert run_logged([sys.executable, "-c", code], log, said.append, "doing") == 3
+    assert log.read_text() == "first\nsecond\n"
+    assert said[-1].startswith("doing (")
+    assert said[-1].endswith("s): second")
+
+
+def test_an_interruption_ends_the_program(tmp_path, monkeypatch):
+    monkeypatch.setattr(logged, "_REPORT_EVERY_S", 0)
+    log = tmp_path / "log"
+
+    def interrupt(line):
+        if tail(log, 1):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_logged(SLEEPS, log, interrupt, "doing")
+    with pytest.raises(ProcessLookupError):
+        logged.os.kill(int(log.read_text()), 0)
+
+
+RUNS = """
+import sys
+from pathlib import Path
+from harness.engines.provide.logged import run_logged
+run_logged([sys.executable, "-c", {program!r}], Path({log!r}), print, "doing")
+"""
+
+
+def test_what_it_runs_dies_with_a_bench_that_is_killed(tmp_path):
+    log = tmp_path / "log"
+    bench = subprocess.Popen([sys.executable, "-c", RUNS.format(program=SLEEPS[2], log=str(log))])
+    give_up = time.monotonic() + 60
+    while not tail(log, 1) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    pid = int(tail(log, 1))
+    bench.kill()
+    bench.wait()
+    while psutil.pid_exists(pid) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    assert not psutil.pid_exists(pid)
+
+
+def test_the_tail_is_of_lines_that_say_something(tmp_path):
+    log = tmp_path / "log"
+    assert tail(log, 3) == ""
+    log.write_bytes(b"one\n\n  two \n\xff\n" + b"\n" * 5)
+    assert tail(log, 2) == "  two\n\ufffd"
+    assert tail(log, 5, since=4) == "  two\n\ufffd"

@@ -1,0 +1,102 @@
+import multiprocessing
+import shutil
+
+import msgspec
+import pytest
+
+from harness.engines.provide.shared_folders import built, completed
+from harness.errors import SetupError
+
+
+class Facts(msgspec.Struct):
+    size: int
+
+
+def silent(line):
+    pass
+
+
+def build_one(folder):
+    (folder / "content").write_text("x")
+    return Facts(1)
+
+
+def test_an_entry_is_built_once_and_its_facts_are_kept(tmp_path):
+    folder, calls = tmp_path / "deep" / "entry", []
+
+    def build(target):
+        calls.append(target)
+        return build_one(target)
+
+    assert completed(folder, Facts) is None
+    for _ in range(2):
+        assert built(folder, "it", build, Facts, silent) == Facts(1)
+    assert calls == [folder]
+    assert completed(folder, Facts) == Facts(1)
+    built(folder, "it", build, Facts, silent, force=True)
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("interruption", [KeyboardInterrupt, SetupError("no")])
+def test_what_was_interrupted_is_not_there(tmp_path, interruption):
+    folder = tmp_path / "entry"
+
+    def breaks(target):
+        build_one(target)
+        raise interruption
+
+    with pytest.raises(type(interruption) if isinstance(interruption, Exception) else interruption):
+        built(folder, "it", breaks, Facts, silent)
+    assert not folder.exists()
+
+
+def test_leftovers_of_a_killed_build_are_removed(tmp_path):
+    folder = tmp_path / "entry"
+    folder.mkdir()
+    (folder / "half").write_text("x")
+    assert completed(folder, Facts) is None
+    built(folder, "it", build_one, Facts, silent)
+    assert not (folder / "half").exists()
+
+
+def test_a_marker_cut_off_by_a_crash_does_not_count(tmp_path):
+    folder = tmp_path / "entry"
+    built(folder, "it", build_one, Facts, silent)
+    marker = next(folder.glob(".*"))
+    marker.write_text(marker.read_text()[:5])
+    assert completed(folder, Facts) is None
+
+
+def hold(folder, started, go_on):
+    def build(target):
+        started.set()
+        go_on.wait(20)
+        return Facts(2)
+
+    built(folder, "it", build, Facts, silent)
+
+
+def test_two_builders_do_not_race(tmp_path):
+    context = multiprocessing.get_context("spawn")
+    started, go_on = context.Event(), context.Event()
+    first = context.Process(target=hold, args=(tmp_path / "entry", started, go_on))
+    first.start()
+    assert started.wait(20)
+    said = []
+
+    def say(line):
+        said.append(line)
+        go_on.set()  # the first may finish once the second has found the lock taken
+
+    assert built(tmp_path / "entry", "it", build_one, Facts, say) == Facts(2)
+    first.join(20)
+    assert first.exitcode == 0
+    assert said == ["waiting for another bench that prepares it"]
+
+
+def test_a_full_or_forbidden_disk_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SetupError) as caught:
+        built(tmp_path / "file" / "entry", "the model", shutil.rmtree, Facts, silent)
+    assert "the model cannot be stored" in str(caught.value)
+    assert "BENCH_CACHE" in caught.value.hint

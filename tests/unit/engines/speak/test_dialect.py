@@ -1,0 +1,157 @@
+import dataclasses
+import json
+import re
+
+import pytest
+
+from harness.engines.speak.dialect import Chat, can_say, exact_output_possible, render_body, unsaid
+from harness.errors import SpecError
+from harness.spec.backend_refs import load_backend, parse_backend
+from harness.spec.scenario import Request
+from harness.workload.prompts.request import Constraint
+
+CHAT = [{"role": "user", "content": "Größe?"}]
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {}}}
+
+
+def body(definition, request=None, **more):
+    return json.loads(render_body(definition, "m", Chat(CHAT, 7, **more), request or Request()))
+
+
+def engine(**dialect):
+    header = {"name": "x", "title": "X", "licence": "MIT", "homepage": "", "weights": "none"}
+    server = {"ready_path": "/", "startup_timeout_s": 1}
+    return parse_backend({"backend": header, "server": server, "dialect": dialect}, "x.toml")
+
+
+def test_vllm_is_asked_with_every_sampling_field_and_an_exact_length():
+    assert body(load_backend("vllm"), Request(temperature=0.5, top_p=0.9)) == {
+        "model": "m",
+        "messages": CHAT,
+        "max_tokens": 7,
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "ignore_eos": True,
+        "top_k": -1,
+        "repetition_penalty": 1.0,
+        "seed": 0,
+        "chat_template_kwargs": {"enable_thinking": False},
+    }
+
+
+def test_each_engine_gets_its_own_field_names():
+    llamacpp = body(load_backend("llamacpp"))
+    assert llamacpp["repeat_penalty"] == 1.0
+    assert "repetition_penalty" not in llamacpp
+
+
+def test_exact_output_only_where_wanted_and_possible():
+    vllm, generic = load_backend("vllm"), load_backend("openai")
+    assert "ignore_eos" not in body(vllm, Request(exact_output=False))
+    assert "ignore_eos" not in body(generic)
+    assert exact_output_possible(vllm)
+    assert not exact_output_possible(generic)
+
+
+def test_usage_is_not_asked_of_an_engine_that_does_not_know_it():
+    generic = load_backend("openai")
+    silent = dataclasses.replace(generic, dialect=dataclasses.replace(generic.dialect, stream_usage=False))
+    assert "stream_options" in body(generic)
+    assert "stream_options" not in body(silent)
+
+
+def test_the_bytes_are_compact_utf8_and_always_the_same():
+    made = render_body(load_backend("vllm"), "m", Chat(CHAT, 7), Request())
+    assert made == render_body(load_backend("vllm"), "m", Chat(CHAT, 7), Request())
+    assert "Größe?".encode() in made
+    assert b": " not in made
+
+
+def test_a_constraint_takes_the_shape_the_engine_reads():
+    vllm, llamacpp = load_backend("vllm"), load_backend("llamacpp")
+    schema = body(vllm, constraint=Constraint("json_schema", SCHEMA))["response_format"]
+    assert schema == {"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA}}
+    assert body(vllm, constraint=Constraint("regex", "a+"))["structured_outputs"] == {"regex": "a+"}
+    choice = Constraint("choice", ("yes", 'say "no"'))
+    assert body(vllm, constraint=choice)["structured_outputs"] == {"choice": ["yes", 'say "no"']}
+    assert body(llamacpp, constraint=choice)["grammar"] == r'root ::= "yes" | "say \"no\""'
+    assert body(vllm, constraint=Constraint("json_object"))["response_format"] == {"type": "json_object"}
+
+
+def test_what_an_engine_cannot_say_is_left_out_and_named():
+    llamacpp, regex = load_backend("llamacpp"), Constraint("regex", "a+")
+    assert not can_say(llamacpp.dialect, regex)
+    assert body(llamacpp, constraint=regex) == body(llamacpp, Request(exact_output=False))
+    assert list(unsaid(llamacpp, Request(), [None, regex, Constraint("grammar", "g")])) == [
+        "structured.regex"
+    ]
+    generic = engine(tools={}, seed={})
+    assert body(generic, tools=[TOOL]) == body(generic)
+    asked = Request(temperature=1.0, thinking="on")
+    assert list(unsaid(generic, asked, tools=True)) == ["exact_output", "tools", "seed", "thinking"]
+
+
+def test_choices_as_a_regular_expression_match_themselves_alone():
+    choices = ("a.b", "c d|e", "(f)")
+    spoken = body(
+        engine(structured={"choice": {"regex": "{choices_regex}"}}), constraint=Constraint("choice", choices)
+    )
+    assert all(re.fullmatch(spoken["regex"], choice) for choice in choices)
+    assert not re.fullmatch(spoken["regex"], "axb")
+    assert r"c d\|e" in spoken["regex"]
+
+
+def test_a_schema_may_be_wanted_as_text():
+    text = engine(structured={"json_schema": {"format": {"type": "json", "schema": "{schema_text}"}}})
+    spoken = body(text, constraint=Constraint("json_schema", SCHEMA))
+    assert json.loads(spoken["format"]["schema"]) == SCHEMA
+
+
+def test_the_seed_is_sent_only_where_something_is_drawn():
+    vllm = load_backend("vllm")
+    assert "seed" not in body(vllm, Request(temperature=0.0))
+    assert body(vllm, Request(temperature=0.7, seed=5))["seed"] == 5
+
+
+def test_thinking_is_fixed_where_the_request_can():
+    vllm = load_backend("vllm")
+    assert body(vllm, Request(thinking="on"))["chat_template_kwargs"] == {"enable_thinking": True}
+    assert body(vllm, Request(thinking="off"))["chat_template_kwargs"] == {"enable_thinking": False}
+    assert unsaid(vllm, Request(thinking="on")) == {}
+
+
+def test_a_neutral_value_that_an_engine_refuses_is_not_sent():
+    picky = engine(refuses_neutral=["top_p"])
+    assert "top_p" not in body(picky, Request(top_p=1.0))
+    assert body(picky, Request(top_p=0.9))["top_p"] == 0.9
+
+
+def test_a_salt_keeps_prefixes_apart_where_declared():
+    assert body(load_backend("vllm"), salt="s1")["cache_salt"] == "s1"
+    assert body(load_backend("llamacpp"), salt="s1") == body(load_backend("llamacpp"))
+
+
+def test_tools_are_passed_on():
+    spoken = body(load_backend("vllm"), tools=[TOOL], tool_choice="required")
+    assert (spoken["tools"], spoken["tool_choice"]) == ([TOOL], "required")
+
+
+@pytest.mark.parametrize(
+    ("table", "place"),
+    [
+        ({"structured": {"regex": {"r": "{schema}"}}}, "dialect.structured.regex"),
+        ({"extra": {"deep": [{"x": "{salt}"}]}}, "dialect.extra"),
+        ({"seed": {"s": "{sead}"}}, "dialect.seed"),
+    ],
+)
+def test_a_placeholder_without_a_value_is_an_error_of_the_file(table, place):
+    with pytest.raises(SpecError) as error:
+        engine(**table)
+    assert place in str(error.value)
+
+
+def test_an_answer_with_a_shape_ends_where_the_shape_does():
+    assert "ignore_eos" not in body(load_backend("vllm"), constraint=Constraint("regex", "a+"))

@@ -1,0 +1,97 @@
+import pytest
+
+from harness.engines.speak.prometheus import gauge_paths, histogram, read_series, totals
+
+TEXT = """\
+# HELP vllm:prompt_tokens_total Number of prefill tokens processed.
+# TYPE vllm:prompt_tokens_total counter
+vllm:prompt_tokens_total{engine="0",model_name="a}b"} 12.0
+vllm:prompt_tokens_total{engine="1",model_name="x y"} 3.5
+vllm:prompt_tokens_created{engine="0"} 1.79e+09
+vllm:prompt_tokens_total_other 99
+llamacpp:requests_processing 0
+stamped 4 1395066363000
+up +Inf
+broken_line
+"""
+
+
+def test_label_sets_are_summed_and_other_series_ignored():
+    assert totals(
+        TEXT, ["vllm:prompt_tokens_total", "llamacpp:requests_processing", "stamped", "absent"]
+    ) == {
+        "vllm:prompt_tokens_total": 15.5,
+        "llamacpp:requests_processing": 0.0,
+        "stamped": 4.0,
+    }
+
+
+def test_special_values_are_numbers_and_words_are_not():
+    assert totals(TEXT, ["up"]) == {"up": float("inf")}
+    assert totals("up down\nlow 1\n", ["up", "low"]) == {"low": 1.0}
+    assert totals("up 1\nup down\n", ["up"]) == {}
+
+
+def test_counters_are_summed_and_ratios_averaged_over_the_engines():
+    tokens = 'x:tokens_total{engine="0"} 3\nx:tokens_total{engine="1"} 4\n'
+    text = tokens + 'x:kv{engine="0"} 0.2\nx:kv{engine="1"} 0.6\n'
+    found = read_series(text, {"output_tokens": "x:tokens_total", "preemptions": ""}, {"kv_use": "x:kv"})
+    assert found == {"output_tokens": 7.0, "kv_use": pytest.approx(0.4)}
+
+
+def test_what_is_no_number_is_not_there():
+    assert read_series("x down\n", {"output_tokens": "x"}, {}) == {}
+    assert read_series("x NaN\ny 1\n", {"output_tokens": "x"}, {"running": "y"}) == {"running": 1.0}
+
+
+def test_a_name_that_begins_another_is_not_that_other():
+    text = "x:tokens_total 3\nx:tokens 9\nx:tokens_total_created 1.7e9\n"
+    assert read_series(text, {"a": "x:tokens", "b": "x:tokens_total"}, {}) == {"a": 9.0, "b": 3.0}
+
+
+def test_histograms_add_up_their_label_sets():
+    text = """\
+x_bucket{engine="0",le="0.1"} 1
+x_bucket{engine="1",le="0.1"} 2
+x_bucket{engine="0",le="+Inf"} 4
+x_bucket{le="+Inf",engine="1"} 5
+x_sum{engine="0"} 0.5
+x_sum{engine="1"} 0.25
+x_count{engine="0"} 4
+x_count{engine="1"} 5
+"""
+    found = histogram(text, "x")
+    assert found["buckets"] == [(0.1, 3.0), (float("inf"), 9.0)]
+    assert (found["sum"], found["count"]) == (0.75, 9.0)
+    assert histogram(text, "y")["count"] is None
+    in_ms = histogram(text, "x", 1000)
+    assert in_ms["buckets"] == [(0.0001, 3.0), (float("inf"), 9.0)]
+    assert (in_ms["sum"], in_ms["count"]) == (0.00075, 9.0)
+
+
+def test_a_sum_of_series_and_one_label_of_a_series():
+    text = 'hits{tier="device"} 5\nhits{tier="host"} 3\nmore 2\n'
+    series = {
+        "both": "hits + more",
+        "host": 'hits{tier="host"}',
+        "disk": 'hits{tier="disk"}',
+        "first": "lost + more",
+        "second": "more + lost",
+        "none": 'lost{tier="host"}',
+    }
+    assert read_series(text, series, {}) == {"both": 10, "host": 3, "disk": 0, "second": 2}
+
+
+def test_gauges_of_json_are_paths_into_the_last_element():
+    answer = [{"n": 1}, {"n": 5, "kv": {"used": 3, "max": 4}, "off": False, "none": None}]
+    paths = {
+        "running": "n",
+        "kv_use": "kv.used / kv.max",
+        "a": "off",
+        "b": "none",
+        "c": "kv.lost",
+        "d": "n / zero",
+    }
+    assert gauge_paths(answer, paths) == {"running": 5.0, "kv_use": 0.75}
+    assert gauge_paths({"n": 2}, paths) == {"running": 2.0}
+    assert gauge_paths([], paths) == gauge_paths("text", paths) == gauge_paths(None, paths) == {}

@@ -1,0 +1,129 @@
+import dataclasses
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.engines.provide.install import EngineEnv
+from harness.engines.provide.weights import Weights
+from harness.engines.start.command import build_command, configured
+from harness.engines.start.ports import free_port
+from harness.errors import SetupError, SpecError
+from harness.spec.backend import Process
+from harness.spec.backend_refs import load_backend
+from harness.spec.models import Model
+
+ENV = EngineEnv(Path("/env/bin/python"), {}, "1", "")
+LOCAL = Weights("/models/m.gguf", "t", "Q4", "ab" * 32, None, "")
+HUB = Weights("org/model", "t", "bf16", None, None, "")
+
+
+def command(name, *, weights=LOCAL, overrides=None, host="127.0.0.1"):
+    definition = configured(load_backend(name), None, overrides or {})
+    return build_command(definition, env=ENV, weights=weights, port=4711, scratch=Path("/scratch"), host=host)
+
+
+def after(argv, flag):
+    return argv[argv.index(flag) + 1]
+
+
+def test_every_placeholder_is_filled():
+    argv = command("llamacpp").argv
+    assert argv[0] == "/env/bin/python"
+    assert Path(argv[1]).is_file()
+    assert after(argv, "--model") == "/models/m.gguf"
+    assert after(argv, "--port") == "4711"
+    assert after(argv, "--slot-save-path") == "/scratch"
+    assert after(argv, "--threads") == str(max(1, len(os.sched_getaffinity(0)) - 1))
+    assert not [part for part in argv if "{" in part]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+def test_it_listens_where_it_is_told(host):
+    assert after(command("llamacpp", host=host).argv, "--host") == host
+
+
+def test_an_address_of_another_machine_is_one_error():
+    with pytest.raises(SetupError, match=r"no address 192\.0\.2\.1"):
+        free_port("192.0.2.1")
+
+
+def test_the_total_context_follows_what_the_user_sets():
+    argv = command("llamacpp", overrides={"context_tokens": "1000", "max_sequences": "3"}).argv
+    assert after(argv, "--ctx-size") == "3000"
+    assert after(argv, "--parallel") == "3"
+
+
+def test_weights_are_named_as_the_engine_takes_them_from_a_file_or_from_the_hub():
+    assert command("llamacpp").argv[2:4] == ("--model", "/models/m.gguf")
+    assert command("llamacpp", weights=HUB).argv[2:4] == ("--hf-repo", "org/model")
+    assert command("vllm", weights=HUB).argv[2] == "org/model"
+
+
+def test_files_of_an_engine_hold_its_values(monkeypatch):
+    plain = load_backend("tensorrt-llm")
+    process = Process(program=("trtllm-serve",))
+    definition = configured(dataclasses.replace(plain, process=process), None, {"block_reuse": "false"})
+    made = build_command(definition, env=None, weights=HUB, port=1, scratch=Path("/scratch"))
+    assert after(made.argv, "--extra_llm_api_options") == "/scratch/options.yaml"
+    assert "enable_block_reuse: false\n" in made.files["options.yaml"]
+    assert "{" not in made.files["options.yaml"]
+
+
+def test_the_harness_can_be_an_engine():
+    assert command("truth", weights=None).argv[:4] == (sys.executable, "-m", "harness", "truth")
+
+
+def test_a_hub_model_may_go_online_and_gets_the_hub_token(monkeypatch):
+    monkeypatch.setenv("HF_TOKEN", "hf_123")
+    online, offline = command("vllm", weights=HUB), command("vllm")
+    assert (online.env["HF_HUB_OFFLINE"], offline.env["HF_HUB_OFFLINE"]) == ("0", "1")
+    assert (online.env["HF_TOKEN"], "HF_TOKEN" in offline.env) == ("hf_123", False)
+
+
+def test_engines_see_no_keys_and_records_hold_no_secrets(monkeypatch):
+    secrets = {"BENCH_API_KEY": "s1", "OPENAI_API_KEY": "s2", "VLLM_API_KEY": "s3", "MY_PASSWORD": "s4"}
+    for name, value in secrets.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HF_TOKEN", "s5")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:s6@proxy:1")
+    monkeypatch.setenv("OMP_SCHEDULE", "static")
+    made = command("vllm", weights=HUB)
+    assert not set(secrets) & set(made.env)
+    recorded = made.recorded_env()
+    assert recorded["OMP_SCHEDULE"] == "static"
+    assert recorded["HF_TOKEN"] == recorded["HTTPS_PROXY"] == "(not recorded)"
+    assert recorded["VLLM_SERVER_DEV_MODE"] == "1"
+    assert "HOME" not in recorded
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message", "hint"),
+    [
+        (
+            {"max_sequence": "4"},
+            "backend 'vllm' has no value 'max_sequence'",
+            "did you mean 'max_sequences'?",
+        ),
+        ({"max_sequences": "four"}, "'four' is not a whole number", None),
+        (
+            {"context_tokens": "9000"},
+            "context_tokens is 9000, but the model's context is 8192",
+            "--engine-set",
+        ),
+    ],
+)
+def test_wrong_values_are_refused(overrides, message, hint):
+    model = Model("M", "MIT", context_tokens=8192)
+    with pytest.raises(SpecError) as caught:
+        configured(load_backend("vllm"), model, overrides)
+    assert message in str(caught.value)
+    assert hint is None or hint in caught.value.hint
+
+
+def test_a_placeholder_without_a_value_is_named():
+    truth = load_backend("truth")
+    odd = dataclasses.replace(truth, engine=dataclasses.replace(truth.engine, args=("{model}",)))
+    with pytest.raises(SpecError, match=r"backend truth:engine.args: nothing to fill '\{model\}' with"):
+        build_command(odd, env=None, weights=None, port=1, scratch=Path("/s"))

@@ -1,0 +1,255 @@
+"""compose/ is made of backends/, says what they say, and is not behind them."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.engines.provide.weights import Weights
+from harness.engines.start.command import configured, settable
+from harness.engines.start.containers import compose_launch
+from harness.engines.start.containers.files import CPU, GPU, MAIN, ROCM, compose_files
+from harness.engines.start.containers.service import plain_fill, ports_of, service
+from harness.engines.start.containers.yaml_text import yaml_text
+from harness.errors import SpecError
+from harness.host import paths
+from harness.spec.backend_refs import apply_variant, load_backend, parse_backend
+
+SHIPPED = paths.shipped("compose")
+WITH_IMAGE = [
+    definition
+    for name in sorted(paths.definitions("backends"))
+    if name != "models" and (definition := load_backend(name)).compose
+]
+ENGINES = [definition.name for definition in WITH_IMAGE]
+
+
+@pytest.fixture(scope="module")
+def made():
+    return compose_files(WITH_IMAGE)
+
+
+def block(text, name):
+    """The lines of one service."""
+    found = re.search(rf"^  {name}:\n((?:    .*\n)*)", text, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def test_the_shipped_files_are_what_the_definitions_say_now(made):
+    shipped = {str(p.relative_to(SHIPPED)): p.read_text() for p in SHIPPED.rglob("*") if p.is_file()}
+    assert shipped == made, "run `bench compose --write compose`"
+
+
+def test_there_is_a_profile_for_every_engine(made):
+    assert {"aphrodite", "llamacpp", "lmdeploy", "ollama", "sglang", "tensorrt-llm", "tgi", "vllm"} < {
+        *ENGINES
+    }
+    for name in ENGINES:
+        assert f'profiles: ["{name}"]' in block(made[MAIN], name)
+
+
+def test_nothing_is_published_beyond_this_machine(made):
+    published = re.findall(r"ports: \[(.*)\]", made[MAIN])
+    assert len(published) == len(ENGINES)
+    assert all(one.startswith('"127.0.0.1:') for text in published for one in text.split(", "))
+    assert not any("ports" in made[overlay] for overlay in (GPU, CPU, ROCM))
+
+
+def test_a_gpu_by_default_and_by_number(made):
+    for definition in WITH_IMAGE:
+        text = block(made[GPU], definition.name)
+        assert ('device_ids: ["${BENCH_GPUS:-0}"]' in text) == bool(definition.image.cuda)
+        assert "count" not in text, "docker-compose 1.29 fails on a count from a variable"
+
+
+def test_overlays_hold_the_engines_that_have_such_an_image(made):
+    for overlay, device in ((CPU, "cpu"), (ROCM, "rocm")):
+        for definition in WITH_IMAGE:
+            only = definition.devices == [device]  # then the main file has it already
+            there = device in definition.devices and not only
+            assert bool(block(made[overlay], definition.name)) == there
+        without = re.search(r"not to be started with this file: (.*)$", made[overlay], re.M)[1].split(", ")
+        assert without == [one.name for one in WITH_IMAGE if device not in one.devices]
+    assert "/dev/kfd" not in made[CPU]
+    assert "nvidia" not in made[CPU] + made[ROCM]
+
+
+def test_a_token_is_passed_on_and_never_written(made):
+    for text in made.values():
+        assert not re.search(r"HF_TOKEN:[ \t]*\S", text)
+    assert block(made[MAIN], "vllm").count("HF_TOKEN:\n") == 1
+
+
+def test_every_variable_is_named_in_the_head(made):
+    head = made[MAIN].split("services:")[0]
+    used = set(re.findall(r"\$\{(BENCH_[A-Z0-9_]+)", "".join(made.values())))
+    assert {name for name in used if not name.startswith("BENCH_IMAGE_") and name not in head} == set()
+
+
+def started(definition, device, weights, gpus=(), labels=None):
+    """The content of the Compose file of one start."""
+    fill, mounts = compose_launch._weights_fill(definition, weights)
+    hub = not weights.local
+    made = compose_launch.ProjectFile(
+        definition=definition,
+        device=device,
+        fill=fill,
+        mounts=mounts,
+        hub=hub,
+        gpus=gpus,
+        ports=[1234, 1235][: len(ports_of(definition))],
+        labels=labels or {},
+    )
+    return made.content
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name):
+    """With each variable at its default; the model and its place are the run's."""
+    definition = load_backend(name)
+    device = definition.devices[0]
+    form = "gguf" if definition.backend.weights == "gguf" else ""
+    weights = (
+        Weights("org/model", "t", "q", None, None, "hub")
+        if definition.engine.fetches
+        else Weights(f"/some/where/model{form and '.gguf'}", "t", "q", "00", None, "local")
+    )
+    threads = {"threads": "-1"} if "threads" in settable(definition) else {}
+    configured_one = configured(definition, None, threads)
+    content = started(configured_one, device, weights, ["0"])
+    mine = content["services"][name]
+    port = definition.compose.port
+    assert mine["ports"] == [f"127.0.0.1:1234:{port}", f"127.0.0.1:1235:{port + 1}"][: len(mine["ports"])]
+    assert len(mine["ports"]) == 1 + definition.metrics_own_port
+
+    def plain(text):
+        return re.sub(r"\$\{BENCH_[A-Z0-9_]+:-([^}]*)\}", r"\1", text)
+
+    text = block(made[MAIN], name)
+    by_hand = [
+        plain(json.loads(part))
+        for part in re.findall(r'^      - (".*")$', text.split("environment:")[0], re.M)
+    ]
+    if not by_hand:
+        by_hand = json.loads(re.search(r"command: (\[.*\])", text)[1])
+    assert ["org/model" if "/" in part and "Qwen" in part else part for part in by_hand] == mine["command"]
+    for key, value in mine["environment"].items():
+        shown = f'{key}: "{value}"' if value is not None else f"{key}:"
+        assert shown in plain(text)
+
+
+def test_an_engine_that_fetches_nothing_gets_the_folder_of_weights(made):
+    text = block(made[MAIN], "tabbyapi")
+    assert '"${BENCH_WEIGHTS:-./weights}:/models:ro"' in text
+    assert "HF_TOKEN" not in text
+    assert "  model_name: model\n" in made["files/tabbyapi/config.yml"]
+    assert "    model: model.gguf\n" in made["files/localai/models.yaml"]
+    assert "BENCH_WEIGHTS" not in block(made[MAIN], "vllm")
+
+
+def test_a_model_that_an_engine_reads_of_a_file_stands_in_that_file(made, tmp_path):
+    definition = configured(load_backend("triton-vllm"), None, {"block_reuse": "false"})
+    fill, _ = compose_launch._weights_fill(definition, Weights("org/model", "t", "q", None, None, "hub"))
+    compose_launch._write_files(definition, fill, tmp_path)
+    started = json.loads((tmp_path / "models/bench/1/model.json").read_text())
+    assert (started["model"], started["enable_prefix_caching"]) == ("org/model", False)
+    by_hand = json.loads(made["files/triton-vllm/models/bench/1/model.json"])
+    assert f'"{by_hand["model"]}"' in block(made[MAIN], "triton-vllm"), "its tokenizer is of the same model"
+
+
+def test_a_variant_changes_the_command_of_its_container():
+    definition = apply_variant(load_backend("vllm"), "no-prefix-cache")
+    command = service(definition, "cuda", plain_fill(definition) | {"model": "m"}, hub=False)["command"]
+    assert "--no-enable-prefix-caching" in command
+    assert "--enable-prefix-caching" not in command
+
+
+def test_weights_of_this_machine_are_mounted_read_only_and_fetch_nothing():
+    definition = configured(load_backend("llamacpp"), None, {})
+    weights = Weights("/data/$x/model.gguf", "t", "q", "00", None, "local")
+    content = started(definition, "cpu", weights, labels={"a": "b"})
+    made = content["services"]["llamacpp"]
+    assert made["volumes"] == [
+        {"type": "bind", "source": "/data/$$x/model.gguf", "target": "/models/model.gguf", "read_only": True}
+    ]
+    assert content["volumes"] == {}
+    assert "/models/model.gguf" in made["command"]
+    assert "HF_TOKEN" not in made["environment"]
+    assert made["healthcheck"] == {"disable": True}
+    assert made["labels"] == content["networks"]["default"]["labels"] == {"a": "b"}
+
+
+@pytest.mark.parametrize(
+    ("place", "model", "source", "target"),
+    [
+        ("/m/w.gguf", "/models/w.gguf", "/m/w.gguf", "/models/w.gguf"),
+        ("/m/folder", "/models/folder", "/m/folder", "/models/folder"),
+        ("/m/w-00001-of-00003.gguf", "/models/w-00001-of-00003.gguf", "/m", "/models"),
+        (
+            "/c/hub/models--org--name/snapshots/abc",
+            "/models/models--org--name/snapshots/abc",
+            "/c/hub/models--org--name",
+            "/models/models--org--name",
+        ),
+    ],
+)
+def test_what_belongs_to_the_weights_is_mounted_with_them(place, model, source, target):
+    found, mount = compose_launch._mounted(Path(place))
+    assert (found, mount["source"], mount["target"]) == (model, source, target)
+
+
+def test_caches_are_shared_by_all_that_fetch():
+    weights = Weights("org/model", "t", "q", None, None, "hub")
+    content = started(configured(load_backend("vllm"), None, {}), "cpu", weights)
+    assert content["services"]["vllm"]["volumes"] == [
+        "hf-cache:/root/.cache/huggingface",
+        "vllm-cache:/root/.cache/vllm",
+    ]
+    assert content["volumes"]["hf-cache"] == {"name": "llm-servebench-hf-cache", "external": True}
+
+
+def test_options_are_written_with_the_values_of_the_run(tmp_path):
+    definition = configured(load_backend("tensorrt-llm"), None, {"chunked_prefill": "false"})
+    files = compose_launch._write_files(definition, plain_fill(definition), tmp_path)
+    assert (tmp_path / "options.yaml").read_text() == files["options.yaml"]
+    assert "enable_chunked_prefill: false" in files["options.yaml"]
+
+
+def test_an_engine_over_two_gpus_gets_both():
+    definition = configured(load_backend("tensorrt-llm"), None, {"tensor_parallel": "2"})
+    weights = Weights("org/model", "t", "q", None, None, "hub")
+    made = started(definition, "cuda", weights, ["0", "1"])["services"]["tensorrt-llm"]
+    assert made["deploy"]["resources"]["reservations"]["devices"][0]["device_ids"] == ["0", "1"]
+
+
+def test_a_definitions_own_dollar_sign_stays_one():
+    table = {
+        "backend": {"name": "x", "title": "X", "licence": "MIT", "homepage": "", "weights": "none"},
+        "server": {"ready_path": "/", "startup_timeout_s": 1},
+        "engine": {"args": ["$HOME", "{port}"]},
+        "image": {"cpu": {"name": "n", "tag": "t"}},
+        "compose": {"port": 80, "healthcheck": ["CMD", "true"]},
+    }
+    definition = parse_backend(table, "x.toml")
+    assert service(definition, "cpu", plain_fill(definition), hub=False)["command"] == ["$$HOME", "80"]
+
+
+def test_what_only_a_process_has_is_an_error_in_a_container():
+    table = {
+        "backend": {"name": "x", "title": "X", "licence": "MIT", "homepage": "", "weights": "none"},
+        "server": {"ready_path": "/", "startup_timeout_s": 1},
+        "engine": {"args": ["{bin}/x"]},
+        "image": {"cpu": {"name": "n", "tag": "t"}},
+        "compose": {"port": 80, "healthcheck": ["CMD", "true"]},
+    }
+    definition = parse_backend(table, "x.toml")
+    with pytest.raises(SpecError, match="nothing to fill"):
+        service(definition, "cpu", plain_fill(definition), hub=False)
+
+
+def test_yaml_is_block_style_around_json():
+    value = {"a": {"b": [1, "x: y"], "c": None, "d e": True}, "f": [{"g": "#", "h": ["i"]}], "j": {}}
+    assert yaml_text(value) == (
+        'a:\n  b: [1, "x: y"]\n  c:\n  "d e": true\nf:\n  - g: "#"\n    h: ["i"]\nj: {}\n'
+    )

@@ -1,0 +1,259 @@
+"""What is made of Docker's answers, and whose a container is: no Docker needed."""
+
+import os
+import platform
+from types import SimpleNamespace
+
+import pytest
+
+from harness.engines.start.containers import compose_tool, images, owners
+from harness.engines.start.containers.container import Container, container_facts
+from harness.engines.start.containers.daemon import PROJECT, Daemon
+from harness.engines.start.orphans import born
+from harness.errors import SetupError
+
+RUNNING = {"Status": "running", "ExitCode": 0, "Error": "", "OOMKilled": False}
+
+
+class FakeDaemon:
+    """Containers by id: (labels, state); `removed` lists the projects that were."""
+
+    def __init__(self, **containers):
+        self.here, self.removed = containers, []
+
+    def containers(self, *wanted):
+        def has(labels, text):
+            name, equals, value = text.partition("=")
+            return name in labels and (not equals or labels[name] == value)
+
+        return {i: labels for i, (labels, _) in self.here.items() if all(has(labels, w) for w in wanted)}
+
+    def inspect(self, container):
+        if container not in self.here:
+            return None
+        ports = {"8000/tcp": [{"HostIp": "127.0.0.1", "HostPort": "1234"}], "9000/tcp": None}
+        return {"State": self.here[container][1], "NetworkSettings": {"Ports": ports}}
+
+    def remove_project(self, project, *, grace_s):
+        self.removed.append(project)
+        return True
+
+
+class FakeKeeper:
+    def __init__(self, ending=None):
+        self.ending = ending
+
+    def exited(self):
+        return self.ending
+
+    def stop(self):
+        self.ending = "exit code 0"
+
+
+def contained(tmp_path, state, keeper=None):
+    (tmp_path / "drained").touch()
+    daemon = FakeDaemon(c=({PROJECT: "p"}, state)) if state else FakeDaemon()
+    return Container(keeper or FakeKeeper(), daemon, "p", tmp_path), daemon
+
+
+@pytest.mark.parametrize(
+    ("state", "sentence"),
+    [
+        ({"Status": "running"}, None),
+        ({"Status": "created"}, None),
+        ({"Status": "exited", "ExitCode": 3}, "exit code 3"),
+        ({"Status": "exited", "ExitCode": 139}, "killed by SIGSEGV (exit code 139)"),
+        ({"Status": "exited", "ExitCode": 200}, "exit code 200"),
+        (
+            {"Status": "exited", "ExitCode": 137, "OOMKilled": True},
+            "killed for lack of memory (exit code 137)",
+        ),
+        (
+            {"Status": "exited", "ExitCode": 128, "Error": "runc: no such device: unknown"},
+            "it could not be started: runc: no such device",
+        ),
+    ],
+)
+def test_how_a_container_ended_is_one_sentence(tmp_path, state, sentence):
+    container, _daemon = contained(tmp_path, {**RUNNING, **state})
+    assert container.exited() == sentence
+
+
+def test_before_it_is_made_only_its_keeper_can_fail(tmp_path):
+    assert contained(tmp_path, None)[0].exited() is None
+    container, _daemon = contained(tmp_path, None, FakeKeeper("exit code 1"))
+    assert container.exited() == "Compose did not bring it up (exit code 1)"
+
+
+def test_a_dead_keeper_is_told_from_a_dead_container(tmp_path):
+    container, _daemon = contained(tmp_path, RUNNING, FakeKeeper("killed by SIGKILL"))
+    assert container.exited() == "its keeper died (killed by SIGKILL)"
+
+
+def test_one_that_was_stopped_did_not_die(tmp_path):
+    container, daemon = contained(tmp_path, RUNNING)
+    with container:
+        assert container.exited() is None
+    daemon.here.clear()
+    assert container.exited() == "stopped"
+
+
+def test_a_daemon_that_goes_away_is_an_ending(tmp_path):
+    container, daemon = contained(tmp_path, RUNNING)
+
+    def gone(*_labels):
+        raise SetupError("no Docker daemon answers")
+
+    daemon.containers = gone
+    assert container.exited() == "no Docker daemon answers"
+
+
+def test_facts_hold_no_environment():
+    attributes = {
+        "Id": "abc",
+        "Name": "/bench-x_1",
+        "Config": {"Entrypoint": ["vllm", "serve"], "Cmd": ["m"], "Env": ["HF_TOKEN=hf_secret"]},
+        "HostConfig": {
+            "Memory": 0,
+            "CpusetCpus": "0-3",
+            "NanoCpus": 0,
+            "ShmSize": 67108864,
+            "IpcMode": "host",
+            "Runtime": "runc",
+            "DeviceRequests": None,
+        },
+        "NetworkSettings": {
+            "Networks": {"n": {"IPAddress": "172.18.0.2"}},
+            "Ports": {"8000/tcp": [{"HostIp": "127.0.0.1", "HostPort": "1"}]},
+        },
+    }
+    command, facts = container_facts(attributes)
+    assert command == ["vllm", "serve", "m"]
+    assert facts["direct_address"] == "172.18.0.2:8000"
+    assert facts["memory_bytes"] is None
+    assert facts["cpuset"] == "0-3"
+    assert "hf_secret" not in str(facts)
+
+
+def labelled(**changes):
+    return {**owners.labels("vllm", keep=False), PROJECT: "p", **changes}
+
+
+@pytest.mark.parametrize(
+    ("labels", "removed", "remark"),
+    [
+        ({}, [], None),
+        (
+            {"llm-servebench.born": "1"},
+            ["p"],
+            "removed the container of vllm, left by a bench that was killed",
+        ),
+        ({"llm-servebench.boot": "an earlier one"}, ["p"], "removed the container of vllm"),
+        ({"llm-servebench.host": "elsewhere", "llm-servebench.born": "1"}, [], "another machine's bench"),
+        ({"llm-servebench.kept": "yes", "llm-servebench.born": "1"}, [], "started with `bench up`"),
+    ],
+)
+def test_only_what_a_dead_harness_of_this_machine_left_is_removed(labels, removed, remark):
+    daemon = FakeDaemon(c=(labelled(**labels), RUNNING))
+    remarks = owners.clear(daemon)
+    assert daemon.removed == removed
+    assert len(remarks) == (remark is not None)
+    assert remark is None or remark in remarks[0]
+
+
+def test_a_live_neighbour_is_mentioned():
+    parent = os.getppid()
+    labels = labelled(**{"llm-servebench.bench": str(parent), "llm-servebench.born": str(born(parent))})
+    daemon = FakeDaemon(c=(labels, RUNNING))
+    (remark,) = owners.clear(daemon)
+    assert f"another bench (pid {parent}) runs vllm" in remark
+    assert daemon.removed == []
+
+
+def test_what_runs_is_found_by_engine_and_by_its_variants():
+    kept = owners.labels("vllm@awq", keep=True) | {PROJECT: "q"}
+    daemon = FakeDaemon(a=(labelled(), RUNNING), b=(kept, RUNNING))
+    assert [one.engine for one in owners.running(daemon, "vllm")] == ["vllm", "vllm@awq"]
+    (one,) = owners.running(daemon, "vllm@awq")
+    assert (one.kept, one.project, one.url) == (True, "q", "http://127.0.0.1:1234")
+    assert owners.running(daemon, "sglang") == []
+    assert {label["llm-servebench.host"] for label, _ in daemon.here.values()} == {platform.node()}
+
+
+@pytest.fixture
+def commands(tmp_path, monkeypatch):
+    """`commands(docker="echo 2.30.0")`: programs that are this shell line."""
+
+    def make(**lines):
+        for name, line in lines.items():
+            program = tmp_path / name.replace("_", "-")
+            program.write_text(f"#!/bin/sh\n{line}\n")
+            program.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path))
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("lines", "argv", "version"),
+    [
+        ({"docker": "echo 2.30.0", "docker_compose": "echo 1.29.2"}, ("docker", "compose"), "2.30.0"),
+        ({"docker": "echo 5.0.0-rc.1"}, ("docker", "compose"), "5.0.0-rc.1"),
+        ({"docker": "echo v2.3; exit 0"}, ("docker", "compose"), "v2.3"),
+        ({"docker": "exit 1", "docker_compose": "echo 1.29.2"}, ("docker-compose",), "1.29.2"),
+        ({"docker_compose": "echo 1.29.2"}, ("docker-compose",), "1.29.2"),
+    ],
+)
+def test_the_plugin_comes_before_the_old_command(commands, lines, argv, version):
+    commands(**lines)
+    tool = compose_tool.find_compose()
+    assert (tool.argv, tool.version) == (argv, version)
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [({}, "neither"), ({"docker": "exit 1", "docker_compose": "echo 1.25.0"}, "1.25.0 is too old")],
+)
+def test_no_usable_compose_is_one_clear_error(commands, lines, message):
+    commands(**lines)
+    with pytest.raises(SetupError, match=message) as caught:
+        compose_tool.find_compose()
+    assert "docker-compose" in caught.value.hint
+
+
+def test_compose_does_not_inherit_our_pythons_settings(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "/somewhere")
+    assert "PYTHONPATH" not in compose_tool.compose_environment()
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        (None, True),
+        ("unix:///var/run/docker.sock", True),
+        ("tcp://127.0.0.1:2375", True),
+        ("tcp://gpu-box:2375", False),
+        ("ssh://me@gpu-box", False),
+    ],
+)
+def test_a_docker_elsewhere_is_refused(host, here):
+    daemon = SimpleNamespace(host=host)
+    if here:
+        Daemon.check_here(daemon)
+    else:
+        with pytest.raises(SetupError, match="another machine"):
+            Daemon.check_here(daemon)
+
+
+def test_progress_counts_the_bytes_of_layers_that_are_known():
+    layers = {}
+    for status, name, detail in [
+        ("Pulling from x/y", "tag", {}),
+        ("Downloading", "a", {"current": 1, "total": 10}),
+        ("Downloading", "b", {"current": 5}),
+        ("Extracting", "a", {"current": 9, "total": 99}),
+        ("Download complete", "a", {}),
+        ("Pull complete", "c", {}),
+    ]:
+        images._note({"status": status, "id": name, "progressDetail": detail}, layers)
+    assert layers == {"a": (10, 10)}

@@ -1,0 +1,108 @@
+"""The first sentences of a comparison with a baseline answer whether something is slower."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from harness.model import Interval
+from harness.report.findings.against import answers
+from harness.report.text.baseline import concluded, markdown, terminal
+from harness.verdicts.baseline import compare_runs
+from tests.factories.documents import changed
+from tests.unit.verdicts.test_baseline import BASE, run
+from tests.unit.verdicts.test_pairs import cells
+
+OLD = "the run of 2026-11-20 08:00 "  # of one minute: with the end of the folder's name
+
+
+def said(*new, **changes):
+    return answers(compare_runs([BASE, run("new", *new)], **changes))
+
+
+def test_what_is_slower_stands_first_with_how_much_and_how_sure():
+    first, *others = said(cells("tgi", 150.1), cells("vllm", 112))
+    assert first.startswith(f"vllm is slower than in {OLD}base: first token by 12 % at 4 users (")
+    assert others[0].startswith(
+        f"tgi is not slower than in {OLD}base by more than 5 %: first token at 4 users"
+    )
+
+
+def test_what_is_faster_says_so():
+    (first, *_) = said(cells("tgi", 60), cells("vllm", 100))
+    assert first.startswith("vllm is not slower")
+    assert any(
+        line.startswith(f"tgi is faster than in {OLD}base: first token by 2.5×")
+        for line in said(cells("tgi", 60), cells("vllm", 100))
+    )
+
+
+def test_what_is_undecided_says_between_what_and_how_many_runs_would_decide():
+    times = (96.0, 124.0, 104.0, 118.0, 108.0)
+    wide = [changed(one, ttft_ms={"p50": ms}) for one, ms in zip(cells("vllm", 100), times, strict=True)]
+    first = said(wide, cells("tgi", 150.1))[0]
+    assert first.startswith(f"Undecided whether vllm is slower than in {OLD}base: first token at 4 users (")
+    assert " % faster to " in first
+    assert first.endswith(" more runs of each would decide).")
+
+
+def test_too_few_runs_say_how_many_are_needed():
+    first = said(cells("vllm", 100)[:2], cells("tgi", 150.1))[0]
+    assert first.startswith("Undecided whether vllm is slower")
+    assert "2 and 2 runs, 3 are needed" in first
+
+
+def test_what_differs_is_the_reason_that_nothing_is_compared():
+    document = compare_runs([BASE, run("new", cells("vllm", 150), host__gpus=["A100"])])
+    assert answers(document)[0] == (
+        f"vllm cannot be compared with {OLD}base: GPUs H100 (baseline), A100 (new)."
+    )
+
+
+def test_backends_of_one_run_are_compared_by_their_names():
+    assert answers(compare_runs([BASE]))[0].startswith(
+        "tgi is slower than vllm: first token by 50 % at 4 users"
+    )
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_terminal_page_and_document_begin_with_the_same_sentence(columns):
+    document = compare_runs([BASE, run("new", cells("vllm", 112), cells("tgi", 60))])
+    first = answers(document)[0]
+    assert " ".join(terminal(document, columns, color=False).split()).startswith(first)
+    assert markdown(document).startswith(f"**{first}**")
+    assert concluded(document).sentence.startswith(first)
+
+
+@given(
+    words=st.lists(st.sampled_from(("faster", "slower", "same", "not enough runs", "not comparable")),
+                   min_size=2, max_size=2),
+    ends=st.lists(st.floats(1.06, 50), min_size=3, max_size=3),
+)  # fmt: skip
+def test_the_sentences_say_what_the_verdicts_say(words, ends):
+    """Of two backends in the primary metric: each is named once, in the sentence of its verdict."""
+    document = compare_runs([BASE, run("new", cells("vllm", 112), cells("tgi", 60))])
+    low, middle, high = sorted(ends)
+    ratio = {"slower": Interval(low, middle, high), "faster": Interval(1 / high, 1 / middle, 1 / low),
+             "not enough runs": Interval(1 / high, middle, high)}  # fmt: skip
+    pairs = tuple(
+        replace(pair, findings=tuple(
+            replace(one, verdict=word, ratio=ratio.get(word), lacks="", runs_needed=None)
+            for one in pair.findings if one.primary))
+        for pair, word in zip(document.pairs, words, strict=True)
+    )  # fmt: skip
+    starts = {
+        "slower": "{} is slower than",
+        "faster": "{} is faster than",
+        "same": "{} is not slower than",
+        "not enough runs": "Undecided whether {} is slower than",
+        "not comparable": "{} cannot be compared with",
+    }
+    lines = answers(replace(document, pairs=pairs, missing=()))
+    expected = [starts[word].format(pair.a.label) for pair, word in zip(pairs, words, strict=True)]
+    assert len(lines) == 2
+    assert all(any(line.startswith(start) for line in lines) for start in expected)
+    if "slower" in words:
+        assert " is slower than" in lines[0]
+        assert not lines[0].startswith("Undecided")
+    assert "inf" not in " ".join(lines)

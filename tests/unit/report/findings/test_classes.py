@@ -1,0 +1,60 @@
+from harness.model import CellResult
+from harness.report.findings.classes import class_lines
+from tests.factories.documents import made
+from tests.factories.summaries import summary
+
+
+def cell(repeat=0, **more):
+    load = {"kind": "concurrency", "value": 4}
+    return made(CellResult, label="x", load=load, repeat=repeat, **more)
+
+
+def lines(*cells):
+    return list(class_lines(summary(*cells)))
+
+
+def test_answers_are_summed_over_repeats_and_say_what_is_wrong():
+    answers = {
+        "structured": {
+            "json_schema": {
+                "told": True,
+                "asked": 10,
+                "rate": 0.75,
+                "valid": 6,
+                "schema": 2,
+                "truncated": 1,
+                "refused": 1,
+            },
+            "free": {"told": False, "asked": 4, "rate": 0.0, "not JSON": 4},
+        },
+        "refusals": {"no $ref here": 1},
+    }
+    broken = cell(2, answers=answers, validity={"verdict": "INVALID"})
+    assert lines(cell(0, answers=answers), cell(1, answers=answers), broken) == [
+        "x c4, structured: free 0 of 8 right (8 not JSON); "
+        "json_schema 12 of 16 right (4 schema, 2 truncated, 2 refused)",
+        "x c4, refused: 2 x no $ref here",
+    ]
+
+
+def test_what_a_constraint_costs():
+    told = {"first_use_ttft_ms": 120.0, "later_ttft_ms": 30.0, "tpot_ratio": 1.25}
+    assert lines(cell(constraint=told)) == [
+        "x c4, constraint: TTFT 120 ms at first use of a schema, 30.0 ms later; 1.25 times the free TPOT"
+    ]
+    assert lines(cell(constraint=told | {"later_ttft_ms": None})) == [
+        "x c4, constraint: TTFT 120 ms at first use of a schema, n/a later; 1.25 times the free TPOT"
+    ]
+
+
+def test_classes_and_turns_have_a_line_each():
+    turns = {str(turn): {"ttft_ms": {"p50": 100.0 * turn}} for turn in range(1, 9)}
+    kinds = {"long": {"tpot_ms": {"p50": 30.0}}, "short": {"tpot_ms": {"p50": None}}}
+    assert lines(cell(by_kind=kinds, by_turn=turns)) == [
+        "x c4, TPOT p50 by kind: long 30.0 ms",
+        "x c4, TTFT p50 by turn: 1 100 ms, 2 200 ms, 3 300 ms, 4 400 ms, 5 500 ms, 6 600 ms, and 2 more",
+    ]
+
+
+def test_nothing_to_say():
+    assert lines(cell(), cell(1, answers=None, by_kind=None, constraint=None)) == []

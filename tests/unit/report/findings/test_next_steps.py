@@ -1,0 +1,124 @@
+"""A report says what is wrong and what is to be run next in the words of the terminal."""
+
+import re
+from html import unescape
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from harness.report.findings.conclude import conclude
+from harness.report.html.next_steps import next_steps, own_command
+from harness.report.html.trust import wrong
+from harness.report.text.screen import WARNINGS, next_lines, screen
+from harness.report.text.table import markdown
+from harness.report.wording import markdown_escaped
+from harness.verdicts import compare
+from harness.verdicts.rules import Rules
+from tests.factories.documents import changed
+from tests.factories.summaries import cell, summary, verdict
+from tests.unit.report.findings.test_sentences import summaries
+from tests.unit.report.html.test_evidence import interleaved
+
+RULES = Rules("ttft_ms.p50", ("ttft_ms.p50",))
+COMMAND = ["bench", "run", "--scenario", "chat", "--repeats", "3", "--out=results"]
+OPEN = "1 of 1 pair is undecided: the same command with --repeats auto"
+STATES = ("VALID", "SUSPECT", "INVALID")
+
+
+def lines(part, made, command=None):
+    """The points of a list of the page."""
+    manifest = SimpleNamespace(command=command)
+    html = "".join(part(SimpleNamespace(summary=made, manifest=manifest)))
+    return [_words(one) for one in re.findall("<li>(.*?)</li>", html)]
+
+
+def _words(html):
+    return " ".join(unescape(re.sub(r"<[^>]+>", "", html)).split())
+
+
+def compared(*cells, **changes):
+    return summary(*cells, **{**compare(cells, RULES)._asdict(), **changes})
+
+
+WARNED = st.lists(
+    st.fixed_dictionaries({
+        "code": st.sampled_from(("cell-missing", "engine-died", "one-repeat", "different-tracks")),
+        "text": st.sampled_from(("a thing", "another thing")),
+        "hint": st.sampled_from(("", "do this")),
+    }),
+    max_size=5,
+)  # fmt: skip
+
+
+@given(
+    made=summaries(validities=STATES),
+    warnings=WARNED,
+    state=st.sampled_from(("complete", "interrupted", "invalid")),
+    columns=st.sampled_from((60, 80, 120)),
+)
+def test_report_terminal_page_and_document_have_one_source(made, warnings, state, columns):
+    made = replace(made, state=state, warnings=summary(warnings=warnings).warnings)
+    found = conclude(made)
+    steps = [f"{one.why}: {one.do}" for one in found.next_steps]
+    assert lines(next_steps, made) == [" ".join(step.split()) for step in steps]
+    assert " ".join(" ".join(next_lines(made, columns)).split()) == f"next: {steps[0]}"
+    assert f"**next:** {markdown_escaped(steps[0])}" in markdown(made)
+    on_page, said = lines(wrong, made), [one.text for one in found.warnings[:WARNINGS]]
+    assert on_page[: len(said)] == said
+    assert any("hints" in line for line in on_page[len(said) :]) or not any(
+        one.hint for one in found.warnings
+    )
+    below = " ".join(screen(made, columns, color=False).split())
+    for one in found.warnings[:WARNINGS]:
+        assert f"warning: {one.text}{f' hint: {one.hint}' if one.hint else ''}" in below
+    more = len(found.warnings) - WARNINGS
+    assert (f"{more} more warning" in below) == (more > 0)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "step"),
+    [
+        ((10.0, 11.0, 10.5), (11.5, 12.6, 10.9), OPEN),
+        ((10.0, 11.0), (20.0, 21.0), OPEN),
+        ((10.0, 11.0, 10.5), (20.0, 22.5, 21.0), "to see a later change: bench compare"),
+    ],
+)
+def test_what_was_measured_decides_what_comes_first(first, second, step):
+    made = compared(*interleaved(first, second))
+    assert lines(next_steps, made)[0].startswith(step)
+
+
+def test_files_are_not_measured_again():
+    """`bench import` has no repeats to raise."""
+    file = {"tool": "aiperf", "file": "r.json", "sha256": "0" * 64, "level": "summary", "took": ""}
+    for first, second, step in (
+        ((10.0, 11.0, 10.5), (11.5, 12.6, 10.9), "1 of 1 pair is undecided: import more files of each"),
+        (
+            (10.0,),
+            (20.0,),
+            "one repeat cannot tell a difference from noise: import three files of each or more",
+        ),
+    ):
+        cells = [changed(one, imported=file) for one in interleaved(first, second)]
+        found = [f"{one.why}: {one.do}" for one in conclude(compared(*cells)).next_steps]
+        assert step in found
+        assert not any("--" in one for one in found)
+
+
+def test_the_command_of_the_run_stands_below_where_it_is_known():
+    made = compared(*interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)))
+    for command, there in ((COMMAND, True), (None, False)):
+        source = SimpleNamespace(summary=made, manifest=SimpleNamespace(command=command))
+        html = _words("".join(own_command(source)))
+        assert ("This run: bench run --scenario chat --repeats 3 --out=results" in html) == there
+
+
+def test_what_is_wrong_is_counted():
+    doubtful = changed(cell("a"), validity=verdict("SUSPECT", "lockstep", "0.7", "0.5", "spread the start"))
+    text = _words("".join(wrong(SimpleNamespace(summary=summary(doubtful, cell("b"))))))
+    assert "2 cells: 1 VALID and 1 SUSPECT. All 64 requests were answered." in text
+    assert text.endswith("SUSPECT a c4 r0: lockstep, 0.7; limit 0.5hints for these")
+    assert "No warning." in "".join(wrong(SimpleNamespace(summary=summary(cell("a")))))

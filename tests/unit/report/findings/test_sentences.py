@@ -1,0 +1,295 @@
+"""The sentences of a load point say of no backend what the table or the verdicts contradict."""
+
+import re
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.model import as_json
+from harness.report.findings.conclude import conclude
+from harness.report.findings.conclusion import doubt, order, orders, speedup
+from harness.report.findings.sentences import by_metric, sentence, under_load
+from harness.report.text.screen import screen
+from harness.report.text.table import markdown, terminal
+from harness.report.view import groups
+from tests.factories.summaries import cell, summary, verdict
+
+LOAD = {"kind": "concurrency", "value": 4}
+RULES = {"primary": "ttft_ms.p50", "confidence": 0.95}
+VERDICTS = ("faster", "slower", "same", "not enough runs", "not comparable")
+
+
+def pair(a, b, word, ratio=(0.4, 0.5, 0.625), metric="ttft_ms.p50", better="lower"):
+    return {
+        "a": a,
+        "b": b,
+        "load": LOAD,
+        "metric": metric,
+        "better": better,
+        "ratio": list(ratio) if ratio else None,
+        "runs": [5, 5],
+        "verdict": word,
+        "why": "so it is",
+        "primary": metric == RULES["primary"],
+    }
+
+
+def of_pairs(*pairs, p50=(10.0, 20.0, 30.0, 40.0), labels="abcd", **changes):
+    cells = [cell(label, p50=value, **changes) for label, value in zip(labels, p50, strict=False)]
+    return summary(*cells, comparison=list(pairs), verdict_rules=RULES)
+
+
+def worded(*pairs, **changes):
+    made = of_pairs(*pairs, **changes)
+    return sentence(made, groups(made)[0])
+
+
+@pytest.mark.parametrize(
+    "found", [pair("a", "b", "faster"), pair("b", "a", "slower", (1.6, 2.0, 2.5))], ids=["a-b", "b-a"]
+)
+def test_it_says_who_has_the_best_median_and_by_how_much_it_is_better(found):
+    assert (
+        worded(found, labels="ab") == "Lowest median TTFT p50: a, 10.0 ms. Better than b by 2× (1.6 to 2.5)."
+    )
+
+
+def test_it_keeps_apart_what_was_decided_and_what_was_not():
+    pairs = [
+        pair("a", "b", "same"),
+        pair("a", "c", "faster"),
+        pair("a", "d", "not comparable"),
+        pair("b", "c", "not enough runs"),
+    ]
+    assert worded(*pairs).endswith(
+        "Better than c by 2× (1.6 to 2.5). The same as b within noise. Not comparable with d."
+    )
+
+
+def test_a_median_that_is_comparable_with_no_other_does_not_lead():
+    """Answers whose first tokens came as one event had a TPOT of a tenth of the truth."""
+    pairs = [
+        pair("a", "b", "not comparable", None),
+        pair("a", "c", "not comparable", None),
+        pair("b", "c", "faster"),
+    ]
+    assert worded(*pairs, labels="abc") == (
+        "Lowest comparable median TTFT p50: b, 20.0 ms. Better than c by 2× (1.6 to 2.5). "
+        "Not comparable with a."
+    )
+
+
+def test_one_who_is_better_than_some_is_not_put_before_a_better_median_it_was_not_separated_from():
+    """In a published run of nine engines the third median of four was reported as the leader."""
+    pairs = [
+        pair("a", "b", "not enough runs", (0.3, 1.9, 12.0)),
+        pair("a", "c", "faster"),
+        pair("b", "c", "not enough runs"),
+    ]
+    found = worded(*pairs, p50=(400.0, 78.0, 900.0), labels="abc")
+    assert found == "Lowest median TTFT p50: b, 78.0 ms. Not separated from a and c after 1 repeat."
+
+
+def test_a_verdict_against_the_order_of_the_medians_is_reported_with_its_estimator():
+    found = worded(pair("b", "a", "faster"), labels="ab")
+    assert found.startswith("Lowest median TTFT p50: a, 10.0 ms. Over the geometric mean of the repeats b is")
+
+
+def test_a_best_median_in_doubt_is_marked_where_it_is_claimed():
+    found = worded(
+        pair("a", "b", "faster"),
+        labels="ab",
+        validity=verdict("SUSPECT", "too-short", "24 answers", "100", "--requests 100"),
+    )
+    assert found.startswith("Lowest median TTFT p50: a (in doubt), 10.0 ms.")
+
+
+@pytest.mark.parametrize(
+    ("word", "why"),
+    [("not enough runs", ""), ("not comparable", "Not comparable in TTFT p50: so it is. ")],
+)
+def test_without_an_interval_it_says_why_and_what_was_measured(word, why):
+    found = worded(pair("a", "b", word, ratio=None), labels="ab")
+    assert found.startswith(f"{why}a: first token after 10.0 ms (median), 118 output tokens/s; b: first")
+
+
+def test_of_many_backends_without_a_verdict_the_range_is_reported():
+    assert worded() == "TTFT p50 from 10.0 ms (a) to 40.0 ms (d)."
+
+
+def test_each_metric_names_the_one_that_is_ahead():
+    made = of_pairs(
+        pair("a", "b", "slower", (4.91, 5.08, 5.25)),
+        pair("a", "b", "faster", (0.25, 0.28, 0.31), metric="tpot_ms.p50"),
+        pair("a", "b", "not enough runs", (0.16, 0.41, 1.04), metric="e2e_ms.p50"),
+        pair("a", "b", "faster", (1.5, 1.8, 2.2), metric="output_tokens_per_s", better="higher"),
+        labels="ab",
+    )
+    assert by_metric(made, groups(made)[0]) == {
+        "first token": "b 5.08× faster (4.91 to 5.25)",
+        "each further token": "a 3.57× faster (3.23 to 4)",
+        "whole answer": "a 2.44× (0.962 to 6.25), undecided",
+        "output tokens/s": "a 1.8× more (1.5 to 2.2)",
+    }
+
+
+@st.composite
+def summaries(draw, most=5, validities=("VALID",)):
+    """Backends in any order with any medians, and any verdict for each pair: also against the medians."""
+    letters = "abcde"[: draw(st.integers(2, most))]
+    labels = [f"engine-{letter}" for letter in letters]
+    medians = draw(st.lists(st.floats(0.1, 1e5), min_size=len(labels), max_size=len(labels)))
+    pairs = []
+    for a, b in combinations(labels, 2):
+        low, middle, high = sorted(draw(st.lists(st.floats(0.01, 100), min_size=3, max_size=3)))
+        for metric, better in (("ttft_ms.p50", "lower"), ("output_tokens_per_s", "higher")):
+            word = draw(st.sampled_from(VERDICTS))
+            if word in ("faster", "slower") and (middle < 1) != ((word == "faster") == (better == "lower")):
+                low, middle, high = 1 / high, 1 / middle, 1 / low
+            pairs.append(pair(a, b, word, (low, middle, high), metric, better))
+    cells = []
+    for label, value in zip(labels, medians, strict=True):
+        word = draw(st.sampled_from(validities))
+        found = {"validity": verdict(word, "contended", "50%", "10%", "")} if word != "VALID" else {}
+        cells.append(cell(label, p50=value, output_tokens_per_s=1000 / value, **found))
+    return summary(*cells, comparison=pairs, verdict_rules=RULES)
+
+
+@given(summaries())
+def test_no_sentence_contradicts_the_table_or_a_verdict(made):
+    group = groups(made)[0]
+    of = order(made, group)
+    medians = {row.label: row.spread("ttft_ms.p50").median for row in group.rows}
+    found = sentence(made, group)
+    if named := re.match(r"Lowest median TTFT p50: (engine-.)", found):
+        assert medians[named[1]] == min(medians.values())
+        for other in re.findall(r"(engine-.) by ", found.partition("Better than")[2].partition(". ")[0]):
+            assert _word(made, named[1], other) == "faster"
+        apart = found.partition("Not separated from ")[2].partition(" after")[0]
+        assert {_word(made, named[1], other) for other in re.findall("engine-.", apart)} <= {
+            "not enough runs"
+        }
+    for waited, claim in by_metric(made, group).items():
+        if "better than all others" in claim:
+            best = re.search("engine-.", claim)[0]
+            name = "ttft_ms.p50" if waited == "first token" else "output_tokens_per_s"
+            others = [other for other in medians if other != best]
+            assert {_word(made, best, other, name) for other in others} == {"faster"}
+    assert not re.search("leads|fastest", found)
+    for earlier, later in zip(of.groups, of.groups[1:], strict=False):
+        assert max(medians[label] for label in earlier) <= min(medians[label] for label in later)
+        assert {_word(made, a, b) for a in earlier for b in later} == {"faster"}
+
+
+RENDERERS = {
+    "screen": lambda made: screen(made, 80, color=False),
+    "narrow screen": lambda made: screen(made, 60, color=False),
+    "everything": lambda made: terminal(made, 100, color=False),
+    "markdown": lambda made: markdown(made).replace("\\", ""),
+}
+
+
+@pytest.mark.parametrize("name", RENDERERS)
+@given(made=summaries(validities=("VALID", "SUSPECT", "INVALID")))
+def test_no_page_contradicts_the_table_or_a_verdict(name, made):
+    text = " ".join(RENDERERS[name](made).split())
+    medians = {
+        row.label: spread.median for row in groups(made)[0].rows if (spread := row.spread("ttft_ms.p50"))
+    }
+    for best in re.findall(r"Lowest median TTFT p50: (engine-.)", text):
+        assert medians[best] == min(medians.values())
+    for ahead, factor, low in re.findall(r"(engine-.) ([\d.e+]+)× (?:faster|more) \(([\d.e-]+) to", text):
+        assert float(factor) >= 1
+        assert float(low) <= float(factor)
+        assert any(
+            ahead == (entry.a if entry.verdict == "faster" else entry.b)
+            for entry in made.comparison
+            if entry.verdict in ("faster", "slower")
+        )
+    for ahead, behind, factor in re.findall(r"(engine-.) is faster than (engine-.), ([\d.e+]+)×", text):
+        assert _word(made, ahead, behind) == "faster"
+        assert float(factor) >= 1
+    assert not re.search("leads|fastest|winner", text)
+    doubted = "".join(re.findall(r"in doubt:? (?:engine-.(?:, | and |: [^;]*(?:; )?)?)+", text))
+    for row in groups(made)[0].rows:
+        if doubt(row):
+            assert row.label in doubted
+
+
+@given(made=summaries(validities=("VALID", "SUSPECT", "INVALID")))
+def test_the_document_says_what_the_verdicts_say(made):
+    found = conclude(made)
+    assert as_json(found)["orders"][0]["metric"] == "ttft_ms.p50"
+    doubtful = {row.label for row in groups(made)[0].rows if doubt(row)}
+    for one in found.orders:
+        assert {place.label for place in one.places if place.doubt} == doubtful
+        for pair in one.pairs:
+            assert pair.state != "separated" or _word(made, pair.ahead, pair.behind, one.metric) == "faster"
+            assert pair.times.estimate >= 1
+            assert set(pair.in_doubt) == doubtful & {pair.ahead, pair.behind}
+    assert found.next_steps
+    waiting = [entry for entry in made.comparison if entry.primary and entry.verdict == "not enough runs"]
+    assert found.undecided == len(waiting)
+
+
+@given(summaries())
+def test_every_speed_up_is_of_the_one_ahead(made):
+    for entry in made.comparison:
+        found = speedup(entry)
+        assert found.times.low <= found.times.estimate <= found.times.high
+        assert found.times.estimate >= 1
+        if entry.verdict in ("faster", "slower"):
+            assert found.ahead == (entry.a if entry.verdict == "faster" else entry.b)
+    for one in orders(made, groups(made)[0]):
+        assert sorted(label for part in one.groups for label in part) == sorted({p.label for p in one.places})
+
+
+def _word(made, label, other, metric="ttft_ms.p50"):
+    """The verdict about `label` against `other`."""
+    for entry in made.comparison:
+        if entry.metric == metric and {entry.a, entry.b} == {label, other}:
+            turned = {"faster": "slower", "slower": "faster"}
+            return entry.verdict if entry.a == label else turned.get(entry.verdict, entry.verdict)
+    raise AssertionError((label, other))
+
+
+def _loaded(rates, waits):
+    return summary(
+        *(
+            cell(
+                "vllm",
+                {"kind": "concurrency", "value": users},
+                p50=wait,
+                output_tokens_per_s=rate,
+            )
+            for users, rate, wait in zip((1, 4, 8), rates, waits, strict=True)
+        )
+    )
+
+
+@pytest.mark.parametrize(
+    ("rates", "waits", "says"),
+    [
+        (
+            (19.0, 80.0, 155.0),
+            (100.0, 101.0, 104.0),
+            "155 output tokens/s at 8 users, 19.0 at 1; the first token stays at 104 ms; "
+            "the limit was not reached",
+        ),
+        (
+            (100.0, 150.0, 152.0),
+            (100.0, 300.0, 700.0),
+            "152 output tokens/s at 8 users, 100 at 1; the first token goes from 100 ms to 700 ms at 8 users"
+            "; the limit was reached: more than 4 users brought less than 10 % more",
+        ),
+    ],
+    ids=["room", "full"],
+)
+def test_of_one_server_it_says_what_more_users_bring(rates, waits, says):
+    assert list(under_load(_loaded(rates, waits))) == [f"vllm: {says}."]
+
+
+def test_one_backend_has_a_row_per_load_in_the_whole_table():
+    lines = terminal(_loaded((19.0, 80.0, 155.0), (100.0, 101.0, 104.0)), 100, color=False).splitlines()
+    assert sum(line.startswith("closed loop, concurrency") and line.endswith("VALID") for line in lines) == 3

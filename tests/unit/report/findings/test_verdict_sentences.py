@@ -1,0 +1,39 @@
+"""A verdict in a sentence of the terminal: whole, and with each figure once."""
+
+import pytest
+
+from harness.model import PairVerdict
+from harness.report.findings import verdict_words
+from tests.factories import documents
+
+
+def said(word, why, ratio=None, lacks=""):
+    pair = documents.made(
+        PairVerdict,
+        a="vllm",
+        b="sglang",
+        metric="ttft_ms.p50",
+        verdict=word,
+        why=why,
+        lacks=lacks,
+        ratio=ratio,
+        runs=[3, 3],
+    )
+    return verdict_words.sentence(verdict_words._finding(pair))
+
+
+@pytest.mark.parametrize("ratio", [None, [0.2, 0.25, 0.3]])
+def test_a_refusal_is_whole_whether_or_not_there_is_a_ratio(ratio):
+    why = "CPU threads: 2 (vllm), 1 (sglang)"
+    assert said("not comparable", why, ratio) == f"vllm and sglang: not comparable, {why}"
+
+
+def test_an_interval_is_not_said_twice():
+    lacks = "neither beyond 2 % nor within 2 %"
+    why = f"1.2 % lower (3 % lower to 1 % higher) over 3 pairs: {lacks}"
+    assert said("not enough runs", why, [0.97, 0.988, 1.01], lacks) == (
+        "vllm and sglang: sglang 1.01× (0.99 to 1.03), undecided: neither beyond 2 % nor within 2 %"
+    )
+    assert said("not enough runs", "2 and 2 runs, 3 are needed") == (
+        "vllm and sglang: not enough runs, 2 and 2 runs, 3 are needed"
+    )

@@ -1,0 +1,61 @@
+"""Each verdict of the page opens to what it was made from."""
+
+from types import SimpleNamespace
+
+from harness.report.html.verdict_evidence import evidence
+from harness.verdicts import compare
+from harness.verdicts.rules import Rules
+from tests.factories.documents import changed
+from tests.factories.summaries import cell, summary, verdict
+
+RULES = Rules("ttft_ms.p50", ("ttft_ms.p50", "output_tokens_per_s"))
+INVALID = verdict("INVALID", "engine-died", "1", "0", "")
+
+
+def opened(*cells, **changes):
+    made = summary(*cells, **changes, **compare(cells, RULES)._asdict())
+    return "".join(evidence(SimpleNamespace(summary=made)))
+
+
+def runs(label, times, **changes):
+    return [
+        cell(label, backend=label, p50=ms, repeat=repeat, started_unix_ns=repeat, state="saturated",
+             workload_sha256=str(repeat), **changes)
+        for repeat, ms in enumerate(times)
+    ]  # fmt: skip
+
+
+def interleaved(a, b):
+    return [one for pair in zip(runs("a", a), runs("b", b), strict=True) for one in pair]
+
+
+def test_values_pairs_interval_p_and_level_are_there():
+    page = opened(*interleaved((10.0, 11.0, 10.5), (20.0, 22.5, 21.0)))
+    assert page.count("<details>") == 3  # the primary metric, the others folded, one inside
+    assert "a against b, TTFT p50, closed loop, concurrency 4: faster" in page
+    for text in (
+        "10.0",
+        "22.5",
+        "saturated",
+        "0.500",
+        "in pairs of the same requests",
+        "after Holm, level 0.05",
+    ):
+        assert text in page, text
+    assert "95\N{NO-BREAK SPACE}% interval of this pair alone" in page
+    assert "runs with a figure: 3 and 3" in page
+    assert "unequal: nothing that is known" in page
+
+
+def test_what_was_unequal_and_what_failed_is_there():
+    cells = interleaved((10.0, 11.0, 10.5, 10.0), (20.0, 22.0, 21.0, 21.0))
+    cells[-2] = changed(cells[-2], validity=INVALID)
+    found = [{"labels": ["a", "b"], "text": "weights: Q4 (a), bf16 (b)", "matters": True}]
+    page = opened(*cells, unequal=found)
+    assert "INVALID: engine-died" in page
+    assert "failed by the engine&#x27;s doing: 1 and 0" in page
+    assert "unequal: weights: Q4 (a), bf16 (b) (forbids a comparison)" in page
+
+
+def test_nothing_tested_is_nothing():
+    assert opened(cell("a"), cell("b")) == ""

@@ -1,0 +1,234 @@
+"""The first screen of a run: verdict, one table, three warnings at most, and what to run next."""
+
+import pytest
+from msgspec.structs import replace
+
+from harness.report.findings.conclude import conclude
+from harness.report.text.screen import next_lines, screen
+from harness.report.text.table import markdown
+from tests.factories.summaries import cell, summary, verdict
+
+LOADS = [{"kind": "concurrency", "value": users} for users in (1, 8)]
+RULES = {"primary": "ttft_ms.p50", "metrics": ["ttft_ms.p50"], "confidence": 0.95, "min_runs": 3}
+
+
+def two(word="faster", ratio=(0.4, 0.5, 0.625), why="so it is", repeats=3, **changes):
+    """vllm and llamacpp at one and eight users, three repeats each."""
+    cells = [
+        cell(label, load, repeat, p50=p50)
+        for repeat in range(repeats)
+        for load in LOADS
+        for label, p50 in (("vllm", 10.0), ("llamacpp", 20.0))
+    ]
+    comparison = [
+        {"a": "vllm", "b": "llamacpp", "load": load, "metric": "ttft_ms.p50", "better": "lower",
+         "ratio": list(ratio) if ratio else None, "runs": [3, 3], "verdict": word, "why": why,
+         "primary": True}
+        for load in LOADS
+    ]  # fmt: skip
+    return summary(*cells, **{"comparison": comparison, "verdict_rules": RULES, **changes})
+
+
+def lines(made, columns=80):
+    return screen(made, columns, color=False).splitlines()
+
+
+def test_the_verdict_comes_before_the_table_and_the_table_before_the_warnings():
+    doubtful = two()
+    bad = verdict("SUSPECT", "contended", "50 %", "10 %", "stop what else runs")
+    made = summary(*doubtful.cells[:-1], cell("llamacpp", LOADS[1], 2, p50=20.0, validity=bad),
+                   comparison=doubtful.comparison, verdict_rules=RULES)  # fmt: skip
+    text = "\n".join(lines(made))
+    assert text.index("8 users  first token  vllm 2× faster (1.6 to 2.5)") < text.index("load     backend")
+    assert text.index("in doubt     llamacpp: 1 of 3 repeats SUSPECT: contended") < text.index(
+        "load     backend"
+    )
+    assert text.index("SUSPECT 1/3") < text.index("warning: SUSPECT llamacpp c8 r2: contended")
+
+
+@pytest.mark.parametrize("columns", [60, 70, 80, 100, 160])
+def test_there_is_one_table_with_a_row_per_load_and_backend(columns):
+    found = lines(two(), columns)
+    assert sum("validity" in line for line in found) == 1
+    rows = [line for line in found if line.endswith("VALID")]
+    assert [row.split()[0] for row in rows] == ["1", "llamacpp", "8", "llamacpp"]
+    assert max(map(len, found)) <= columns
+
+
+def test_columns_go_by_their_importance_and_the_page_says_which():
+    narrow, wide = "\n".join(lines(two(), 60)), "\n".join(lines(two(), 160))
+    assert "Not shown: " in narrow
+    assert "ITL p50" in narrow.partition("Not shown: ")[2]
+    assert "Not shown" not in wide
+    for head in ("TTFT", "output", "validity"):
+        assert head in narrow.partition("Not shown")[0]
+
+
+def test_errors_are_shown_where_there_are_any_and_said_to_be_none_where_not():
+    failing = cell(
+        "vllm@with-a-variant-of-a-long-name",
+        requests={"planned": 32, "failed": 3, "outcomes": {"ok": 29, "timeout": 3}},
+    )
+    assert "3/32" in "\n".join(lines(summary(failing, verdict_rules=RULES), 60))
+    assert "No request failed." in "\n".join(lines(two(), 60))
+
+
+def test_three_warnings_and_how_many_more():
+    codes = ("contended", "loop-lag", "lockstep", "few-waves", "too-short")
+    reasons = [
+        {"code": code, "verdict": "SUSPECT", "measured": "1", "limit": "2", "hint": ""} for code in codes
+    ]
+    invalid = {"code": "client-busy", "verdict": "INVALID", "measured": "1", "limit": "2", "hint": ""}
+    made = summary(
+        cell(validity={"verdict": "SUSPECT", "reasons": reasons}),
+        cell("vllm", validity={"verdict": "INVALID", "reasons": [invalid]}),
+        verdict_rules=RULES,
+    )
+    found = [line for line in lines(made) if line.startswith("warning")]
+    assert len(found) == 3
+    assert found[0].startswith("warning: INVALID vllm c4 r0: client-busy")
+    assert "3 more warnings: -v, or the report" in lines(made)
+
+
+def test_one_ramp_is_one_warning_with_one_hint():
+    ramps = [
+        verdict("SUSPECT", "ramp-kept", f"{count} requests", "10%", f"{count} more warm-up requests")
+        for count in (8, 11)
+    ]
+    warning = {
+        "code": "ramp-kept",
+        "text": "000-vllm-c4-r0: 11 requests",
+        "hint": "--set load.warmup_requests=19",
+    }
+    cells = [cell("vllm", repeat=repeat, validity=ramp) for repeat, ramp in enumerate(ramps)]
+    with_run = "\n".join(lines(summary(*cells, warnings=[warning], verdict_rules=RULES)))
+    assert with_run.count("warning: SUSPECT 2 cells: ramp-kept, 8 requests; limit 10%") == 1
+    assert "warning: ramp-kept" not in with_run
+    assert "hint: --set load.warmup_requests=19" in with_run
+    alone = "\n".join(lines(summary(*cells, verdict_rules=RULES)))
+    assert "hint: 11 more warm-up requests" in alone
+    assert "8 more warm-up" not in alone
+
+
+def test_other_weights_are_explained_below_the_table():
+    made = summary(
+        cell("vllm", quantisation="bf16", track="bf16"), cell("llamacpp"), cell("mlx-lm"), verdict_rules=RULES
+    )
+    assert "* weights Q4_1, the others bf16: a difference may be theirs" in lines(made, 100)
+
+
+def test_a_server_under_load_is_a_table_and_then_its_conclusion():
+    cells = [
+        cell("openai", load, p50=100.0, output_tokens_per_s=rate)
+        for load, rate in zip(LOADS, (19.0, 155.0), strict=True)
+    ]
+    text = screen(summary(*cells, verdict_rules=RULES), 80, color=False, sketch=lambda _made, _width: "BARS")
+    table, _, rest = text.partition("BARS")
+    assert [line.split()[0] for line in table.splitlines() if line.endswith("VALID")] == ["1", "8"]
+    said = " ".join(rest.split())
+    assert "155 output tokens/s at 8 users, 19.0 at 1; the first token stays at 100 ms; the limit" in said
+
+
+@pytest.mark.parametrize(
+    ("made", "why", "do"),
+    [
+        (two(), "to see a later change", "bench compare"),
+        (two("not enough runs"), "2 of 2 pairs are undecided", "--repeats auto --max-repeats 10"),
+        (two(ratio=None, repeats=1, word="not enough runs"), "one repeat cannot tell", "--repeats auto"),
+        (two(state="interrupted"), "the run was interrupted", "bench resume 2026"),
+        (
+            summary(*(cell("vllm", load, output_tokens_per_s=10.0 * load["value"]) for load in LOADS)),
+            "the limit was not reached",
+            "--concurrency 16,32",
+        ),
+        (
+            summary(cell("vllm", validity=verdict("SUSPECT", "too-short", "24", "100", "--requests 100"))),
+            "1 of 1 cell is SUSPECT, too-short",
+            "--requests 100",
+        ),
+    ],
+)
+def test_the_next_step_is_of_what_the_run_leaves_open(made, why, do):
+    step = conclude(made).next_steps[0]
+    assert why in step.why
+    assert do in step.do
+    assert why in " ".join(" ".join(next_lines(made, 80)).split())
+
+
+def test_what_is_undecided_says_what_would_decide_it():
+    made = two("not enough runs")
+    pairs = [replace(one, lacks="about 9 runs would decide", runs_needed=9) for one in made.comparison]
+    text = "\n".join(lines(replace(made, comparison=tuple(pairs))))
+    assert "1 user   first token  vllm 2× (1.6 to 2.5), undecided" in text
+    assert "         undecided    about 9 runs would decide" in text
+
+
+def test_a_refusal_says_why():
+    found = " ".join(
+        " ".join(lines(two("not comparable", why="CPU threads: 2 (vllm), 1 (llamacpp)"))).split()
+    )
+    assert "first token not comparable: CPU threads: 2 (vllm), 1 (llamacpp)" in found
+
+
+def test_a_doubt_of_an_invalid_cell_is_no_reason_that_it_is_invalid():
+    reasons = [
+        {"code": "contended", "verdict": "SUSPECT", "measured": "50%", "limit": "10%", "hint": ""},
+        {"code": "client-busy", "verdict": "INVALID", "measured": "97%", "limit": "90%", "hint": ""},
+    ]
+    found = "\n".join(lines(summary(cell(validity={"verdict": "INVALID", "reasons": reasons}))))
+    assert "in doubt  llamacpp: 1 of 1 repeat INVALID: client-busy\n" in found
+    assert "warning: SUSPECT llamacpp c4 r0: contended" in found
+
+
+@pytest.mark.parametrize(("doubtful", "first"), [(12, "SUSPECT, contended"), (2, "pairs are undecided")])
+def test_more_repeats_of_what_is_mostly_in_doubt_are_not_the_next_step(doubtful, first):
+    made = two("not enough runs")
+    bad = verdict("SUSPECT", "contended", "50 %", "10 %", "stop what else runs")
+    cells = [replace(one, validity=bad) for one in made.cells[:doubtful]]
+    steps = conclude(replace(made, cells=(*cells, *made.cells[doubtful:]))).next_steps
+    assert first in steps[0].why
+    assert {"stop what else runs", "the same command with --repeats auto --max-repeats 10"} <= {
+        step.do for step in steps
+    }
+
+
+def limited(label, rate, share, **changes):
+    limits = [{"metric": "e2e_ms", "share": "p95", "limit_ms": 1000, "within": share, "met": share >= 0.95}]
+    slo = {"limits": limits, "met": share >= 0.95, "good": 30, "requests": 32, "attainment": share}
+    return cell(label, goodput_requests_per_s=rate, slo=slo, **changes)
+
+
+def test_what_was_answered_inside_the_limits_is_said_and_stands_in_the_table():
+    made = summary(
+        limited("llamacpp", 1.5, 0.4),
+        limited("vllm", 3.7, 1.0),
+        comparison=two().comparison,
+        verdict_rules=RULES,
+    )
+    said = "inside E2E p95 ≤ 1000 ms: vllm 3.70 req/s, 100 %; llamacpp 1.50 req/s, 40 % of the requests"
+    assert said in " ".join(" ".join(lines(made)).split())
+    assert any("goodput" in line and "validity" in line for line in lines(made))
+    assert f"goodput: {said}" in markdown(made)
+    (found,) = conclude(made).goodput
+    assert [(one.label, one.requests_per_s, one.share) for one in found.places] == [
+        ("vllm", 3.7, 1.0),
+        ("llamacpp", 1.5, 0.4),
+    ]
+
+
+def test_of_one_server_goodput_is_said_at_each_load():
+    made = summary(
+        *(limited("openai", rate, 1.0, load=load) for load, rate in zip(LOADS, (1.0, 6.0), strict=True)),
+        verdict_rules=RULES,
+    )
+    text = "\n".join(lines(made))
+    assert "8 users  goodput  inside E2E p95 ≤ 1000 ms: openai 6.00 req/s, 100 %" in text
+    assert not conclude(two()).goodput
+
+
+def test_of_many_backends_the_least_and_the_most_goodput_are_said():
+    made = summary(
+        *(limited(label, rate, 0.5) for label, rate in zip("abcd", (1.0, 4.0, 2.0, 3.0), strict=True))
+    )
+    text = " ".join(" ".join(lines(made)).split())
+    assert "goodput least and most inside E2E p95 ≤ 1000 ms: a 1.00 req/s, 50 %; b 4.00 req/s, 50 %" in text

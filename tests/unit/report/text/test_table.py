@@ -1,0 +1,276 @@
+"""The table in full, as a person sees it."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from harness.report.text.table import markdown, terminal
+from tests.factories.summaries import cell, summary, verdict
+
+TEXTS = Path(__file__).parent / "report_texts"
+
+RATE = {"kind": "rate", "value": 2.5}
+OFF = "llamacpp@no-prefix-cache"
+TWO = summary(
+    cell(p50=14.2, load={"kind": "concurrency", "value": 1}),
+    cell(OFF, p50=160.0, load={"kind": "concurrency", "value": 1}, prefix_cache_hit_rate=0.0),
+    cell(p50=22.0),
+    cell(OFF, p50=264.0, prefix_cache_hit_rate=0.0),
+)
+
+
+EVERYTHING_WRONG = summary(
+    cell(
+        "vllm",
+        RATE,
+        title="vLLM",
+        track="bf16",
+        engine_version=None,
+        simulated=True,
+        prefix_cache_hit_rate=None,
+        null_reasons={"prefix_cache_hit_rate": "neither usage nor counters report it"},
+        validity=verdict("SUSPECT", "loop-lag", "p99 7.1 ms", "5 ms", "leave the client a core of its own"),
+        requests={
+            "planned": 32,
+            "failed": 1,
+            "dropped": 2,
+            "outcomes": {"ok": 29, "timeout": 1, "dropped": 2},
+        },
+    ),
+    cell(
+        "llamacpp",
+        RATE,
+        workload_sha256="00" * 32,
+        validity=verdict("INVALID", "client-busy", "97% of a core", "90%", "use more --workers"),
+    ),
+    state="interrupted",
+    warnings=[{"code": "approximate-lengths", "text": "the server offers no tokenizer", "hint": "see usage"}],
+)
+REPEATED = summary(
+    cell(p50=14.2), cell(OFF, p50=160.0, simulated=True), cell(p50=15.0, repeat=1), cell(OFF, repeat=1)
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("two-backends-100.txt", terminal(TWO, 100, color=False)),
+        ("everything-wrong-80.txt", terminal(EVERYTHING_WRONG, 80, color=False)),
+        ("repeated.md", markdown(REPEATED)),
+    ],
+)
+def test_the_whole_text(name, printed):
+    assert printed == (TEXTS / name).read_text(encoding="utf-8")
+
+
+def test_an_invalid_repeat_is_left_out_and_said():
+    bad = verdict("INVALID", "client-busy", "97%", "90%", "")
+    cells = (cell(p50=10.0), cell(p50=12.0, repeat=1), cell(p50=99.0, repeat=2, validity=bad))
+    found = terminal(summary(*cells), 200, color=False)
+    assert "99.0" not in found
+    assert re.search(r"llamacpp +11\.0 .* INVALID 1/3", found)
+    assert "±9%" in found
+    assert "[10.0–12.0]" in markdown(summary(*cells)).replace("\\", "")
+    assert "warning: INVALID llamacpp c4 r2: client-busy, measured 97%, limit 90%" in found
+
+
+def test_repeats_do_not_break_a_table_of_a_hundred_columns():
+    cells = [cell(name, p50=1234.5 + repeat, repeat=repeat) for name in ("vllm", OFF) for repeat in range(3)]
+    found = terminal(summary(*cells), 100, color=False)
+    assert found.count("validity") == 1
+    assert max(map(len, found.splitlines())) <= 100
+
+
+COMPARED = {
+    "a": "llamacpp",
+    "b": OFF,
+    "load": {"kind": "concurrency", "value": 4},
+    "metric": "ttft_ms.p50",
+    "better": "lower",
+    "ratio": [0.4, 0.5, 0.625],
+    "runs": [5, 5],
+    "verdict": "faster",
+    "why": "50 % lower over 5 pairs of runs, beyond the floor of 2 %",
+    "primary": True,
+}
+RULES = {"primary": "ttft_ms.p50", "confidence": 0.95}
+
+
+@pytest.mark.parametrize("page", [lambda made: terminal(made, 100, color=False), markdown])
+def test_the_verdicts_stand_at_the_beginning(page):
+    found = page(summary(cell(), cell(OFF), comparison=[COMPARED], verdict_rules=RULES))
+    claim = re.search(r"first token:? +llamacpp 2× faster \(1\.6 to 2\.5\)", found)
+    assert claim.start() < found.index("validity")
+    assert "In brackets: 95 % intervals of the geometric mean over 5 runs." in found
+    assert "No verdict" not in found
+
+
+def test_a_condition_that_refuses_everything_is_why_there_is_no_verdict():
+    apart = {"code": "agreement", "labels": ["llamacpp", OFF], "text": "answers disagree: cosine down to 0.3"}
+    other = {**apart, "code": "dtype", "text": "number type"}
+    made = summary(cell(), cell(OFF), unequal=[{**apart, "matters": True}, {**other, "matters": False}])
+    assert "No verdict: answers disagree: cosine down to 0.3." in terminal(made, 100, color=False)
+
+
+def test_what_was_tested_and_not_decided_says_what_would_decide():
+    undecided = {**COMPARED, "verdict": "not enough runs", "lacks": "about 9 runs would decide"}
+    found = terminal(summary(cell(), cell(OFF), comparison=[undecided], verdict_rules=RULES), 100, False)
+    assert "4 users  first token  llamacpp 2× (1.6 to 2.5), undecided\n" in found
+    assert "         undecided    about 9 runs would decide\n" in found
+
+
+def test_of_three_backends_each_pair_has_a_sentence():
+    pairs = [{**COMPARED, "b": other} for other in (OFF, "vllm")]
+    made = summary(cell(), cell(OFF), cell("vllm"), comparison=pairs, verdict_rules=RULES)
+    assert "c4: llamacpp is faster than vllm, 2× (1.6 to 2.5)" in terminal(made, 100, False)
+
+
+def test_columns_appear_with_their_values():
+    plain = terminal(summary(cell()), 200, False)
+    assert "goodput" not in plain
+    known = cell(
+        ttft_ms={"p50": 1.0, "p90": 2.0, "p99": 3.21},
+        goodput_requests_per_s=2.5,
+        structured_valid_rate=0.5,
+        cost_per_million_output_tokens=0.31,
+        joules_per_output_token=0.8,
+    )
+    rich = terminal(summary(known), 200, False)
+    for text in ("goodput", "2.50", "valid", "50.0", "cost", "0.310", "energy", "0.800", "3.21"):
+        assert text in rich
+
+
+def test_a_percentile_that_one_repeat_is_too_short_for_is_that_of_all():
+    short = {"p50": 14.2, "p90": None, "p99": None}
+    cells = [cell(ttft_ms=short, repeat=repeat) for repeat in range(3)]
+    estimate = {"label": "llamacpp", "load": cells[0].point, "metric": "ttft_ms.p90", "runs": 3}
+    told = summary(*cells, estimates=[{**estimate, "interval": [30.5, 33.3, 36.4], "method": "pooled"}])
+    found = terminal(told, 100, False)
+    assert "33.3" in found
+    assert "note: pooled, TTFT p90: over the requests of all repeats" in found
+    assert r"33.3 \[pooled, 95 %: 30.5–36.4\]" in markdown(told)
+    one = {**estimate, "interval": [None, 33.3, None], "method": "pooled", "runs": 1}
+    assert "33.3" not in terminal(summary(*cells, estimates=[one]), 100, False)
+
+
+def test_load_points_are_in_order_and_closed_and_open_loop_are_apart():
+    loads = [("rate", 2), ("concurrency", 32), ("concurrency", 4), ("rate", 0.5)]
+    found = terminal(
+        summary(*(cell(load={"kind": kind, "value": value}) for kind, value in loads)), 100, False
+    )
+    headings = [line.partition("  ")[0] for line in found.splitlines() if "loop" in line]
+    assert headings == [
+        "closed loop, concurrency 4",
+        "closed loop, concurrency 32",
+        "open loop, 0.500 requests/s",
+        "open loop, 2 requests/s",
+    ]
+
+
+@pytest.mark.parametrize("width", range(60, 161, 10))
+def test_no_line_is_wider_than_the_terminal(width):
+    long = cell("sglang@" + "very-" * 20, title="T" * 90, engine_version="v" * 90)
+    found = terminal(summary(cell(), long, cell(repeat=1, p50=123456.0)), width, color=False)
+    assert [line for line in found.splitlines() if len(line) > width] == []
+
+
+def test_colour_adds_nothing_but_colour():
+    bad = verdict("INVALID", "x", "1", "2", "")
+    found = summary(cell(simulated=True), cell("vllm", validity=bad), cell(repeat=1, p50=21.0))
+    coloured = terminal(found, 100, color=True)
+    assert "\033[31m" in coloured
+    assert re.sub(r"\033\[[\d;]*m", "", coloured) == terminal(found, 100, color=False)
+
+
+def test_foreign_text_cannot_reach_the_terminal_or_open_markdown():
+    evil = "\033]0;title\007|<b>"
+    found = summary(
+        cell(
+            "x" + evil,
+            engine_version=evil,
+            title=evil,
+            track=evil,
+            null_reasons={"prefix_cache_hit_rate": evil},
+            prefix_cache_hit_rate=None,
+            validity=verdict("SUSPECT", evil, evil, evil, evil),
+        ),
+        scenario=evil,
+        warnings=[{"code": evil, "text": evil, "hint": evil}],
+    )
+    for text in (terminal(found, 100, color=False), markdown(found)):
+        assert not {"\033", "\007"} & set(text)
+    assert "<b>" not in markdown(found)
+    assert all(
+        row.replace("\\|", "").count("|") == 12 for row in markdown(found).splitlines() if row.startswith("|")
+    )
+
+
+def test_an_empty_run_says_so_and_does_not_fail():
+    found = terminal(summary(state="failed"), 100, False)
+    assert "warning: the state of this run is failed" in found
+    assert markdown(summary(state="failed"))
+
+
+def test_a_rule_that_many_cells_break_is_one_warning() -> None:
+    cells = [
+        cell(
+            repeat=repeat,
+            validity=verdict("SUSPECT", "contended", f"{share} %", "10 %", "stop what else runs"),
+        )
+        for repeat, share in enumerate((91, 95, 96, 97, 98))
+    ]
+    text = " ".join(terminal(summary(*cells), 100, False).split())
+    assert text.count("contended, measured") == 1
+    assert (
+        "SUSPECT llamacpp c4 r0, llamacpp c4 r1 and 3 more cells: contended, measured 91 %, limit 10 % "
+        "(others similar) hint: stop what else runs"
+    ) in text
+    alone = " ".join(terminal(summary(cells[0]), 100, False).split())
+    assert "SUSPECT llamacpp c4 r0: contended, measured 91 %, limit 10 % hint" in alone
+
+
+def test_a_doubt_of_an_invalid_cell_is_called_a_doubt():
+    reasons = [
+        {"code": "contended", "verdict": "SUSPECT", "measured": "50%", "limit": "10%", "hint": ""},
+        {"code": "client-busy", "verdict": "INVALID", "measured": "97%", "limit": "90%", "hint": ""},
+    ]
+    found = terminal(
+        summary(cell(validity={"verdict": "INVALID", "reasons": reasons})), width=100, color=False
+    )
+    assert "warning: SUSPECT llamacpp c4 r0: contended" in found
+    assert "warning: INVALID llamacpp c4 r0: client-busy" in found
+
+
+def test_what_is_unequal_stands_in_the_terminal():
+    differences = [
+        {"code": "x", "labels": ["a", "b"], "text": "tokens per answer: 40 (a), 50 (b)", "matters": True,
+         "metrics": ["e2e_ms", "output_tokens_per_s"]},
+        {"code": "y", "labels": ["a", "b"], "text": "characters per token: 4 (a), 4.1 (b)", "matters": False,
+         "metrics": ["tpot_ms"], "apart": 0.021},
+        {"code": "z", "labels": ["a", "b"], "text": "kernel: 1 (a), 2 (b)", "matters": False},
+    ]  # fmt: skip
+    found = terminal(summary(cell("a"), cell("b"), unequal=differences), width=200, color=False)
+    assert "unequal: tokens per answer: 40 (a), 50 (b); no verdict on E2E, output tokens/s\n" in found
+    assert "unequal: characters per token: 4 (a), 4.1 (b); the floor of TPOT is 2.1 % wider\n" in found
+    assert "unequal without an effect on a verdict: 1 condition, in the report\n" in found
+
+
+def _looked(answers, seconds, least=32):
+    return {"sample": {"answers": answers, "seconds": seconds, "min_answers": least, "min_seconds": 2}}
+
+
+@pytest.mark.parametrize(
+    ("cells", "text"),
+    [
+        ([_looked(24, 30.0), _looked(200, 30.0)], "a first look: cells of 24 answers and 30 s at the least"),
+        ([_looked(200, 4.0)], "a first look: cells of 200 answers and 4 s at the least"),
+        ([_looked(100, 10.0)], ""),
+        ([_looked(120, 60.0)], ""),
+    ],
+)
+def test_a_first_look_is_of_cells_with_less_than_the_default(cells, text):
+    made = summary(*(cell(repeat=repeat, **changes) for repeat, changes in enumerate(cells)))
+    found = terminal(made, 200, color=False)
+    assert ("a first look" in found) == bool(text)
+    assert text in found

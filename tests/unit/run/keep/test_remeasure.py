@@ -1,0 +1,50 @@
+"""Cells that the client or the machine spoiled: set aside and measured again, twice at most."""
+
+import pytest
+
+from harness.run.keep.remeasure import set_aside
+from harness.store import RunFolder
+from tests.factories.summaries import cell, verdict
+
+
+class Warnings:
+    def __init__(self):
+        self.found = []
+
+    def warn(self, warning):
+        self.found.append(warning)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return RunFolder.create(tmp_path, "chat")
+
+
+def measured(folder, code):
+    made = cell("vllm", validity=verdict("INVALID", code, "95 %", "", ""))
+    folder.cell_path(made.cell).mkdir()
+    (folder.cell_path(made.cell) / "cell.json").write_text("{}")
+    return made
+
+
+def test_twice_and_no_more_and_all_is_kept(folder):
+    warnings = Warnings()
+    for number in (1, 2):
+        made = measured(folder, "client-busy")
+        assert set_aside(folder, warnings, made) == f"{made.cell} was measured again: client-busy, 95 %"
+        assert folder.cells() == []
+        assert (folder.path / "set-aside" / f"{made.cell}.{number}" / "cell.json").is_file()
+        assert warnings.found[-1].hint.endswith(f"see set-aside/{made.cell}.{number}")
+    assert set_aside(folder, warnings, measured(folder, "client-busy")) is None
+    assert folder.cells() == [made.cell]
+
+
+@pytest.mark.parametrize("code", ["failed-requests", "engine-died", "too-few-samples"])
+def test_what_is_not_the_clients_doing_stays(folder, code):
+    made = measured(folder, code)
+    assert set_aside(folder, Warnings(), made) is None
+    assert folder.cells() == [made.cell]
+
+
+def test_a_valid_cell_stays(folder):
+    assert set_aside(folder, Warnings(), cell("vllm")) is None

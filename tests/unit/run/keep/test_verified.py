@@ -1,0 +1,195 @@
+"""`bench verify`: figures computed again, planned cells, and what the machine that measured recorded."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from harness.errors import ExitCode
+from harness.run.keep import origin
+from harness.run.keep.verified import verify
+from harness.run.setup.options import RunOptions
+from harness.store import RunFolder, seal
+from harness.summary import summarise_folder
+from tests.bench.audit.gates import change_json, mend
+from tests.factories.runs import Shape, make_run
+
+CELLS = ("000-llamacpp-c2-r0", "001-llamacpp@no-prefix-cache-c2-r0")
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    folder = make_run(tmp_path_factory.mktemp("runs"), Shape(concurrency=(2,), requests=6))
+    mend(folder.path)
+    return folder
+
+
+@pytest.fixture
+def run(whole_run, tmp_path, monkeypatch):
+    """A copy to be changed, with a cache in which nothing is known of it."""
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    return RunFolder(Path(shutil.copytree(whole_run.path, tmp_path / whole_run.path.name)))
+
+
+def said(run, capsys, *more):
+    """Exit code, and what was printed without the folder's name."""
+    code = main(["verify", str(run.path), *more])
+    return code, capsys.readouterr().out.replace(str(run.path), "")
+
+
+def test_a_run_as_it_was_written_is_identical(run, capsys):
+    code, text = said(run, capsys)
+    assert code == ExitCode.OK
+    assert "every figure is identical" in text
+    assert "as this machine recorded them" not in text
+
+
+def test_a_changed_figure_is_named_with_how_far_it_is_off(run, capsys):
+    def faster(summary):
+        summary["cells"][1]["e2e_ms"]["p50"] *= 0.7
+
+    change_json(run.path / "summary.json", faster)
+    mend(run.path)
+    assert seal.faults(run.files)[1] == []
+    code, text = said(run, capsys)
+    assert code == ExitCode.LIMIT_FAILED
+    assert f": cells[{CELLS[1]}].e2e_ms.p50: " in text
+    assert "(-30 %)" in text
+    assert json.loads(said(run, capsys, "--json")[1])[""]["state"] == "differs"
+
+
+def test_compare_takes_its_figures_from_the_records(run, whole_run, capsys):
+    """A forged summary of a run that says it is of another version changes nothing that is compared."""
+    command = ["compare", str(whole_run.path), "--force", "--json"]
+    assert main(command) == main([*command[:1], str(run.path), *command[2:]])
+    honest = json.loads(capsys.readouterr().out.split("\n}\n")[0] + "}")["pairs"]
+
+    def forged(summary):
+        for cell in summary["cells"]:
+            cell["ttft_ms"]["p50"] = 1.0
+
+    change_json(run.path / "summary.json", forged)
+    mend(run.path)
+    main(["compare", str(run.path), "--force", "--json"])
+    told = capsys.readouterr()
+    assert json.loads(told.out)["pairs"] == honest
+    assert "values differ from its summary.json" in told.err
+    main(["compare", str(run.path), "--force", "--json", "--unverified"])
+    told = capsys.readouterr()
+    assert json.loads(told.out)["pairs"] != honest
+    assert "warning: NOT VERIFIED" in told.err
+
+
+def test_a_cell_that_was_planned_and_is_gone_is_a_fault(run, capsys):
+    shutil.rmtree(run.cell_path(CELLS[0]))
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    code, text = said(run, capsys)
+    assert code == ExitCode.LIMIT_FAILED
+    assert f"/cells/{CELLS[0]} was planned and is missing" in text
+    assert main(["compare", str(run.path)]) == ExitCode.USAGE
+    assert "was planned and is missing" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("place", "found"), [(0, ["was planned and is missing"]), (1, [])])
+def test_an_interruption_explains_only_cells_after_the_last_one(run, place, found):
+    """Cells are measured in their order: the first of two was there before the second."""
+    shutil.rmtree(run.cell_path(CELLS[place]))
+    change_json(run.path / "manifest.json", lambda manifest: manifest.update(state="interrupted"))
+    mend(run.path)
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    assert [fault.what for fault in verify(run).faults] == found
+
+
+def test_a_cell_that_was_set_aside_may_be_missing_after_an_interruption_only(run):
+    run.set_aside(CELLS[0])
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    assert [fault.what for fault in verify(run).faults] == ["was planned and is missing"]
+    change_json(run.path / "manifest.json", lambda manifest: manifest.update(state="interrupted"))
+    mend(run.path)
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    assert verify(run).faults == ()
+
+
+def test_a_price_that_came_after_the_run_is_no_difference_but_a_wrong_cost_is(run, capsys):
+    assert main(["report", str(run.path), "--price-per-hour", "3"]) == ExitCode.OK
+    capsys.readouterr()
+    code, text = said(run, capsys)
+    assert code == ExitCode.OK
+    assert "its costs are at a price that it got after the run" in text
+
+    def cheaper(summary):
+        summary["cells"][0]["cost"]["per_million_output_tokens"] /= 2
+
+    change_json(run.path / "summary.json", cheaper)
+    mend(run.path)
+    code, text = said(run, capsys)
+    assert code == ExitCode.LIMIT_FAILED
+    assert f"cells[{CELLS[0]}].cost.per_million_output_tokens: " in text
+    assert text.count("cost.") == 1
+
+
+def test_a_cell_of_an_engine_that_did_not_start_is_not_missing(run):
+    def failed(manifest):
+        manifest["failures"] = [{"backend": "llamacpp", "repeat": 0, "error": "no port"}]
+
+    shutil.rmtree(run.cell_path(CELLS[0]))
+    change_json(run.path / "manifest.json", failed)
+    mend(run.path)
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    assert verify(run).faults == ()
+
+
+def test_a_cell_that_nobody_planned_is_a_fault(run):
+    def without(plan):
+        plan["blocks"] = plan["blocks"][1:]
+
+    change_json(run.path / "plan.json", without)
+    mend(run.path)
+    assert {fault.what for fault in verify(run).faults} == {
+        "was not planned",
+        "has other cells than manifest.json",
+    }
+
+
+def test_without_records_nothing_is_identical(run):
+    shutil.rmtree(run.path / "cells")
+    mend(run.path)
+    checked = verify(run)
+    assert checked.missing == (f"cannot be computed again: no whole records of {', '.join(CELLS)}",)
+    assert not checked.whole
+
+
+def test_the_machine_that_measured_notices_what_agrees_with_itself(run, capsys):
+    """A repeat of `bench resume` begins a new record, unless the files were changed meanwhile."""
+    plan = {"plan.json": run.files.sha256("plan.json")}
+    origin.keep(run.run_id, RunOptions(scenario="x", backends="y"), plan)
+    origin.keep_measured(run.run_id, seal.measured(run.files))
+    before = verify(run)
+    assert before.recorded
+    assert before.whole
+    change_json(run.path / "manifest.json", lambda manifest: manifest["host"].update(cpu="Another CPU"))
+    mend(run.path)
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    for _ in range(2):
+        assert [(one.path, one.what) for one in verify(run).faults] == [
+            ("manifest.json", "is not what this machine wrote when it measured")
+        ]
+        origin.begin_again(run.run_id, seal.measured(run.files), ())
+        origin.keep_measured(run.run_id, seal.measured(run.files))
+    code, text = said(run, capsys, "--seal", before.seal)
+    assert code == ExitCode.LIMIT_FAILED
+    assert "is not what was sealed" in text
+
+
+def test_a_report_changes_no_seal(run):
+    before = verify(run).seal
+    run.write_summary(summarise_folder(run))
+    assert verify(run).seal == before

@@ -1,0 +1,54 @@
+"""Loads chosen from a first look."""
+
+from dataclasses import replace
+
+import pytest
+
+from harness.probe import Look
+from harness.run.setup.sizing import SIZES, fit
+
+GPU = Look(ttft_s=0.03, tpot_s=0.003, slowdown=1.1)
+CHAT = Look(ttft_s=0.3, tpot_s=0.05, slowdown=1.2)
+CPU = Look(ttft_s=2, tpot_s=0.1, slowdown=4)
+CRAWLING = Look(ttft_s=60, tpot_s=5, slowdown=4)
+
+
+def test_a_fast_server_is_loaded_up_to_64_in_flight():
+    loads = fit([GPU], 120)
+    assert (loads.concurrency, loads.output_tokens, loads.requests) == SIZES[0]
+    assert (loads.repeats, loads.probe) == (1, True)
+
+
+@pytest.mark.parametrize("looks", [[GPU], [CHAT], [GPU, CHAT], [CPU]])
+@pytest.mark.parametrize("budget_s", [120, 300, 1200])
+def test_what_is_chosen_fits_the_time(looks, budget_s):
+    assert fit(looks, budget_s).expected_s <= budget_s
+
+
+def test_a_slower_server_gets_less_and_never_more():
+    sizes = [SIZES.index((one.concurrency, one.output_tokens, one.requests)) for one in
+             (fit([look], 120) for look in (GPU, CHAT, CPU, CRAWLING))]  # fmt: skip
+    assert sizes == sorted(sizes)
+    assert len(set(sizes)) == len(sizes)
+
+
+def test_what_fits_nothing_gets_the_least_and_says_how_long_it_takes():
+    loads = fit([CRAWLING], 120)
+    assert (loads.concurrency, loads.output_tokens, loads.requests) == SIZES[-1]
+    assert not loads.probe
+    assert loads.expected_s > 8 * (60 + 7 * 5)
+    assert loads.cell_limit_s > loads.expected_s
+
+
+def test_two_servers_are_measured_three_times_each_and_the_slower_one_decides():
+    loads = fit([GPU, CHAT], 300)
+    assert loads.repeats == 3
+    assert replace(loads, expected_s=0) == replace(fit([CHAT, GPU], 300), expected_s=0)
+    assert loads.requests < fit([GPU, GPU], 300).requests
+
+
+def test_what_a_server_does_one_at_a_time_takes_as_long_in_each_load():
+    alone = Look(ttft_s=1, tpot_s=0.1, slowdown=4)
+    assert alone.answer_s(11) == pytest.approx(2)
+    assert alone.answer_s(11, 8) == pytest.approx(16)
+    assert GPU.answer_s(11, 64) == pytest.approx(0.06 * 3.1)

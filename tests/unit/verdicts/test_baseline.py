@@ -1,0 +1,370 @@
+"""Runs against a baseline: what is compared with what, what is refused, and what a gate makes of it."""
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli.main import main
+from harness.errors import ExitCode, SpecError
+from harness.host import scratch
+from harness.model import Manifest
+from harness.report.findings.against import answers
+from harness.report.text import baseline
+from harness.store import RunFolder
+from harness.verdicts.baseline import Run, compare_runs, not_allowed, refused
+from harness.verdicts.manifests import Side, differences
+from tests.factories.documents import changed
+from tests.factories.documents import made as filled
+from tests.factories.runs import TWO, Engine, Shape, make_run
+from tests.factories.summaries import verdict
+from tests.unit.verdicts.test_pairs import cells
+
+
+def manifest(**changes):
+    made = {
+        "run": "r",
+        "created_utc": "2026-11-20T08:00:00+00:00",
+        "state": "complete",
+        "scenario": {"scenario": {"name": "chat"}, "cache": {"state": "cold"}},
+        "model": {"name": "m"},
+        "host": {"cpu": "EPYC", "cpus_usable": 2, "gpus": ["H100"], "hostname": "box", "gpu_driver": "570"},
+        "packages": {"llm-servebench": "0.1.0"},
+        "backends": {
+            name: {
+                "backend": name,
+                "variant": None,
+                "track": "bf16",
+                "engine": {
+                    "package_version": "0.32",
+                    "command": [
+                        "/a/bin/serve",
+                        "--max-num-seqs",
+                        "8",
+                        "--port",
+                        "1",
+                        "--model=/x/m",
+                        "--eager",
+                    ],
+                },
+            }
+            for name in ("vllm", "tgi")
+        },
+    }
+    for dotted, value in changes.items():
+        *path, last = dotted.split("__")
+        place = made
+        for key in path:
+            place = place[key]
+        place[last] = value
+    return filled(Manifest, made)
+
+
+def run(name, *measured, **changes):
+    return Run(name, manifest(**changes), [made for group in measured for made in group], {})
+
+
+BASE = run("base", cells("vllm", 100), cells("tgi", 150))
+
+
+def words(document):
+    return [[one.verdict for one in pair.findings if one.primary] for pair in document.pairs]
+
+
+def test_each_backend_is_compared_with_itself():
+    document = compare_runs([BASE, run("new", cells("vllm", 112), cells("tgi", 150.1))])
+    assert [(pair.a.label, pair.b.label) for pair in document.pairs] == [
+        ("vllm",) * 2,
+        ("tgi",) * 2,
+    ]
+    assert words(document) == [["slower"], ["same"]]
+    assert document.baseline == "base"
+    assert document.pairs[0].findings[0].values == pytest.approx([112, 100], rel=0.01)
+    assert {one.metric for one in document.gate if one.kind == "slower"} >= {"ttft_ms.p50"}
+    assert not refused(document)
+
+
+def test_between_sessions_more_is_asked_than_inside_one():
+    new = run("new", cells("vllm", 104))
+    assert words(compare_runs([BASE, new])) == [["same"]]
+    assert words(compare_runs([BASE, new], floor=0.02)) == [["slower"]]
+
+
+def test_runs_without_a_backend_in_common_are_compared_each_with_each():
+    document = compare_runs([BASE, run("new", cells("sglang", 50))])
+    assert [(pair.a.label, pair.b.label) for pair in document.pairs] == [
+        ("sglang", "vllm"),
+        ("sglang", "tgi"),
+    ]
+
+
+def test_one_run_is_compared_inside():
+    document = compare_runs([BASE])
+    assert [(pair.a.label, pair.b.label) for pair in document.pairs] == [("tgi", "vllm")]
+    (pair,) = compare_runs([BASE], "tgi").pairs
+    assert (pair.a.label, pair.b.label) == ("vllm", "tgi")
+    assert pair.findings[0].verdict == "faster"
+
+
+def test_the_baseline_is_a_run_or_a_backend_or_a_mistake():
+    new = run("new", cells("vllm", 90))
+    assert compare_runs([BASE, new], "new").pairs[0].a.run == "base"
+    with pytest.raises(SpecError, match="no run and no backend 'vlm'") as raised:
+        compare_runs([BASE, new], "vlm")
+    assert "did you mean 'vllm'" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"host__gpus": ["A100"]}, "GPUs: H100 | A100"),
+        ({"host__cpus_usable": 4}, "usable cores: 2 | 4"),
+        ({"model": {"name": "other"}}, "model: m | other"),
+        ({"backends__vllm__track": "q4"}, "weights: bf16 | q4"),
+        ({"scenario__cache__state": "warm"}, "prefix cache at the start: cold | warm"),
+    ],
+)
+def test_what_decides_is_refused_unless_forced(changes, what):
+    runs = [BASE, run("new", cells("vllm", 150), **changes)]
+    document = compare_runs(runs)
+    assert document.pairs[0].refused == what
+    assert words(document) == [["not comparable"]]
+    assert refused(document)
+    forced = compare_runs(runs, force=True)
+    assert words(forced) == [["slower"]]
+    assert [one.what for one in forced.pairs[0].differences if one.matters] == [what.split(":")[0]]
+
+
+def test_other_requests_are_refused():
+    document = compare_runs([BASE, run("new", cells("vllm", 100, work="other"))])
+    assert document.pairs[0].refused is None
+    assert words(document) == [["not comparable"]]
+    assert "the requests: " in document.pairs[0].findings[0].why
+
+
+def test_what_can_be_compared_in_one_metric_is_not_refused():
+    """Answers of other lengths: nothing is said of whole answers, and their first tokens are compared."""
+    document = compare_runs(
+        [
+            run(name, cells("vllm", 100, conditions={"output_tokens_mean": mean}, load=load(1)))
+            for name, mean in (("base", 32.0), ("new", 16.0))
+        ]
+    )
+    found = {one.metric: one.verdict for one in document.pairs[0].findings}
+    assert (found["ttft_ms.p50"], found["e2e_ms.p50"]) == ("same", "not comparable")
+    assert not refused(document)
+
+
+def test_flags_and_versions_are_told_and_do_not_decide():
+    command = ["/b/bin/serve", "--max-num-seqs", "16", "--port", "2", "--model=/y/m", "--new=1"]
+    new = manifest(
+        backends__vllm__engine={"package_version": "0.33", "command": command}, host__gpu_driver="575"
+    )
+    found = differences(Side(manifest(), "vllm"), Side(new, "vllm"))
+    assert [(one.text, one.matters) for one in found] == [
+        ("sequences at once: 8 | 16", False),
+        ("engine version: 0.32 | 0.33", False),
+        ("GPU driver: 570 | 575", False),
+        ("flag --eager: given | not given", False),
+        ("flag --new: not given | 1", False),
+    ]
+
+
+def test_the_folder_of_one_start_is_no_difference():
+    def side(folder, threads):
+        command = ["serve", "--slots", folder, f"--config={folder}/made.json"]
+        engine = {"command": command, "env": {"KEPT": f"{folder}/kept", "THREADS": threads}}
+        return Side(manifest(backends__vllm__engine=engine), "vllm")
+
+    with scratch.folder("engine") as now:
+        found = differences(side("/tmp/bench-engine-m4or61wb", "4"), side(str(now), "8"))
+    assert [one.text for one in found] == ["variable THREADS: 4 | 8"]
+
+
+def test_other_weights_are_part_of_the_question_about_two_engines():
+    made = manifest(backends__tgi__track="q4")
+    (told,) = [one for one in differences(Side(made, "vllm"), Side(made, "tgi")) if one.what == "weights"]
+    assert not told.matters
+
+
+def test_what_is_printed():
+    document = compare_runs([BASE, run("new", cells("vllm", 112), host__gpu_driver="575")])
+    text = baseline.terminal(document, 80, color=False)
+    assert text.startswith("vllm is slower than in the run of 2026-11-20 08:00")
+    assert "first token by 12 % at 4 users (" in " ".join(text.split())
+    assert "vllm: new against base" in text
+    assert "differs: GPU driver: 570 | 575" in text
+    assert "TTFT p50, ms*" in text
+    assert "+12.0 %" in text
+    assert max(map(len, text.splitlines())) <= 80
+    page = baseline.markdown(document)
+    assert page.startswith("**vllm is slower than in the run of 2026-11-20 08:00")
+    assert "| TTFT p50, ms\\* | 100 | 112 | +12.0 % |" in page
+    assert "<details><summary>1 difference in conditions</summary>" in page
+
+
+def command(*arguments):
+    return main(["compare", *map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """Two runs of made-up engines, the second with a slower one."""
+    slower = (Engine("llamacpp", "llama.cpp", 20.0, 12.0, version="b11550"), TWO[1])
+    return [
+        make_run(tmp_path_factory.mktemp("runs"), Shape(engines, repeats=4, concurrency=(4,))).path
+        for engines in (TWO, slower)
+    ]
+
+
+def test_a_run_with_itself_and_with_a_slower_one(stored, capsys):
+    old, new = stored
+    assert command(old, old, "--fail-on", "slower") == ExitCode.OK
+    assert capsys.readouterr().out.startswith("llamacpp is not slower than in the run of ")
+    assert command(old, new) == ExitCode.OK
+    assert command(old, new, "--fail-on", "slower") == ExitCode.LIMIT_FAILED
+    assert capsys.readouterr().out.startswith("llamacpp is slower than in the run of ")
+
+
+def test_one_backend_alone_has_nothing_beside_it(tmp_path, capsys):
+    alone = make_run(tmp_path, Shape(TWO[:1], repeats=2, concurrency=(4,))).path
+    assert command(alone) == ExitCode.USAGE
+    assert "only one backend: nothing to compare" in capsys.readouterr().err
+
+
+def test_an_old_schema_has_a_clear_word(stored, tmp_path, capsys):
+    made = RunFolder(tmp_path / "old")
+    made.path.mkdir()
+    for name in ("manifest.json", "summary.json"):
+        content = copy.deepcopy(RunFolder(stored[0]).read_json(name))
+        Path(made.path, name).write_text(json.dumps({**content, "schema": 0}))
+    assert command(stored[0], made.path) == ExitCode.USAGE
+    assert "schema 0; this version reads schemas 1 to 2" in capsys.readouterr().err
+
+
+def load(value):
+    return {"kind": "concurrency", "value": value}
+
+
+WIDE = run("base", *(cells(label, 100, load=load(value)) for label in ("vllm", "tgi") for value in (4, 8)))
+FAILED = verdict("INVALID", "failed-requests", "9 of 32", "1%", "")
+
+
+def gone(document):
+    return [(one.label, one.load and one.load.value, one.metric) for one in document.missing]
+
+
+@pytest.mark.parametrize(
+    ("new", "lacks", "line"),
+    [
+        (
+            run("new", *(cells("vllm", 100, load=load(value)) for value in (4, 8))),
+            ("tgi", None, None),
+            "missing: tgi: not in this run",
+        ),
+        (
+            run(
+                "new",
+                *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
+                cells("vllm", 100, load=load(8)),
+            ),
+            ("tgi", 8, None),
+            "missing: tgi c8: not measured",
+        ),
+        (
+            run(
+                "new",
+                *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
+                cells("vllm", 100, load=load(8)),
+                [
+                    changed(one, **({"validity": FAILED} if one.repeat < 3 else {}))
+                    for one in cells("tgi", 100, load=load(8))
+                ],
+            ),
+            ("tgi", 8, None),
+            "missing: tgi c8: INVALID failed-requests 3 of 5",
+        ),
+        (
+            run(
+                "new",
+                *(cells(label, 100, load=load(4)) for label in ("vllm", "tgi")),
+                cells("vllm", 100, load=load(8)),
+                [
+                    changed(one, output_tokens_per_s=None, null_reasons={"output_tokens_per_s": "no counts"})
+                    for one in cells("tgi", 100, load=load(8))
+                ],
+            ),
+            ("tgi", 8, "output_tokens_per_s"),
+            "missing: tgi c8 output: null in 5 of 5 runs: no counts",
+        ),
+    ],
+)
+def test_what_the_baseline_has_and_the_new_run_lacks_fails_the_gate(new, lacks, line):
+    """Audit 14: nothing is slower, exit 0."""
+    document = compare_runs([WIDE, new])
+    assert gone(document) == [lacks]
+    assert line in baseline.terminal(document, 200, color=False).splitlines()
+    assert answers(document)[-1] == "1 measurement missing."
+    assert not_allowed(document)
+    label, value, metric = lacks
+    names = [label, metric, f"c{value}" if value else None, f"{label}/c{value}" if value else None]
+    for name in filter(None, names):
+        allowed = compare_runs([WIDE, new], allow_missing=[name])
+        assert not not_allowed(allowed)
+        assert f"{line} (allowed)" in baseline.terminal(allowed, 200, color=False).splitlines()
+    assert not_allowed(compare_runs([WIDE, new], allow_missing=["vllm"]))
+
+
+def test_what_both_lack_is_not_missing():
+    def broken(name):
+        bad = [changed(one, validity=FAILED) for one in cells("vllm", 100, load=load(8))]
+        return run(name, cells("vllm", 100), bad)
+
+    assert compare_runs([broken("base"), broken("new")]).missing == ()
+    # What was INVALID at one load takes nothing from the next one.
+    late = [changed(one, validity=FAILED) for one in cells("vllm", 100, load=load(8))]
+    before = run("base", late, cells("vllm", 100, load=load(16)))
+    assert gone(compare_runs([before, run("new", late)])) == [("vllm", 16, None)]
+    assert compare_runs([WIDE, WIDE]).missing == ()
+
+
+def test_each_load_point_that_was_not_measured_is_missing():
+    before = run("base", *(cells("vllm", 100, load=load(value)) for value in (4, 8, 16)))
+    after = run("new", cells("vllm", 100, load=load(4)))
+    assert gone(compare_runs([before, after])) == [("vllm", 8, None), ("vllm", 16, None)]
+
+
+def test_more_than_the_baseline_had_is_not_missing():
+    assert compare_runs([run("old", cells("vllm", 100)), WIDE]).missing == ()
+
+
+def test_an_engine_that_did_not_start_every_time_is_named():
+    failures = [{"backend": "vllm", "repeat": 3, "error": "port 8000 is taken"}]
+    both = (cells(label, 100, load=load(value)) for label in ("vllm", "tgi") for value in (4, 8))
+    new = run("new", *both, failures=failures)
+    assert compare_runs([WIDE, new]).missing[0].why == "did not start in 1 run: port 8000 is taken"
+
+
+def test_a_name_that_can_allow_nothing_is_a_mistake():
+    with pytest.raises(SpecError, match="no backend, load point or metric 'vlm'") as raised:
+        compare_runs([WIDE, WIDE], allow_missing=["vlm"])
+    assert raised.value.hint.startswith("did you mean 'vllm'?")
+
+
+def test_a_load_point_that_cannot_be_compared_is_not_passed_over():
+    drifting = verdict("SUSPECT", "not-steady", "E2E changes by +43% over it", "20%", "")
+    bad = [changed(one, validity=drifting) for one in cells("vllm", 100, load=load(8))]
+    document = compare_runs([run("old", *(cells("vllm", 100, load=load(v)) for v in (4, 8))),
+                             run("new", cells("vllm", 100), bad)])  # fmt: skip
+    assert words(document) == [["same", "not comparable"]]
+    assert refused(document)
+
+
+def test_the_command_fails_on_what_is_missing(stored, tmp_path, capsys):
+    old, new = stored
+    alone = make_run(tmp_path, Shape(TWO[:1], repeats=4, concurrency=(4,))).path
+    assert command(old, alone) == ExitCode.LIMIT_FAILED
+    assert "missing: llamacpp@no-prefix-cache: not in this run" in capsys.readouterr().out
+    assert command(old, alone, "--allow-missing", "llamacpp@no-prefix-cache") == ExitCode.OK
+    assert command(old, new, "--allow-missing", "llama") == ExitCode.USAGE

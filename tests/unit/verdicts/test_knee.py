@@ -1,0 +1,81 @@
+"""The knee of curves whose crossing is known."""
+
+import pytest
+
+from harness.verdicts.knee import knees, words
+from tests.factories.summaries import cell
+
+
+def at(size, rate, repeat=0, **changes):
+    """Ten prefixes that leave 100 tokens each, at a cache of `1000 / size` tokens."""
+    held = {
+        "prefixes": 10,
+        "held_tokens": 100,
+        "kv_tokens": round(1000 / size) if size else 1000,
+        "in_flight": 1,
+        "rest_s": 0,
+    }
+    load = {"kind": "working-set", "value": size, "working_set": held}
+    conditions = {"prompt_tokens": {"mean": None, "first": [], "sha256": None}}
+    given = {"prefix_cache_hit_rate": rate, "prefix_cache_ideal": 0.9, "conditions": conditions}
+    return cell("vllm", load, repeat, **given | changes)
+
+
+def knee(*cells):
+    (found,) = knees(cells)
+    return found
+
+
+def said(*cells):
+    return " ".join(words(knee(*cells)))
+
+
+def test_a_step_lies_between_the_points_around_it():
+    found = knee(at(0.5, 0.8), at(1, 0.8), at(2, 0.0), at(8, 0.0))
+    assert found.interval == pytest.approx((1, 2))
+    assert found.value == pytest.approx(2**0.5)  # half-way down, half-way along the logarithm
+    assert (found.repeats, found.crossed, found.fits) == (1, 1, 0.8)
+
+
+def test_the_interval_spans_the_points_of_all_repeats():
+    curves = [
+        [(0.5, 0.8), (1, 0.7), (2, 0.1)],
+        [(0.5, 0.8), (1, 0.3), (2, 0.1)],
+        [(0.5, 0.8), (1, 0.6), (2, 0)],
+    ]
+    found = knee(*(at(*point, repeat) for repeat, curve in enumerate(curves) for point in curve))
+    assert found.interval == pytest.approx((0.5, 2))
+    assert found.repeats == found.crossed == 3
+    assert 1 < found.value < 2  # the median of 1.41, 0.87 and 1.26
+    assert found.value == pytest.approx(2 ** (1 / 3), rel=1e-6)
+
+
+def test_a_hit_rate_that_does_not_fall_has_no_knee():
+    found = knee(at(0.5, 0.8), at(8, 0.7))
+    assert (found.value, found.interval, found.crossed) == (None, None, 0)
+    assert said(at(0.5, 0.8), at(8, 0.7)) == (
+        "vllm: the hit rate stays above half of 80 % up to 8 × the KV cache (1 repeat)"
+    )
+
+
+def test_a_smallest_working_set_that_does_not_fit_is_no_curve():
+    assert said(at(0.5, 0.2), at(1, 0.0)) == (
+        "vllm: no knee, since the smallest working set has 20 % hits: it does not fit"
+    )
+
+
+def test_hits_where_no_prefix_is_used_twice_are_reported():
+    fits = at(0.5, 0.8), at(2, 0.0)
+    assert "no prefix is used twice" in said(at(0, 0.3), *fits)
+    assert "no prefix is used twice" not in said(at(0, 0.05), *fits)
+
+
+def test_an_invalid_cell_and_one_without_a_rate_are_no_points():
+    invalid = {"validity": {"verdict": "INVALID", "reasons": []}}
+    found = knee(at(0.5, 0.8), at(1, 0.1, **invalid), at(2, None), at(4, 0.0))
+    assert found.interval == pytest.approx((0.5, 4))
+    assert said(at(0.5, None), at(1, 0.2)).startswith("vllm: no knee, since fewer than two")
+
+
+def test_runs_of_other_loads_have_none():
+    assert knees([cell()]) == ()
