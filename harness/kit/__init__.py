@@ -1,0 +1,1 @@
+"""Kits for a machine without network: collected here, compiled and measured there, carried back in parts."""

@@ -1,0 +1,1 @@
+"""Columns of requests, events and sampled series: the arrays that every figure is computed from."""

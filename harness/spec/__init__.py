@@ -1,0 +1,1 @@
+"""Definitions in TOML as frozen types: an unknown key is an error."""
