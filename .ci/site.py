@@ -75,7 +75,7 @@ def relinked(text: str, path: Path, page: str, places: dict[Path, str], reposito
 
 def commands() -> str:
     """Every command's own help."""
-    from harness.cli.main import COMMANDS, command_parser
+    from harness.cli.flags.parsers import COMMANDS, command_parser
 
     os.environ["COLUMNS"] = "80"  # what the page shows without scrolling
     parts = ["", "## All flags"]

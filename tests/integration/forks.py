@@ -70,7 +70,7 @@ def _server():
 
 
 def _serve():
-    from harness.cli.main import COMMANDS
+    from harness.cli.flags.parsers import COMMANDS
 
     for module in (
         *(module for module, _help in COMMANDS.values()),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import ADDRESSED, COMMANDS, command_parser
+from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser
 from harness.errors import BenchError
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.scenario.definition import load_scenario

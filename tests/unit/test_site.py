@@ -90,7 +90,7 @@ def test_programs_find_every_page(pages):
 
 
 def test_the_commands_page_has_them_all(pages):
-    from harness.cli.main import COMMANDS
+    from harness.cli.flags.parsers import COMMANDS
 
     text = (pages / "commands.md").read_text(encoding="utf-8")
     assert re.findall(r"^## bench (\S+)$", text, re.MULTILINE) == list(COMMANDS)
@@ -98,7 +98,7 @@ def test_the_commands_page_has_them_all(pages):
 
 
 def test_every_flag_on_our_side_of_the_migration_page_exists():
-    from harness.cli.main import COMMANDS, command_parser
+    from harness.cli.flags.parsers import COMMANDS, command_parser
 
     actions = [one for name in COMMANDS for one in command_parser(name)._actions]
     known = {flag for one in actions for flag in one.option_strings}

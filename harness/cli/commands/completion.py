@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser
 from harness.errors import ExitCode
 
 EPILOG = """bash: bench completion bash > ~/.local/share/bash-completion/completions/bench
 zsh:  bench completion zsh > ~/.zfunc/_bench   (a folder of $fpath, before compinit)
 fish: bench completion fish > ~/.config/fish/completions/bench.fish"""
 
-PROGRAMS = ("bench", "llm-servebench", "servebench")
+PROGRAMS = ("bench", "llm-servebench")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +42,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.main import ADDRESSED, COMMANDS, command_parser
-
     completions = [_command(name, about, command_parser(name)) for name, (_module, about) in COMMANDS.items()]
     addressed = next(command for command in completions if command.name == ADDRESSED)
     typed = [command for command in completions if command.name != ADDRESSED]

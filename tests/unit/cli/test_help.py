@@ -5,7 +5,8 @@ import shlex
 import pytest
 
 from harness.cli.display.output import printed_command
-from harness.cli.main import ADDRESSED, COMMANDS, command_parser, main
+from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser
+from harness.cli.main import main
 
 
 @pytest.mark.parametrize("command", [None, *COMMANDS])

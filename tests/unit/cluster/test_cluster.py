@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.cli.main import command_parser
+from harness.cli.flags.parsers import command_parser
 from harness.cluster.options import ClusterOptions, asked
 from harness.cluster.refusals import cannot_join, cannot_place
 from harness.errors import SetupError, SpecError

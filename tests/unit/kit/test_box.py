@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli.main import command_parser
+from harness.cli.flags.parsers import command_parser
 from harness.host import kit_env
 from harness.host.kit_env import KitError
 from harness.kit import box

@@ -5,7 +5,8 @@ import subprocess
 
 import pytest
 
-from harness.cli.main import COMMANDS, main
+from harness.cli.flags.parsers import COMMANDS
+from harness.cli.main import main
 from harness.errors import ExitCode
 
 
