@@ -146,6 +146,10 @@ package: $(VENV)/ready ## sdist, and the wheel built from it
 pictures: $(VENV)/ready ## take the pictures of the documentation again; needs Chromium
 	$(BIN)/python -m tests.browser.pictures
 
+.PHONY: pages
+pages: $(VENV)/ready ## write the tables of docs/ that are made of the code again
+	$(BIN)/python .ci/pages
+
 recording: $(VENV)/ready ## record docs/recording.svg again, from a published run
 	$(BIN)/python .ci/recording.py
 

@@ -40,17 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="scenarios: also show lengths, prefix sharing and arrivals; backends: a row per variant",
     )
     options.add_json(parser)
-    parser.add_argument(
-        "--markdown",
-        action="store_true",
-        help="print Markdown, as the docs have it (backends, conditions, issues, metrics)",
-    )
     options.add_runs_folder(parser)
 
 
 def main(arguments: argparse.Namespace) -> int:
-    if arguments.markdown:
-        return _page(arguments.what)
     wanted = (arguments.what,) if arguments.what else ("scenarios", "backends", "models")
     lists = {what: _LISTS[what](arguments) for what in wanted}
     if arguments.json:
@@ -78,26 +71,6 @@ def _engines(rows: Sequence[Row]) -> list[Row]:
          "about": row["about"]}
         for row in engines
     ]  # fmt: skip
-
-
-def _page(what: str | None) -> int:
-    from harness.cli import conditions_page, issues_page, metrics_page
-    from harness.cli.engines_page import page
-    from harness.spec.backend_refs import load_backend
-
-    tables = {"conditions": conditions_page.page, "issues": issues_page.page, "metrics": metrics_page.page}
-    if what in tables:
-        print(tables[what](), end="")
-        return ExitCode.OK
-    if what != "backends":
-        raise SpecError(
-            "needs backends, conditions, issues or metrics",
-            where="--markdown",
-            hint="bench list backends --markdown",
-        )
-    names = set(paths.definitions("backends")) - {"models"}
-    print(page([load_backend(name) for name in names]), end="")
-    return ExitCode.OK
 
 
 def _scenarios(arguments: argparse.Namespace) -> list[Row]:
@@ -179,21 +152,55 @@ def _tuned(name: str, start: str) -> list[Row]:
 
 
 def _conditions(_arguments: argparse.Namespace) -> list[Row]:
-    from harness.cli import conditions_page
+    from harness.conditions import TABLE
 
-    return [dict(row) for row in conditions_page.rows()]
+    return [
+        {
+            "name": key.code,
+            "two engines": key.engines,
+            "one engine, two runs": key.itself,
+            "what": key.title,
+            "why": key.why,
+        }
+        for key in TABLE
+    ]
 
 
 def _issues(_arguments: argparse.Namespace) -> list[Row]:
-    from harness.cli import issues_page
+    from harness.validity import RULES
+    from harness.validity.notices import NOTICES
 
-    return [dict(row) for row in issues_page.rows()]
+    cells = [
+        {
+            "name": rule.code,
+            "of": "cell",
+            "verdict": ", ".join(rule.verdicts),
+            "about": rule.measures,
+            "hint": rule.hint,
+        }
+        for rule in RULES.values()
+    ]
+    runs = [
+        {"name": notice.code, "of": "run", "verdict": "", "about": notice.when, "hint": notice.hint}
+        for notice in NOTICES.values()
+    ]
+    return cells + runs
 
 
 def _metrics(_arguments: argparse.Namespace) -> list[Row]:
-    from harness.cli import metrics_page
+    from harness.model import METRICS, SLO_METRICS
 
-    return [dict(row) for row in metrics_page.rows()]
+    return [
+        {
+            "name": metric.name,
+            "short": metric.short,
+            "unit": metric.unit,
+            "better": metric.better or "",
+            "slo": "yes" if metric.name in SLO_METRICS else "",
+            "about": metric.about,
+        }
+        for metric in METRICS.values()
+    ]
 
 
 def _start(backend: "Backend") -> str:

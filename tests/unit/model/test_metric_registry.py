@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import metrics_page
 from harness.metrics import latency
 from harness.metrics.families import figures_of
 from harness.model import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
@@ -81,11 +80,6 @@ def test_a_title_is_written_nowhere_else():
     for metric in family("latency"):
         places = [path.name for path, source in sources.items() if f'"{metric.title}' in source]
         assert places == ["metrics.py"]
-
-
-def test_the_table_in_the_docs_is_not_stale():
-    page = (ROOT / "docs" / "metrics.md").read_text("utf-8")
-    assert metrics_page.page() in page, "bench list metrics --markdown"
 
 
 def test_a_scenario_is_checked_without_numpy():

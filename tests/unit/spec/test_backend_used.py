@@ -30,10 +30,11 @@ def declared(cls, found):
 
 @functools.cache
 def read():
-    """Names of attributes that are read in the package, and those of `getattr(x, "name")`."""
+    """Names of attributes that are read in the package, and by what makes the page of engines."""
     names = set()
-    for path in HARNESS.rglob("*.py"):
-        if path.relative_to(HARNESS).parts[0] in ELSEWHERE:
+    pages = HARNESS.parent / ".ci" / "pages"
+    for path in (*HARNESS.rglob("*.py"), *pages.glob("*.py")):
+        if path.relative_to(HARNESS.parent).parts[1] in ELSEWHERE:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Attribute):

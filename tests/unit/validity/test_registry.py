@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from harness.cli import issues_page
 from harness.model import IssueCode, Reason, Validity, as_json, from_json
 from harness.validity import FAMILIES, RULES, blame, eases
 from harness.validity.notices import NOTICES
@@ -88,8 +87,3 @@ def test_a_code_of_another_version_is_read_and_written_as_it_is():
     assert read.reasons[0].code not in list(IssueCode)
     with pytest.raises(ValueError, match="reasons"):
         from_json({"verdict": "SUSPECT", "reasons": [{**reason, "code": 3}]}, Validity)
-
-
-def test_the_page_in_the_docs_is_not_stale():
-    page = HARNESS.parent / "docs" / "validity.md"
-    assert page.read_text("utf-8") == issues_page.page(), "bench list issues --markdown > docs/validity.md"

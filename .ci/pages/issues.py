@@ -1,15 +1,15 @@
-"""`bench list issues`: what may be wrong with a cell or a run, as rows and as docs/validity.md."""
+"""Page docs/validity.md: the rules of cells and the notices of runs."""
 
 from collections.abc import Iterator
 
-from harness.validity import FAMILIES, RULES, Rule
+from harness.validity import FAMILIES, RULES
 from harness.validity.notices import NOTICES
 
 HEAD = """# Validity: what may be wrong with a cell or a run
 
 This page lists every code that a cell or a run can carry: what is measured, its limit, and what to do.
 
-It is made from the rules in `harness/validity` by `bench list issues --markdown`; a test checks that.
+It is made from the rules in `harness/validity` by `make pages`; a test checks that.
 [How to add one](contributing/add-a-validity-rule.md) is a page of its own, and so is
 [which doubt goes where](contributing/which-doubt.md).
 
@@ -37,21 +37,8 @@ Warnings of the whole run, in `manifest.json` and `summary.json`. They change no
 |---|---|---|"""
 
 
-def rows() -> list[dict[str, str]]:
-    cells = [{"name": rule.code, "of": "cell", **_words(rule)} for rule in RULES.values()]
-    runs = [
-        {"name": notice.code, "of": "run", "verdict": "", "about": notice.when, "hint": notice.hint}
-        for notice in NOTICES.values()
-    ]
-    return cells + runs
-
-
 def page() -> str:
     return "\n".join(_lines()) + "\n"
-
-
-def _words(rule: Rule) -> dict[str, str]:
-    return {"verdict": ", ".join(rule.verdicts), "about": rule.measures, "hint": rule.hint}
 
 
 def _lines() -> Iterator[str]:
@@ -65,8 +52,7 @@ def _lines() -> Iterator[str]:
         yield "| code | verdict | what is measured | limit | what to do | cause |"
         yield "|---|---|---|---|---|---|"
         for rule in family.RULES:
-            words = _words(rule)
-            parts = (words["verdict"], words["about"], rule.limit, words["hint"], rule.cause)
+            parts = (", ".join(rule.verdicts), rule.measures, rule.limit, rule.hint, rule.cause)
             yield f"| `{rule.code}` | {' | '.join(parts)} |"
         yield ""
     yield CAPACITY

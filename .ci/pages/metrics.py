@@ -1,22 +1,8 @@
-"""`bench list metrics`: every metric of a cell, as rows and as the table of docs/metrics.md."""
+"""Table of docs/metrics.md: every metric of a cell."""
 
 from collections.abc import Iterator
 
 from harness.model import METRICS, SLO_METRICS, Metric
-
-
-def rows() -> list[dict[str, str]]:
-    return [
-        {
-            "name": metric.name,
-            "short": metric.short,
-            "unit": metric.unit,
-            "better": metric.better or "",
-            "slo": "yes" if metric.name in SLO_METRICS else "",
-            "about": metric.about,
-        }
-        for metric in METRICS.values()
-    ]
 
 
 def page() -> str:

@@ -1,8 +1,10 @@
-"""`bench list backends --markdown`: docs/engines.md, made of the definitions and of nothing else."""
+"""Page docs/engines.md, made of the definitions and of nothing else."""
 
 from collections.abc import Iterator, Sequence
 
+from harness.host import paths
 from harness.spec.backend import DEVICES, Backend, Facts, Metrics
+from harness.spec.backend_refs import load_backend
 from harness.spec.versions import pinned
 
 HEAD = """# Engines
@@ -10,8 +12,8 @@ HEAD = """# Engines
 This page lists every engine that `bench` knows: how it starts, what it can do, what tilts a comparison, and
 whether it was run.
 
-It is made from `backends/*.toml` by `bench list backends --markdown`; a test compares the two. `bench probe
-NAME` checks what a definition says on the server itself, and so does every run before its first cell.
+It is made from `backends/*.toml` by `make pages`; a test compares the two. `bench probe NAME` checks what
+a definition says on the server itself, and so does every run before its first cell.
 [How to add an engine](adding-an-engine.md).
 """
 NO = "–"
@@ -32,7 +34,12 @@ bench's own, whose cost is measured and reported.
 """
 
 
-def page(definitions: Sequence[Backend]) -> str:
+def page() -> str:
+    names = set(paths.definitions("backends")) - {"models"}
+    return of([load_backend(name) for name in names])
+
+
+def of(definitions: Sequence[Backend]) -> str:
     """Markdown. Scripted servers and the generic dialect are no engines, and left out."""
     engines = sorted(
         (definition for definition in definitions if definition.backend.weights != "none"),

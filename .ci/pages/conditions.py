@@ -1,4 +1,4 @@
-"""`bench list conditions`: the table by which comparisons are refused, as rows and as Markdown."""
+"""Tables of docs/fairness.md: the conditions by which comparisons are refused."""
 
 from collections.abc import Iterator
 
@@ -10,19 +10,6 @@ AREAS = {
     "build": "What the engine is",
     "host": "Where it runs",
 }
-
-
-def rows() -> list[dict[str, str]]:
-    return [
-        {
-            "name": key.code,
-            "two engines": key.engines,
-            "one engine, two runs": key.itself,
-            "what": key.title,
-            "why": key.why,
-        }
-        for key in TABLE
-    ]
 
 
 def page() -> str:
