@@ -1,33 +1,95 @@
-"""The code of a contributor's page works as it stands there: it is put into a copy of the sources and run."""
+"""Blocks of the contributors' pages work as they stand: each is put into a copy of the sources and run."""
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
+PAGES = ROOT / "docs" / "contributing"
+RECIPE = re.compile(r"^([a-z-]+):.*\n\t\$\(BIN\)/(.*)$", re.MULTILINE)
+MADE = {target: f".venv/bin/{recipe}" for target, recipe in RECIPE.findall((ROOT / "Makefile").read_text())}
+# Page -> blocks of Python, blocks of commands. All are run below, an engine's in tests/integration.
+BLOCKS = {
+    "add-a-chart": (3, 0),
+    "add-a-cli-flag": (1, 0),
+    "add-a-metric": (2, 1),
+    "add-a-telemetry-source": (3, 0),
+    "add-a-validity-rule": (4, 1),
+    "add-an-engine": (0, 3),
+    "which-doubt": (0, 0),
+}
 
 
-def blocks(page):
-    return re.findall(
-        r"```python\n(.*?)```", (ROOT / "docs" / "contributing" / page).read_text("utf-8"), re.DOTALL
-    )
+def code_of(page):
+    """Blocks of Python, and of commands, without the indentation that they have as part of a list."""
+    text = (PAGES / f"{page}.md").read_text("utf-8")
+    found = re.findall(r"^( *)```(\w*)\n(.*?)^ *```$", text, re.DOTALL | re.MULTILINE)
+    lines = [
+        (language, re.sub(rf"^{indent}", "", text, flags=re.MULTILINE)) for indent, language, text in found
+    ]
+    assert {language for language, _ in lines} <= {"python", ""}
+    return [text for language, text in lines if language], [text for language, text in lines if not language]
 
 
-def test_a_metric_is_one_field_and_its_test(tmp_path):
-    declaration, test = blocks("add-a-metric.md")
-    for folder in ("harness", "tests/factories"):
-        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    metrics = tmp_path / "harness" / "model" / "metrics.py"
-    source = metrics.read_text("utf-8")
-    before = "    output_tokens_per_s: Annotated["
-    assert source.count(before) == 1
-    metrics.write_text(source.replace(before, declaration + before), "utf-8")
-    figures = (ROOT / "tests" / "unit" / "metrics" / "test_figures.py").read_text("utf-8")
-    given = figures.partition("\n\n\n")[0]
+class Checkout:
+    """Copy of what the pages change; what they only read is linked."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        for name in ("harness", "docs", "tests", ".ci", "compose", "backends"):
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("workloads", "results", "pyproject.toml"):
+            (folder / name).symlink_to(ROOT / name)
+
+    def put(self, path, before, text):
+        """`text` in front of the only `before` of a file."""
+        source = (self.folder / path).read_text("utf-8")
+        assert source.count(before) == 1, f"{path}: {before}"
+        (self.folder / path).write_text(source.replace(before, text + before), "utf-8")
+
+    def add(self, path, text):
+        with (self.folder / path).open("a", encoding="utf-8") as file:
+            file.write(f"\n\n{text}")
+
+    def run(self, line):
+        """Output of a command of a page, which has to succeed."""
+        line = MADE[line.removeprefix("make ")] if line.startswith("make ") else line
+        words = line.partition("#")[0].split()
+        program = {".venv/bin/python": [], ".venv/bin/bench": ["-m", "harness"]}[words[0]]
+        cache = ["-p", "no:cacheprovider"] if "pytest" in words else []
+        done = subprocess.run(
+            [sys.executable, *program, *words[1:], *cache],
+            cwd=self.folder,
+            env={**os.environ, "PYTHONPATH": str(self.folder)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def checkout(tmp_path):
+    return Checkout(tmp_path)
+
+
+def test_every_block_is_known():
+    assert {path.stem for path in PAGES.glob("*.md")} == set(BLOCKS)
+    assert {page: tuple(map(len, code_of(page))) for page in BLOCKS} == BLOCKS
+
+
+def test_a_metric_is_one_field_and_its_test(checkout):
+    (declaration, test), (commands,) = code_of("add-a-metric")
+    checkout.put("harness/model/metrics.py", "    output_tokens_per_s: Annotated[", declaration)
     of_a_cell = """
-def test_a_cell_and_its_schema_have_it():
+
+def test_a_cell_and_its_schema_have_decode_ms():
     cell = summarise_cell(records({"intended": 0, "texts": [100, 150, 350]}), facts(), None)
     assert cell.decode_ms.mean == 250
     assert cell.null_reasons["decode_ms.p99"] == "1 samples; p99 needs 299"
@@ -35,13 +97,79 @@ def test_a_cell_and_its_schema_have_it():
     assert VERDICT_METRICS["decode_ms.p50"] == "lower"
     assert "decode_ms" in schema.text("summary")
 """
-    (tmp_path / "tests" / "__init__.py").touch()
-    (tmp_path / "tests" / "test_it.py").write_text(
+    imported = (
         "from harness.model import SLO_METRICS, VERDICT_METRICS, schema\n"
         "from harness.summary import summarise_cell\n"
-        f"from tests.factories.recorded import facts\n{given}\n\n\n{test}{of_a_cell}",
-        "utf-8",
+        "from tests.factories.recorded import facts\n"
     )
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_it.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert "2 passed" in done.stdout, done.stdout + done.stderr
+    checkout.put("tests/unit/metrics/test_figures.py", "import pytest\n", imported)
+    checkout.add("tests/unit/metrics/test_figures.py", test + of_a_cell)
+    for line in commands.splitlines():
+        said = checkout.run(line)
+    assert "passed" in said
+    assert "decode" in (checkout.folder / "docs" / "metrics.md").read_text("utf-8")
+
+
+def test_a_validity_rule_is_a_code_and_its_record(checkout):
+    (code, function, record, test), (commands,) = code_of("add-a-validity-rule")
+    checkout.put("harness/model/issue.py", '    CLIENT_BUSY = "', code)
+    checkout.put("harness/validity/client.py", "def _worker_lost(", f"{function}\n\n")
+    checkout.put(
+        "harness/validity/client.py", "    Rule(\n        code=IssueCode.WORKER_LOST", f"{record.strip()},\n"
+    )
+    checkout.add("tests/unit/validity/test_cells.py", test)
+    for line in commands.splitlines():
+        said = checkout.run(line)
+    assert "passed" in said
+    assert "slow-connect" in (checkout.folder / "docs" / "validity.md").read_text("utf-8")
+
+
+def test_a_telemetry_source_is_a_class_and_its_period(checkout):
+    (source, period, test), _ = code_of("add-a-telemetry-source")
+    imported = (
+        '"""Time that something waited for CPU."""\n\n'
+        "from pathlib import Path\n\n"
+        "from harness.sampling.sources import Put, UnavailableError, UnreadableError\n\n"
+    )
+    (checkout.folder / "harness/sampling/sources/pressure.py").write_text(imported + source, "utf-8")
+    checkout.put("harness/sampling/sampler.py", '        "processes": processes,\n', period)
+    head = "from harness.sampling.sources.pressure import Pressure\n"
+    checkout.put("harness/sampling/sampler.py", "from harness.sampling.spill import", head)
+    of_the_sampler = """
+
+def test_the_sampler_reads_it(tmp_path):
+    watch = Watch(bench_pid=1, folder=tmp_path, hz=5.0)
+    assert sources(watch)["pressure"].period_s == 0.5
+"""
+    head += "from harness.sampling.job import Watch\nfrom harness.sampling.sampler import sources\n\n\n"
+    (checkout.folder / "tests/unit/test_pressure.py").write_text(head + test + of_the_sampler, "utf-8")
+    assert "2 passed" in checkout.run(".venv/bin/python -m pytest -q tests/unit/test_pressure.py")
+
+
+def test_a_chart_of_a_metric_is_one_line_and_another_a_generator(checkout):
+    (declaration, function, test), _ = code_of("add-a-chart")
+    where = '            columns=(Column(head=("right", "labels", "%")'
+    checkout.put("harness/model/metrics.py", where, declaration)
+    source = (checkout.folder / "harness/report/charts/load.py").read_text("utf-8")
+    imported = source.partition("\n\n\n")[0].partition("DRAWN")[0]
+    (checkout.folder / "harness/report/charts/memory.py").write_text(f"{imported}\n\n{function}", "utf-8")
+    package = "harness/report/charts/__init__.py"
+    head = "from harness.report.charts.memory import memory\n"
+    checkout.put(package, "from harness.report.charts.model import", head)
+    checkout.put(package, "    yield from trade_offs(", "    yield from memory(load_groups, order)\n")
+    of_a_metric = """
+
+def test_labels_against_the_load():
+    cells = [cell(load=load, label_accuracy=0.5) for load in (ONE, FOUR)]
+    assert "labels-load-concurrency" in made(*cells)
+"""
+    tests = "tests/unit/report/charts/test_charts.py"
+    checkout.add(tests, test + of_a_metric)
+    assert "passed" in checkout.run(f".venv/bin/python -m pytest -q {tests}")
+
+
+def test_a_flag_is_taken_and_has_its_default(checkout):
+    (flag,), _ = code_of("add-a-cli-flag")
+    shown = "".join(f"    {line}\n" for line in flag.splitlines())
+    checkout.put("harness/cli/commands/run.py", '    measurement.add_argument(\n        "--workers"', shown)
+    assert "--settle S" in checkout.run(".venv/bin/bench run --help")

@@ -1,0 +1,17 @@
+"""The commands of the page about a new engine do what it says: validate, probe, write what is made of it."""
+
+from harness.mockserver import running
+from tests.unit.test_contributing_code import Checkout, code_of
+
+
+def test_an_engine_is_a_definition(tmp_path):
+    checkout = Checkout(tmp_path)
+    _, (validate, probe, generate) = code_of("add-an-engine")
+    checkout.run(validate.replace("NAME", "truth"))
+    started, running_one = probe.splitlines()
+    checkout.run(started.replace("NAME", "truth"))
+    with running() as server:
+        checkout.run(running_one.replace("NAME=URL", f"truth={server.url}"))
+    for line in generate.splitlines():
+        said = checkout.run(line)
+    assert "passed" in said
