@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -148,8 +149,12 @@ def test_the_sampler_reads_it(tmp_path):
 
 def test_a_chart_of_a_metric_is_one_line_and_another_a_generator(checkout):
     (declaration, function, test), _ = code_of("add-a-chart")
-    where = '            columns=(Column(head=("right", "labels", "%")'
-    checkout.put("harness/model/metrics.py", where, declaration)
+    metrics = checkout.folder / "harness/model/metrics.py"
+    declared = metrics.read_text("utf-8")
+    field = textwrap.indent(declaration, "    ")
+    without = "".join(line for line in field.splitlines(keepends=True) if "charts=" not in line)
+    assert declared.count(without) == 1
+    metrics.write_text(declared.replace(without, field), "utf-8")
     source = (checkout.folder / "harness/report/charts/load.py").read_text("utf-8")
     imported = source.partition("\n\n\n")[0].partition("DRAWN")[0]
     (checkout.folder / "harness/report/charts/memory.py").write_text(f"{imported}\n\n{function}", "utf-8")
