@@ -79,7 +79,7 @@ def _deflated(wbits: int) -> bytes:
 @pytest.mark.parametrize(
     ("encoding", "body"),
     [
-        ("gzip", gzip.compress(_BODY)),
+        ("gzip", gzip.compress(_BODY, mtime=0)),  # without its time: the bytes are in the name of the test
         ("deflate", _deflated(15)),
         ("deflate", _deflated(-15)),
         ("identity", _BODY),
