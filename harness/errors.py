@@ -38,7 +38,9 @@ class BenchError(Exception):
 
 
 def _shown(text: str) -> str:
-    """What a terminal can show of names as they were given: line breaks and controls as they are written."""
+    """Returns what a terminal can show of names as they were given: line breaks and controls as they are
+    written.
+    """
     return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
@@ -81,7 +83,7 @@ _NO_MEMORY = "raise the limit of memory (`ulimit -v`), or end other programs"
 
 
 def refused(error: BaseException) -> SetupError | None:
-    """What this machine would not do; None for any other error, which is a defect of ours."""
+    """Returns what this machine would not do; None for any other error, which is a defect of ours."""
     if isinstance(error, MemoryError) or (isinstance(error, ImportError) and _UNMAPPED in str(error)):
         return SetupError("no memory is left", hint=_NO_MEMORY)
     if not isinstance(error, OSError) or error.errno is None:

@@ -39,14 +39,15 @@ def load_points(load: Load) -> tuple[LoadPoint, ...]:
 
 
 def slots_of(load: Load, point: LoadPoint) -> int | None:
-    """Of a closed loop; None for an open one."""
+    """Returns the slots of a closed loop; None for an open one."""
     if point.kind == "working-set":
         return load.concurrency[0]
     return int(point.value) if point.kind == "concurrency" else None
 
 
 def prefixes(scenario: Scenario, point: LoadPoint) -> int:
-    """That make the working set of this point; 0 where it is none, or the KV cache's size is not known yet.
+    """Prefixes that make the working set of this point; 0 where it is none, or the KV cache's size is not
+    known yet.
 
     1 at least. Of a working set of 0 each prefix is asked for once: as many as there are requests.
     """
@@ -99,7 +100,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class ProbeSizes:
-    """How large the probes of a capacity search are: short ones bracket the capacity, long ones decide.
+    """Holds how large the probes of a capacity search are: short ones bracket the capacity, long ones decide.
 
     `answer_s` is the mean time of an answer at the lowest load, 0 where it is not known.
     """
@@ -132,7 +133,7 @@ MOST_LONGER = 5  # times the least seconds of a long probe
 
 
 def measured_requests(load: Load, point: LoadPoint, probe: Probe | None = None) -> int:
-    """Without warm-up. `probe`: of a capacity search."""
+    """Counts requests without warm-up. `probe`: of a capacity search."""
     if probe is None:
         return load.requests
     shape = math.ceil(point.value * probe.seconds) if point.kind == "rate" else probe.waves * int(point.value)
@@ -145,7 +146,8 @@ def all_requests(scenario: Scenario, point: LoadPoint, probe: Probe | None = Non
 
 
 def start_of(scenario: Scenario, point: LoadPoint) -> Literal["spread", "together"] | None:
-    """How the slots of a closed loop begin: over the time of one answer, or all at once. None: no slots.
+    """Returns how the slots of a closed loop begin: over the time of one answer, or all at once. None: no
+    slots.
 
     Spread only where the whole first wave is warm-up: until all have begun, fewer requests are in flight.
     """
@@ -155,7 +157,7 @@ def start_of(scenario: Scenario, point: LoadPoint) -> Literal["spread", "togethe
 
 
 def most_requests(scenario: Scenario, sizes: ProbeSizes | None = None) -> int:
-    """Of any load point, warm-up included."""
+    """Returns the largest number of any load point, warm-up included."""
     return max(
         all_requests(scenario, point, sizes.most(point) if sizes else None)
         for point in load_points(scenario.load)

@@ -1,4 +1,4 @@
-"""How many answers are right, and who lost how much: paired by question, in the order of asking."""
+"""Says how many answers are right, and who lost how much: paired by question, in the order of asking."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -48,6 +48,6 @@ def _marks(backend: BackendAgreement, *, under_load: bool) -> str:
 def decided(
     questions: Sequence[Question], first: AskedCondition, second: AskedCondition, level: float
 ) -> bool:
-    """Whether more questions would not change the verdict."""
+    """Returns whether more questions would not change the verdict."""
     found = change(marks(questions, first), marks(questions, second), level)
     return found is not None and found.verdict != "undecided"

@@ -59,7 +59,9 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
 
 
 def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
-    """What a reader of speeds must know: answers that load destroyed, a backend that is right more often."""
+    """Yields what a reader of speeds must know: answers that load destroyed, a backend that is right more
+    often.
+    """
     if not agreement:
         return
     for one in agreement.values.pairs if agreement.values else ():
@@ -118,7 +120,7 @@ def _condition(questions: Sequence[Question], stored: AskedCondition) -> Conditi
 
 
 def _pair(questions: Sequence[Question], one: tuple[str, Answers], two: tuple[str, Answers]) -> PairAgreement:
-    """Of the unloaded answers, where both answered."""
+    """Returns the agreement of the unloaded answers, where both answered."""
     (a, of_a), (b, of_b) = one, two
     both = [q for q in questions if q.id in of_a and q.id in of_b]
     verdicts = Counter((right(q, of_a[q.id]), right(q, of_b[q.id])) for q in both)
@@ -158,7 +160,7 @@ def _changed_by_load(questions: Sequence[Question], stored: AskedBackend) -> tup
 def _disagreement(
     between: tuple[int, int], own: tuple[tuple[int, int], tuple[int, int]], pairs: int
 ) -> Disagreement:
-    """Against what load does to the one of them that it changes more."""
+    """Counts disagreement against what load does to the one of them that it changes more."""
     count, compared = between
     worst, asked = max(own, key=lambda found: found[0] / max(found[1], 1))
     p_value = _exceeds(count, compared, worst, asked)

@@ -25,7 +25,7 @@ Maker = Callable[[str, Random], Question]
 
 
 def made_questions(count: int, seed: int = SEED) -> tuple[Question, ...]:
-    """In the order of asking: one of each kind in turn. No two of one seed are alike."""
+    """Makes the questions, in the order of asking: one of each kind in turn. No two of one seed are alike."""
     random = Random(f"questions {seed}")
     made: dict[str, Question] = {}
     makers = cycle(_MAKERS.items())

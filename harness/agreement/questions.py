@@ -76,12 +76,12 @@ def interleaved(questions: Sequence[Question]) -> list[Question]:
 
 
 def as_json(questions: Sequence[Question]) -> dict[str, object]:
-    """With their hash, kept with the answers."""
+    """Returns the questions with their hash, kept with the answers."""
     return {"sha256": sha256(questions), "questions": [asdict(question) for question in questions]}
 
 
 def from_json(stored: Mapping[str, object]) -> tuple[Question, ...]:
-    """Of `as_json`. Raises SpecError for anything else."""
+    """Reads the result of `as_json`. Raises SpecError for anything else."""
     where, asked = "agreement/questions.json", stored.get("questions")
     if not isinstance(asked, list):
         raise SpecError("has no questions", where=where)

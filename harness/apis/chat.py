@@ -59,7 +59,7 @@ def _tool_calls(calls: object) -> list[CallPart]:
 
 
 def _usage(document: Document) -> Usage:
-    """From `usage`, where absent from llama.cpp's `timings`."""
+    """Reads the usage from `usage`, where absent from llama.cpp's `timings`."""
     timed, usage = timed_usage(document), document.get("usage")
     if not isinstance(usage, dict):  # most events of a stream
         return timed
@@ -67,7 +67,9 @@ def _usage(document: Document) -> Usage:
 
 
 def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
-    """Of several calls the first is carried on; a result that no call asked for is the user's message."""
+    """Builds the next turn. of several calls the first is carried on; a result that no call asked for is
+    the user's message.
+    """
     message: dict[str, object] = {"role": "assistant", "content": said}
     tool = b'{"role":"user",'
     if tool_calls:

@@ -126,7 +126,9 @@ def _whole(message: Document) -> Payload:
 
 
 def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
-    """Of several calls the first is carried on; a result that no call asked for is the user's message."""
+    """Builds the next turn. of several calls the first is carried on; a result that no call asked for is
+    the user's message.
+    """
     blocks: list[dict[str, object]] = [{"type": "text", "text": said}] if said or not tool_calls else []
     tool = b'{"role":"user","content":[{"type":"text","text":'
     if tool_calls:

@@ -1,4 +1,6 @@
-"""What one JSON document of an answer says, in the same terms for every API, and how its values are read."""
+"""Says what one JSON document of an answer says, in the same terms for every API, and how its values are
+read.
+"""
 
 import json
 from array import array
@@ -31,7 +33,7 @@ class Payload(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """What one event says of one tool call; "" where it says nothing."""
+    """Holds what one event says of one tool call; "" where it says nothing."""
 
     place: int
     id: str
@@ -67,7 +69,7 @@ def error_payload(message: str) -> Payload:
 
 
 def _parse(data: bytes) -> Any:
-    """As json.loads does, and most documents in a fifth of its time."""
+    """Parses as json.loads does, and most documents in a fifth of its time."""
     try:
         return msgspec.json.decode(data)
     except ValueError:  # what json takes beyond the standard, and its words for the rest
@@ -118,7 +120,10 @@ def items(value: object) -> list[dict[str, Any]]:
 
 
 def by_place(entries: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
-    """In the order of `index`. ValueError or TypeError where that is not 0, 1, 2 and so on, each once."""
+    """Returns the entries in the order of `index`.
+
+    ValueError or TypeError where that is not 0, 1, 2 and so on, each once.
+    """
     entries = sorted(entries, key=lambda entry: int(entry["index"]) if "index" in entry else -1)
     if [entry.get("index") for entry in entries] != list(range(len(entries))):
         raise ValueError(f"the places of the {what} are not 0, 1, 2 and so on, each once")
@@ -126,12 +131,12 @@ def by_place(entries: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
 
 
 def place(value: object, otherwise: int = 0) -> int:
-    """Which of several parallel parts an event is about."""
+    """Returns which of several parallel parts an event is about."""
     return value if isinstance(value, int) else otherwise
 
 
 def arguments(value: object) -> str:
-    """Of a tool call. Engines that answer whole calls may send the object itself."""
+    """Returns the arguments of a tool call. Engines that answer whole calls may send the object itself."""
     return json.dumps(value) if isinstance(value, dict) else string(value)
 
 
@@ -147,7 +152,7 @@ UNCOUNTED: Usage = (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
 
 
 def usage_kind(usage: Usage) -> EventKind:
-    """Of an event without generated text."""
+    """Returns the kind of an event without generated text."""
     return EventKind.OTHER if max(usage) == UNKNOWN else EventKind.USAGE
 
 
@@ -163,7 +168,9 @@ def reported_usage(usage: Document, prompt: str, output: str, otherwise: Usage) 
 
 
 def first_call(tool_calls: str) -> tuple[str, dict[str, str]]:
-    """Of the calls that an answer holds, the one that the chat goes on with, and the id to answer it by."""
+    """Chooses, of the calls that an answer holds, the one that the chat goes on with, and the id to
+    answer it by.
+    """
     call: dict[str, str] = json.loads(tool_calls)[0]
     return call["id"] or "call_0", call
 

@@ -51,7 +51,7 @@ def _item(message: Message) -> Message:
 
 
 def _assistant(text: object) -> dict[str, object]:
-    """With every key that the API's own types require: vLLM refuses it otherwise."""
+    """Builds the message with every key that the API's own types require: vLLM refuses it otherwise."""
     part = {"type": "output_text", "text": text, "annotations": []}
     fixed = {"type": "message", "id": "msg_0", "status": "completed", "role": "assistant"}
     return {**fixed, "content": [part]}
@@ -123,7 +123,9 @@ def _whole(response: Document) -> Payload:
 
 
 def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
-    """Of several calls the first is carried on; a result that no call asked for is the user's message."""
+    """Builds the next turn. of several calls the first is carried on; a result that no call asked for is
+    the user's message.
+    """
     made = [_assistant(said)] if said or not tool_calls else []
     tool = b'{"role":"user","content":'
     if tool_calls:

@@ -58,7 +58,7 @@ class Claim:
 
     @property
     def limits(self) -> tuple[float, float]:
-        """Of ratio, value or scaling: what would fit the claim."""
+        """Limits of ratio, value or scaling: what would fit the claim."""
         low, high = self.ratio or self.value or self.scaling or (0.0, math.inf)
         return low, high
 
@@ -67,7 +67,10 @@ class Claim:
         return tuple((self.order or "").split()[::2]) or self.of
 
     def takes(self, kind: str, value: float) -> bool:
-        """Whether it is about this load point. One that names users says nothing about an open loop."""
+        """Returns whether it is about this load point.
+
+        One that names users says nothing about an open loop.
+        """
         return self.load is None or (kind == "concurrency" and self.load[0] <= value <= self.load[1])
 
     def pairs(self, present: set[str]) -> list[tuple[str, str, float, float]]:

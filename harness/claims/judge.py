@@ -74,7 +74,7 @@ def _together(findings: Sequence[ClaimFinding]) -> tuple[ClaimWord, str]:
 
 
 def _places(findings: Sequence[ClaimFinding], word: ClaimWord) -> str:
-    """Which pairs at which loads, by verdict."""
+    """Returns which pairs at which loads, by verdict."""
     mine: dict[str, list[str]] = {}
     for finding in findings:
         if finding.verdict == word:
@@ -118,7 +118,9 @@ def _pairs(claim: Claim, place: RunContext, load: LoadPoint) -> Iterator[ClaimFi
 
 
 def _says_nothing(finding: PairVerdict) -> bool:
-    """And the estimates, which are of all runs, cannot speak for it."""
+    """Tells whether a finding decides nothing, and the estimates, which are of all runs, cannot speak for
+    it.
+    """
     return finding.verdict == "not comparable" or (finding.ratio is None and any(finding.left_out))
 
 

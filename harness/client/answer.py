@@ -50,7 +50,7 @@ class Answer:
         return self._line(self.body[: 16 * _SHOWN_CHARS].decode("utf-8", "replace"))
 
     def document(self) -> Any:
-        """Its JSON, clean; raises BadDocumentError."""
+        """Parses its JSON, clean; raises BadDocumentError."""
         return read_document(self.body, self.secrets.hidden)
 
     def document_or_none(self) -> Any:

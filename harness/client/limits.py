@@ -1,4 +1,4 @@
-"""What one exchange may take, and its account while it runs."""
+"""Says what one exchange may take, and its account while it runs."""
 
 import time
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class LimitError(Exception):
 
 @dataclass(slots=True)
 class Account:
-    """Of one exchange: the deadline is one for all of it, not for each read."""
+    """Account of one exchange: the deadline is one for all of it, not for each read."""
 
     limits: Limits
     received_bytes: int = 0
@@ -32,7 +32,7 @@ class Account:
         self._deadline = time.monotonic() + self.limits.total_s
 
     def left_s(self, asked_s: float | None) -> float:
-        """For the next step, which asked for so much."""
+        """Returns the seconds left for the next step, which asked for so much."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise LimitError(self.late)

@@ -61,7 +61,7 @@ class LookUp:
 
 
 class _Connection(http.client.HTTPConnection):
-    """Its answers are read on account."""
+    """Connection: its answers are read on account."""
 
     account: Account
 

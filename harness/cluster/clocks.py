@@ -21,7 +21,7 @@ class Ping(NamedTuple):
 
     @property
     def rtt(self) -> int:
-        """On the way; what the node took to answer is not."""
+        """Time on the way; what the node took to answer is not."""
         return (self.heard - self.sent) - (self.answered - self.received)
 
     @property
@@ -49,11 +49,11 @@ class Line:
         return self.offset + round(self.drift * (time_ns - self.at))
 
     def on_node(self, time_ns: int) -> int:
-        """What the node's clock shows when the coordinator's shows `time_ns`."""
+        """Returns what the node's clock shows when the coordinator's shows `time_ns`."""
         return time_ns + self.offset_at(time_ns)
 
     def shift(self, t0: int, t0_node: int, since_t0: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How much later than `since_t0` it is on the coordinator's clock since its own t0.
+        """Returns how much later than `since_t0` it is on the coordinator's clock since its own t0.
 
         `since_t0` counts from what the node took for t0.
         """
@@ -62,7 +62,7 @@ class Line:
 
 
 def fit(bursts: Sequence[Sequence[Ping]]) -> Line:
-    """Through the fastest ping of each burst, in the order of time; there is at least one.
+    """Fits a line through the fastest ping of each burst, in the order of time; there is at least one.
 
     The line is known to half the RTT of the first or last burst's ping, whichever is longer, and to what it
     misses the others by beyond half of theirs.

@@ -68,7 +68,7 @@ def up(host: str, port: int, cpus: int) -> Head:
 
 
 def down() -> Head | None:
-    """What was stopped, with all of its processes; None where none was up."""
+    """Returns what was stopped, with all of its processes; None where none was up."""
     head = running()
     if head is not None:
         whole = psutil.Process(head.pid)
@@ -92,7 +92,7 @@ def running() -> Head | None:
 
 
 def ensure_token() -> Path:
-    """Where Ray looks for it. Every process that joins must have the same."""
+    """Returns where Ray looks for it. Every process that joins must have the same."""
     token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
     if not token.exists():
         paths.made(token.parent)

@@ -1,4 +1,4 @@
-"""What runs on a load node, inside a Ray actor: workers of this machine, driven from elsewhere."""
+"""Says what runs on a load node, inside a Ray actor: workers of this machine, driven from elsewhere."""
 
 import os
 import platform
@@ -31,7 +31,7 @@ _REACH_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Of one node: who it is, and where its clock can be asked for."""
+    """Facts of one node: who it is, and where its clock can be asked for."""
 
     address: str
     hostname: str
@@ -49,7 +49,7 @@ class Reach:
 
 
 class Lost:
-    """In place of a worker's message: it died."""
+    """Stands in place of a worker's message: it died."""
 
 
 Said = tuple[int, object]  # number of the worker, and its message
@@ -92,7 +92,7 @@ class Node:
         return self._about
 
     def reach(self, job: LoadJob) -> Reach:
-        """How such a job, whose bodies are not looked at, would leave this node."""
+        """Returns how such a job, whose bodies are not looked at, would leave this node."""
         for url in job.urls:
             address = urlsplit(url)
             port = address.port or (443 if address.scheme == "https" else 80)
@@ -117,7 +117,9 @@ class Node:
         self._now().stopping.set()
 
     def hear(self, wait_s: float, gather_s: float) -> list[Said]:
-        """What the workers said since the last time; waits for it, not longer than that, then for more."""
+        """Returns what the workers said since the last time; waits for it, not longer than that, then for
+        more.
+        """
         return self._now().hear(wait_s, gather_s)
 
     def end(self) -> None:
@@ -125,11 +127,11 @@ class Node:
         self._now().end()
 
     def samples(self) -> dict[str, Samples]:
-        """Of this machine while the window was open, on its own clock from t0."""
+        """Returns the samples of this machine while the window was open, on its own clock from t0."""
         return dict(self._now().telemetry.series)
 
     def read(self, worker: int, name: str, offset: int, most: int) -> bytes:
-        """Of one of `FILES` of a worker."""
+        """Reads a part of one of `FILES` of a worker."""
         return self._now().read(worker, name, offset, most)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Where the load of a run comes from, as the command line says it."""
+"""Says where the load of a run comes from, as the command line says it."""
 
 from dataclasses import dataclass
 

@@ -62,7 +62,7 @@ class Clock:
             ) from error
 
     def burst(self, count: int) -> list[Ping]:
-        """As many pings as come back in ten seconds; fewer from a node that is gone."""
+        """Returns as many pings as come back in ten seconds; fewer from a node that is gone."""
         pings: list[Ping] = []
         give_up = time.monotonic() + _MOST_BURST_S
         try:

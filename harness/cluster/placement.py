@@ -46,7 +46,7 @@ class Cluster:
 
     @property
     def here(self) -> str:
-        """Of this machine, as the nodes reach it."""
+        """Address of this machine, as the nodes reach it."""
         import ray
 
         return str(ray.util.get_node_ip_address())
@@ -80,7 +80,10 @@ class Cluster:
         self._nodes, self._actors, self._group = [], [], None
 
     def there(self) -> bool:
-        """Whether the head answers. Where it does not, Ray is asked for nothing: it would wait for it."""
+        """Returns whether the head answers.
+
+        Where it does not, Ray is asked for nothing: it would wait for it.
+        """
         try:
             _reach(self.head, self.asked.address)
         except SetupError:
@@ -118,7 +121,7 @@ class Cluster:
         return address, token, _caller(actor)
 
     def _addresses(self) -> list[str]:
-        """Of the nodes of the bundles, in their order."""
+        """Returns the addresses of the nodes of the bundles, in their order."""
         import ray
 
         named = {node["NodeID"]: str(node["NodeManagerAddress"]) for node in ray.nodes()}
@@ -143,7 +146,7 @@ class Cluster:
         return about
 
     def _try_out(self, job: LoadJob) -> None:
-        """Whether every node can send this job, and as exactly as this machine would."""
+        """Says whether every node can send this job, and as exactly as this machine would."""
         here = self.here
         bare = replace(job, bodies=(), sessions=None, replicas=None, schedule=ClosedLoop(1))
         for url in job.urls:

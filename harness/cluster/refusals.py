@@ -1,4 +1,7 @@
-"""What keeps a run out of a cluster, said once and with what to do. Ray's own texts go over many lines."""
+"""Says what keeps a run out of a cluster, said once and with what to do.
+
+Ray's own texts go over many lines.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

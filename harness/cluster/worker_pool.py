@@ -142,11 +142,11 @@ class ClusterWorkerPool(WorkerPool[Worker]):
                 self.lose(worker)
 
     def telemetry(self) -> Telemetry:
-        """Of the nodes' machines, on the common clock."""
+        """Returns the telemetry of the nodes' machines, on the common clock."""
         return Telemetry(self._samples)
 
     def nodes(self) -> tuple[LoadNode, ...]:
-        """What cell.json keeps of each."""
+        """Returns what cell.json keeps of each."""
         return tuple(map(_told, self._parts))
 
     def _alive(self) -> list[_Part]:
@@ -196,7 +196,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
                 part.bursts.append(pings)
 
     def _timed(self, t0: int) -> list[_Part]:
-        """Those who started, with what is known of their clocks after the window."""
+        """Returns those who started, with what is known of their clocks after the window."""
         parts = [part for part in self._parts if part.t0]
         for part in parts:
             part.line = fit(part.bursts)

@@ -1,4 +1,6 @@
-"""Whether cells may be compared: under which conditions each was measured, and what makes them unequal."""
+"""Tells whether cells may be compared: under which conditions each was measured, and what makes them
+unequal.
+"""
 
 from harness.conditions.cell_conditions import conditions
 from harness.conditions.keys import Key, Measured, Relation, relation

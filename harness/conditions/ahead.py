@@ -1,4 +1,4 @@
-"""What will make backends unequal, as far as their definitions and flags say before the first cell."""
+"""Says what will make backends unequal, as far as their definitions and flags say before the first cell."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -55,7 +55,9 @@ def foreseen(
 
 
 def _searched_by_both(key: Key, first: Ahead, second: Ahead) -> bool:
-    """In the tuned division each engine has its own best: that they differ is the question."""
+    """Tells whether both were tuned. in the tuned division each engine has its own best: that they differ
+    is the question.
+    """
     rows = [
         row[0].code for one in (first, second) for name in one.tuned if (row := classified("value", name, ""))
     ]

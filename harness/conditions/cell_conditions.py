@@ -1,4 +1,4 @@
-"""Under which conditions a cell was measured, as far as another cell's may differ from them."""
+"""Conditions under which a cell was measured, as far as another cell's may differ from them."""
 
 import hashlib
 
@@ -75,12 +75,14 @@ def _output_text(rows: Rows) -> OutputText | None:
 
 
 def _the_same(requests: Rows, requested: RequestTable | None) -> Rows:
-    """Without later turns, which hold the answers that this engine gave."""
+    """Returns the rows without later turns, which hold the answers that this engine gave."""
     return requests if requested is None else requests[requested.numbers["turn"][requests["seq"]] <= 0]
 
 
 def _prompt_tokens(requests: Rows) -> PromptTokens:
-    """Of the chats of the cell, warm-up included: what two templates make of the same messages."""
+    """Counts tokens of the chats of the cell, warm-up included: what two templates make of the same
+    messages.
+    """
     counts = requests["prompt_tokens"].astype("<i4")
     known = counts[counts != UNKNOWN]
     complete = bool(len(counts)) and len(known) == len(counts)

@@ -71,7 +71,7 @@ def _prompt_tokens(group: Group) -> Iterator[Unequal]:
 
 
 def _differ(known: Mapping[str, PromptTokens]) -> bool:
-    """By every chat where all are known, else by the first few that both know."""
+    """Compares by every chat where all are known, else by the first few that both know."""
     digests = {count.sha256 for count in known.values()}
     if None not in digests:
         return len(digests) > 1
@@ -116,7 +116,7 @@ def _usage(group: Group) -> Iterator[Unequal]:
 
 
 def _miscounted(group: Group) -> dict[str, str]:
-    """By label, how the server's count cannot be that of its answers."""
+    """Returns, by label, how the server's count cannot be that of its answers."""
     return {
         label: reason.measured
         for label, cell in group.items()
@@ -126,7 +126,8 @@ def _miscounted(group: Group) -> dict[str, str]:
 
 
 def _text(group: Group) -> Iterator[Unequal]:
-    """Of one model, by whose tokenizer equal text is equal tokens: characters per token and per answer.
+    """Compares answers of one model, by whose tokenizer equal text is equal tokens: characters per token
+    and per answer.
 
     Other weights of it say other things: where several are known, only equal weights are compared.
 
@@ -152,7 +153,9 @@ def _text(group: Group) -> Iterator[Unequal]:
 def _apart(
     code: str, title: str, values: Mapping[str, tuple[float, float]], causes: tuple[Distortion, ...]
 ) -> Iterator[Unequal]:
-    """By label a mean and its standard error; nothing where chance explains the largest difference."""
+    """Compares by label a mean and its standard error; nothing where chance explains the largest
+    difference.
+    """
     if len(values) < 2 or min(mean for mean, _ in values.values()) <= 0:
         return
     low, high = (pick(values, key=lambda label: values[label][0]) for pick in (min, max))
@@ -166,7 +169,7 @@ def _apart(
 
 
 def unasked(missing: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:
-    """What some were asked and others could not be. Lengths have their own rule.
+    """Yields what some were asked and others could not be. Lengths have their own rule.
 
     `missing`: by label, names of what the engine has no field for, each with what that means.
     """
@@ -210,7 +213,9 @@ def _agreement(group: Group) -> Iterator[Unequal]:
 
 
 def _definitions(group: Group) -> Iterator[Unequal]:
-    """Of imported figures, what they mean where that is not the meaning here; and whose client it was."""
+    """Compares, of imported figures, what they mean where that is not the meaning here; and whose client
+    it was.
+    """
     meant = {label: cell.imported.definitions if cell.imported else {} for label, cell in group.items()}
     for metric in dict.fromkeys(metric for words in meant.values() for metric in words):
         values = {label: words.get(metric, "as defined here") for label, words in meant.items()}

@@ -1,4 +1,4 @@
-"""What a manifest says of the conditions of one backend, in the keys of the table."""
+"""Says what a manifest says of the conditions of one backend, in the keys of the table."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ class Settings:
 
 
 def settings(manifest: Manifest, label: str) -> Settings:
-    """Of a run folder of any version: what it does not say is absent."""
+    """Reads the settings of a run folder of any version: what it does not say is absent."""
     entry = manifest.backends.get(label) or BackendEntry()
     engine, backend = known(entry.engine) or {}, known(entry.backend) or ""
     raw = dict(_raw(engine))
@@ -40,7 +40,10 @@ def settings(manifest: Manifest, label: str) -> Settings:
 
 
 def of_engine(engine: Mapping[str, Any], backend: str) -> dict[str, str]:
-    """By code of the table, from the facts about one engine. `backend`: name of its definition."""
+    """Returns the settings by code of the table, from the facts about one engine.
+
+    `backend`: name of its definition.
+    """
     return _said(dict(_raw(engine)), backend)
 
 
@@ -51,8 +54,7 @@ def of_values(values: Mapping[str, object] | None) -> dict[str, str]:
 
 @cache
 def classified(kind: str, name: str, backend: str) -> tuple[Key, str] | None:
-    """The row of a flag, variable, value or key of the info endpoint, and what it stands for if it is a flag
-
+    """The row of a flag, variable, value or key of the info endpoint, and what it stands for as a flag
     without an argument. None: nobody classified it.
     """
     for key in TABLE:

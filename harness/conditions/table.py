@@ -17,13 +17,13 @@ def _reasoned(cell: CellResult) -> str | None:
 
 
 def _sends(cell: CellResult, *names: str) -> str | None:
-    """Where a field cannot be sent, the engine's or the model file's own value holds."""
+    """Tells whether a field is sent: where it cannot be, the engine's or the model file's own value holds."""
     fields = cell.conditions.sent_fields
     return None if fields is None else "yes" if any(name in fields for name in names) else "no"
 
 
 def _forced(cell: CellResult) -> str | None:
-    """Where an exact length was asked for."""
+    """Tells whether an exact length was sent, where one was asked for."""
     length = cell.conditions.exact_output
     return None if length is None or not length.asked else "yes" if length.forced else "no"
 

@@ -1,4 +1,4 @@
-"""What makes cells unequal, as data: the report shows it, a comparison refuses pairs by it."""
+"""Says what makes cells unequal, as data: the report shows it, a comparison refuses pairs by it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -76,7 +76,9 @@ def said(key: Key, values: Mapping[str, object]) -> str:
 
 
 def _both_tuned(key: Key, a: CellResult, b: CellResult) -> bool:
-    """In the tuned division each engine has its own best: that they differ is the question."""
+    """Tells whether both were tuned. in the tuned division each engine has its own best: that they differ
+    is the question.
+    """
     searched = any(key.code in cell.conditions.searched for cell in (a, b))
     return searched and all(cell.division == "tuned" for cell in (a, b))
 
@@ -87,7 +89,7 @@ def _related(group: Group, a: str, b: str) -> Relation:
 
 
 def _reached(group: Group, limits: Mapping[str, object]) -> bool:
-    """Whether the load can exceed the fewest sequences at once."""
+    """Returns whether the load can exceed the fewest sequences at once."""
     slots = next(iter(group.values())).load.slots
     return slots is None or slots > min(int(str(limit)) for limit in limits.values())
 
@@ -134,5 +136,5 @@ def _tuned(group: Group) -> Iterator[Unequal]:
 
 
 def _together(values: Mapping[str, str]) -> str:
-    """Without names where all have the same."""
+    """Lists the values, without names where all have the same."""
     return next(iter(values.values())) if len(set(values.values())) == 1 else listed(values)

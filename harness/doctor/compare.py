@@ -48,7 +48,7 @@ def _latencies(records: Records) -> tuple[Floats, Floats, Floats]:
 def true_records(
     records: Records, ledger: Sequence[LedgerRecord], t0_ns: int, *, whole: bool = False
 ) -> Records | None:
-    """What a client without any error would have recorded, in the order of `records`."""
+    """Returns what a client without any error would have recorded, in the order of `records`."""
     rows = records.requests.copy()
     if len(rows) != len(ledger) or (rows["outcome"] != Outcome.OK).any():
         return None

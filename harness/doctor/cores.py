@@ -1,4 +1,4 @@
-"""Who runs on which core, and who used the cores. Linux only; elsewhere nothing is pinned or known."""
+"""Says who runs on which core, and who used the cores. Linux only; elsewhere nothing is pinned or known."""
 
 import os
 import resource
@@ -57,7 +57,7 @@ class Usage:
         return (self.server_s - before.server_s) / (self.at_s - before.at_s)
 
     def other_cores_since(self, before: "Usage") -> float | None:
-        """How many cores were kept busy by what is neither the client nor the server."""
+        """Returns how many cores were kept busy by what is neither the client nor the server."""
         server_cores = self.server_cores_since(before)
         if server_cores is None or self.machine_s is None or before.machine_s is None:
             return None

@@ -35,7 +35,7 @@ class Examination:
 
     @property
     def unit(self) -> str:
-        """What a load is counted in."""
+        """Tells what a load is counted in."""
         return "answer" if whole(self.api) else "token"
 
     @property

@@ -26,7 +26,7 @@ Kind = Literal["concurrency", "rate"]
 
 
 def whole(api: ApiName) -> bool:
-    """Whether answers are no streams."""
+    """Returns whether answers are no streams."""
     return APIS[api].gives != "text"
 
 
@@ -35,7 +35,7 @@ class Load(TriedLoad, frozen=True):
 
     @property
     def connections(self) -> int:
-        """At most so many at a time. An open loop opens those of a busy second ahead."""
+        """Connections: at most so many at a time. An open loop opens those of a busy second ahead."""
         return self.value if self.kind == "concurrency" else min(self.requests, 2 * self.value)
 
     def ttft_ms(self, api: ApiName) -> float:

@@ -1,4 +1,4 @@
-"""What of this machine bears on exactness. A fact that cannot be read is null."""
+"""Says what of this machine bears on exactness. A fact that cannot be read is null."""
 
 import resource
 import time
@@ -25,7 +25,9 @@ def machine_facts() -> MachineFacts:
 
 
 def allow_connections(wanted: int) -> int:
-    """How many a process started from here may hold at once, the soft limit raised as far as needed."""
+    """Returns how many a process started from here may hold at once, the soft limit raised as far as
+    needed.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + SPARE_DESCRIPTORS
     if soft < needed:
@@ -35,7 +37,7 @@ def allow_connections(wanted: int) -> int:
 
 
 def machine_hints(facts: MachineFacts) -> list[str]:
-    """What to change about the machine, whether or not it showed in the figures."""
+    """Returns what to change about the machine, whether or not it showed in the figures."""
     host, clock = facts.host, facts.clock
     hints = []
     if host.cpus_usable is not None and host.cpus_usable < 2:

@@ -103,7 +103,7 @@ def _ask(server: MockServer) -> dict[str, Any]:
 
 
 def _cell_facts(load: Load, result: LoadResult, nodes: tuple[LoadNode, ...], api: ApiName) -> CellFacts:
-    """As of a run's cell against the scripted server."""
+    """Builds the facts as of a run's cell against the scripted server."""
     open_loop = load.kind == "rate"
     return CellFacts(
         cell=load.title,

@@ -13,7 +13,7 @@ from harness.untrusted import read_document
 
 
 class _Verdict(Record, frozen=True, kw_only=True):
-    """Of harness.doctor.verdict, what runs go by."""
+    """Verdict of harness.doctor.verdict, what runs go by."""
 
     exact_streams: int
     tried_streams: int

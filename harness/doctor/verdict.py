@@ -1,4 +1,4 @@
-"""What the measurements come to: how far this client is exact here, what limits it, what to change."""
+"""Says what the measurements come to: how far this client is exact here, what limits it, what to change."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile

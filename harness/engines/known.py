@@ -1,4 +1,6 @@
-"""What is known of a system whatever is measured on it: its kind, the state of its project, its own bias."""
+"""Says what is known of a system whatever is measured on it: its kind, the state of its project, its own
+bias.
+"""
 
 from harness.engines.start.launch_choice import LaunchChoice
 from harness.spec.backend import Backend, CudaProcess, Process

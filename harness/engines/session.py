@@ -79,13 +79,13 @@ class EngineSession(Server):
             server.close()
 
     def counters(self) -> dict[str, float] | None:
-        """Where its metrics are read elsewhere, those of the engines behind it."""
+        """Returns the metrics; where they are read elsewhere, those of the engines behind it."""
         if self in self.counter_sources:
             return super().counters()
         return summed([source.counters() for source in self.counter_sources])
 
     def reset_prefix_cache(self) -> ResetResult:
-        """Of every replica; the first that refuses is reported."""
+        """Resets the cache of every replica; the first that refuses is reported."""
         result = super().reset_prefix_cache()
         for server in self.replicas[1:]:
             if not result.done:
@@ -107,7 +107,10 @@ class EngineSession(Server):
         return ended
 
     def kv_tokens(self) -> int | None:
-        """What its KV cache holds, as it reports; None where it does not say. Of replicas that of one."""
+        """Returns what its KV cache holds, as it reports; None where it does not say.
+
+        Of replicas that of one.
+        """
         return reported_tokens(self.definition, self.facts.get("info", {}))
 
     def log_tail(self, lines: int) -> str:
@@ -155,7 +158,7 @@ def _access_for(metrics_url: str, ref: BackendRef) -> Access:
 
 
 def _metrics_of(definition: Backend, url: str, access: Access = _OPEN) -> Server:
-    """Who serves metrics there; a URL without a path means the engine's usual one."""
+    """Returns who serves metrics there; a URL without a path means the engine's usual one."""
     parts, metrics = urlsplit(url), definition.metrics
     assert metrics is not None
     path = parts.path or metrics.path
@@ -223,7 +226,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
 
 @contextmanager
 def _end_told(session: EngineSession, label: str, log: Path) -> Iterator[None]:
-    """Whatever a question to an engine that has ended says: that it ended is the error."""
+    """Raises the end of an engine in place of whatever a question to it says."""
     try:
         yield
     except StorageError:
@@ -237,7 +240,7 @@ def _end_told(session: EngineSession, label: str, log: Path) -> Iterator[None]:
 
 
 def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> EngineFacts:
-    """What holds however the engine came to run."""
+    """Returns what holds however the engine came to run."""
     return {
         "backend": ref.definition.name,
         "variant": ref.variant,

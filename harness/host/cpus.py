@@ -4,10 +4,12 @@ import os
 
 
 def usable_cpus() -> int:
-    """Where the system does not tell (macOS), those that there are."""
+    """Counts, where the system does not tell (macOS), those that there are."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def computing_cpus() -> int:
-    """For an engine: all usable ones but one, which the load generator and the engine's front end need."""
+    """Counts CPUs for an engine: all usable ones but one, which the load generator and the engine's front
+    end need.
+    """
     return max(1, usable_cpus() - 1)

@@ -31,7 +31,8 @@ class Heartbeat:
         self._due_ns = now + self._period_ns
 
     def stalls(self, t0_ns: int) -> tuple[tuple[int, int], ...]:
-        """When each began, from `t0_ns` on CLOCK_MONOTONIC, and how long it lasted at least; in their order.
+        """Returns when each began, from `t0_ns` on CLOCK_MONOTONIC, and how long it lasted at least; in
+        their order.
 
         Nothing of the process ran in between: a stall may have begun up to one period earlier.
         """
@@ -39,7 +40,7 @@ class Heartbeat:
 
 
 def suspended_ns() -> int | None:
-    """How long the machine was suspended since it started; None where the system does not count it.
+    """Returns how long the machine was suspended since it started; None where the system does not count it.
 
     CLOCK_MONOTONIC stands still meanwhile, so no beat comes late.
     """

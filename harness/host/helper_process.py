@@ -24,7 +24,8 @@ _withheld: set[str] = set()
 def spawn(
     module: str, env: Mapping[str, str] | None = None
 ) -> "tuple[subprocess.Popen[bytes], Connection[Any, Any]]":
-    """Not a fork: the caller may have threads, and its heap must not be the child's.
+    """Starts a process of its own, not a fork: the caller may have threads, and its heap must not be the
+    child's.
 
     -P: nothing is imported from the directory the user happens to be in.
 
@@ -45,12 +46,15 @@ def spawn(
 
 
 def withhold(variable: str) -> None:
-    """It holds a credential, whatever its name says: no child gets it."""
+    """Withholds a variable: it holds a credential, whatever its name says: no child gets it."""
     _withheld.add(variable)
 
 
 def without_credentials(environment: Mapping[str, str], keep: str = "") -> dict[str, str]:
-    """For a child, which is given its key where it needs one. `keep`: a pattern of names left in."""
+    """Returns the environment for a child, which is given its key where it needs one.
+
+    `keep`: a pattern of names left in.
+    """
     return {
         name: value
         for name, value in environment.items()
@@ -73,7 +77,9 @@ def asked_to_stop() -> list[signal.Signals]:
 
 
 def peak_rss_bytes() -> int:
-    """Of this process since it began. ru_maxrss would begin with what its parent had reached."""
+    """Returns the peak of this process since it began. ru_maxrss would begin with what its parent had
+    reached.
+    """
     try:
         with Path("/proc/self/status").open(encoding="ascii") as status:
             return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
@@ -83,7 +89,7 @@ def peak_rss_bytes() -> int:
 
 
 def open_descriptors() -> int | None:
-    """Of this process; None where the kernel does not list them."""
+    """Counts the descriptors of this process; None where the kernel does not list them."""
     try:
         return sum(1 for _ in Path("/proc/self/fd").iterdir())
     except OSError:
@@ -91,7 +97,7 @@ def open_descriptors() -> int | None:
 
 
 def set_up(parent: int) -> None:
-    """In the child, before anything else."""
+    """Runs in the child, before anything else."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     follow(signal.SIGKILL)()
     if os.getppid() != parent:  # it died before the kernel knew that we want to follow
@@ -100,7 +106,9 @@ def set_up(parent: int) -> None:
 
 @contextmanager
 def in_words(who: str) -> Iterator[None]:
-    """In the child: what the machine refuses, such as space on the disk, is a line and the end of it."""
+    """Guards the work in the child: what the machine refuses, such as space on the disk, is a line and
+    the end of it.
+    """
     try:
         yield
     except OSError as error:

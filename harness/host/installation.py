@@ -1,4 +1,4 @@
-"""What this installation was made of: a checkout and its commit, or a package."""
+"""Says what this installation was made of: a checkout and its commit, or a package."""
 
 import os
 import subprocess
@@ -40,7 +40,9 @@ def _installer() -> str:
 
 
 def revision() -> GitRevision | None:
-    """Of the checkout this code runs from, or the package was built from; None where that is not known."""
+    """Returns the revision of the checkout this code runs from, or the package was built from; None where
+    that is not known.
+    """
     try:
         if _is_checkout():
             return GitRevision(revision=_git("rev-parse", "HEAD"), dirty=bool(_git("status", "--porcelain")))

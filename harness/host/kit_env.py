@@ -45,7 +45,7 @@ def kit() -> Path | None:
 
 
 def facts(folder: Path) -> dict[str, object]:
-    """What `bench kit make` wrote about it. Raises KitError."""
+    """Returns what `bench kit make` wrote about it. Raises KitError."""
     try:
         found = json.loads((folder / "kit.json").read_bytes())
         return {**found, "target": str(found["target"]), "box": bool(found["box"])}
@@ -54,7 +54,7 @@ def facts(folder: Path) -> dict[str, object]:
 
 
 def requirements(folder: Path, name: str) -> Path:
-    """What an environment of that name is made of: a locked requirements file."""
+    """Returns what an environment of that name is made of: a locked requirements file."""
     return folder / "environments" / f"{name}.txt"
 
 

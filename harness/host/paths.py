@@ -40,7 +40,9 @@ def definitions(kind: Kind) -> dict[str, Path]:
 
 
 def entry(path: Path) -> Entry | None:
-    """What is at `path`, links followed; None also where it may not be seen, or no file can be named so."""
+    """Returns what is at `path`, links followed; None also where it may not be seen, or no file can be
+    named so.
+    """
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):
@@ -55,7 +57,10 @@ def data_file(name: str) -> Path:
 
 
 def lock_file(name: str) -> Path:
-    """Of an engine's environment. A file in `./backends/locks/` overrides the shipped."""
+    """Returns the lock file of an engine's environment.
+
+    A file in `./backends/locks/` overrides the shipped.
+    """
     own = Path.cwd() / "backends" / "locks" / name
     return own if entry(own) else shipped("backends") / "locks" / name
 
@@ -66,7 +71,7 @@ def cache_dir() -> Path:
 
 
 def config_dir() -> Path:
-    """What a user keeps of their own, such as tuned variants: `$BENCH_CONFIG`, else XDG's place."""
+    """Returns what a user keeps of their own, such as tuned variants: `$BENCH_CONFIG`, else XDG's place."""
     return _of_user("BENCH_CONFIG", os.environ.get("XDG_CONFIG_HOME") or "~/.config")
 
 

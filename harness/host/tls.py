@@ -25,14 +25,16 @@ class Certificates:
     client_key: str = ""  # where it is not in the file of the certificate
 
     def context(self) -> ssl.SSLContext:
-        """Of a client. Raises SetupError, which names the file."""
+        """Makes the context of a client. Raises SetupError, which names the file."""
         context = _trusting(self.authorities) if self.authorities else _trusting_as_set_up()
         if self.client:
             _show(context, self.client, self.client_key)
         return context
 
     def hint(self, failure: str) -> str:
-        """What may help against a failed connection, in the words of OpenSSL; "": nothing is known."""
+        """Returns what may help against a failed connection, in the words of OpenSSL; "": nothing is
+        known.
+        """
         said = failure.lower().replace("_", " ")
         if "mismatch" in said or "not valid for" in said:
             return "use the name or address that stands in the server's certificate"

@@ -1,4 +1,4 @@
-"""Which tool wrote a file: by what stands in it, whatever its name is."""
+"""Says which tool wrote a file: by what stands in it, whatever its name is."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -80,7 +80,7 @@ def _of_version(taken: Taken, source: Source) -> Taken:
 
 
 def is_result(path: Path) -> bool:
-    """Whether it may be one: JSON, JSON lines, CSV or YAML. A run folder's own documents are not."""
+    """Returns whether it may be one: JSON, JSON lines, CSV or YAML. A run folder's own documents are not."""
     return path.suffix in (".json", ".jsonl", ".csv", *YAML)
 
 
@@ -111,7 +111,7 @@ def _taken(source: Source) -> Iterator[Taken]:
 
 
 def _list_reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
-    """By the keys of its first entry."""
+    """Chooses the reader by the keys of its first entry."""
     keys = document.keys_of_first
     for wanted, reader in _OF_LISTS:
         if wanted <= keys:
@@ -138,7 +138,10 @@ def _unknown(where: str) -> SpecError:
 
 
 def entries_below(folder: Path) -> list[Path]:
-    """In order. None where there are more than anybody keeps results in, such as in `/`. Raises OSError."""
+    """Lists the entries in order. None where there are more than anybody keeps results in, such as in `/`.
+
+    Raises OSError.
+    """
     found = list(islice(folder.rglob("*"), MOST_ENTRIES + 1))
     return sorted(found) if len(found) <= MOST_ENTRIES else []
 
@@ -154,7 +157,7 @@ def results_among(entries: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _results(files: list[Path]) -> list[Path]:
-    """Of one folder. Tools leave their inputs, settings and summaries there as well."""
+    """Returns the results of one folder. Tools leave their inputs, settings and summaries there as well."""
     if len(files) == 1:
         return files
     keys = {path: _first_keys(path) for path in files if path.suffix != ".csv"}

@@ -1,4 +1,4 @@
-"""What bench put into a field of its own when it exported a cell."""
+"""Says what bench put into a field of its own when it exported a cell."""
 
 from dataclasses import replace
 
@@ -9,7 +9,10 @@ from harness.model.record import from_json
 
 
 def restored(taken: Taken, field: object, where: str) -> Taken:
-    """As it was exported. Raises SpecError for a field that is damaged, and for an INVALID measurement."""
+    """Restores the cell as it was exported.
+
+    Raises SpecError for a field that is damaged, and for an INVALID measurement.
+    """
     if field is None:
         return taken
     try:

@@ -57,7 +57,7 @@ class _Error(msgspec.Struct):
 
 
 class _Entry(msgspec.Struct):
-    """Of the texts that it holds nothing is kept but the model's name."""
+    """Entry. of the texts that it holds nothing is kept but the model's name."""
 
     start_time: float
     end_time: float
@@ -96,7 +96,7 @@ def read(document: Document) -> Iterator[Taken]:
 
 
 def _agree_with_summary(document: Document, rows: Rows) -> None:
-    """With the summary in the same folder, where the tool was set to write one. Raises SpecError."""
+    """Compares with the summary in the same folder, where the tool was set to write one. Raises SpecError."""
     about = next_to(document.path, SUMMARY, _Summary, TOOL)
     if about is None:
         return
@@ -108,7 +108,7 @@ def _agree_with_summary(document: Document, rows: Rows) -> None:
 
 
 def _answer(one: _Entry, where: str) -> tuple[Answer, bool]:
-    """And whether its tokens are a count of the tool's own."""
+    """Returns the answer, and whether its tokens are a count of the tool's own."""
     response = one.info.response_metrics if one.info else None
     if one.error is not None:
         said = one.error.error_msg or one.error.error_type
@@ -196,7 +196,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
 
 
 def _load(said: dict[str, Any], requests: int) -> tuple[Load, bool]:
-    """And whether the file names it."""
+    """Returns the load, and whether the file names it."""
     most, rate = plain(said.get("concurrency")), plain(said.get("requested_rate"))
     if most:
         return serving.load(None, int(most), None, requests), True

@@ -137,7 +137,7 @@ def _figures(aggregate: _Aggregate, where: str) -> Iterator[tuple[str, float]]:
 
 
 def _load(said: _LoadStandard | None, requests: int) -> tuple[Load, bool]:
-    """And whether the file names it. An infinite concurrency is no limit."""
+    """Returns the load, and whether the file names it. An infinite concurrency is no limit."""
     if said is None:
         return serving.load(None, None, None, requests), False
     most, rate = (value if value and value < 1e9 else None for value in (said.concurrency, said.rate_qps))

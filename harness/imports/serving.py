@@ -1,4 +1,6 @@
-"""What vLLM's and SGLang's benchmark files have in common: arrays side by side, seconds, figures in ms."""
+"""Says what vLLM's and SGLang's benchmark files have in common: arrays side by side, seconds, figures in
+ms.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +26,7 @@ _LIST = re.compile(rb"\[[^\[\]]*\]")  # inside the outer one: they hold numbers 
 
 
 class Arrays(msgspec.Struct):
-    """Of a detailed file. `itls` stays text until its request is read: it is most of a large file."""
+    """Arrays of a detailed file. `itls` stays text until its request is read: it is most of a large file."""
 
     duration: Number
     completed: int
@@ -64,7 +66,7 @@ def equal_lengths(arrays: Mapping[str, int], where: str) -> int:
 
 
 def load(rate: Number | str | None, most: int | None, burstiness: Number | None, requests: int) -> Load:
-    """Without a rate and a limit everything is sent at once."""
+    """Returns the load. without a rate and a limit everything is sent at once."""
     per_second, shape = plain(rate), plain(burstiness)
     if not per_second:
         return Load(kind="concurrency", value=most or max(requests, 1), think_time_s=0.0)
@@ -83,7 +85,10 @@ def began_unix_ns(date: str, duration_s: float) -> int | None:
 
 
 def figures(document: Mapping[str, object], names: Mapping[str, str]) -> dict[str, float]:
-    """What the tool computed itself, at its place in a cell. `names`: of each metric in the file's keys."""
+    """Returns what the tool computed itself, at its place in a cell.
+
+    `names`: of each metric in the file's keys.
+    """
     found: dict[str, float] = {}
     for metric, name in names.items():
         for statistic in STATISTICS:
@@ -116,7 +121,7 @@ def checked(found: Mapping[str, float], where: str) -> dict[str, float]:
 def definitions(
     tool: str, metrics: Mapping[str, float] | None = None, placed: Mapping[str, str] = MEASURES
 ) -> dict[str, str]:
-    """What the tool's own figures mean, of the metrics among `metrics`; of all without it.
+    """Returns what the tool's own figures mean, of the metrics among `metrics`; of all without it.
 
     `placed`: measures that are another metric here.
     """

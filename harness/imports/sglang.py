@@ -22,7 +22,9 @@ class _File(serving.Arrays):
 
 
 def read(document: Document) -> Iterator[Taken]:
-    """Its requests have no time of sending: latencies are computed again, rates are the tool's."""
+    """Reads the file. its requests have no time of sending: latencies are computed again, rates are the
+    tool's.
+    """
     file, where = document.read_as(_File, TOOL), document.where
     said = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), where)
     serving.check_duration(file, said, where)

@@ -29,7 +29,7 @@ class Document:
     tool_version: str | None = None  # as the user says it
 
     def read_as(self, kind: type[T], tool: str) -> T:
-        """Only what `kind` names; the rest is not kept. Raises SpecError for anything else."""
+        """Reads only what `kind` names; the rest is not kept. Raises SpecError for anything else."""
         try:
             return msgspec.json.decode(self.data, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
@@ -43,7 +43,7 @@ class Document:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Of an object; none of anything else."""
+        """Keys of an object; none of anything else."""
         try:
             return frozenset(msgspec.json.decode(self.data, type=dict[str, msgspec.Raw]))
         except msgspec.ValidationError:
@@ -52,14 +52,14 @@ class Document:
             raise wrong(self._no_number(error) or f"is not whole JSON: {_said(error)}", self.where) from None
 
     def _no_number(self, error: Exception) -> str | None:
-        """Why it is no JSON, where Python wrote a float that is no number."""
+        """Returns why it is no JSON, where Python wrote a float that is no number."""
         place = re.search(r"\(byte (\d+)\)", str(error))
         found = _NO_NUMBER.match(self.data, int(place[1])) if place else None
         return f"holds {found[0].decode()}, which is no number (byte {found.start()})" if found else None
 
     @property
     def keys_of_first(self) -> frozenset[str]:
-        """Of the first entry of a list."""
+        """Keys of the first entry of a list."""
         entries = self.read_as(list[msgspec.Raw], "any tool")
         return self.part(entries[0]).keys if entries else frozenset()
 
@@ -96,7 +96,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        """Of a small file of lines. Raises SpecError, also where the last line has no end."""
+        """Text of a small file of lines. Raises SpecError, also where the last line has no end."""
         if len(self._data) > 64 << 20:
             raise wrong("is longer than any file of this kind", str(self.path))
         if bytes(self._data[-1:]) != b"\n":
@@ -133,7 +133,10 @@ class Source:
 
 
 def next_to(path: Path, name: str, kind: type[T], tool: str) -> T | None:
-    """What a tool wrote into another file of the same folder; None where that is absent. Raises SpecError."""
+    """Returns what a tool wrote into another file of the same folder; None where that is absent.
+
+    Raises SpecError.
+    """
     file = path.with_name(name)
     if not file.is_file():
         return None

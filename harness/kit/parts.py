@@ -18,7 +18,7 @@ _BLOCK = 1 << 20
 
 
 class PartsError(Exception):
-    """What is wrong with them, in one line."""
+    """Error that says what is wrong with them, in one line."""
 
 
 def split(folder: Path, place: Path, max_mb: float, *, pack: bool = False) -> list[Path]:
@@ -49,7 +49,7 @@ def join(parts: Sequence[Path], folder: Path) -> Path:
 
 
 def unpack(archive: IO[bytes], folder: Path) -> str:
-    """Below `folder`; answers with the name of its first member. Raises PartsError.
+    """Unpacks below `folder`; answers with the name of its first member. Raises PartsError.
 
     Python's `data` filter refuses members, and links, that lead out of the folder.
     """
@@ -75,7 +75,10 @@ def sums(files: Sequence[Path], below: Path) -> str:
 
 
 def states(listed: Path) -> Iterator[tuple[Path, Literal["whole", "missing", "damaged"]]]:
-    """Of each file in such a list, which lies next to them. Raises OSError where there is no list."""
+    """Yields the state of each file in such a list, which lies next to them.
+
+    Raises OSError where there is no list.
+    """
     for line in listed.read_text(encoding="utf-8").splitlines():
         told, _, name = line.partition("  ")
         file = listed.parent / name

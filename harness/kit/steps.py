@@ -47,7 +47,7 @@ class Step:
             file.write(line + "\n")
 
     def do(self, name: str, command: Sequence[str], limit_s: float = 1e9, cwd: Path | None = None) -> int:
-        """Its output goes to NAME.log. It is interrupted at its limit, and at the step's."""
+        """Runs a command. its output goes to NAME.log. It is interrupted at its limit, and at the step's."""
         limit_s = min(limit_s, self.left_s())
         if limit_s < LEAST_S:
             self.say(f"{name}: left out, the step's minutes are over")
@@ -120,7 +120,7 @@ _SHORT = (
 
 
 def look(step: Step) -> int:
-    """What is there; then what needs no llama.cpp, which is compiled meanwhile."""
+    """Returns what is there; then what needs no llama.cpp, which is compiled meanwhile."""
     step.say("GPU: yes" if step.gpu else "GPU: none, so this is a rehearsal on the CPU")
     step.say(f"llama.cpp: {compiling.start(step.kit, step.work)}")
     if step.gpu:

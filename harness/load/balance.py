@@ -1,4 +1,4 @@
-"""Which of several servers of one model a request goes to: by the schedule, or by what is in flight."""
+"""Says which of several servers of one model a request goes to: by the schedule, or by what is in flight."""
 
 from typing import Literal, Protocol
 
@@ -17,7 +17,7 @@ def round_robin(count: int, sessions: Sessions | None, replicas: int) -> NDArray
 
 
 class Balancer(Protocol):
-    """Of one worker's share."""
+    """Balancer of one worker's share."""
 
     def choose(self, index: int) -> int:
         """The replica that the request at `index` goes to, now."""
@@ -27,13 +27,13 @@ class Balancer(Protocol):
 
 
 class Dealt:
-    """As the job says."""
+    """Deals requests as the job says."""
 
     def __init__(self, replicas: list[int]) -> None:
         self.choose = replicas.__getitem__
 
     def ended(self, replica: int) -> None:
-        """What is in flight changes nothing."""
+        """Ignores what is in flight, which changes nothing."""
 
 
 class LeastOutstanding:
@@ -70,7 +70,7 @@ class LeastOutstanding:
 
 
 def balancer_of(job: LoadJob) -> Balancer:
-    """For one worker's share of a job."""
+    """Builds the balancer for one worker's share of a job."""
     if job.replicas is not None:
         return Dealt(job.replicas.tolist())
     if job.other_urls:

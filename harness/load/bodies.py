@@ -13,7 +13,7 @@ from harness.load.lazy_sequence import LazySequence
 
 
 class BodyFile(LazySequence[bytes]):
-    """Those of `spans` (start and end per body) in the file at `path`, which outlives every use.
+    """Bodies: those of `spans` (start and end per body) in the file at `path`, which outlives every use.
 
     A copy for another process is the path and the spans.
     """

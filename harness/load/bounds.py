@@ -1,4 +1,4 @@
-"""How much of an answer is taken in: several times what any engine needs, and then it is no answer."""
+"""Says how much of an answer is taken in: several times what any engine needs, and then it is no answer."""
 
 HEAD_BYTES = 64 << 10  # of an answer's head, interim answers before it included
 EVENT_BYTES = 1 << 20

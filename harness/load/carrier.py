@@ -1,4 +1,4 @@
-"""What the asyncio window needs of a protocol: connections opened ahead, requests carried, an end."""
+"""Says what the asyncio window needs of a protocol: connections opened ahead, requests carried, an end."""
 
 from collections.abc import Callable
 from typing import Protocol

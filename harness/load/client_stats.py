@@ -1,4 +1,4 @@
-"""How the load generator fared, as cell.json keeps it."""
+"""Says how the load generator fared, as cell.json keeps it."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -94,7 +94,8 @@ class Connection:
         return heard
 
     def still_open(self) -> bool:
-        """Of an idle connection, reading what came: TLS may speak for itself there, HTTP may only close.
+        """Tells whether the peer left it open, of an idle connection, reading what came: TLS may speak
+        for itself there, HTTP may only close.
 
         A server whose TLS does not stop to speak would hold up all other connections.
         """
@@ -110,7 +111,7 @@ class Connection:
         return False
 
     def surely_unread(self) -> bool:
-        """After a close without an answer: whether the peer cannot have read the request.
+        """Tells, after a close without an answer: whether the peer cannot have read the request.
 
         Proven where the kernel took none of it, or where the peer's FIN came and acknowledged none of it: a
         peer that had received a byte before it closed would have acknowledged that byte at the latest with
@@ -127,7 +128,7 @@ class Connection:
             return False
 
     def count_loss(self, exchange: Exchange) -> None:
-        """What the kernel counted on this connection since the request on it was sent."""
+        """Records what the kernel counted on this connection since the request on it was sent."""
         now = read_tcp_info(self.sock)
         if self.before is not None and now is not None:
             exchange.retransmits = max(exchange.retransmits, 0) + now.retransmits - self.before.retransmits

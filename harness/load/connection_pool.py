@@ -14,7 +14,7 @@ _RIGHT_AFTER_NS = 100_000_000  # after its answer; a server that is tired of wai
 
 
 class ConnectionPool:
-    """To every replica by the route at its position.
+    """Connections to every replica by the route at its position.
 
     Where `reuse` is False, or a server closes right after an answer, each request has a new connection.
     Such servers (llama.cpp among them) do not say so in their headers, and lose a request that is on its way.
@@ -101,7 +101,7 @@ class ConnectionPool:
         return sum(map(len, self._idle))
 
     def busy(self) -> list[Connection]:
-        """Those that a request is on, or waits for."""
+        """Returns those that a request is on, or waits for."""
         return [connection for connection in self.connections.values() if connection.exchange is not None]
 
     def discard(self, connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Which request is due when: the schedule of one worker's share, on CLOCK_MONOTONIC."""
+"""Says which request is due when: the schedule of one worker's share, on CLOCK_MONOTONIC."""
 
 import heapq
 from collections import Counter
@@ -25,13 +25,13 @@ class Dispatcher(Protocol):
         """A request that is due, or None."""
 
     def next_due(self, in_flight: int) -> int:
-        """When `take` may have something next; NEVER while only an ending answer can change that."""
+        """Returns when `take` may have something next; NEVER while only an ending answer can change that."""
 
     def freed(self, index: int, sent: int, end: int) -> None:
         """The request at `index`, sent at `sent` or UNKNOWN, ended at `end`."""
 
     def left(self, now: int, in_flight: int) -> bool:
-        """Whether a request may still be handed out."""
+        """Returns whether a request may still be handed out."""
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
         """Requests that were due and were never handed out, once the window is closed."""
@@ -177,7 +177,9 @@ class SessionDispatcher:
             self._begun[self._start_of[index]] += 1
 
     def answered(self, index: int, sent: int, end: int, *, whole: bool) -> None:
-        """Of every request that was handed out or dropped; after one that is not whole its session ends."""
+        """Is called at the end of every request that was handed out or dropped; after one that is not
+        whole its session ends.
+        """
         start = self._start_of[index]
         spread = self.spread if index < self._first_wave else None
         if spread is not None and sent != UNKNOWN:
@@ -227,7 +229,7 @@ class SessionDispatcher:
 
 
 def _links(after: Sequence[tuple[int, ...]], start_of: list[int]) -> tuple[dict[int, list[int]], list[int]]:
-    """By request those that wait for it, and by request how many it waits for.
+    """Returns by request those that wait for it, and by request how many it waits for.
 
     What waits for the start of a session stands under the complement of that start.
     """

@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Counters:
-    """What the loop saw of itself."""
+    """Holds what the loop saw of itself."""
 
     sent: int = 0
     in_flight: int = 0
@@ -380,7 +380,7 @@ class EventLoop:
             )
 
     def _end_all(self, now: int, *, stopped: bool) -> None:
-        """What is still open when the window closes; only a person who stops it cancels requests."""
+        """Awaits what is still open when the window closes; only a person who stops it cancels requests."""
         if self._clock is not None:
             self._clock.sample()
         open_end = (Outcome.CANCELLED, STOPPED) if stopped else (Outcome.TIMEOUT, DRAIN_OVER)
@@ -392,7 +392,7 @@ class EventLoop:
             self._finalize_one()
 
     def _give_up(self, requests: list[tuple[int, int]], outcome: Outcome, error: str) -> None:
-        """Of requests that were never sent."""
+        """Records the end of requests that were never sent."""
         for request in requests:
             exchange = self._exchange(*request)
             exchange.end, exchange.failure, exchange.error = time.monotonic_ns(), outcome, error

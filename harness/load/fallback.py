@@ -169,7 +169,7 @@ class FallbackLoop:
 
 
 def _unforeseen(error: Exception) -> tuple[Outcome, str]:
-    """What a library raises that has no name for it."""
+    """Returns what a library raises that has no name for it."""
     if isinstance(error, OSError):
         return failure_of(error), str(error)
     return Outcome.MALFORMED, f"{type(error).__name__}: {error}"

@@ -139,7 +139,7 @@ class Finalizer:
         )
 
     def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
-        """What the server said wins over what the connection did afterwards."""
+        """Ends the request: what the server said wins over what the connection did afterwards."""
         answer, failure = exchange.answer, exchange.failure
         if answer is not None and answer.status and not 200 <= answer.status < 300:
             return Outcome.HTTP_ERROR, _page_error(body) or f"HTTP {answer.status}"
@@ -167,7 +167,7 @@ class Finalizer:
         return Outcome.OK, ""
 
     def _wrong_values(self, exchange: Exchange, parsed: Parsed) -> str:
-        """What of vectors or scores is not as the request asked; "" where nothing."""
+        """Returns what of vectors or scores is not as the request asked; "" where nothing."""
         vectors, came = self.api.gives == "vectors", self._items(parsed)
         if self.items is not None and came != (asked := int(self.items[exchange.index])):
             what = "vectors for {} texts" if vectors else "scores for {} documents"
@@ -180,7 +180,7 @@ class Finalizer:
         return len(parsed.values) if self.api.gives == "vectors" else sum(map(len, parsed.values))
 
     def _finished(self, answer: Answer, parsed: Parsed) -> bool:
-        """Whether a sign tells that the answer is all of it, where one has to."""
+        """Returns whether a sign tells that the answer is all of it, where one has to."""
         if parsed.done or parsed.finish_reason:
             return True
         if parsed.document:
@@ -217,7 +217,7 @@ def _event_rows(
 
 
 def _first_text(events: NDArray[Any], wanted: NDArray[np.bool_]) -> int:
-    """When the first of the wanted events that carries generated text came."""
+    """Returns when the first of the wanted events that carries generated text came."""
     stamps = events["stamp_ns"][wanted & (events["text_chars"] > 0)]
     return int(stamps[0]) if len(stamps) else UNKNOWN
 

@@ -35,11 +35,11 @@ class Run(NamedTuple):
 class Form(Protocol):
     @property
     def prefix(self) -> bytes:
-        """What every event of the form begins with."""
+        """Tells what every event of the form begins with."""
 
     @property
     def kind(self) -> EventKind:
-        """Of the events that have text."""
+        """Kind of the events that have text."""
 
     def take_run(self, body: bytes, start: int) -> Run:
         """The events of this form from `start` up to the first of another form."""
@@ -131,7 +131,7 @@ def find_form(block: bytes, blank: bytes, payload: Payload, api: Api, read_block
 
 
 def _cut(part: bytes, api: Api) -> list[bytes]:
-    """What stands between the numbers of the API's counters."""
+    """Returns what stands between the numbers of the API's counters."""
     if not api.counter_keys:
         return [part]
     pieces, at = [], 0

@@ -160,7 +160,7 @@ class Answer:
         return b"chunked" in self.header(b"transfer-encoding")
 
     def reusable(self) -> bool:
-        """Whether the connection may carry another request."""
+        """Returns whether the connection may carry another request."""
         return self.complete and self.keep_alive and not self.problem
 
     def close(self) -> None:

@@ -79,14 +79,14 @@ class Http2Connection(asyncio.BufferedProtocol):
     # -- what a request does -------------------------------------------------------------------------
 
     def room(self) -> int:
-        """How many more requests may begin on it now."""
+        """Returns how many more requests may begin on it now."""
         usable = self.settled.done() and not self._retired and not self.lost
         allowed = self._h2.remote_settings.max_concurrent_streams
         most = min(allowed, _MOST_STREAMS if self._reuse else 1)
         return max(0, most - len(self._streams)) if usable else 0
 
     def problem(self) -> str:
-        """Why no request is on it and none may begin; "" where that is not so."""
+        """Returns why no request is on it and none may begin; "" where that is not so."""
         if self.lost is not None:
             return self.lost.error
         return "" if self._streams or self.room() else "the server allows no requests on a connection"
@@ -110,7 +110,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             self._flush()
 
     def close(self) -> None:
-        """At once, whatever the server does."""
+        """Closes at once, whatever the server does."""
         self._lose(Failure(Outcome.RESET, "the connection was closed here"))
 
     # -- what asyncio calls --------------------------------------------------------------------------
@@ -157,7 +157,9 @@ class Http2Connection(asyncio.BufferedProtocol):
     # -- frames --------------------------------------------------------------------------------------
 
     def _guarded(self, step: Callable[[], object]) -> None:
-        """Whatever a step raises ends this connection, and the requests on it, and nothing else."""
+        """Guards a step: whatever it raises ends this connection, and the requests on it, and nothing
+        else.
+        """
         if self.lost:
             return
         try:
@@ -188,7 +190,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             self._take_event(event)
 
     def _begun(self, stream_id: int) -> bool:
-        """Whether it was ever the stream of a request; the server opens none."""
+        """Returns whether it was ever the stream of a request; the server opens none."""
         return stream_id % 2 == 1 and stream_id <= self._newest
 
     def _take_event(self, event: h2.events.Event) -> None:
@@ -297,7 +299,7 @@ class Http2Connection(asyncio.BufferedProtocol):
 
 
 def _seen_by(stream: Stream, failure: Failure) -> Failure:
-    """What the loss of the connection means to one request on it."""
+    """Returns what the loss of the connection means to one request on it."""
     if stream.answer.wire_bytes or failure.outcome not in (Outcome.TRUNCATED, Outcome.RESET):
         return failure
     known = failure.outcome is Outcome.TRUNCATED

@@ -33,7 +33,7 @@ class FrameBuffer:
         self._buffer, self._filled = bytearray(_READ_BYTES), 0
 
     def space(self) -> memoryview:
-        """Where the next read goes; never empty."""
+        """Returns where the next read goes; never empty."""
         return memoryview(self._buffer)[self._filled :]
 
     def take(self, size: int) -> Iterator[Frame]:
@@ -72,7 +72,7 @@ class Allowance:
             raise FloodError("the server floods the connection with frames that bring next to nothing")
 
     def earn(self, payload_bytes: int | None = None) -> None:
-        """By DATA of so many bytes; by a request, or a piece of one, where that is None."""
+        """Earns credit by DATA of so many bytes; by a request, or a piece of one, where that is None."""
         earned = _EARNED if payload_bytes is None else min(payload_bytes // _BYTES_PER_CREDIT, _EARNED)
         self._credit = min(self._credit + earned, _MOST_CREDIT)
 

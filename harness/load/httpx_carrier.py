@@ -117,7 +117,7 @@ async def _read_nothing(response: httpx.Response) -> None:
 
 
 class _Watch:
-    """What httpcore reports of a request on its way: when it left, and what connecting took."""
+    """Holds what httpcore reports of a request on its way: when it left, and what connecting took."""
 
     def __init__(self, on_send: Callable[[], object] = lambda: None) -> None:
         self.connect_ns = self._opened = UNKNOWN

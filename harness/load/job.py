@@ -1,4 +1,4 @@
-"""What the load room is asked to do and what it answers: plain data, no I/O, picklable."""
+"""Says what the load room is asked to do and what it answers: plain data, no I/O, picklable."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class Sessions:
     after: Sequence[tuple[int, ...]] = ()  # so many places before it; 0: the start of its session
 
     def only(self, mine: NDArray[np.integer[Any]]) -> "Sessions":
-        """Of whole sessions, so that what a request waits for stays as far before it."""
+        """Keeps a part of whole sessions, so that what a request waits for stays as far before it."""
         after = [self.after[i] for i in mine.tolist()] if self.after else ()
         return Sessions(self.session[mine], self.think_ns[mine], after)
 
@@ -74,7 +74,9 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """How this server ends an answer; a stream with neither its end nor a finish reason is UNFINISHED."""
+    """Holds how this server ends an answer; a stream with neither its end nor a finish reason is
+    UNFINISHED.
+    """
 
     done: bool = True  # [DONE], or what the API has instead, at the end of a stream
     finish_reason: bool = False  # in every answer
@@ -131,7 +133,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
-    """How the load generator itself fared; the validity verdict is made from these."""
+    """Holds how the load generator itself fared; the validity verdict is made from these."""
 
     stamp_source: StampSource
     stamp_uncertainty_ns: int  # of mapping stamps to the monotonic clock

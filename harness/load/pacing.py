@@ -1,4 +1,4 @@
-"""How long the loop may look away when the kernel stamps arrivals.
+"""Says how long the loop may look away when the kernel stamps arrivals.
 
 Reading in batches halves the cost of a token. It costs exactness in one place only: two events of one
 stream that are read together share a stamp. So the tick stays well below the gap of the streams.
@@ -11,7 +11,9 @@ _TICKS_PER_GAP = 4
 
 
 def choose_tick(reads: int, elapsed_ns: int, streams: int) -> int:
-    """From the reads of the last while: streams / read rate is the mean gap of one stream."""
+    """Chooses the tick from the reads of the last while: streams / read rate is the mean gap of one
+    stream.
+    """
     if reads * 1_000_000_000 < QUIET_READS_PER_S * elapsed_ns:
         return 0
     gap_ns = streams * elapsed_ns // reads

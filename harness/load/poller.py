@@ -1,4 +1,4 @@
-"""Which sockets are ready: epoll, and poll(2) on macOS and the BSDs."""
+"""Says which sockets are ready: epoll, and poll(2) on macOS and the BSDs."""
 
 import select
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""How a connection reaches the server: straight, or by way of an HTTP proxy; with TLS or without."""
+"""Says how a connection reaches the server: straight, or by way of an HTTP proxy; with TLS or without."""
 
 import base64
 import errno
@@ -19,7 +19,7 @@ _PROXY_HEAD_BYTES = 65_536  # a proxy that says more has said something else
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to connect, as `socket.getaddrinfo` says it."""
+    """Holds where to connect, as `socket.getaddrinfo` says it."""
 
     family: int
     sockaddr: Any
@@ -48,7 +48,7 @@ def find_route(url: str, certificates: Certificates, *, always_tunnel: bool = Fa
 
 
 def tunnel_opened(heard: bytes) -> bool:
-    """Whether a proxy has answered CONNECT to the end of its head. Raises ConnectionRefusedError."""
+    """Returns whether a proxy has answered CONNECT to the end of its head. Raises ConnectionRefusedError."""
     head, ended, _ = heard.partition(b"\r\n\r\n")
     if not ended and len(head) < _PROXY_HEAD_BYTES:
         return False

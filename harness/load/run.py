@@ -79,7 +79,7 @@ def run_load(
 def _follow(
     worker_pool: WorkerPool[Any], job: LoadJob, t0: int, progress: ProgressSink | None, stop: threading.Event
 ) -> bool:
-    """Until no worker runs; True where they were asked to stop before that."""
+    """Follows the workers until no worker runs; True where they were asked to stop before that."""
     give_up = None
     while worker_pool.running():
         worker_pool.listen(_LISTEN_S)

@@ -15,7 +15,7 @@ _ARRIVALS_PER_WORKER = 4000.0  # per second
 
 
 def choose_workers(job: LoadJob) -> int:
-    """As many as the load needs, by constants."""
+    """Chooses as many as the load needs, by constants."""
     schedule = job.schedule
     if isinstance(schedule, ClosedLoop):
         needed = schedule.concurrency / _STREAMS_PER_WORKER
@@ -61,7 +61,7 @@ def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]
 
 
 def units_of(count: int, sessions: Sessions | None) -> NDArray[np.int32]:
-    """Of each request the ordinal of what is dealt as one: itself, or its session by first turns."""
+    """Returns, of each request the ordinal of what is dealt as one: itself, or its session by first turns."""
     if sessions is None:
         return np.arange(count, dtype=np.int32)
     starts = np.zeros(count, np.int32)

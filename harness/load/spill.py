@@ -102,7 +102,7 @@ class FileTexts(LazySequence[str]):
 
 
 def merge(folders: Sequence[Path], missing: NDArray[Any], missing_error: str) -> Records:
-    """What the workers wrote, all in `seq` order; of the `missing` rows those that nobody wrote."""
+    """Returns what the workers wrote, all in `seq` order; of the `missing` rows those that nobody wrote."""
     parts = [_read_rows(folder) for folder in folders]
     written = np.concatenate([np.zeros(0, np.int32), *(part["seq"] for part in parts)])
     missing = missing[~np.isin(missing["seq"], written)]

@@ -81,7 +81,7 @@ class Parsed:
         self.sizes[at] += unclaimed
 
     def _add_call(self, part: CallPart) -> str:
-        """What is new generated text in it: some engines repeat the name in every event."""
+        """Returns what is new generated text in it: some engines repeat the name in every event."""
         call = self.calls.setdefault(part.place, ["", "", ""])
         name = "" if call[1] else part.name
         call[0], call[1] = call[0] or part.id, call[1] or part.name
@@ -148,7 +148,7 @@ def parse_events(body: bytes, api: Api = CHAT, *, ended: bool) -> Parsed:
 
 
 def _block_end(body: bytes, start: int, has_cr: bool) -> tuple[int, int]:
-    """Where the text of a block stops and where the next block starts."""
+    """Returns where the text of a block stops and where the next block starts."""
     if has_cr:
         blank = _BLANK.search(body, start)
         return blank.span() if blank else (len(body), len(body))

@@ -16,12 +16,12 @@ class StaggeredStart:
         self._total_ns = self._first_end = self._last_due = 0
 
     def answered(self, sent: int, end: int) -> None:
-        """Of every request of a slot's first turn."""
+        """Is called at the end of every request of a slot's first turn."""
         self._answered += 1
         self._total_ns += end - sent
 
     def earliest(self, end: int) -> int:
-        """When the slot whose first request (of sessions: first session) ended at `end` may go on."""
+        """Returns when the slot whose first request (of sessions: first session) ended at `end` may go on."""
         if not self._ended:
             self._first_end = end
         place = self._slots[min(self._ended, len(self._slots) - 1)]
@@ -33,7 +33,7 @@ class StaggeredStart:
 
     @property
     def over_at(self) -> int | None:
-        """When the last slot that had to wait went on, on the clock of the ends.
+        """Tells when the last slot that had to wait went on, on the clock of the ends.
 
         The end of the first answer where none had to wait; None where no slot has come so far.
         """

@@ -1,4 +1,4 @@
-"""What the kernel counts for one TCP connection: getsockopt(TCP_INFO), Linux 5.4 and later."""
+"""Says what the kernel counts for one TCP connection: getsockopt(TCP_INFO), Linux 5.4 and later."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-"""What carries the requests of a job: the most exact way that its URL and the platform allow."""
+"""Says what carries the requests of a job: the most exact way that its URL and the platform allow."""
 
 import select
 from enum import Enum, auto
@@ -16,7 +16,10 @@ class Transport(Enum):
 
 
 def choose_transport(job: LoadJob) -> tuple[Transport, str]:
-    """Also what a reader of the figures should know of it. One way for all URLs of a job."""
+    """Returns the transport, also what a reader of the figures should know of it.
+
+    One way for all URLs of a job.
+    """
     proxies = [proxy for url in job.urls if (proxy := proxy_for(url)) is not None]
     if job.http2:
         return Transport.ASYNCIO, "HTTP/2: stamps are taken in user space"

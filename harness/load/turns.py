@@ -16,7 +16,7 @@ from harness.records.layout import Outcome, content
 
 
 class _Answered(NamedTuple):
-    """What the marks of an answer become."""
+    """Holds what the marks of an answer become."""
 
     message: bytes
     tool: bytes
@@ -33,7 +33,7 @@ class TurnBodies(LazySequence[bytes]):
         return len(self._bodies)
 
     def make(self, index: int) -> bytes:
-        """Only of a turn whose session has come so far."""
+        """Makes the body only of a turn whose session has come so far."""
         body = self._bodies[index]
         if KEPT in body:
             last = self._answers[self._sessions[index]][-1]

@@ -58,7 +58,7 @@ def render_head(request: httpx.Request, proxy: str | None = None) -> bytes:
 
 
 def in_session(headers: RawHeaders, job: LoadJob, exchange: Exchange) -> RawHeaders:
-    """With the number of the exchange's session where a value names it."""
+    """Returns the headers with the number of the exchange's session where a value names it."""
     if not job.access.names_session:
         return headers
     number = exchange.seq if job.sessions is None else int(job.sessions.session[exchange.index])
@@ -66,7 +66,7 @@ def in_session(headers: RawHeaders, job: LoadJob, exchange: Exchange) -> RawHead
 
 
 def _sessions(job: LoadJob, seqs: Sequence[int]) -> Sequence[int] | None:
-    """Of each body: its session, else its place in the workload. None: no header names it."""
+    """Returns, of each body: its session, else its place in the workload. None: no header names it."""
     if not job.access.names_session:
         return None
     return seqs if job.sessions is None else job.sessions.session.tolist()

@@ -39,7 +39,7 @@ W = TypeVar("W", bound=Worker)
 
 
 class WorkerPool(ABC, Generic[W]):
-    """Of one window. t0 is on the caller's CLOCK_MONOTONIC, wherever the workers run."""
+    """Workers of one window. t0 is on the caller's CLOCK_MONOTONIC, wherever the workers run."""
 
     def __init__(self) -> None:
         self.workers: list[W] = []
@@ -55,7 +55,7 @@ class WorkerPool(ABC, Generic[W]):
 
     @abstractmethod
     def stop(self) -> None:
-        """What is in flight is cancelled."""
+        """Cancels what is in flight."""
 
     @abstractmethod
     def listen(self, timeout_s: float) -> None:
@@ -63,7 +63,9 @@ class WorkerPool(ABC, Generic[W]):
 
     @abstractmethod
     def collect(self, t0: int) -> int:
-        """After the window: the records lie in the folders of the shares; returns the t0 they count from."""
+        """Collects after the window: the records lie in the folders of the shares; returns the t0 they
+        count from.
+        """
 
     @abstractmethod
     def close(self) -> None:

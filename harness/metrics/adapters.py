@@ -1,4 +1,4 @@
-"""What LoRA adapters cost: over the base model, and when one has to be loaded first."""
+"""Says what LoRA adapters cost: over the base model, and when one has to be loaded first."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ def compute(cell: CellView) -> Adapters:
 
 
 def loaded(names: Sequence[str], slots: int) -> list[bool]:
-    """Of requests in their order: whether its adapter is none of the last `slots` that were named."""
+    """Tells, of requests in their order: whether its adapter is none of the last `slots` that were named."""
     held: OrderedDict[str, None] = OrderedDict()
     first = []
     for name in names:

@@ -39,7 +39,7 @@ def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) ->
 
 
 def _label(labels: Sequence[str], right: str, text: str) -> str:
-    """By the first label that the answer names."""
+    """Judges by the first label that the answer names."""
     pattern = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
     named = re.search(rf"\b(?:{pattern})\b", text, re.IGNORECASE)
     if named is None:

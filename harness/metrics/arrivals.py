@@ -1,4 +1,5 @@
-"""Whether requests left as the asked process says: spread of gaps, dispersion of counts, Kolmogorov-Smirnov.
+"""Tells whether requests left as the asked process says: spread of gaps, dispersion of counts,
+Kolmogorov-Smirnov.
 
 A flat Poisson or gamma process is a distribution, and what was sent is tested against that. Everything else
 (constant gaps, a trace, a rate that changes) is its own schedule, and what was sent is tested against it.
@@ -34,7 +35,7 @@ TITLES = {"rate_per_s": "rate per s", "gap_cv": "gap CV", "dispersion": "dispers
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Of arrivals in ascending order."""
+    """Statistics of arrivals in ascending order."""
 
     rate_per_s: float
     gap_cv: float  # standard deviation over mean of the gaps: 1 for Poisson arrivals, 0 for a metronome
@@ -132,7 +133,7 @@ def compare(
 
 
 def _counts(times_ns: Stamps, range_ns: Stamps) -> NDArray[np.int64]:
-    """Per bin, between the first and the last of `range_ns`: they set the bins and are not counted."""
+    """Counts per bin, between the first and the last of `range_ns`: they set the bins and are not counted."""
     first, last = int(range_ns[0]), int(range_ns[-1])
     bins = max(len(range_ns) // _PER_BIN, 1)
     inner = times_ns[1:-1]
@@ -157,7 +158,10 @@ def _limits_of_process(burstiness: float, count: int) -> dict[str, Limits]:
 
 
 def _limits_of_schedule(asked: Statistics, count: int) -> dict[str, Limits]:
-    """As far apart as two draws of one process may be. A metronome must stay off what chance could be."""
+    """Returns limits as far apart as two draws of one process may be.
+
+    A metronome must stay off what chance could be.
+    """
     bins = count // _PER_BIN
     of_gaps = math.exp(_Z * math.sqrt((1 + asked.gap_cv**2) / count))
     of_counts = math.exp(_Z * 2 / math.sqrt(bins - 1))
@@ -172,7 +176,7 @@ def _limits_of_schedule(asked: Statistics, count: int) -> dict[str, Limits]:
 
 
 def _fisher(bins: int) -> Limits:
-    """Of variance over mean for independent counts: chi-square by Wilson and Hilferty."""
+    """Returns limits of variance over mean for independent counts: chi-square by Wilson and Hilferty."""
     freedom = bins - 1
     spread = math.sqrt(2 / (9 * freedom))
     low, high = ((1 - spread**2 + z * spread) ** 3 for z in (-_Z, _Z))
@@ -194,7 +198,9 @@ def _distance_of_times(asked_ns: Stamps, sent_ns: Stamps) -> float:
 
 
 def _gamma_cdf(shape: float, values: Floats) -> Floats:
-    """Of the gamma distribution of scale 1, by the series of the lower incomplete gamma function."""
+    """Returns the distribution function of the gamma distribution of scale 1, by the series of the lower
+    incomplete gamma function.
+    """
     values = np.minimum(values, shape + 40 * math.sqrt(shape) + 40)  # 1 from there on
     term = total = np.full(len(values), 1 / shape)
     step = 0

@@ -20,7 +20,8 @@ def merged_gaps(view: RequestView) -> tuple[float, float | None]:
 
 
 def tokens_of_first_events(view: RequestView) -> tuple[float, float] | None:
-    """Where nobody counted them: tokens of a first event, by its letters, and how low TPOT may be by them.
+    """Estimates, where nobody counted them, tokens of a first event, by its letters, and how low TPOT may
+    be by them.
 
     A first event of one token has as many letters as in the answers with an event for each token; without
     such answers, as a token has on average. Answers open with short words, and a sign of several tokens, such

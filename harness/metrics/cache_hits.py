@@ -61,7 +61,8 @@ def measured_facts(cell: CellView) -> CellFacts:
 
 
 def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[float | None, str | None]:
-    """From plausible usage blocks of measured answers, else from the engine's counters over the whole cell.
+    """Computes the rate from plausible usage blocks of measured answers, else from the engine's counters
+    over the whole cell.
 
     `counters` are differences over the cell; `prompt_tokens` includes the cached ones.
     """
@@ -75,7 +76,9 @@ def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[f
 
 
 def host_share(counters: Mapping[str, float] | None) -> float | None:
-    """Of the cached tokens of the whole cell, those from behind the KV cache; None: not counted."""
+    """Returns the share, of the cached tokens of the whole cell, those from behind the KV cache; None:
+    not counted.
+    """
     if not counters or not {"host_cached_tokens", "cached_prompt_tokens"} <= counters.keys():
         return None
     return counters["host_cached_tokens"] / max(counters["cached_prompt_tokens"], 1.0)
@@ -95,7 +98,9 @@ def counted(view: RequestView) -> Rows:
 
 
 def beyond_prompt(view: RequestView) -> Rows:
-    """Those with more cached tokens than prompt tokens: if there is one, the server's count says nothing."""
+    """Returns those with more cached tokens than prompt tokens: if there is one, the server's count says
+    nothing.
+    """
     rows = counted(view)
     beyond: Rows = rows[rows["cached_tokens"] > rows["prompt_tokens"]]
     return beyond

@@ -1,4 +1,4 @@
-"""What the requests of one load point are: how many, how long, how alike, and when. Pure."""
+"""Says what the requests of one load point are: how many, how long, how alike, and when. Pure."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -45,7 +45,9 @@ def describe(requested: RequestTable, warmup: int, send_ns: Ints | None) -> Requ
 
 
 def _lengths(values: Ints) -> Lengths:
-    """With a histogram whose bins grow by a constant factor: each from its lower edge up to its upper one."""
+    """Describes the lengths with a histogram whose bins grow by a constant factor: each from its lower
+    edge up to its upper one.
+    """
     low, high = int(values.min()), int(values.max())
     edges = np.unique(np.geomspace(max(low, 1), high + 1, _BINS + 1).round().astype(np.int64))
     counts, _ = np.histogram(values, edges)

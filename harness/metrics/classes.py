@@ -58,7 +58,7 @@ def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[floa
 
 
 def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
-    """From "1" on; None for requests that stand alone."""
+    """Returns the turns from "1" on; None for requests that stand alone."""
     if requested is None or not requested.has_sessions():
         return None
     turns = requested.numbers["turn"][view.requests["seq"]]
@@ -66,7 +66,8 @@ def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, Clas
 
 
 def by_depth(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
-    """By the tokens of the prompt, without the chat template, in classes up to a power of two.
+    """Groups requests by the tokens of the prompt, without the chat template, in classes up to a power of
+    two.
 
     None for requests that are no recorded calls.
     """

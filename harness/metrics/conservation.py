@@ -50,7 +50,7 @@ class Conservation(Figures):
 
 
 def compute(cell: CellView) -> Conservation:
-    """Without a window nothing was answered, and no law applies."""
+    """Applies the laws. without a window nothing was answered, and no law applies."""
     if cell.window is None:
         return Conservation(conservation=())
     rates, counts = cell.of(rates_of), cell.of(requests_of)
@@ -61,7 +61,7 @@ def compute(cell: CellView) -> Conservation:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What the laws are about. `rates` are those that are shown, `shares` what they were made of."""
+    """Holds what the laws are about. `rates` are those that are shown, `shares` what they were made of."""
 
     records: Records
     facts: CellFacts
@@ -125,7 +125,8 @@ def _little(cell: Cell) -> Law:
 
 
 def _edge_error_ns(answers: NDArray[np.void], outside: Floats, early: NDArray[np.bool_]) -> float:
-    """By how much the time of the parts of answers outside the window may differ from that of mean answers.
+    """Returns by how much the time of the parts of answers outside the window may differ from that of
+    mean answers.
 
     `outside`: the share of each. Answers that an edge cuts are longer than the mean, by cv² where ends are
     spread. Their deviations add up as far as neighbours take alike long, as in lockstep they do.
@@ -143,7 +144,7 @@ def _edge_error_ns(answers: NDArray[np.void], outside: Floats, early: NDArray[np
 
 
 def _change(requests: NDArray[np.void], window: Window) -> int:
-    """How many more were in flight at the end of the window than at its start."""
+    """Returns how many more were in flight at the end of the window than at its start."""
     steps = in_flight.steps(requests)
     before = np.searchsorted(steps.at_ns, (window.start_ns, window.end_ns), side="right") - 1
     start, end = (int(steps.counts[place]) if place >= 0 else 0 for place in before)
@@ -169,7 +170,7 @@ def _engine_in_flight(cell: Cell) -> Law:
 
 
 def _behind(facts: CellFacts) -> bool:
-    """Whether several engines work behind one address, so that two may count the same request."""
+    """Returns whether several engines work behind one address, so that two may count the same request."""
     return len(known(facts.metrics_urls) or ()) > len(known(facts.urls) or ("",))
 
 
@@ -183,7 +184,10 @@ def _tokens(cell: Cell) -> Law:
 
 
 def _counters(requests: NDArray[np.void], facts: CellFacts) -> Iterator[Law]:
-    """Over the whole cell, warm-up included. Of a failed request the engine counts what never arrived."""
+    """Compares with the engine's counters over the whole cell, warm-up included.
+
+    Of a failed request the engine counts what never arrived.
+    """
     counters = facts.server_counters or {}
     sent = requests[requests["sent_ns"] != UNKNOWN]
     for field, law in _COUNTED.items():
@@ -219,7 +223,7 @@ def arrivals(requests: NDArray[np.void], window: Window) -> int:
 
 
 def backlog_growth(records: Records, window: Window) -> float:
-    """By how many whole requests the work that had arrived and was not done grew over the window."""
+    """Returns by how many whole requests the work that had arrived and was not done grew over the window."""
     requests = records.requests
     served = in_flight.served(requests)
     due = requests["intended_ns"]
@@ -260,7 +264,8 @@ def _slot_time(cell: Cell) -> Law:
 
 
 def _thinks(cell: Cell) -> bool:
-    """As the load says; of runs that do not tell, whether sends were due long after an answer had ended.
+    """Tells whether users think, as the load says; of runs that do not tell, whether sends were due long
+    after an answer had ended.
 
     The latter is blind to short think times of slots in lockstep, since the end of any slot counts.
     """

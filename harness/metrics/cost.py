@@ -10,7 +10,7 @@ NO_PRICE = "no price given: see --price-per-hour, --price-per-gpu-hour, --prices
 
 
 def price(prices: Prices | None, gpu: Gpu | None) -> tuple[Price | None, str]:
-    """What an hour of the hardware costs, or why that is not known. A machine's price comes first."""
+    """Returns what an hour of the hardware costs, or why that is not known. A machine's price comes first."""
     if not prices:
         return None, NO_PRICE
     if prices.machine_per_hour is not None:

@@ -1,4 +1,4 @@
-"""How many requests and output tokens a cell has."""
+"""Says how many requests and output tokens a cell has."""
 
 from dataclasses import dataclass
 
@@ -39,7 +39,7 @@ def requests_of(cell: CellView) -> Requests:
 
 
 def requests(every: Rows, facts: CellFacts) -> Requests:
-    """Of the measured phase; warm-up requests are counted apart."""
+    """Counts requests of the measured phase; warm-up requests are counted apart."""
     rows = every[every["phase"] == Phase.MEASURE]
     outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
     ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]

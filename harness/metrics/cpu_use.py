@@ -1,4 +1,6 @@
-"""Who used the machine's CPUs in the measured window: the engine, the load generator, and everybody else."""
+"""Says who used the machine's CPUs in the measured window: the engine, the load generator, and everybody
+else.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -77,7 +79,7 @@ def server(
     counted: Server,
     shapes: Mapping[str, HistogramIncrease],
 ) -> Server:
-    """What the engine counted, what its processes used, and the gauges it gives about itself."""
+    """Returns what the engine counted, what its processes used, and the gauges it gives about itself."""
     names = sources["processes"].about.get("engine_processes", {}) if "processes" in sources else {}
     single = {
         pid: used
@@ -102,13 +104,15 @@ def server(
 
 
 def _acceptance(counted: Server) -> float | None:
-    """Of the speculative tokens, those that were kept; None without speculation."""
+    """Returns the share, of the speculative tokens, those that were kept; None without speculation."""
     drafts, kept = known(counted.draft_tokens), known(counted.accepted_tokens)
     return (kept or 0.0) / drafts if drafts else None
 
 
 def _histograms(increases: Mapping[str, HistogramIncrease]) -> dict[str, dict[str, float | None]]:
-    """Of the engine's own histograms over the cell, in milliseconds; quantiles are linear inside a bucket."""
+    """Returns quantiles of the engine's own histograms over the cell, in milliseconds; quantiles are
+    linear inside a bucket.
+    """
     return {
         f"{name}_ms": {
             "count": increase.count,

@@ -47,7 +47,7 @@ FAMILIES: Sequence[Callable[[CellView], Figures]] = (
 
 
 def figures_of(cell: CellView) -> tuple[dict[str, object], dict[str, str]]:
-    """By key of `CellResult`, and why each null is one, by its dotted path."""
+    """Returns the figures by key of `CellResult`, and why each null is one, by its dotted path."""
     figures: dict[str, object] = {}
     nulls: dict[str, str] = {}
     for compute in FAMILIES:
@@ -61,7 +61,7 @@ def figures_of(cell: CellView) -> tuple[dict[str, object], dict[str, str]]:
 
 
 def _without_text(nulls: dict[str, str], api: str) -> tuple[dict[str, object], dict[str, str]]:
-    """In the place of figures and reasons that look like a fault of the server."""
+    """Returns what stands in the place of figures and reasons that look like a fault of the server."""
     of_text = [metric for metric in METRICS.values() if metric.of_text]
     empty, reasons = describe(np.zeros(0))
     figures: dict[str, object] = {one.name: None for one in of_text if one.family == "rate"}

@@ -50,7 +50,9 @@ def _tpot_ms(view: RequestView) -> Floats:
 
 
 def _few_missed(values: Floats) -> Floats:
-    """With unknown ones as missed, where they are few: one odd answer leaves a thousand others judged."""
+    """Returns the values with unknown ones as missed, where they are few: one odd answer leaves a
+    thousand others judged.
+    """
     unknown = np.isnan(values)
     few = unknown.sum() <= _UNKNOWN_SHARE * len(values)
     return np.where(unknown, np.inf, values) if few else values
@@ -108,7 +110,9 @@ def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) 
 
 
 def _token_share(rows: Rows, good: Mask) -> float | None:
-    """Of the output tokens that were answered, those of good requests; None where they were not counted."""
+    """Returns the share, of the output tokens that were answered, those of good requests; None where they
+    were not counted.
+    """
     answered = rows["outcome"] == Outcome.OK
     tokens = rows["output_tokens"]
     if (tokens[answered] == UNKNOWN).any() or not tokens[answered].sum():

@@ -1,4 +1,4 @@
-"""What the GPUs did in the measured window, each on its own and the engine's together."""
+"""Says what the GPUs did in the measured window, each on its own and the engine's together."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

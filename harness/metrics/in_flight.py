@@ -1,4 +1,6 @@
-"""How many requests the server held at each moment, from their sends and ends, whatever became of them."""
+"""Says how many requests the server held at each moment, from their sends and ends, whatever became of
+them.
+"""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +13,7 @@ Floats = NDArray[np.float64]
 
 
 class Steps(NamedTuple):
-    """In flight from each time on. A slot freed and taken again at one moment was not held twice."""
+    """Requests in flight from each time on. A slot freed and taken again at one moment was not held twice."""
 
     at_ns: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -38,19 +40,23 @@ def steps(requests: NDArray[np.void]) -> Steps:
 
 
 def overlap_ns(requests: NDArray[np.void], start_ns: int, end_ns: int) -> Floats:
-    """Of each request, the time it was in flight between the two moments; 0 where that is not known."""
+    """Returns, of each request, the time it was in flight between the two moments; 0 where that is not
+    known.
+    """
     within = np.minimum(requests["end_ns"], end_ns) - np.maximum(requests["sent_ns"], start_ns)
     return np.where(held(requests), np.maximum(within, 0), 0).astype(np.float64)
 
 
 def mean(requests: NDArray[np.void], start_ns: int, end_ns: int) -> float | None:
-    """In flight on average over time; None for an empty stretch."""
+    """Returns the requests in flight on average over time; None for an empty stretch."""
     length = end_ns - start_ns
     return float(overlap_ns(requests, start_ns, end_ns).sum()) / length if length > 0 else None
 
 
 def filled_ns(requests: NDArray[np.void]) -> int:
-    """When a closed loop first held as many as in the second half of its sends: all its slots had begun."""
+    """Returns when a closed loop first held as many as in the second half of its sends: all its slots had
+    begun.
+    """
     changes = steps(requests)
     sent = requests["sent_ns"][held(requests)]
     first, last = int(sent.min()), int(sent.max())
@@ -59,7 +65,7 @@ def filled_ns(requests: NDArray[np.void]) -> int:
 
 
 def times_in_system_ns(requests: NDArray[Any]) -> Floats:
-    """From the send to the end, of each answer of any phase."""
+    """Returns times from the send to the end, of each answer of any phase."""
     rows = requests[served(requests)]
     times: Floats = (rows["end_ns"] - rows["sent_ns"]).astype(np.float64)
     return times

@@ -57,7 +57,9 @@ def _described(cell: CellView, names: tuple[str, ...]) -> Latencies:
 
 
 def values_ms(view: RequestView) -> dict[str, Floats]:
-    """Of a cell or of some of its requests, by metric; those of reasoning where any answer has it."""
+    """Returns the latencies of a cell or of some of its requests, by metric; those of reasoning where any
+    answer has it.
+    """
     names = [name for name in LATENCIES if name not in OF_REASONING or reasons(view)]
     return {name: of_metric(view, name) for name in names}
 
@@ -69,7 +71,9 @@ def of_metric(view: RequestView, name: str) -> Floats:
 
 
 def span_ms(view: RequestView, start: str, stop: str) -> Floats:
-    """From one stamp to another of each measured request; +inf where it was not answered so far."""
+    """Returns the time from one stamp to another of each measured request; +inf where it was not answered
+    so far.
+    """
     rows = view.tried
     good = (rows["outcome"] == Outcome.OK) & (rows[stop] != UNKNOWN) & (rows[start] != UNKNOWN)
     return np.where(good, (rows[stop] - rows[start]) / _NS_PER_MS, np.inf)
@@ -83,7 +87,7 @@ def ttft_reasoning_ms(view: RequestView) -> Floats:
 
 
 def reasons(view: RequestView) -> bool:
-    """Whether any request, of whatever phase, came with reasoning text."""
+    """Returns whether any request, of whatever phase, came with reasoning text."""
     return bool((view.requests["first_reasoning_ns"] != UNKNOWN).any())
 
 
@@ -125,7 +129,7 @@ def at_once(requests: Rows) -> Mask:
 
 
 def why_no_gaps(view: RequestView) -> str:
-    """Why no answer has a gap between tokens."""
+    """Returns why no answer has a gap between tokens."""
     rows = view.answers
     if not len(rows):
         return "no request has this value"
@@ -138,7 +142,7 @@ def why_no_gaps(view: RequestView) -> str:
 
 
 def by_arrival(records: Records) -> Records:
-    """With `first_tokens` of the first arrival, where several events came in it.
+    """Returns the records with `first_tokens` of the first arrival, where several events came in it.
 
     What came with the first token has no gap to it, so no part of the time after it is theirs.
     """
@@ -207,7 +211,7 @@ def with_silent_tokens(view: RequestView) -> NDArray[np.int32]:
 
 
 def unknown_gaps(view: RequestView) -> int:
-    """How many gaps between text events `itl_ms` leaves out for tokens without text."""
+    """Returns how many gaps between text events `itl_ms` leaves out for tokens without text."""
     silent = view.of(with_silent_tokens)
     if not len(silent):
         return 0

@@ -1,4 +1,4 @@
-"""Whether prompts are as long as they were made: what the server counted against what was asked."""
+"""Tells whether prompts are as long as they were made: what the server counted against what was asked."""
 
 from harness.metrics.view import RequestView
 from harness.model import TemplateTokens

@@ -1,4 +1,4 @@
-"""What kept a cell from being faster: fixed rules over measured numbers, the first that holds.
+"""Says what kept a cell from being faster: fixed rules over measured numbers, the first that holds.
 
 They name what was full, not what would help most; a GPU's counters of its SMs and memory come before NVML's
 utilisation, which only says that some kernel was running.
@@ -25,7 +25,10 @@ QUEUED = 0.5  # requests, on average
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the rules are about. `threads`: how many the engine was started with, where that is known."""
+    """Holds what the rules are about.
+
+    `threads`: how many the engine was started with, where that is known.
+    """
 
     load: LoadPoint
     client: ClientStats
@@ -36,7 +39,7 @@ class Watched:
 
 
 def limiter(cell: Watched) -> tuple[Limiter | None, str]:
-    """Or why it is not known."""
+    """Names the limiter, or why it is not known."""
     seen = numbers(cell)
     for rule in _RULES:
         for code, sentence in rule(seen, cell):

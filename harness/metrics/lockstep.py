@@ -1,4 +1,4 @@
-"""Whether the slots of a closed loop send together: the Kuramoto order parameter of their send phases.
+"""Tells whether the slots of a closed loop send together: the Kuramoto order parameter of their send phases.
 
 A wave is as many sends as there are slots; its period runs from its first send to the first of the next
 wave, and a send's phase is its place in that period. |r| of N phases is 1 where all slots send at once and
@@ -33,7 +33,9 @@ MIN_FOR_GROUPS = 4  # slots: of fewer, two groups are no bursts
 
 
 def synchrony(view: RequestView, load: Load) -> tuple[Synchrony | None, str]:
-    """Of the measured part of a closed loop; None with the reason where there is nothing to tell."""
+    """Returns the synchrony of the measured part of a closed loop; None with the reason where there is
+    nothing to tell.
+    """
     slots = load.slots
     if slots is None:
         return None, "an open loop has no slots"
@@ -63,7 +65,10 @@ def synchrony(view: RequestView, load: Load) -> tuple[Synchrony | None, str]:
 
 
 def _phases(sent_ns: NDArray[np.int64], slots: int, waves: int) -> Floats:
-    """In radians, a row per wave. A wave whose sends have one moment with the next one's has phase 0."""
+    """Returns the phases in radians, a row per wave.
+
+    A wave whose sends have one moment with the next one's has phase 0.
+    """
     stamps = sent_ns[: waves * slots].reshape(waves, slots)
     starts = sent_ns[: waves * slots + 1 : slots]
     periods = np.maximum(np.diff(starts), 1)

@@ -1,4 +1,6 @@
-"""Whether the load or the server set the pace of a cell, how arrivals came, and whether it kept steady."""
+"""Tells whether the load or the server set the pace of a cell, how arrivals came, and whether it kept
+steady.
+"""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""What a prefix cache could reuse of a workload: the ideal that a measured hit rate is compared with."""
+"""Says what a prefix cache could reuse of a workload: the ideal that a measured hit rate is compared with."""
 
 from collections.abc import Iterable, Iterator
 
@@ -23,7 +23,8 @@ def reusable(
     prompt_tokens: Counts | None = None,
     output_tokens: Counts | None = None,
 ) -> tuple[Counts, Counts]:
-    """Per request the tokens that a cache of unlimited size holds when it comes, and all its prompt tokens.
+    """Counts per request the tokens that a cache of unlimited size holds when it comes, and all its
+    prompt tokens.
 
     Requests come one after another, in order. A cache that reuses whole blocks has `block` above 1 (1: a
     radix cache); `warm`: it holds what is shared from the start. A later turn may reuse the whole turn before
@@ -58,7 +59,7 @@ def ideal_hit_rate(requested: RequestTable, of: slice | Counts = slice(None), *,
 
 
 def share(shared: Counts, total: Counts, of: slice | Counts) -> float:
-    """Of what `reusable` gives, over the requests at `of`."""
+    """Returns a share of what `reusable` gives, over the requests at `of`."""
     return float(shared[of].sum() / max(total[of].sum(), 1))
 
 

@@ -1,4 +1,4 @@
-"""Whether answers are right: labels, structured output, tool calls; the others by what is wrong."""
+"""Tells whether answers are right: labels, structured output, tool calls; the others by what is wrong."""
 
 import re
 from collections import Counter
@@ -125,7 +125,9 @@ def _reason(error: str) -> str:
 
 
 def _constraint(view: RequestView, requested: RequestTable, untold: set[str]) -> Constraint | None:
-    """What constraining costs: the first answer to each schema against later ones, and TPOT against free."""
+    """Returns what constraining costs: the first answer to each schema against later ones, and TPOT
+    against free.
+    """
     rows = view.answers
     kinds = np.array(requested.kinds, object)[rows["seq"]]
     constrained = ~np.isin(kinds, [*untold, ""])

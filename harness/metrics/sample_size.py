@@ -1,4 +1,4 @@
-"""Whether a cell holds enough: as many answers, over as long a time, as the scenario declares, and in a
+"""Tells whether a cell holds enough: as many answers, over as long a time, as the scenario declares, and in a
 closed loop as many waves as its rates need.
 """
 
@@ -34,7 +34,9 @@ class Amount:
 
     @property
     def requests_needed(self) -> int | None:
-        """At the pace and the share of answers of this cell; None where there is no pace."""
+        """Requests that are needed at the pace and the share of answers of this cell; None where there is
+        no pace.
+        """
         if not self.answers or self.seconds <= 0:
             return None
         times = max(self.min_answers / self.answers, self.min_seconds / self.seconds)
@@ -66,7 +68,7 @@ def amount(view: RequestView, minimum: Minimum | None) -> Amount:
 
 @dataclass(frozen=True, slots=True)
 class Waves:
-    """Of a closed loop: a wave is as many answers as there are slots."""
+    """Waves of a closed loop: a wave is as many answers as there are slots."""
 
     measured: float
     cv: float  # of the times in system

@@ -1,4 +1,4 @@
-"""How one backend changes with the load: speed-up, peak memory, and where its queue begins."""
+"""Says how one backend changes with the load: speed-up, peak memory, and where its queue begins."""
 
 from collections.abc import Iterable, Mapping
 from statistics import median
@@ -10,7 +10,10 @@ NO_QUEUE = 0.5  # requests waiting on average, below which nobody is said to que
 
 
 def scaling(cells: Iterable[CellResult]) -> dict[str, Scaling]:
-    """By label, over closed-loop cells that are not INVALID; medians of the repeats. Null where not known."""
+    """Returns the scaling by label, over closed-loop cells that are not INVALID; medians of the repeats.
+
+    Null where not known.
+    """
     by_label: dict[str, dict[float, list[CellResult]]] = {}
     for cell in cells:
         if cell.load.kind == "concurrency" and not cell.invalid:

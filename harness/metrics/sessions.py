@@ -26,7 +26,7 @@ class Sessions(Figures):
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Of one session that came to its end, ns."""
+    """Times of one session that came to its end, ns."""
 
     whole: int
     model: int  # at least one of its calls in flight
@@ -82,7 +82,7 @@ def of_sessions(cell: CellView, requested: RequestTable) -> tuple[list[Spent], S
 
 
 def _spent(calls: NDArray[np.void], by_tool: NDArray[np.bool_]) -> Spent:
-    """From where the response time of the first call counts, to the last end."""
+    """Returns the times, from where the response time of the first call counts, to the last end."""
     order = np.argsort(calls["sent_ns"], kind="stable")
     sent, end = calls["sent_ns"][order], calls["end_ns"][order]
     begin = int(calls["start_ns"][order[0]])

@@ -1,4 +1,6 @@
-"""How long the slots of a closed loop stood idle: by so much the concurrency that was asked for is missed."""
+"""Says how long the slots of a closed loop stood idle: by so much the concurrency that was asked for is
+missed.
+"""
 
 from dataclasses import dataclass
 
@@ -13,7 +15,7 @@ from harness.model import LatencyStats, Load, Synchrony
 
 @dataclass(frozen=True, kw_only=True)
 class Slots(Figures):
-    """How the slots of a closed loop fared; all None for an open one."""
+    """Holds how the slots of a closed loop fared; all None for an open one."""
 
     slot_idle_ms: LatencyStats | None
     slot_idle_share: float | None
@@ -41,7 +43,7 @@ def compute(cell: CellView) -> Slots:
 
 @dataclass(frozen=True, slots=True)
 class SlotTime:
-    """Of the measured requests of a closed loop."""
+    """Times of the measured requests of a closed loop."""
 
     idle_ms: Floats  # per request: from the slot's turn to the send, connecting left out
     share: float  # idle / (idle + busy)

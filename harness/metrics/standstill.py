@@ -37,7 +37,7 @@ class _Span(NamedTuple):
         return self.end - self.start
 
     def overlap(self, start: Times, end: Times) -> NDArray[np.float64]:
-        """Of each interval with all of these, ns."""
+        """Returns the overlap of each interval with all of these, ns."""
         if not len(self.start):
             return np.zeros(len(start))
         moments = np.column_stack([self.start, self.end]).ravel()
@@ -62,7 +62,10 @@ def compute(cell: CellView) -> Standing:
 
 
 def standstill(view: RequestView, facts: CellFacts) -> Standstill | None:
-    """Of the load process that stood still longest. None where that was not recorded, or nothing was sent."""
+    """Returns the stalls of the load process that stood still longest.
+
+    None where that was not recorded, or nothing was sent.
+    """
     stalls = known(facts.client.stalls)
     part = _measured_part(view)
     if stalls is None or part is None:
@@ -140,7 +143,9 @@ def _span(stalls: Iterable[Stall], part: tuple[int, int] | None = None) -> _Span
 
 
 def _sampler(facts: CellFacts) -> _Span | None:
-    """When the sampler stood still; None where it does not say, or the load came from other machines."""
+    """Returns when the sampler stood still; None where it does not say, or the load came from other
+    machines.
+    """
     if facts.telemetry is None or facts.nodes:
         return None
     stalls = known(facts.telemetry.stalls)
@@ -148,7 +153,7 @@ def _sampler(facts: CellFacts) -> _Span | None:
 
 
 def _arrivals_inside(records: Records, span: _Span) -> Times:
-    """By stall, events that the kernel stamped while the load process did not run."""
+    """Returns, by stall, events that the kernel stamped while the load process did not run."""
     counts = np.zeros(len(span.start), np.int64)
     for block in records.event_blocks():
         stamps = block["stamp_ns"]
@@ -191,7 +196,9 @@ def _silence_limit_ms(view: RequestView, lasted_ns: int) -> float:
 
 
 def _busy_bins(view: RequestView, stalls: Sequence[Stall], start_ns: int, end_ns: int) -> NDArray[np.bool_]:
-    """Of the measured part in steps of 50 ms: whether something came, or might have come unseen."""
+    """Looks through the bins of the measured part in steps of 50 ms: whether something came, or might
+    have come unseen.
+    """
     busy = np.zeros((end_ns - start_ns) // _BIN_NS + 1, bool)
 
     def mark(times: Times) -> None:

@@ -1,4 +1,5 @@
-"""Whether the measured part of a cell is one steady course: a single test, and what differs by its shape.
+"""Tells whether the measured part of a cell is one steady course: a single test, and what differs by its
+shape.
 
 Latency and output speed are each cut into equal batches. Every shape is tried that a course may
 have: a stretch that differs from the rest, and a slope that ends or begins anywhere. The best shape's share
@@ -68,7 +69,9 @@ class Course:
     logarithmic: bool = True
 
     def find(self) -> Found | None:
-        """What plainly differs from a steady course; None where nothing does, or for too few batches."""
+        """Returns what plainly differs from a steady course; None where nothing does, or for too few
+        batches.
+        """
         count = len(self.values)
         if count < LEAST_BATCHES:
             return None
@@ -120,7 +123,7 @@ def exceeds_chance(scores: Floats, contrast: Floats) -> bool:
 
 @lru_cache(maxsize=MOST_BATCHES)
 def shapes_of(count: int) -> tuple[tuple[Shape, ...], Floats]:
-    """Of so many batches; each shape is a row with the mean 0 and the length 1."""
+    """Returns the shapes of so many batches; each shape is a row with the mean 0 and the length 1."""
     # Of two parts the shorter one is the stretch: the other differs from it by as much.
     stretches = [Shape(0, stop, False) for stop in range(2, int(EARLY * count) + 1)]
     stretches += [Shape(start, count, False) for start in range(int(EARLY * count) + 1, count - 1)]
@@ -255,7 +258,7 @@ def batches_of(answers: int, *, open_loop: bool) -> int:
 
 
 def _latency(view: RequestView, slots: int | None, most: int) -> Course | None:
-    """Of whole answers, in the order of their sending.
+    """Returns the course of whole answers, in the order of their sending.
 
     Without the last one of each slot, where there are several: slots that have nothing left to send leave
     the others a smaller load.

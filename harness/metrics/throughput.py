@@ -51,7 +51,8 @@ def rates_of(cell: CellView) -> dict[str, float | None]:
 def rates(
     records: Records, window: Window, shares: Floats, items: NDArray[np.int32] | None = None
 ) -> dict[str, float | None]:
-    """Per second of the window, from `work_shares`. What is counted is None where an answer lacks its count.
+    """Returns rates per second of the window, from `work_shares`. What is counted is None where an answer
+    lacks its count.
 
     `items`: by `seq`, what an answer has a vector or a score of; None where answers are text.
     """
@@ -74,7 +75,7 @@ def rates(
 
 
 def _why_not_apart(requests: Rows) -> str:
-    """Why reasoning and answers have no rates of their own."""
+    """Returns why reasoning and answers have no rates of their own."""
     if (requests["reasoning_tokens"] > 0).any():
         return "the server counts the reasoning tokens of some answers only"
     if (requests["first_reasoning_ns"] != UNKNOWN).any():
@@ -83,7 +84,7 @@ def _why_not_apart(requests: Rows) -> str:
 
 
 def _text_chars(records: Records) -> Floats:
-    """Of each request, the characters that came."""
+    """Counts, of each request, the characters that came."""
     chars: Floats = np.zeros(records.seq_count)
     for block in records.event_blocks():
         text = block[np.isin(block["kind"], GENERATED)]

@@ -1,4 +1,4 @@
-"""What a cell used and what that cost: the part of a cell that comes from telemetry."""
+"""Says what a cell used and what that cost: the part of a cell that comes from telemetry."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,7 +32,9 @@ _NOTHING_SAMPLED = Sampled(requested=False, problem="measured without sampling",
 
 @dataclass(frozen=True, kw_only=True)
 class Usage(Figures):
-    """What a cell used of engine and machine over its window; None: not sampled, or it does not apply."""
+    """Holds what a cell used of engine and machine over its window; None: not sampled, or it does not
+    apply.
+    """
 
     telemetry: TelemetryHealth
     gpu: Gpu | None = None
@@ -105,7 +107,7 @@ def describe(
 
 
 def _health(watched: Sampled) -> TelemetryHealth:
-    """How each source fared. What it is, and what it lacks, is in cell.json."""
+    """Returns how each source fared. What it is, and what it lacks, is in cell.json."""
     sources = {
         name: SourceHealth(
             reads=source.reads,

@@ -41,7 +41,7 @@ class RequestView:
 
     @cached_property
     def measured(self) -> Mask:
-        """Of `requests`, those that statistics are made of."""
+        """Mask, of `requests`, those that statistics are made of."""
         mask: Mask = (self.requests["phase"] == Phase.MEASURE) & (
             self.requests["outcome"] != Outcome.CANCELLED
         )
@@ -49,7 +49,7 @@ class RequestView:
 
     @cached_property
     def answered(self) -> Mask:
-        """Of `requests`, the measured ones that ended well."""
+        """Mask, of `requests`, the measured ones that ended well."""
         mask: Mask = self.measured & (self.requests["outcome"] == Outcome.OK)
         return mask
 
@@ -73,7 +73,7 @@ class RequestView:
         return RequestView(Records(self.requests[mask], self.records.events[:0], (), (), ()))
 
     def of(self, compute: Callable[[Self], T]) -> T:
-        """What `compute` makes of this view; it runs once, however many ask."""
+        """Returns what `compute` makes of this view; it runs once, however many ask."""
         if compute not in self._computed:
             self._computed[compute] = compute(self)
         return cast(T, self._computed[compute])
@@ -93,12 +93,14 @@ class CellView(RequestView):
 
     @property
     def slots(self) -> int | None:
-        """Of a closed loop; None for an open one."""
+        """Number of slots of a closed loop; None for an open one."""
         return self.facts.load.slots
 
     @cached_property
     def timed(self) -> RequestView:
-        """Without requests where an imported file has no send times: what needs them is then not known."""
+        """Requests with times: the view itself, without requests where an imported file has no send
+        times: what needs them is then not known.
+        """
         file = self.facts.imported
         if file is None or "times" in file.facts:
             return self
@@ -106,13 +108,13 @@ class CellView(RequestView):
 
     @cached_property
     def window(self) -> Window | None:
-        """Where the load is at its height; None where nothing measured was answered."""
+        """Tells where the load is at its height; None where nothing measured was answered."""
         sessions = None if self.requested is None else self.requested.sessions()[self.requests["seq"]]
         return measured_window(self.timed.requests, self.slots, self.facts.client.spread_over_ns, sessions)
 
     @cached_property
     def shares(self) -> Floats:
-        """Of each request of any phase, the share of its work inside the window, 0 to 1."""
+        """Shares: of each request of any phase, the share of its work inside the window, 0 to 1."""
         if self.window is None:
             return np.zeros(len(self.requests))
         return work_shares(
@@ -122,7 +124,7 @@ class CellView(RequestView):
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What one family of metrics says of a cell: a field for each key of `CellResult` that it fills."""
+    """Holds what one family of metrics says of a cell: a field for each key of `CellResult` that it fills."""
 
     nulls: dict[str, str] = field(default_factory=dict)  # why a figure is null, by its dotted path
 

@@ -29,7 +29,7 @@ def sse(document: Mapping[str, object]) -> bytes:
 
 
 def _quoted(words: Sequence[str]) -> tuple[bytes, ...]:
-    """As they stand inside a JSON string."""
+    """Returns the words as they stand inside a JSON string."""
     return tuple(dump(word)[1:-1] for word in words)
 
 
@@ -116,7 +116,7 @@ class Answer:
             events = tokens = 0
 
     def _opening(self) -> tuple[bytes, bytes]:
-        """What leaves on admission, and what with the first token."""
+        """Returns what leaves on admission, and what with the first token."""
         own_role = self.ask.chat and self.shape.role == "own"
         role = self._role_event() if own_role else b""
         return (role if self.habits.role == "early" else b""), (role if self.habits.role == "first" else b"")
@@ -159,7 +159,7 @@ class Answer:
     def _text_parts(
         self, field: str, *, role: bool, finish: bool = False, usage_tokens: int | None = None
     ) -> tuple[bytes, bytes]:
-        """What stands before and after the text in an event."""
+        """Returns what stands before and after the text in an event."""
         delta = {"role": "assistant", field: "\0"} if role else {field: "\0"}
         extra = self.shape.text_choice
         reason = None

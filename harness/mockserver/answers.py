@@ -40,7 +40,7 @@ class Known:
     seed: int = 0
 
     def to(self, question: str, running: int) -> tuple[str, ...]:
-        """As tokens; () for a question that it does not know."""
+        """Returns the answer as tokens; () for a question that it does not know."""
         if question not in self.right:
             return ()
         drawn = Random(f"{self.seed} {question}").random()
@@ -49,7 +49,7 @@ class Known:
 
 
 def read_answers(path: str) -> dict[str, str]:
-    """Of a JSON object. ValueError says what is wrong with it."""
+    """Reads the answers of a JSON object. ValueError says what is wrong with it."""
     try:
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What a client asked for: the JSON bodies of the OpenAI routes, and the tokenizer."""
+"""Says what a client asked for: the JSON bodies of the OpenAI routes, and the tokenizer."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -75,7 +75,7 @@ def _turn(message: Any) -> str:
 
 
 def prompt_tokens(body: Mapping[str, object], chars_per_token: int) -> Sequence[Token]:
-    """Of a chat (`messages`), completion (`prompt`) or tokenize (`content` too) body."""
+    """Returns the tokens of a chat (`messages`), completion (`prompt`) or tokenize (`content` too) body."""
     if (messages := body.get("messages")) is not None:
         if not isinstance(messages, list) or not messages:
             raise BadAskError("messages must be a list that is not empty")

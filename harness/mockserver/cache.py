@@ -15,7 +15,7 @@ class PrefixCache:
         self._blocks: OrderedDict[int, None] = OrderedDict()  # oldest first
 
     def claim(self, prompt: Sequence[Token], salt: str = "") -> int:
-        """How many leading tokens of the prompt were cached; all its whole blocks are from now on.
+        """Returns how many leading tokens of the prompt were cached; all its whole blocks are from now on.
 
         The last token is never served from the cache: its logits must be computed.
         """

@@ -1,4 +1,4 @@
-"""What a request constrains its answer to, in the words of a dialect, and an answer that keeps to it."""
+"""Says what a request constrains its answer to, in the words of a dialect, and an answer that keeps to it."""
 
 import json
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ def constrained_text(body: Mapping[str, object], structure: Structure) -> str | 
 
 
 def pieces(text: str) -> tuple[str, ...]:
-    """As tokens."""
+    """Returns the text as tokens."""
     return tuple(text[at : at + PIECE_CHARS] for at in range(0, len(text), PIECE_CHARS)) or ("",)
 
 

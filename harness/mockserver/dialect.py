@@ -1,4 +1,4 @@
-"""What tells one engine's server from another's, as far as a client can see: data in dialects/."""
+"""Says what tells one engine's server from another's, as far as a client can see: data in dialects/."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Where a constraint may stand in a body.
+    """Holds where a constraint may stand in a body.
 
     `formats`: `response_format.type` to kind and place inside response_format; None there: no constraint.
     """

@@ -57,7 +57,7 @@ class Engine:
         return self._generated_tokens + sum(job.record.tokens for job in self.running)
 
     def number(self) -> int:
-        """Of the next request, from 0."""
+        """Returns the number of the next request, from 0."""
         self._received += 1
         return self._received - 1
 
@@ -67,7 +67,8 @@ class Engine:
         self._seen.clear()
 
     def rng(self, body: bytes) -> Random:
-        """From the seed, the body and how often that came before: the order of arrival does not matter.
+        """Seeds a generator from the seed, the body and how often that came before: the order of arrival
+        does not matter.
 
         With `keep_requests` only that many bodies are remembered, those that came last.
         """
@@ -105,7 +106,9 @@ class Engine:
             self._admit(following, now_ns, begin)
 
     def take_ended(self) -> list[Record]:
-        """Those that were answered and have not been taken before, where the dialect counts their times."""
+        """Returns those that were answered and have not been taken before, where the dialect counts their
+        times.
+        """
         ended, self._ended = self._ended, []
         return ended
 
@@ -181,7 +184,7 @@ class Engine:
         )
 
     def _swap_us(self, adapter: str) -> float:
-        """What it takes to have it in memory, where the one used longest ago goes for it."""
+        """Returns what it takes to have it in memory, where the one used longest ago goes for it."""
         held = adapter in self._adapters
         self._adapters[adapter] = None
         self._adapters.move_to_end(adapter)

@@ -43,7 +43,9 @@ def _cut_at_text(event: bytes) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class EventAnswer(Answer, ABC):
-    """Its text comes in parts, first what was thought: each is opened, written piece by piece, and closed."""
+    """Answer in events. its text comes in parts, first what was thought: each is opened, written piece by
+    piece, and closed.
+    """
 
     def _text_events(self) -> Iterator[Write]:
         index, open_part = -1, None
@@ -78,11 +80,11 @@ class ResponsesAnswer(EventAnswer):
 
     @property
     def name(self) -> str:
-        """By which a later request may go on from here."""
+        """Name by which a later request may go on from here."""
         return f"resp_{self.answer_id}"
 
     def conversation(self) -> Messages:
-        """Up to this answer, without what was thought."""
+        """Conversation up to this answer, without what was thought."""
         text = self._text(self._reasoning_tokens, self.script.tokens)
         return [*self.ask.kept, {"role": "assistant", "content": text}]
 

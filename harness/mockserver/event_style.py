@@ -1,4 +1,4 @@
-"""How engines differ in the two APIs whose streams are named events: data, which dialects/ fill in."""
+"""Says how engines differ in the two APIs whose streams are named events: data, which dialects/ fill in."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class MessagesStyle:
     forces_length: bool = False
 
     def marked(self, fields: Mapping[str, object]) -> bool:
-        """Whether the system's messages, which stand first in a chat, are to be kept in the cache."""
+        """Returns whether the system's messages, which stand first in a chat, are to be kept in the cache."""
         system = (
             fields.get("system") if self.counts_written and isinstance(fields.get("messages"), list) else ()
         )
@@ -85,7 +85,7 @@ def _as_response_format(asked: object) -> dict[str, object]:
 
 
 def _with_roles(items: Any) -> Any:
-    """What a tool returned is an item without a role."""
+    """Builds an item without a role of what a tool returned."""
     if not isinstance(items, Sequence):
         return items
     return [

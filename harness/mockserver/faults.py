@@ -85,7 +85,7 @@ class Fault:
 
 
 def garbage(fault: Fault | None) -> Garbage:
-    """What a fault does to vectors or scores."""
+    """Returns what a fault does to vectors or scores."""
     match fault and fault.kind:
         case "wrong-values":
             return "wrong-values"

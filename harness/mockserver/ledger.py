@@ -1,4 +1,4 @@
-"""What was really written when: one record per request, and the statistics a client should find."""
+"""Says what was really written when: one record per request, and the statistics a client should find."""
 
 from array import array
 from collections import deque
@@ -48,7 +48,7 @@ class Record:
 
 
 class Ledger:
-    """Of the last `keep` requests; None: of all since the start or the last reset."""
+    """Ledger of the last `keep` requests; None: of all since the start or the last reset."""
 
     def __init__(self, keep: int | None = None) -> None:
         self.records: deque[Record] = deque(maxlen=keep)
@@ -67,7 +67,7 @@ class Ledger:
         self.dropped = self.blocked_writes = 0
 
     def statistics(self) -> dict[str, object]:
-        """Of the requests that are kept.
+        """Returns statistics of the requests that are kept.
 
         Latencies are of complete answers only, from received; ITL is between text events, pooled.
         """

@@ -35,7 +35,7 @@ class Loop:
         self._stopped = False
 
     def at(self, due_ns: int, callback: Callback) -> None:
-        """Once, at or after a CLOCK_MONOTONIC time; equal times run in the order they were given."""
+        """Calls once, at or after a CLOCK_MONOTONIC time; equal times run in the order they were given."""
         heappush(self._timed, (due_ns, next(self._order), callback))
 
     def on_readable(self, sock: socket.socket | int, callback: Callback) -> None:
@@ -51,7 +51,7 @@ class Loop:
         self._selector.unregister(sock)
 
     def stop(self) -> None:
-        """To be called by a callback: `run` returns."""
+        """Is to be called by a callback: `run` returns."""
         self._stopped = True
 
     def run(self) -> None:

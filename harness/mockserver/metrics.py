@@ -1,4 +1,4 @@
-"""What the imagined engine tells of itself, under the names of a dialect."""
+"""Says what the imagined engine tells of itself, under the names of a dialect."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence

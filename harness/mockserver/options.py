@@ -1,4 +1,4 @@
-"""What the server was asked to be; the flags of the same names are explained in cli.py."""
+"""Says what the server was asked to be; the flags of the same names are explained in cli.py."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a server answers besides completions: health, version, models, counters, tokens, cache reset."""
+"""Says what a server answers besides completions: health, version, models, counters, tokens, cache reset."""
 
 import hashlib
 from collections.abc import Callable, Mapping
@@ -125,7 +125,9 @@ class Routes:
         return json_answer(200, {**extra, tokenizer.tokens_key: ids})
 
     def _reset(self, reset: Reset) -> bytes:
-        """With requests running: refused by status, or as vLLM with 200 and `success` false."""
+        """Answers a reset. with requests running: refused by status, or as vLLM with 200 and `success`
+        false.
+        """
         idle = not self._engine.running
         if not idle and reset.busy:
             return error(self._dialect, reset.busy, "requests are running")

@@ -221,7 +221,7 @@ _RULE = re.compile(r"^\s*([\w-]+)\s*::=", re.MULTILINE)
 
 
 def of_grammar(text: str) -> str:
-    """Of GBNF or EBNF with a rule `root`: literals, rules, groups, classes and repetitions."""
+    """Makes a text of GBNF or EBNF with a rule `root`: literals, rules, groups, classes and repetitions."""
     _, *bodies = _RULE.split(text)
     rules = dict(zip(bodies[::2], bodies[1::2], strict=True))
     if "root" not in rules:

@@ -15,7 +15,7 @@ NS_PER_MS = 1_000_000
 
 
 class Then(Enum):
-    """What follows a write."""
+    """Holds what follows a write."""
 
     MORE = auto()
     END = auto()  # the answer is complete; the connection stays open if the client wants it
@@ -37,7 +37,9 @@ class Write(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Of a time in milliseconds: `50`, `uniform:LOW:HIGH`, `exponential:MEAN` or `lognormal:MEDIAN:SIGMA`."""
+    """Distribution of a time in milliseconds: `50`, `uniform:LOW:HIGH`, `exponential:MEAN` or
+    `lognormal:MEDIAN:SIGMA`.
+    """
 
     kind: str
     parameters: tuple[float, ...]
@@ -100,7 +102,7 @@ def token_dues_ns(
 def output_tokens(
     limit: int, minimum: int, ignore_eos: bool, stop_after_tokens: int | None
 ) -> tuple[int, str]:
-    """How many tokens come out, and the finish reason."""
+    """Returns how many tokens come out, and the finish reason."""
     if ignore_eos or stop_after_tokens is None:
         return limit, "length"
     wanted = max(stop_after_tokens, minimum)

@@ -82,7 +82,7 @@ class Server:
         return f"{'https' if self._tls else 'http'}://{host}:{port}"
 
     def run(self) -> None:
-        """Until stdin closes, where that was asked for; raises DiedError when that fault strikes."""
+        """Serves until stdin closes, where that was asked for; raises DiedError when that fault strikes."""
         if self.options.until_stdin_closes:
             self.loop.on_readable(sys.stdin.fileno(), self._read_stdin)
         # A full collection holds every stream back for milliseconds, and requests leave no cycles behind.

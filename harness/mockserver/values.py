@@ -26,7 +26,7 @@ class VectorStyle:
     shortens: Literal["refused", "ignored", "yes"] = "refused"  # what `dimensions` in a request does
 
     def texts(self, fields: Mapping[str, object]) -> tuple[tuple[str, ...], ...]:
-        """What the model reads, each apart."""
+        """Returns what the model reads, each apart."""
         if self.shortens == "refused" and fields.get("dimensions") is not None:
             raise ValuesError("Model does not support matryoshka representation, changing output dimensions")
         given = fields.get("input")
@@ -80,7 +80,7 @@ class ValuesStyle(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What one request is to have values of."""
+    """Holds what one request is to have values of."""
 
     style: ValuesStyle
     texts: tuple[tuple[str, ...], ...]
@@ -105,7 +105,7 @@ def _strings(given: object, name: str) -> list[str]:
 
 
 def _vector(text: str, size: int, wrong: Garbage) -> list[float]:
-    """Of length 1, the same for the same text; `wrong`: as another model would have it."""
+    """Returns a vector of length 1, the same for the same text; `wrong`: as another model would have it."""
     made = [byte - 96.0 for byte in shake_128(text.encode()).digest(size)]
     length = sqrt(sum(one * one for one in made))
     made = [one / length for one in made]

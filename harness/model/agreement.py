@@ -10,7 +10,7 @@ from harness.model.record import UNSET, Record, UnsetType, doc
 
 
 class StoredAnswer(Record, frozen=True, kw_only=True):
-    """To one question."""
+    """Answer to one question."""
 
     text: Annotated[str, doc("Generated.")]
     finish_reason: Annotated[str | None, doc("As the server says.")]
@@ -34,7 +34,7 @@ TooLong = Literal["refused", "cut", "read whole"]
 
 
 class StoredValues(Record, frozen=True, kw_only=True):
-    """Of one backend: vectors or scores of the same texts, alone and in a batch."""
+    """Values of one backend: vectors or scores of the same texts, alone and in a batch."""
 
     gives: Annotated[Literal["vectors", "scores"], doc("What an answer is.")]
     alone: Annotated[dict[str, tuple[float, ...]], doc("By text, or by query: asked for one at a time.")]
@@ -58,14 +58,14 @@ class AskedBackend(Record, frozen=True, kw_only=True):
 
 
 class RightCount(Record, frozen=True, kw_only=True):
-    """Of the questions of one kind."""
+    """Counts of the questions of one kind."""
 
     asked: Annotated[int, doc("That were put.")]
     right: Annotated[int, doc("Answered rightly.")]
 
 
 class ConditionAgreement(Record, frozen=True, kw_only=True):
-    """What the answers under one condition are worth."""
+    """Holds what the answers under one condition are worth."""
 
     concurrency: Annotated[int, doc("Questions in flight; with `load` its requests among them.")]
     load: Annotated[
@@ -80,7 +80,7 @@ class ConditionAgreement(Record, frozen=True, kw_only=True):
 
 
 class BackendAgreement(Record, frozen=True, kw_only=True):
-    """Of one backend."""
+    """Agreement of one backend."""
 
     unloaded: Annotated[ConditionAgreement, doc("One at a time.")]
     saturated: Annotated[ConditionAgreement, doc("All at once.")]
@@ -89,7 +89,7 @@ class BackendAgreement(Record, frozen=True, kw_only=True):
 
 
 class Disagreement(Record, frozen=True, kw_only=True):
-    """Between two backends, against what load does to the one that it changes more."""
+    """Disagreement between two backends, against what load does to the one that it changes more."""
 
     answers: Annotated[int, doc("Right from one of the two only.")]
     own: Annotated[int, doc("Right from that one either unloaded or loaded only.")]
@@ -99,7 +99,7 @@ class Disagreement(Record, frozen=True, kw_only=True):
 
 
 class PairAgreement(Record, frozen=True, kw_only=True):
-    """Of the unloaded answers of two backends, where both answered."""
+    """Agreement of the unloaded answers of two backends, where both answered."""
 
     a: Annotated[str, doc("Label.")]
     b: Annotated[str, doc("Label.")]
@@ -121,7 +121,7 @@ AccuracyVerdict = Literal["loses", "gains", "same", "undecided"]
 
 
 class AccuracyChange(Record, frozen=True, kw_only=True):
-    """Of `b` against `a` over the same questions; of one label alone under load against unloaded."""
+    """Change of `b` against `a` over the same questions; of one label alone under load against unloaded."""
 
     a: Annotated[str, doc("Label.")]
     b: Annotated[str, doc("Label; the same as `a`: under load against one at a time.")]
@@ -148,7 +148,7 @@ class AccuracyChange(Record, frozen=True, kw_only=True):
 
 
 class ValuesPair(Record, frozen=True, kw_only=True):
-    """How alike the vectors or scores of two backends are, or those of one alone and in a batch."""
+    """Holds how alike the vectors or scores of two backends are, or those of one alone and in a batch."""
 
     a: Annotated[str, doc("Label.")]
     b: Annotated[str, doc("Label; the same as `a`: alone against in a batch.")]
@@ -161,7 +161,7 @@ class ValuesPair(Record, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """For people: where `a` and `b` are not alike."""
+        """Words for people: where `a` and `b` are not alike."""
         of = f"{self.a} alone and in a batch" if self.a == self.b else f"{self.a} and {self.b}"
         if self.least is None:
             return f"{of}: nothing to compare, or vectors of different sizes"
@@ -169,7 +169,7 @@ class ValuesPair(Record, frozen=True, kw_only=True):
 
 
 class ValuesAgreement(Record, frozen=True, kw_only=True):
-    """Whether backends that serve one model give the same vectors, or the same order."""
+    """Holds whether backends that serve one model give the same vectors, or the same order."""
 
     gives: Annotated[Literal["vectors", "scores"], doc("What an answer is.")]
     texts: Annotated[int, doc("Texts, or queries, that there are.")]
@@ -183,7 +183,7 @@ class ValuesAgreement(Record, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """For people; "" where some are not alike, which the verdicts say."""
+        """Words for people; "" where some are not alike, which the verdicts say."""
         least = [pair.least for pair in self.pairs if pair.alike and pair.least is not None]
         if not self.pairs or len(least) < len(self.pairs):
             return ""
@@ -192,7 +192,7 @@ class ValuesAgreement(Record, frozen=True, kw_only=True):
 
 
 class Agreement(Record, frozen=True, kw_only=True):
-    """Whether the backends answered rightly, alike, and unharmed by load."""
+    """Holds whether the backends answered rightly, alike, and unharmed by load."""
 
     questions: Annotated[int, doc("That there are.")]
     kinds: Annotated[dict[str, int], doc("Questions by kind.")]

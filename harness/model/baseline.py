@@ -1,4 +1,4 @@
-"""What `bench compare` prints with --json: runs against a baseline."""
+"""Says what `bench compare` prints with --json: runs against a baseline."""
 
 from typing import Annotated, Literal
 
@@ -29,7 +29,7 @@ class ComparedLabel(Record, frozen=True, kw_only=True):
 
 
 class Difference(Record, frozen=True):
-    """Between the conditions of two measurements."""
+    """Difference between the conditions of two measurements."""
 
     what: Annotated[str, doc("Condition.")]
     baseline: Annotated[str, doc("Of the baseline.")]
@@ -63,7 +63,7 @@ class ComparedPair(Record, frozen=True, kw_only=True):
 
 
 class MissingFigure(Record, frozen=True, kw_only=True):
-    """What a baseline has and a later run lacks."""
+    """Holds what a baseline has and a later run lacks."""
 
     run: Annotated[str, doc("That lacks it, by its name here.")]
     label: Annotated[str, doc("Backend.")]

@@ -17,7 +17,7 @@ Value = bool | int | float | str | None
 
 
 class CellWorkload(Record, frozen=True, kw_only=True):
-    """What was asked, as far as figures and verdicts need it without the file."""
+    """Holds what was asked, as far as figures and verdicts need it without the file."""
 
     sha256: Annotated[str, doc("Of the requests before the dialect.")]
     exact_lengths: Annotated[bool | None, doc("Prompts were counted by the engine's own tokenizer.")]
@@ -38,7 +38,7 @@ class CellWorkload(Record, frozen=True, kw_only=True):
 
 
 class CellRequest(Record, frozen=True, kw_only=True):
-    """What every request asked for; null where that was not kept."""
+    """Holds what every request asked for; null where that was not kept."""
 
     api: Annotated[
         str, doc("That it spoke: chat, completions, responses, messages, embeddings or rerank.")
@@ -58,14 +58,14 @@ class CellRequest(Record, frozen=True, kw_only=True):
 
 
 class Minimum(Record, frozen=True, kw_only=True):
-    """What the scenario declares to be enough for a cell."""
+    """Holds what the scenario declares to be enough for a cell."""
 
     seconds: Annotated[Number, doc("First measured send to the end of the last measured request.")]
     answers: Annotated[int, doc("Measured ones.")]
 
 
 class CachePreparation(Record, frozen=True, kw_only=True):
-    """How the prefix cache was brought into its state; null where that was not kept."""
+    """Holds how the prefix cache was brought into its state; null where that was not kept."""
 
     requested: Annotated[str | None, doc("cold, warm, primed or any.")] = None
     method: Annotated[str | None, doc("How it was emptied: none, off, reset, restart or salt.")] = None
@@ -76,7 +76,7 @@ class CachePreparation(Record, frozen=True, kw_only=True):
 
 
 class HistogramIncrease(Record, frozen=True, kw_only=True):
-    """What one of the engine's own histograms observed over the cell, in its unit: seconds."""
+    """Holds what one of the engine's own histograms observed over the cell, in its unit: seconds."""
 
     buckets: Annotated[
         tuple[tuple[float | None, float | None], ...],
@@ -87,7 +87,7 @@ class HistogramIncrease(Record, frozen=True, kw_only=True):
 
 
 class Workers(Record, frozen=True):
-    """How many processes send a cell's requests, and by what that was decided."""
+    """Holds how many processes send a cell's requests, and by what that was decided."""
 
     count: Annotated[int | None, doc("Load processes; null: by the harness's own constants.")]
     source: Annotated[Literal["given", "doctor", "constants"], doc("--workers, `bench doctor`, or neither.")]
@@ -125,7 +125,7 @@ class LoadNode(Record, frozen=True, kw_only=True):
 
 
 class SampledSource(Record, frozen=True, kw_only=True):
-    """How one source of telemetry fared, and what it is."""
+    """Holds how one source of telemetry fared, and what it is."""
 
     period_s: Annotated[float, doc("Time between two reads, s.")]
     reads: Annotated[int, doc("That worked.")]
@@ -140,7 +140,7 @@ class SampledSource(Record, frozen=True, kw_only=True):
 
 
 class Sampled(Record, frozen=True, kw_only=True):
-    """What was sampled, at what cost, and what could not be."""
+    """Holds what was sampled, at what cost, and what could not be."""
 
     requested: Annotated[bool, doc("Whether anything was to be sampled.")]
     problem: Annotated[str | None, doc("Why nothing was sampled to the end.")]
@@ -156,7 +156,7 @@ class Sampled(Record, frozen=True, kw_only=True):
 
 
 class CellFacts(Record, frozen=True, kw_only=True):
-    """What is known of a cell besides its records. Nothing here is derived from them."""
+    """Holds what is known of a cell besides its records. Nothing here is derived from them."""
 
     cell: Annotated[str, doc("Its folder.")]
     identity: Annotated[Identity, doc("Taken into summary.json.")]

@@ -1,4 +1,4 @@
-"""How the load generator fared, as cell.json and summary.json keep it."""
+"""Says how the load generator fared, as cell.json and summary.json keep it."""
 
 from typing import Annotated, Literal
 
@@ -6,7 +6,7 @@ from harness.model.record import UNSET, Record, UnsetType, doc, known
 
 
 class Quantiles(Record, frozen=True, kw_only=True):
-    """Of a lag, in ms; null without samples."""
+    """Quantiles of a lag, in ms; null without samples."""
 
     samples: Annotated[int, doc("How many.")]
     p50: Annotated[float | None, doc("Median, ms.")]
@@ -27,7 +27,7 @@ class Stall(Record, frozen=True, kw_only=True):
 
 
 class ClientStats(Record, frozen=True, kw_only=True):
-    """How the load generator fared: CPU, lag in ms, stamps, connections."""
+    """Holds how the load generator fared: CPU, lag in ms, stamps, connections."""
 
     stamp_source: Annotated[str, doc("Whose clock the arrivals are of: kernel or user.")]
     stamp_uncertainty_ms: Annotated[float | None, doc("Of an arrival's stamp.")]
@@ -77,5 +77,5 @@ class ClientStats(Record, frozen=True, kw_only=True):
 
     @property
     def spread_over_ns(self) -> int:
-        """When the slots of a closed loop had spread their sends, from t0; 0 where they do not."""
+        """Tells when the slots of a closed loop had spread their sends, from t0; 0 where they do not."""
         return round((known(self.spread_over_ms) or 0) * 1e6)

@@ -1,4 +1,4 @@
-"""What summary.json says of several cells: verdicts, rank lines, estimates, noise, capacity."""
+"""Says what summary.json says of several cells: verdicts, rank lines, estimates, noise, capacity."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -26,7 +26,9 @@ class Interval(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PairVerdict(Record, frozen=True, kw_only=True):
-    """About `a` against `b` at one load in one metric; ratios and differences are a over b and a minus b."""
+    """Verdict about `a` against `b` at one load in one metric; ratios and differences are a over b and a
+    minus b.
+    """
 
     a: Annotated[str, doc("Label; the verdict is about it.")]
     b: Annotated[str, doc("Label it is compared with.")]
@@ -69,7 +71,7 @@ class PairVerdict(Record, frozen=True, kw_only=True):
 
     @property
     def tested(self) -> bool:
-        """Whether there were runs enough for an interval, or runs that failed."""
+        """Tells whether there were runs enough for an interval, or runs that failed."""
         return self.ratio is not None or any(self.failed)
 
 
@@ -108,7 +110,7 @@ class Ranking(Record, frozen=True, kw_only=True):
 
 
 class Noise(Record, frozen=True, kw_only=True):
-    """Of --aa: how far a backend is from itself."""
+    """Noise of --aa: how far a backend is from itself."""
 
     backend: Annotated[str, doc("Its name, without #a and #b.")]
     load: Annotated[LoadPoint, doc("Where it was measured.")]
@@ -135,7 +137,7 @@ class Unequal(Record, frozen=True):
 
 
 class VerdictRules(Record, frozen=True, kw_only=True):
-    """What the verdicts were found with."""
+    """Holds what the verdicts were found with."""
 
     primary: Annotated[str, doc("The metric that decides.")]
     metrics: Annotated[tuple[str, ...], doc("All declared ones, the primary one first.")]
@@ -164,7 +166,7 @@ class VerdictRules(Record, frozen=True, kw_only=True):
 
 
 class Looks(Record, frozen=True, kw_only=True):
-    """Where and why a run of --repeats auto stopped."""
+    """Holds where and why a run of --repeats auto stopped."""
 
     looks: Annotated[
         tuple[int, ...], doc("Repeats after which verdicts may be decided, planned before the run.")
@@ -182,7 +184,7 @@ class Looks(Record, frozen=True, kw_only=True):
 
 
 class Stopping(Looks, frozen=True, kw_only=True):
-    """Where and why a run of --repeats auto stopped, and how its looks share alpha."""
+    """Holds where and why a run of --repeats auto stopped, and how its looks share alpha."""
 
     rule: Annotated[Literal["group-sequential"], doc("How the looks share alpha.")]
     alpha_per_look: Annotated[float, doc("Level of one look.")]
@@ -203,7 +205,7 @@ class TestedLoad(Record, frozen=True, kw_only=True):
 
 
 class Capacity(Record, frozen=True, kw_only=True):
-    """Of --find-capacity: the highest load at which one backend keeps the limits."""
+    """Result of --find-capacity: the highest load at which one backend keeps the limits."""
 
     label: Annotated[str, doc("Backend as the run names it.")]
     kind: Annotated[Literal["rate", "concurrency"], doc("Of load.")]
@@ -227,7 +229,7 @@ class Capacity(Record, frozen=True, kw_only=True):
 
 
 class Knee(Record, frozen=True, kw_only=True):
-    """Where the hit rate of one backend falls through half of what it was, as the working set grows."""
+    """Holds where the hit rate of one backend falls through half of what it was, as the working set grows."""
 
     label: Annotated[str, doc("Backend as the run names it.")]
     value: Annotated[

@@ -1,4 +1,4 @@
-"""What a run shows, as data: the one source of every claim, whatever it is printed with."""
+"""Says what a run shows, as data: the one source of every claim, whatever it is printed with."""
 
 from typing import Annotated, Literal
 
@@ -12,7 +12,7 @@ PairState = Literal["separated", "same", "undecided", "not comparable"]
 
 
 class Speedup(Record, frozen=True, kw_only=True):
-    """How many times better `ahead` is than `behind`, whichever way the metric is better."""
+    """Holds how many times better `ahead` is than `behind`, whichever way the metric is better."""
 
     ahead: Annotated[
         str, doc("Label of the better backend: by the verdict, or by the estimate where nothing was decided.")
@@ -110,7 +110,7 @@ class Good(Record, frozen=True, kw_only=True):
 
 
 class Goodput(Record, frozen=True, kw_only=True):
-    """What was answered inside the limits at one load. Medians: no verdict on a difference."""
+    """Holds what was answered inside the limits at one load. Medians: no verdict on a difference."""
 
     load: Annotated[LoadPoint, doc("Where all were measured.")]
     limits: Annotated[tuple[Limit, ...], doc("Of [slo], with what the first backend kept them by.")]
@@ -118,21 +118,21 @@ class Goodput(Record, frozen=True, kw_only=True):
 
 
 class Warned(Record, frozen=True, kw_only=True):
-    """What makes figures doubtful, or is missing."""
+    """Holds what makes figures doubtful, or is missing."""
 
     text: Annotated[str, doc("In words.")]
     hint: Annotated[str, doc("What to do; empty: nothing is known.")]
 
 
 class NextStep(Record, frozen=True, kw_only=True):
-    """What to run next."""
+    """Holds what to run next."""
 
     why: Annotated[str, doc("What this run leaves open.")]
     do: Annotated[str, doc("The command, or what to add to the command of this run.")]
 
 
 class Conclusion(Record, frozen=True, kw_only=True):
-    """What a run shows and what it leaves open."""
+    """Holds what a run shows and what it leaves open."""
 
     orders: Annotated[tuple[Order, ...], doc("Per load and metric; at each load the primary metric first.")]
     under_load: Annotated[tuple[UnderLoad, ...], doc("Per backend, over closed-loop loads.")]
@@ -145,7 +145,7 @@ class Conclusion(Record, frozen=True, kw_only=True):
 
 
 class ComparedConclusion(Record, frozen=True, kw_only=True):
-    """What a comparison of runs shows."""
+    """Holds what a comparison of runs shows."""
 
     sentence: Annotated[str, doc("What became slower, or that nothing did, or why that is not known.")]
     orders: Annotated[

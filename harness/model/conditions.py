@@ -1,4 +1,4 @@
-"""Under which conditions a cell was measured, as far as another cell's may differ from them."""
+"""Conditions under which a cell was measured, as far as another cell's may differ from them."""
 
 from typing import Annotated, Any
 
@@ -26,7 +26,7 @@ class ExactOutput(Record, frozen=True, kw_only=True):
 
 
 class PromptTokens(Record, frozen=True, kw_only=True):
-    """Of the chats of the cell, warm-up included."""
+    """Tokens of the chats of the cell, warm-up included."""
 
     mean: Annotated[float | None, doc("Tokens per prompt.")]
     first: Annotated[list[int | None], doc("Of the first few.")]
@@ -43,7 +43,7 @@ class OutputText(Record, frozen=True, kw_only=True):
 
 
 class Sampling(Record, frozen=True, kw_only=True):
-    """How tokens are drawn."""
+    """Holds how tokens are drawn."""
 
     temperature: Annotated[float | None, doc("0: greedy.")]
     top_p: Annotated[float | None, doc("0 to 1.")]
@@ -51,14 +51,14 @@ class Sampling(Record, frozen=True, kw_only=True):
 
 
 class Thinking(Record, frozen=True, kw_only=True):
-    """Of models that reason before they answer."""
+    """Conditions of models that reason before they answer."""
 
     asked: Annotated[str | None, doc("on or off.")]
     seen: Annotated[bool, doc("Whether reasoning came.")]
 
 
 class Conditions(Record, frozen=True, kw_only=True):
-    """What must be equal between backends: cache, lengths, sampling, values."""
+    """Holds what must be equal between backends: cache, lengths, sampling, values."""
 
     api: Annotated[
         str, doc("That requests spoke: chat, completions, responses, messages, embeddings or rerank.")

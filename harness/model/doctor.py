@@ -10,7 +10,7 @@ from harness.model.validity import Reason, Verdict
 
 
 class ErrorSpread(Record, frozen=True):
-    """Of errors, whatever their sign, in ms."""
+    """Spread of errors, whatever their sign, in ms."""
 
     p50: Annotated[float, doc("Median, ms.")]
     p99: Annotated[float, doc("99th percentile, ms.")]
@@ -18,7 +18,7 @@ class ErrorSpread(Record, frozen=True):
 
 
 class ClientErrors(Record, frozen=True):
-    """What the client measured less what happened, in ms."""
+    """Holds what the client measured less what happened, in ms."""
 
     ttft_ms: Annotated[ErrorSpread | None, doc("Of the time to the first token; null: answers come whole.")]
     itl_ms: Annotated[ErrorSpread | None, doc("Of the gaps between tokens; null: answers come whole.")]
@@ -32,7 +32,9 @@ class ClientErrors(Record, frozen=True):
 
 
 class ScriptedServer(Record, frozen=True):
-    """How the scripted server fared: its lateness is in its ledger, and so not in the client's errors."""
+    """Holds how the scripted server fared: its lateness is in its ledger, and so not in the client's
+    errors.
+    """
 
     late_p50_ms: Annotated[float | None, doc("Median of written less due, ms.")]
     late_p99_ms: Annotated[float | None, doc("99th percentile, ms.")]
@@ -41,7 +43,7 @@ class ScriptedServer(Record, frozen=True):
 
 
 class Dispersions(Record, frozen=True):
-    """Of the arrivals of an open loop: variance over mean of counts in bins; 1 is Poisson."""
+    """Dispersions of the arrivals of an open loop: variance over mean of counts in bins; 1 is Poisson."""
 
     drawn: Annotated[float, doc("As scheduled.")]
     received: Annotated[float, doc("As the server received them.")]
@@ -75,7 +77,7 @@ class OnNode(Record, frozen=True):
 
 
 class MeasuredLoad(Record, frozen=True, kw_only=True):
-    """What came of one load."""
+    """Holds what came of one load."""
 
     load: Annotated[TriedLoad, doc("What was asked for.")]
     verdict: Annotated[Verdict, doc("As of the cell of a run.")]
@@ -117,7 +119,7 @@ class Reach(Record, frozen=True):
 
 
 class Exactness(Record, frozen=True, kw_only=True):
-    """What the measurements come to."""
+    """Holds what the measurements come to."""
 
     sentence: Annotated[str, doc("In words.")]
     reaches: Annotated[tuple[Reach, ...], doc("Tolerances rising, each going further than the one before.")]
@@ -133,7 +135,7 @@ class Exactness(Record, frozen=True, kw_only=True):
 
 
 class ClockFacts(Record, frozen=True, kw_only=True):
-    """How well moments are known."""
+    """Holds how well moments are known."""
 
     source: Annotated[str | None, doc("Of the kernel's monotonic clock.")]
     resolution_ns: Annotated[float, doc("Of that clock.")]
@@ -142,7 +144,7 @@ class ClockFacts(Record, frozen=True, kw_only=True):
 
 
 class LimitFacts(Record, frozen=True, kw_only=True):
-    """How many connections there can be. Null: no limit, or not known."""
+    """Holds how many connections there can be. Null: no limit, or not known."""
 
     file_descriptors_soft: Annotated[int, doc("Of a process, as it starts.")]
     file_descriptors_hard: Annotated[int | None, doc("To which it can be raised.")]
@@ -151,7 +153,7 @@ class LimitFacts(Record, frozen=True, kw_only=True):
 
 
 class DoctorResult(Record, frozen=True, kw_only=True):
-    """How exact the load generator is on this machine, and what limits it."""
+    """Holds how exact the load generator is on this machine, and what limits it."""
 
     version: Annotated[str, doc("Of the harness.")]
     date: Annotated[str, doc("ISO 8601.")]

@@ -1,4 +1,4 @@
-"""What bench knows of a cell and a foreign format has no place for: it travels in a field of its own."""
+"""Says what bench knows of a cell and a foreign format has no place for: it travels in a field of its own."""
 
 from typing import Annotated
 
@@ -29,12 +29,12 @@ MLPERF_LATENCIES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "e2e_ms": "latency"}
 
 
 def as_median(statistic: str) -> str:
-    """For tools that call p50 the median."""
+    """Renames a statistic for tools that call p50 the median."""
     return "median" if statistic == "p50" else statistic
 
 
 class Exchanged(Record, frozen=True, kw_only=True):
-    """Of a cell that was exported; `bench import` reads it again."""
+    """Fields of a cell that was exported; `bench import` reads it again."""
 
     version: Annotated[str, doc("Of bench.")]
     run: Annotated[str, doc("That the cell is of.")]

@@ -9,7 +9,7 @@ _UPPER = "One-sided 95 % upper confidence bound of the percentile, by order stat
 
 
 class LatencyStats(Record, frozen=True, kw_only=True):
-    """In ms. Null where the sample is too small for the percentile."""
+    """Statistics of a latency in ms. Null where the sample is too small for the percentile."""
 
     mean: Annotated[float | None, doc("Of the samples that are finite.")]
     p50: Annotated[float | None, doc("Median.")]
@@ -153,7 +153,7 @@ class Synchrony(Record, frozen=True, kw_only=True):
 
 
 class Sample(Record, frozen=True, kw_only=True):
-    """What was measured, and the least that the scenario declares to be enough."""
+    """Holds what was measured, and the least that the scenario declares to be enough."""
 
     seconds: Annotated[float, doc("First measured send to the end of the last measured request.")]
     answers: Annotated[int, doc("Measured ones.")]
@@ -162,7 +162,7 @@ class Sample(Record, frozen=True, kw_only=True):
 
 
 class Backlog(Record, frozen=True, kw_only=True):
-    """Of an open loop: arrivals and answers, and requests in the system early and late."""
+    """Backlog of an open loop: arrivals and answers, and requests in the system early and late."""
 
     probed_s: Annotated[float, doc("First to last measured arrival, s.")]
     window_s: Annotated[float, doc("Of that, what all else is about: less the fill, s.")]
@@ -174,7 +174,7 @@ class Backlog(Record, frozen=True, kw_only=True):
 
 
 class ProbeSize(Record, frozen=True, kw_only=True):
-    """Of --find-capacity: the least of a cell."""
+    """Size of --find-capacity: the least of a cell."""
 
     seconds: Annotated[float, doc("Of an open loop.")]
     answers: Annotated[int, doc("So that a share within a limit has a confidence bound.")]
@@ -182,7 +182,7 @@ class ProbeSize(Record, frozen=True, kw_only=True):
 
 
 class OutputTokens(Record, frozen=True, kw_only=True):
-    """As the server counts them."""
+    """Tokens of the answers, as the server counts them."""
 
     total: Annotated[int | None, doc("Of the measured answers.")]
     source: Annotated[str | None, doc("usage, or null where the server reports none.")]
@@ -200,7 +200,7 @@ class TemplateTokens(Record, frozen=True, kw_only=True):
 
 
 class AdapterFigures(Record, frozen=True, kw_only=True):
-    """What LoRA adapters cost, by the medians of the cell. Latencies of each are in `by_kind`."""
+    """Holds what LoRA adapters cost, by the medians of the cell. Latencies of each are in `by_kind`."""
 
     count: Annotated[int, doc("That the server has.")]
     slots: Annotated[int | None, doc("In memory at once; null: all, or not known.")]
@@ -215,7 +215,7 @@ class AdapterFigures(Record, frozen=True, kw_only=True):
 
 
 class ClassStats(Record, frozen=True, kw_only=True):
-    """Of the requests of one class."""
+    """Statistics of the requests of one class."""
 
     requests: Annotated[int, doc("Measured ones.")]
     ok: Annotated[int, doc("Answered in full.")]
@@ -236,7 +236,7 @@ class SessionCounts(Record, frozen=True, kw_only=True):
 
 
 class Replica(Record, frozen=True, kw_only=True):
-    """Of the measured requests that went to one of several URLs."""
+    """Share of the measured requests that went to one of several URLs."""
 
     url: Annotated[str, doc("Of the server.")]
     requests: Annotated[int, doc("That went there.")]
@@ -261,7 +261,7 @@ class Replicas(Record, frozen=True, kw_only=True):
 
 
 class Constraint(Record, frozen=True, kw_only=True):
-    """What constraining answers costs."""
+    """Holds what constraining answers costs."""
 
     first_use_ttft_ms: Annotated[float | None, doc("Median wait at the first use of a schema.")]
     later_ttft_ms: Annotated[float | None, doc("Median wait at later uses.")]
@@ -284,6 +284,6 @@ class Answers(Record, frozen=True, kw_only=True):
 
     @property
     def checks(self) -> dict[str, dict[str, Counts]]:
-        """By check and kind of request."""
+        """Counts by check and kind of request."""
         found = {"label": self.label, "structured": self.structured, "tool_call": self.tool_call}
         return {name: kinds for name, kinds in found.items() if not isinstance(kinds, UnsetType)}

@@ -1,4 +1,4 @@
-"""Which cell it is."""
+"""Says which cell it is."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ Division = Literal["default", "tuned", "custom"]
 
 
 class Identity(Record, frozen=True, kw_only=True):
-    """What was measured, before any figure."""
+    """Holds what was measured, before any figure."""
 
     cell: Annotated[str, doc("Name, and folder below cells/: number, label, load point, repeat.")]
     backend: Annotated[str, doc("Name of its definition.")]

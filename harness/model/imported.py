@@ -1,4 +1,4 @@
-"""Where the records of a cell are from, when another tool measured it."""
+"""Says where the records of a cell are from, when another tool measured it."""
 
 from typing import Annotated, Literal
 

@@ -5,7 +5,7 @@ from typing import Self
 
 
 class IssueCode(StrEnum):
-    """What may be wrong with a cell or a run: docs/validity.md."""
+    """Codes of what may be wrong with a cell or a run: docs/validity.md."""
 
     # Of cells, in the order in which a cell lists them.
     NODE_LOST = "node-lost"

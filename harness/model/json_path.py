@@ -1,4 +1,4 @@
-"""What stands at a dotted path, such as `ttft_ms.p50`, in a typed document or decoded JSON."""
+"""Says what stands at a dotted path, such as `ttft_ms.p50`, in a typed document or decoded JSON."""
 
 import math
 from collections.abc import Mapping

@@ -30,7 +30,7 @@ class RateSegment(Record, frozen=True, kw_only=True):
 
 
 class WorkingSet(Record, frozen=True, kw_only=True):
-    """What is asked for between two uses of one prefix, in a closed loop."""
+    """Holds what is asked for between two uses of one prefix, in a closed loop."""
 
     prefixes: Annotated[int, doc("That are asked for in turn, or drawn from; each with a tail of its own.")]
     held_tokens: Annotated[int, doc("That a request leaves in a cache, chat template left out.")]
@@ -65,7 +65,7 @@ class Load(Record, frozen=True, kw_only=True):
 
     @property
     def slots(self) -> int | None:
-        """Of a closed loop; None for an open one."""
+        """Number of slots of a closed loop; None for an open one."""
         if self.working_set:
             return self.working_set.in_flight
         return int(self.value) if self.kind == "concurrency" else None

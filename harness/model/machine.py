@@ -1,4 +1,4 @@
-"""What a cell used of the machine, and what that cost."""
+"""Says what a cell used of the machine, and what that cost."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ Number = int | float
 
 
 class Range(Record, frozen=True, kw_only=True):
-    """Of a sampled gauge over the window."""
+    """Range of a sampled gauge over the window."""
 
     mean: Annotated[float, doc("Over time.")]
     max: Annotated[float, doc("Highest sample.")]
@@ -131,7 +131,7 @@ class Host(Record, frozen=True, kw_only=True):
 
 
 class LoadNodeUse(Record, frozen=True, kw_only=True):
-    """What was used on a machine that sent load; null: too few samples."""
+    """Holds what was used on a machine that sent load; null: too few samples."""
 
     name: Annotated[str, doc("Of the host.")]
     address: Annotated[str, doc("Under which the cluster knows it.")]
@@ -161,7 +161,7 @@ class Energy(Record, frozen=True, kw_only=True):
 
 
 class Price(Record, frozen=True, kw_only=True):
-    """What an hour costs, as it was given."""
+    """Holds what an hour costs, as it was given."""
 
     per_hour: Annotated[Number, doc("In the currency.")]
     currency: Annotated[str, doc("As given.")]
@@ -171,7 +171,7 @@ class Price(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """What hardware costs, as it was given; there is no default, since a price is never made up.
+    """Holds what hardware costs, as it was given; there is no default, since a price is never made up.
 
     The machine's price holds for everything in it; else that of each GPU the engine used counts.
     """  # A dataclass: harness.spec builds those from TOML.
@@ -185,7 +185,7 @@ class Prices:
 
 
 class Cost(Record, frozen=True, kw_only=True):
-    """From a price that was given: docs/cost.md."""
+    """Cost from a price that was given: docs/cost.md."""
 
     price: Annotated[Price, doc("Of an hour.")]
     per_million_output_tokens: Annotated[float | None, doc("In the price's currency.")]
@@ -199,7 +199,7 @@ class Cost(Record, frozen=True, kw_only=True):
 
 
 class Limiter(Record, frozen=True, kw_only=True):
-    """What limited the cell, by fixed rules."""
+    """Holds what limited the cell, by fixed rules."""
 
     code: Annotated[str, doc("The rule.")]
     sentence: Annotated[str, doc("In words, with its numbers.")]
@@ -207,7 +207,7 @@ class Limiter(Record, frozen=True, kw_only=True):
 
 
 class SourceHealth(Record, frozen=True, kw_only=True):
-    """How one source of telemetry fared."""
+    """Holds how one source of telemetry fared."""
 
     reads: Annotated[int, doc("That worked.")]
     unavailable: Annotated[str, doc("Why there is nothing from it at all.")]
@@ -218,7 +218,7 @@ class SourceHealth(Record, frozen=True, kw_only=True):
 
 
 class TelemetryHealth(Record, frozen=True, kw_only=True):
-    """What was sampled, at what cost, and what could not be."""
+    """Holds what was sampled, at what cost, and what could not be."""
 
     requested: Annotated[bool, doc("Whether anything was to be sampled.")]
     problem: Annotated[str | None, doc("Why nothing was sampled to the end.")]

@@ -33,7 +33,9 @@ class HostFacts(Record, frozen=True, kw_only=True):
 
     @property
     def hardware(self) -> str | None:
-        """What sets the speed: `2× NVIDIA H100`, or `AMD EPYC, 2 cores` without a GPU; None: not known."""
+        """Tells what sets the speed: `2× NVIDIA H100`, or `AMD EPYC, 2 cores` without a GPU; None: not
+        known.
+        """
         if self.gpus:
             return ", ".join(f"{self.gpus.count(name)}× {name}" for name in dict.fromkeys(self.gpus))
         cpus = self.cpus_usable or self.cpus
@@ -42,14 +44,14 @@ class HostFacts(Record, frozen=True, kw_only=True):
 
 
 class GitRevision(Record, frozen=True, kw_only=True):
-    """Of the checkout that the harness runs from."""
+    """Revision of the checkout that the harness runs from."""
 
     revision: Annotated[str, doc("Of HEAD.")]
     dirty: Annotated[bool, doc("With changes that were not committed.")]
 
 
 class ScenarioHeader(Record, frozen=True, kw_only=True):
-    """Which scenario it is."""
+    """Holds which scenario it is."""
 
     name: Annotated[str, doc("As --scenario takes it.")]
     purpose: Annotated[str, doc("What the scenario is for.")]
@@ -89,14 +91,14 @@ class ScenarioTables(Record, frozen=True, kw_only=True):
 
 
 class LaunchChoice(Record, frozen=True, kw_only=True):
-    """How a backend was started, or reached."""
+    """Holds how a backend was started, or reached."""
 
     mode: Annotated[str, doc("process, compose, simulate or attach.")]
     why: Annotated[str, doc("Why that one.")]
 
 
 class ProbeCount(Record, frozen=True, kw_only=True):
-    """What `probe-LABEL.json` has, in short."""
+    """Holds what `probe-LABEL.json` has, in short."""
 
     findings: Annotated[int, doc("How many.")]
     not_as_declared: Annotated[tuple[str, ...], doc("Topics in which the definition does not hold.")]
@@ -130,7 +132,7 @@ class BackendEntry(Record, frozen=True, kw_only=True):
 
 
 class Seeds(Record, frozen=True, kw_only=True):
-    """What is drawn, and from what."""
+    """Holds what is drawn, and from what."""
 
     run: Annotated[int, doc("--seed.")]
     dimensions: Annotated[tuple[str, ...], doc("Each has a seed of its own, drawn from it.")]
@@ -145,7 +147,7 @@ class Failure(Record, frozen=True, kw_only=True):
 
 
 class Manifest(Record, frozen=True, kw_only=True):
-    """Under which conditions the figures hold. Written at every change of state."""
+    """Conditions under which the figures hold. Written at every change of state."""
 
     run: Annotated[str, doc("Name of the run folder when it was made.")]
     state: Annotated[

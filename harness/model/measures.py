@@ -14,7 +14,7 @@ class Measure:
 
     @property
     def path(self) -> str:
-        """In a cell of summary.json."""
+        """Path in a cell of summary.json."""
         return f"{self.metric.name}.{self.statistic}" if self.statistic else self.metric.name
 
     @property
@@ -54,7 +54,7 @@ def _unknown(path: str) -> Metric:
 
 
 def charted(statistics: Callable[[Charts], Iterable[str]]) -> list[Measure]:
-    """Of every metric that has charts."""
+    """Returns the measures of every metric that has charts."""
     return [
         Measure(metric, statistic)
         for metric in METRICS.values()

@@ -1,4 +1,4 @@
-"""What a metric is: all that is said of it anywhere, besides its value."""
+"""Says what a metric is: all that is said of it anywhere, besides its value."""
 
 from typing import Literal
 
@@ -40,7 +40,9 @@ class Column(Record, frozen=True, kw_only=True):
 
 
 class Charts(Record, frozen=True, kw_only=True):
-    """Which charts a metric has: of which statistics of a latency, `""` standing for any other metric."""
+    """Holds which charts a metric has: of which statistics of a latency, `""` standing for any other
+    metric.
+    """
 
     stem: str  # of their file names
     load: tuple[str, ...] = ("",)  # against the load
@@ -70,7 +72,7 @@ class Metric(Record, frozen=True, kw_only=True):
 
     @property
     def unit(self) -> str:
-        """Of its value times `scale`."""
+        """Unit of its value times `scale`."""
         return _UNITS.get(self.family, self.own_unit)
 
     @property
@@ -86,12 +88,12 @@ class Metric(Record, frozen=True, kw_only=True):
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Of its values in a cell of summary.json."""
+        """Paths of its values in a cell of summary.json."""
         if self.family != "latency":
             return (self.name,)
         return tuple(f"{self.name}.{statistic}" for statistic in STATISTICS)
 
     @property
     def meta(self) -> Meta:
-        """For the field of the document that holds its value."""
+        """Annotation for the field of the document that holds its value."""
         return Meta(description=self.about, extra={"metric": self})

@@ -1,4 +1,4 @@
-"""What a run is about to do: plan.json of its folder, and what `bench run --dry-run --json` prints."""
+"""Says what a run is about to do: plan.json of its folder, and what `bench run --dry-run --json` prints."""
 
 from typing import Annotated
 
@@ -23,13 +23,13 @@ class PlanBlock(Record, frozen=True, kw_only=True):
 
 
 class Plan(Record, frozen=True, kw_only=True):
-    """What a run was going to do when it began."""
+    """Holds what a run was going to do when it began."""
 
     blocks: Annotated[tuple[PlanBlock, ...], doc("In the order of their measurement.")]
 
 
 class PlannedLaunch(LaunchChoice, frozen=True, kw_only=True):
-    """How a backend would be started, or reached."""
+    """Holds how a backend would be started, or reached."""
 
     device: Annotated[
         str, doc("Of a container: cuda, rocm or cpu; of a process: cuda where its packages are; else empty.")

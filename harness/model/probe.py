@@ -19,7 +19,7 @@ class Finding(Record, frozen=True):
 
 
 class Probed(Record, frozen=True, kw_only=True):
-    """What a backend did, next to what its definition declares. Older files have the findings alone."""
+    """Holds what a backend did, next to what its definition declares. Older files have the findings alone."""
 
     backend: Annotated[str, doc("Name of its definition.")] = ""
     variant: Annotated[str | None, doc("Of the definition.")] = None

@@ -1,4 +1,4 @@
-"""What every typed document of a run is made of."""
+"""Says what every typed document of a run is made of."""
 
 from pathlib import PurePath
 from typing import Any, TypeVar
@@ -16,7 +16,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def doc(text: str) -> Meta:
-    """What a key means, with its unit where the name has none: for the JSON schema."""
+    """Returns what a key means, with its unit where the name has none: for the JSON schema."""
     return Meta(description=text)
 
 

@@ -25,7 +25,7 @@ RunState = Literal["complete", "invalid", "interrupted", "failed", "running"]
 
 
 class RunWarning(Record, frozen=True, kw_only=True):
-    """What a reader must know besides the figures."""
+    """Holds what a reader must know besides the figures."""
 
     code: Annotated[IssueCode, doc("For programs: docs/validity.md.")]
     text: Annotated[str, doc("What is the matter.")]

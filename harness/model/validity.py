@@ -1,4 +1,4 @@
-"""Whether the figures of a cell can be the server's, and why not."""
+"""Tells whether the figures of a cell can be the server's, and why not."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -21,7 +21,7 @@ class Reason(Record, frozen=True):
 
 
 class Validity(Record, frozen=True, kw_only=True):
-    """Whether the figures can be the server's: docs/validity.md."""
+    """Holds whether the figures can be the server's: docs/validity.md."""
 
     verdict: Annotated[Verdict, doc("The worst of the reasons.")]
     reasons: Annotated[tuple[Reason, ...], doc("Every rule that was broken.")]

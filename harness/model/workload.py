@@ -16,7 +16,7 @@ class Histogram(Record, frozen=True, kw_only=True):
 
 
 class Lengths(Record, frozen=True, kw_only=True):
-    """In tokens, over the requests of a load point."""
+    """Lengths in tokens, over the requests of a load point."""
 
     min: Annotated[Number, doc("Shortest.")]
     p50: Annotated[Number, doc("Median.")]
@@ -35,7 +35,7 @@ class ChatCount(Record, frozen=True, kw_only=True):
 
 
 class Sharing(Record, frozen=True, kw_only=True):
-    """What of the prompts was in a prompt before, so that a cache could reuse it."""
+    """Holds what of the prompts was in a prompt before, so that a cache could reuse it."""
 
     prompt_tokens: Annotated[int, doc("Of all requests.")]
     unique_share: Annotated[float, doc("Of them, what was in none before, 0 to 1.")]
@@ -46,7 +46,7 @@ class Sharing(Record, frozen=True, kw_only=True):
 
 
 class ArrivalStatistics(Record, frozen=True, kw_only=True):
-    """Of the schedule of an open loop."""
+    """Statistics of the schedule of an open loop."""
 
     rate_per_s: Annotated[float, doc("Mean.")]
     gap_cv: Annotated[float, doc("Coefficient of variation of the gaps; 1 is Poisson.")]
@@ -54,7 +54,7 @@ class ArrivalStatistics(Record, frozen=True, kw_only=True):
 
 
 class RequestFigures(Record, frozen=True, kw_only=True):
-    """How many requests, how long, how alike, and when. Warm-up requests are in all figures."""
+    """Holds how many requests, how long, how alike, and when. Warm-up requests are in all figures."""
 
     requests: Annotated[int, doc("To be measured.")]
     warmup_requests: Annotated[int, doc("Before them.")]
@@ -76,7 +76,7 @@ class CardLoad(Record, frozen=True, kw_only=True):
 
 
 class WorkloadCard(RequestFigures, frozen=True, kw_only=True):
-    """What the requests of one load point are, as they were drawn for the first repeat."""
+    """Holds what the requests of one load point are, as they were drawn for the first repeat."""
 
     load: Annotated[CardLoad, doc("The load point.")]
     sha256: Annotated[str, doc("Of the requests before the dialect.")]
@@ -90,6 +90,6 @@ class WorkloadCard(RequestFigures, frozen=True, kw_only=True):
 
 
 class WorkloadCards(Record, frozen=True, kw_only=True):
-    """What the requests of a run are."""
+    """Holds what the requests of a run are."""
 
     cards: Annotated[dict[str, WorkloadCard] | None, doc("By label of the load point.")]

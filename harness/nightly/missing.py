@@ -1,4 +1,6 @@
-"""What earlier nights measured and tonight did not: a gate that looks at levels alone would pass over it."""
+"""Says what earlier nights measured and tonight did not: a gate that looks at levels alone would pass
+over it.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -16,7 +18,7 @@ def missing(
     manifest: Manifest | None,
     summary: Summary | None,
 ) -> Iterator[Missing]:
-    """Of one run of the suite. `history` holds earlier runs only.
+    """Yields what is missing of one run of the suite. `history` holds earlier runs only.
 
     `manifest` and `summary` are None where it measured nothing, for the reason `why`. What the suite no
     longer asks for is not missing.
@@ -79,7 +81,7 @@ def _place(
 
 
 def _failed_before(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
-    """As `failed_of`; entries of earlier versions have no counts."""
+    """Counts as `failed_of`; entries of earlier versions have no counts."""
     return (
         sum(known(entry.failed) or 0 for entry in entries),
         sum(known(entry.ended) or 0 for entry in entries),

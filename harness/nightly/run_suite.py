@@ -32,7 +32,7 @@ ESTIMATE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What became of one entry of the suite."""
+    """Holds what became of one entry of the suite."""
 
     entry: Entry
     state: State
@@ -143,7 +143,7 @@ def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Ste
 
 
 def _files(entry: Entry, out: Path) -> Step:
-    """What the team's own client left tonight. A file of an earlier night is no new measurement."""
+    """Returns what the team's own client left tonight. A file of an earlier night is no new measurement."""
     began, found = time.monotonic(), entry.matching()
     if not found:
         return Step(entry, "failed", f"no file matches {', '.join(entry.files)}", ExitCode.SETUP, 0.0)
@@ -162,7 +162,7 @@ def _files(entry: Entry, out: Path) -> Step:
 
 
 def _seen_before(files: Sequence[Path], out: Path) -> list[Path]:
-    """By their content."""
+    """Returns files that were seen, by their content."""
     seen = set()
     for summary in sorted(out.glob("*/summary.json")):
         cells = RunFolder(summary.parent).read_summary().cells
@@ -177,7 +177,7 @@ def _seen_before(files: Sequence[Path], out: Path) -> list[Path]:
 
 
 def _expected_s(command: Sequence[str]) -> float | None:
-    """What earlier nights took; None where nothing is known."""
+    """Returns what earlier nights took; None where nothing is known."""
     try:
         done = subprocess.run(
             [*command, "--dry-run", "--json"], capture_output=True, text=True, timeout=ESTIMATE_S, check=False
@@ -198,7 +198,7 @@ def _stop(process: "subprocess.Popen[str]") -> str:
 
 
 def _document(printed: str) -> dict[str, object]:
-    """What the run printed; empty where it was stopped before."""
+    """Returns what the run printed; empty where it was stopped before."""
     try:
         document = json.loads(printed)
     except ValueError:

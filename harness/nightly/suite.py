@@ -84,13 +84,13 @@ class Suite:
 
 
 def suites() -> dict[str, Path]:
-    """By name; files in ./workloads/suites override the shipped."""
+    """Returns the suites by name; files in ./workloads/suites override the shipped."""
     folders = (paths.shipped("workloads") / "suites", Path.cwd() / "workloads" / "suites")
     return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
 
 
 def load_suite(name: str) -> Suite:
-    """By name, or a path ending in .toml. Raises SpecError."""
+    """Loads a suite by name, or a path ending in .toml. Raises SpecError."""
     known = suites()
     path = Path(name) if name.endswith(".toml") else known.get(name)
     if path is None:

@@ -20,7 +20,9 @@ def user(text: str) -> Message:
 
 
 def line_to(server: Server, deadline: float) -> Line:
-    """For requests of the API that the server's dialect speaks, until `deadline` (time.monotonic())."""
+    """Opens a line for requests of the API that the server's dialect speaks, until `deadline`
+    (time.monotonic()).
+    """
     api = APIS[server.definition.dialect.api]
     return Line(server.api_url, server.access, deadline, api)
 

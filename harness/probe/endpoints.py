@@ -1,4 +1,4 @@
-"""What the server reports besides its answers: version, tokens, counters, and what its template adds."""
+"""Says what the server reports besides its answers: version, tokens, counters, and what its template adds."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def tokenizer(asker: Asker) -> Iterator[Finding]:
 
 
 def apis(asker: Asker) -> Iterator[Finding]:
-    """Whether the server has the other APIs that its definition declares."""
+    """Yields whether the server has the other APIs that its definition declares."""
     definition = asker.server.definition
     if not asker.thorough or definition.dialect.api != "chat":
         return
@@ -69,14 +69,14 @@ def apis(asker: Asker) -> Iterator[Finding]:
 
 
 def values(asker: Asker) -> Iterator[Finding]:
-    """Whether vectors or scores come, and such as a model can have meant."""
+    """Yields whether vectors or scores come, and such as a model can have meant."""
     refusal = asker.server.refusal_of(asker.dialect.api)
     then = "its requests fail" if refusal else ""
     yield Finding(asker.api.title, "answered", refusal or asker.api.gives, not refusal, then, bool(refusal))
 
 
 def metrics(asker: Asker) -> Iterator[Finding]:
-    """After some traffic: some series appear with the first request."""
+    """Looks at the metrics after some traffic: some series appear with the first request."""
     declared = asker.server.definition.metrics
     if declared is None:
         yield Finding(

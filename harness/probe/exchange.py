@@ -64,7 +64,7 @@ class Seen:
 
     @property
     def answer_s(self) -> float:
-        """To the last text."""
+        """Seconds to the last text."""
         return self.text_s[-1] if self.text_s else 0.0
 
     @property
@@ -73,7 +73,7 @@ class Seen:
 
     @property
     def tpot_s(self) -> float:
-        """By usage, or one token an event; 0 where there is one token at most."""
+        """Seconds per token, by usage, or one token an event; 0 where there is one token at most."""
         gaps = max(self.count("output_tokens"), self.text_events) - 1
         return (self.answer_s - self.ttft_s) / gaps if gaps > 0 else 0.0
 
@@ -89,7 +89,9 @@ class Seen:
 
     @property
     def usage(self) -> str:
-        """In which event the usage block comes: `last` is one of its own, `finish` that with the reason."""
+        """Says in which event the usage block comes: `last` is one of its own, `finish` that with the
+        reason.
+        """
         blocks = [
             one for one in self.documents if one.get("usage") or mapping(one.get("response")).get("usage")
         ]
@@ -126,7 +128,7 @@ class Seen:
 
 @dataclass(slots=True)
 class Line:
-    """To one server. Safe to use from several threads."""
+    """Line to one server. Safe to use from several threads."""
 
     url: str
     access: Access
@@ -144,7 +146,9 @@ class Line:
         self._client.close()
 
     def ask(self, body: bytes, most_s: float = inf) -> Seen:
-        """Never raises for what the server does: no answer in time is an answer with an error."""
+        """Sends a request. never raises for what the server does: no answer in time is an answer with an
+        error.
+        """
         left = min(self.deadline - time.monotonic(), most_s)
         if left <= 0:
             return Seen(0, error="not asked: the time for this probe is over")

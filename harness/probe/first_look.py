@@ -52,7 +52,7 @@ def look(server: Server, limit_s: float) -> Look:
 
 
 def _ask(asker: Asker) -> Seen:
-    """With a prompt that is in no cache."""
+    """Asks with a prompt that is in no cache."""
     return asker.ask(" ".join(random.choices(NOUNS, k=_PROMPT_WORDS)), _OUTPUT_TOKENS, FORCED)
 
 

@@ -1,4 +1,4 @@
-"""How an answer streams, how long it is, what the engine makes of a field it does not know."""
+"""Says how an answer streams, how long it is, what the engine makes of a field it does not know."""
 
 from collections.abc import Iterator
 
@@ -174,7 +174,7 @@ def unknown_field(asker: Asker) -> Iterator[Finding]:
 
 
 def refused(topic: str, declared: str, seen: Seen, then: str) -> Finding:
-    """Where there was no answer at all, nothing is known."""
+    """Judges an answer; where there was none at all, nothing is known."""
     told = seen.status != 0
     return Finding(topic, declared, refusal(seen), False if told else None, then if told else "", told)
 

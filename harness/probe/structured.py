@@ -1,4 +1,4 @@
-"""Whether a declared constraint constrains, or is only accepted."""
+"""Tells whether a declared constraint constrains, or is only accepted."""
 
 from collections.abc import Collection, Iterator
 

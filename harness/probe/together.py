@@ -8,7 +8,10 @@ _SIDE_BY_SIDE = 4  # requests in flight: what every engine takes at once, or que
 
 
 def side_by_side(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """Their results in order; the first error is raised. Ctrl-C does not wait for those that hang."""
+    """Runs the tasks together and returns their results in order; the first error is raised.
+
+    Ctrl-C does not wait for those that hang.
+    """
     results: list[Any] = [None] * len(tasks)
     errors: list[BaseException] = []
     waiting = iter(enumerate(tasks))

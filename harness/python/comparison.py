@@ -21,7 +21,7 @@ class Comparison:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """Why pairs were not compared: conditions that differ in what matters. Empty where all were."""
+        """Tells why pairs were not compared: conditions that differ in what matters. Empty where all were."""
         return tuple(dict.fromkeys(pair.refused for pair in self.document.pairs if pair.refused))
 
     def verdicts(self) -> "pd.DataFrame":
@@ -39,7 +39,9 @@ class Comparison:
         return frames.of_verdicts({**tables.VERDICTS, "value_a": "double", "value_b": "double"}, rows)
 
     def conclusion(self) -> "ComparedConclusion":
-        """What became slower in one sentence, and per pair, load and metric the speed-up with an interval."""
+        """Returns what became slower in one sentence, and per pair, load and metric the speed-up with an
+        interval.
+        """
         from harness.report.text.baseline import concluded
 
         return concluded(self.document)

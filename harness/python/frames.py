@@ -37,7 +37,9 @@ def of_rows(types: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> pd.DataF
 
 
 def of_verdicts(types: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> pd.DataFrame:
-    """As `of_rows`, with metrics under their names in the DataFrame of cells, and differences in its unit."""
+    """Builds the DataFrame as `of_rows`, with metrics under their names in the DataFrame of cells, and
+    differences in its unit.
+    """
     frame = of_rows(types, rows)
     columns = [in_seconds(path.replace(".", "_")) for path in frame["metric"]]
     frame["metric"] = pd.Series([name for name, _scale in columns], index=frame.index, dtype="string")
@@ -72,7 +74,7 @@ def of_view(folder: "RunFolder", view: str) -> pd.DataFrame:
 
 
 def _frame(columns: Mapping[str, tuple[str, Any]]) -> pd.DataFrame:
-    """From raw names: SQL type and values."""
+    """Builds a DataFrame from raw names: SQL type and values."""
     made: dict[str, pd.Series[Any]] = {}
     for column, (kind, values) in columns.items():
         if column == _MOMENT:

@@ -16,7 +16,7 @@ RESULTS = Path("results")
 
 
 class LoadWarning(UserWarning):
-    """What a reader must know of the figures of a run: they are of another version, or not verified."""
+    """Holds what a reader must know of the figures of a run: they are of another version, or not verified."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -31,12 +31,12 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Of its folder."""
+        """Name of its folder."""
         return self.loaded.name
 
     @property
     def path(self) -> Path:
-        """Its folder."""
+        """Path of the run: its folder."""
         return self.loaded.folder.path
 
     @property
@@ -46,7 +46,7 @@ class Run:
 
     @property
     def manifest(self) -> "Manifest":
-        """Under which conditions it was measured: command, versions, machine, engines."""
+        """Conditions under which it was measured: command, versions, machine, engines."""
         return self.loaded.manifest
 
     @property
@@ -96,7 +96,7 @@ class Run:
         return frames.of_view(self.loaded.folder, "telemetry")
 
     def conclusion(self) -> "Conclusion":
-        """What the run shows and leaves open, as `bench report --json` prints it."""
+        """Returns what the run shows and leaves open, as `bench report --json` prints it."""
         from harness.report.findings.conclude import conclude
 
         return conclude(self.summary)

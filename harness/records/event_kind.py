@@ -1,4 +1,4 @@
-"""What an event of a stream carried. Apart from the layout, so that knowing it needs no numpy."""
+"""Says what an event of a stream carried. Apart from the layout, so that knowing it needs no numpy."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ UNKNOWN = -1
 
 
 class EventKind(IntEnum):
-    """What one SSE event carried. TEXT, REASONING and TOOL_CALL are generated text."""
+    """Kinds of what one SSE event carried. TEXT, REASONING and TOOL_CALL are generated text."""
 
     OTHER = 0  # role-only or empty delta, finish chunk
     TEXT = 1

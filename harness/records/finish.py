@@ -1,10 +1,10 @@
-"""Why a server ended an answer: the closed table of the finish reasons that servers send."""
+"""Says why a server ended an answer: the closed table of the finish reasons that servers send."""
 
 from enum import Enum
 
 
 class Finish(Enum):
-    """What a finish reason says of its answer."""
+    """Holds what a finish reason says of its answer."""
 
     WHOLE = "whole"
     CUT = "cut"  # by a limit on its length; it is as long as was allowed

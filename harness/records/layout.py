@@ -38,7 +38,7 @@ class Outcome(IntEnum):
 
 
 class Phase(IntEnum):
-    """Which requests statistics are made of: MEASURE only."""
+    """Holds which requests statistics are made of: MEASURE only."""
 
     WARMUP = 0
     MEASURE = 1
@@ -117,13 +117,13 @@ class Records:
 
 
 def was_sent(records: Records) -> bool:
-    """Whether any request that counts was sent: not in preparation, nor in the warm-up."""
+    """Returns whether any request that counts was sent: not in preparation, nor in the warm-up."""
     rows = records.requests
     return bool(((rows["phase"] == Phase.MEASURE) & (rows["sent_ns"] != UNKNOWN)).any())
 
 
 def content(events: NDArray[np.void], text: str) -> str:
-    """Of a request's text what is its answer: without reasoning and tool calls."""
+    """Returns, of a request's text what is its answer: without reasoning and tool calls."""
     said = events[events["text_chars"] > 0]
     kept = said["kind"] == EventKind.TEXT
     ends = np.cumsum(said["text_chars"])

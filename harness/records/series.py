@@ -1,4 +1,4 @@
-"""What was sampled during the load: named series on the cell's clock.
+"""Says what was sampled during the load: named series on the cell's clock.
 
 Times are nanoseconds on CLOCK_MONOTONIC from the cell's t0, like those of the records; a negative time lies
 before the first request, when the engine was up and idle. docs/telemetry.md lists the series.
@@ -45,14 +45,14 @@ class Telemetry:
         )
 
     def matching(self, prefix: str, suffix: str) -> Iterator[tuple[str, Samples]]:
-        """What stands between `prefix.` and `.suffix` in each name that has both, and its samples."""
+        """Yields what stands between `prefix.` and `.suffix` in each name that has both, and its samples."""
         for name, samples in self.series.items():
             if name.startswith(f"{prefix}.") and name.endswith(f".{suffix}"):
                 yield name[len(prefix) + 1 : -len(suffix) - 1], samples
 
 
 def node_series(address: str) -> str:
-    """Before the names of what a load node sampled of itself."""
+    """Returns what stands before the names of what a load node sampled of itself."""
     return f"node.{address}"
 
 
@@ -64,7 +64,7 @@ def unbroken(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def restarts(values: NDArray[np.float64]) -> int:
-    """How often a counter fell."""
+    """Returns how often a counter fell."""
     return int(np.count_nonzero(_falls(values)))
 
 

@@ -1,4 +1,4 @@
-"""From the files of a run to the files a person reads."""
+"""Goes from the files of a run to the files a person reads."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -47,7 +47,7 @@ def _pictures(
     samples: Mapping[str, Samples],
     drawn: Sequence[Chart],
 ) -> tuple[list[tuple[plots.Picture, str]], list[Path]]:
-    """Those the page shows as they are, with their SVG; and all files.
+    """Returns those the page shows as they are, with their SVG; and all files.
 
     Files of an earlier report, of cells since measured again, go.
     """
@@ -78,7 +78,7 @@ def _caption(summary: Summary, manifest: Manifest | None) -> plots.Caption:
 
 
 def _probes(folder: RunFolder) -> dict[str, Probed]:
-    """By backend; a file that cannot be read is left out, as one that was never written."""
+    """Reads the probes by backend; a file that cannot be read is left out, as one that was never written."""
     probes: dict[str, Probed] = {}
     for name in folder.files.names("probe-*.json"):
         try:
@@ -106,7 +106,9 @@ def _manifest(folder: RunFolder) -> tuple[Manifest | None, list[RunWarning]]:
 def _samples(
     folder: RunFolder, manifest: Manifest | None
 ) -> tuple[dict[str, Samples], dict[str, dict[str, View]], list[RunWarning]]:
-    """Of every cell that can be read, as it is and by tool as others would have it; and what cannot."""
+    """Returns the samples of every cell that can be read, as it is and by tool as others would have it;
+    and what cannot.
+    """
     samples: dict[str, Samples] = {}
     views: dict[str, dict[str, View]] = {name: {} for name in TOOLS}
     warnings = []

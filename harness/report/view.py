@@ -17,7 +17,7 @@ Json = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Over the repeats that reported a value."""
+    """Spread over the repeats that reported a value."""
 
     median: float
     low: float
@@ -46,7 +46,9 @@ class Row:
         return worst, verdicts.count(worst)
 
     def spread(self, path: str) -> Spread | None:
-        """Of the value at a dotted path such as `ttft_ms.p50`; None where no usable repeat has it."""
+        """Returns the spread of the value at a dotted path such as `ttft_ms.p50`; None where no usable
+        repeat has it.
+        """
         values = [value for cell in self.usable if (value := number_at(cell, path)) is not None]
         return Spread(median(values), min(values), max(values), len(values)) if values else None
 
@@ -67,7 +69,9 @@ class Group:
 
 
 def groups(summary: Summary) -> list[Group]:
-    """By load point, closed loop before open; rows in the order in which the backends were first measured."""
+    """Groups the cells by load point, closed loop before open; rows in the order in which the backends
+    were first measured.
+    """
     estimates = [estimate for estimate in summary.estimates if estimate.method == "pooled"]
     return [
         Group(point, tuple(_rows(point, summary.cells, estimates)))
@@ -95,7 +99,9 @@ def labels(summary: Summary) -> list[str]:
 
 
 def first_cells(summary: Summary) -> dict[str, CellResult]:
-    """By label, the cell that says what is the same in all cells of a backend: title, track, version."""
+    """Returns, by label, the cell that says what is the same in all cells of a backend: title, track,
+    version.
+    """
     cells: dict[str, CellResult] = {}
     for cell in summary.cells:
         cells.setdefault(cell.label, cell)
@@ -130,6 +136,6 @@ def point_words(point: LoadPoint) -> str:
 
 
 def cell_name(cell: CellResult) -> str:
-    """With its verdict where that is not VALID."""
+    """Names the cell, with its verdict where that is not VALID."""
     verdict = cell.validity.verdict
     return cell.cell if verdict == "VALID" else f"{cell.cell} ({verdict})"

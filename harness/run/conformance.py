@@ -1,4 +1,4 @@
-"""What of a backend's definition does not hold, looked for before anything is measured on it."""
+"""Says what of a backend's definition does not hold, looked for before anything is measured on it."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -30,7 +30,9 @@ def probe_engine(engine: EngineSession, variant: str | None, requests: Iterable[
 
 
 def keep_probe(label: str, probed: Probed, folder: RunFolder, manifest: ManifestWriter, ui: Ui) -> None:
-    """In a file of its own; what does not hold also on the screen, and what matters as a warning."""
+    """Stores the probe in a file of its own; what does not hold also on the screen, and what matters as a
+    warning.
+    """
     folder.write_probe(label, probed)
     manifest.probed(
         label,

@@ -114,7 +114,7 @@ class Run(Stored):
         return blocks
 
     def _cool_down(self, block: Block) -> None:
-        """What the engine before has left behind, heat above all, is not to be the next one's."""
+        """Cools down: what the engine before has left behind, heat above all, is not to be the next one's."""
         seconds = self.prepared.scenario.verdict.cool_down_s
         if seconds and not self.prepared.of(block).ref.definition.backend.simulated:
             self.ui.stage(f"cooling down for {seconds:g} s")
@@ -163,7 +163,10 @@ class Run(Stored):
         )
 
     def _tell_known(self, label: str, engine: EngineSession) -> None:
-        """Once per backend. What bench starts is configured; elsewhere an engine's defaults may hold."""
+        """Says what is known, once per backend.
+
+        What bench starts is configured; elsewhere an engine's defaults may hold.
+        """
         header, launch = engine.definition.backend, engine.facts["launch"]["mode"]
         if header.kind != "engine":
             notice = notices.OF_KIND[header.kind]
@@ -215,7 +218,9 @@ class Run(Stored):
         return cell_words(self.prepared.of(cell).label, cell.load, cell.repeat)
 
     def _between_repeats(self, cell: Cell, engine: EngineSession) -> None:
-        """Where the engine goes on and a reset was asked for, before its first cell of each later repeat."""
+        """Resets the cache where the engine goes on and a reset was asked for, before its first cell of
+        each later repeat.
+        """
         before = self.repeats.get(cell.backend)
         self.repeats[cell.backend] = cell.repeat
         if not cell.repeat or before == cell.repeat or self.prepared.of(cell).between != "reset":
@@ -227,7 +232,7 @@ class Run(Stored):
             self.manifest.warn(notices.NOT_RESET.warning(text))
 
     def _measure(self, cell: Cell, workload: Workload, engine: EngineSession) -> tuple[CellResult, CellFacts]:
-        """Its summary and its facts, both stored."""
+        """Measures a cell and returns its summary and its facts, both stored."""
         with self.interrupts.window() as stop:
             window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster)
             done = measure(self.prepared, cell, workload, engine, window)
@@ -245,7 +250,9 @@ class Run(Stored):
         return summary, facts
 
     def _anew(self, block: Block) -> bool:
-        """As `again`, of a cell whose cache state only a start of the engine brings about."""
+        """Tells whether the engine starts again, as `again`, of a cell whose cache state only a start of
+        the engine brings about.
+        """
         names = [cell.name for cell in block.cells]
         return len(names) == 1 and any(self.again(cell) for cell in self.cells if cell.cell in names)
 
@@ -259,7 +266,7 @@ class Run(Stored):
         return iter(block.cells)
 
     def _probe(self, block: Block, engine: EngineSession, workloads: Workloads) -> None:
-        """Once per backend."""
+        """Probes the engine, once per backend."""
         label = self.prepared.of(block).label
         if label in self.probed:
             return
@@ -270,12 +277,12 @@ class Run(Stored):
         keep_probe(label, probed, self.folder, self.manifest, self.ui)
 
     def _unasked(self, block: Block) -> bool:
-        """Whether this backend has still to answer the agreement questions."""
+        """Returns whether this backend has still to answer the agreement questions."""
         label = self.prepared.of(block).label
         return agreement_wanted(self.prepared) and label not in self.folder.read_answers()[1]
 
     def _agreement(self, block: Block, engine: EngineSession) -> None:
-        """After the engine's first cells, so that they are not disturbed."""
+        """Asks the questions after the engine's first cells, so that they are not disturbed."""
         label = self.prepared.of(block).label
         definition = self.prepared.of(block).ref.definition
         of_text = APIS[definition.dialect.api].gives == "text"
@@ -303,7 +310,7 @@ class Run(Stored):
                 self._reference(questions)
 
     def _asking(self, label: str, engine: EngineSession) -> Asking:
-        """Of the questions alone unless an accuracy was asked for."""
+        """Asks the questions: of the questions alone unless an accuracy was asked for."""
         between = self._workloads(engine).between
         if between is None:
             return Asking()
@@ -317,7 +324,7 @@ class Run(Stored):
         )
 
     def _reference(self, questions: Sequence[agreement.Question]) -> None:
-        """Of the model's own library, once in a run."""
+        """Asks for the vectors of the model's own library, once in a run."""
         if any(one.values and one.values.library for one in self.folder.read_answers()[1].values()):
             return
         try:
@@ -365,7 +372,9 @@ class Run(Stored):
         return self.workloads
 
     def _size_working_sets(self, engine: EngineSession) -> None:
-        """By the KV cache of the first engine, for all backends: they get the same bytes."""
+        """Sizes the working sets by the KV cache of the first engine, for all backends: they get the same
+        bytes.
+        """
         load = self.prepared.scenario.load
         if not load.working_set:
             return
@@ -388,6 +397,6 @@ def _death(engine: EngineSession, *, suspected: bool = False) -> str | None:
 
 
 def _failed(asked: AskedBackend) -> bool:
-    """Whether a question got no answer."""
+    """Returns whether a question got no answer."""
     conditions = (asked.unloaded, asked.saturated)
     return any(one.outcome != "ok" for condition in conditions for one in condition.answers.values())

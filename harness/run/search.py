@@ -1,4 +1,4 @@
-"""Which load to try next when the highest one that keeps the limits is looked for."""
+"""Says which load to try next when the highest one that keeps the limits is looked for."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ class Next(NamedTuple):
 
 @dataclass
 class Search:
-    """On ascending loads: short probes bracket the capacity, then long ones decide.
+    """Search on ascending loads: short probes bracket the capacity, then long ones decide.
 
     Short ones go from the lowest load up in doublings until one fails, and halve what lies between until
     few loads are left. Long ones begin at the highest load that then kept the limits, or at `start`. They go

@@ -16,7 +16,7 @@ def cell_words(label: str, load: LoadPoint, repeat: int) -> str:
 
 
 def cell_line(cell: CellResult) -> str:
-    """Of a finished cell."""
+    """Returns the line of a finished cell."""
 
     def ms(value: float | None) -> str:
         return "n/a" if value is None else f"{value:.1f} ms"

@@ -1,4 +1,4 @@
-"""When a run with looks ends: all verdicts decided, the last repeat, or the budget."""
+"""Says when a run with looks ends: all verdicts decided, the last repeat, or the budget."""
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set

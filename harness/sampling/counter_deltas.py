@@ -1,4 +1,4 @@
-"""What an engine counted over a cell: exact at both ends, unbroken where it started again in between."""
+"""Says what an engine counted over a cell: exact at both ends, unbroken where it started again in between."""
 
 import math
 import time
@@ -66,14 +66,14 @@ def counted(
 def added(
     counts: Sequence[tuple[dict[str, float] | None, int]],
 ) -> tuple[dict[str, float] | None, int]:
-    """Of several engines what each `counted`."""
+    """Returns, of several engines what each `counted`."""
     return summed([increase for increase, _ in counts]), sum(falls for _, falls in counts)
 
 
 def added_histograms(
     increases: Sequence[Mapping[str, HistogramIncrease]],
 ) -> dict[str, HistogramIncrease]:
-    """Of several engines, those that all have with the same bounds."""
+    """Returns, of several engines, those that all have with the same bounds."""
     first, *others = increases
     whole = {}
     for name, one in first.items():
@@ -92,7 +92,7 @@ def added_histograms(
 def histogram_increase(
     before: Mapping[str, Histogram], after: Mapping[str, Histogram]
 ) -> dict[str, HistogramIncrease]:
-    """What was observed in between, by name; JSON has no infinite bound, so the last one is null."""
+    """Returns what was observed in between, by name; JSON has no infinite bound, so the last one is null."""
     increases = {}
     for name, now in after.items():
         then = before.get(name)

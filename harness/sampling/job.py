@@ -1,4 +1,4 @@
-"""What the sampler is asked to watch and what it says of itself: plain data, picklable."""
+"""Says what the sampler is asked to watch and what it says of itself: plain data, picklable."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class Watch:
 
 @dataclass(slots=True)
 class SourceFacts:
-    """How one source fared. `missing` gives the reason for each series that could not be read."""
+    """Holds how one source fared. `missing` gives the reason for each series that could not be read."""
 
     period_s: float = 0.0
     reads: int = 0

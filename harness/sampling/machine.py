@@ -45,7 +45,7 @@ def host_facts() -> HostFacts:
 
 
 def gpu_names() -> tuple[str, ...] | None:
-    """Through NVML; None when there is no driver."""
+    """Reads the names through NVML; None when there is no driver."""
 
     def read(nvml: ModuleType) -> tuple[str, ...]:
         handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
@@ -74,7 +74,7 @@ def _nvml(read: Callable[[ModuleType], T]) -> T | None:
 
 
 def package_versions() -> dict[str, str]:
-    """Of this package's own requirements, as installed."""
+    """Returns the versions of this package's own requirements, as installed."""
     versions = {"llm-servebench": __version__}
     for name in _PACKAGES:
         try:
@@ -105,7 +105,9 @@ def _memory_bytes() -> int | None:
 
 
 def is_this_machine(hostname: str) -> bool:
-    """Whether an address is one of ours, or of a container of ours; False where that cannot be found out."""
+    """Returns whether an address is one of ours, or of a container of ours; False where that cannot be
+    found out.
+    """
     try:
         addresses = {
             ip_address(info[4][0]) for info in socket.getaddrinfo(hostname, None, type=socket.SOCK_STREAM)

@@ -132,7 +132,9 @@ def run_watch(watch: Watch, pipe: "Connection[Any, Any]") -> Report:
 
 
 def step_aside() -> None:
-    """Never to run where the load could: it yields to everything and preempts nothing."""
+    """Lowers the priority, never to run where the load could: it yields to everything and preempts
+    nothing.
+    """
     os.nice(5)
     if hasattr(os, "SCHED_BATCH"):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

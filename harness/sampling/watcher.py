@@ -28,7 +28,7 @@ _ROW = np.dtype([("series", "<u4"), ("at_ns", "<i8"), ("value", "<f8")])  # as s
 
 
 class Watcher:
-    """Of one cell. `sampled` says how each source fared, and why what is missing is so.
+    """Watcher of one cell. `sampled` says how each source fared, and why what is missing is so.
 
     `watch` None: nothing is sampled, which `sampled` says.
     """
@@ -66,7 +66,7 @@ class Watcher:
                 time.sleep(max(0.0, self._began + IDLE_S - time.monotonic()))
 
     def stop(self, t0_ns: int) -> Telemetry:
-        """What was sampled, on the clock of the cell; the sampler's own cost is then in `sampled`."""
+        """Returns what was sampled, on the clock of the cell; the sampler's own cost is then in `sampled`."""
         if self._watch is None:
             return Telemetry()
         with contextlib.suppress(OSError, EOFError):

@@ -64,7 +64,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the definition was written by."""
+    """Holds what the definition was written by."""
 
     version: str  # of the system
     source: str  # where its flags, routes and behaviour were read
@@ -73,7 +73,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """How a person starts what bench attaches to."""
+    """Holds how a person starts what bench attaches to."""
 
     start: tuple[str, ...]  # commands, in order; MODEL is its weights, capitals are to be filled in
 
@@ -132,7 +132,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class CudaProcess(Process):
-    """In place of [process] on an NVIDIA GPU: other packages, often another command line."""
+    """Process in place of [process] on an NVIDIA GPU: other packages, often another command line."""
 
     cuda: int = 0  # major version that the packages are built for: the driver must know it; 0: not known
     not_run: str = ""  # what it was not run on yet; "": it was
@@ -153,7 +153,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """By device; None: the vendor has none."""
+    """Images by device; None: the vendor has none."""
 
     cuda: Image | None = None
     rocm: Image | None = None
@@ -185,7 +185,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What the running server says of its effective settings; recorded."""
+    """Holds what the running server says of its effective settings; recorded."""
 
     path: str
     keys: tuple[str, ...]  # dotted paths into the JSON answer
@@ -218,7 +218,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What the engine's log says when it cannot start, and what to do."""
+    """Holds what the engine's log says when it cannot start, and what to do."""
 
     pattern: str  # regular expression
     hint: str
@@ -291,7 +291,7 @@ class Gauges:
 
 @dataclass(frozen=True, slots=True)
 class Histograms:
-    """Of times; names without _bucket, _sum and _count."""
+    """Histograms of times; names without _bucket, _sum and _count."""
 
     ttft: str = ""
     itl: str = ""
@@ -368,7 +368,7 @@ class Backend:
 
     @property
     def devices(self) -> list[str]:
-        """Those it has an image for, the fastest first."""
+        """Devices: those it has an image for, the fastest first."""
         return [device for device in DEVICES if getattr(self.image, device)]
 
     @property

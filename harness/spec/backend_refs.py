@@ -159,7 +159,7 @@ def _check_compose(definition: Backend, where: str) -> None:
 
 
 def _check_start(definition: Backend, where: str) -> None:
-    """What bench starts, it can provide with weights."""
+    """Checks that bench can provide weights for what it starts."""
     startable = definition.process or definition.process_cuda or definition.compose
     form = definition.backend.weights
     if startable and form not in (*PROVIDED, "none"):

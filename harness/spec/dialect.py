@@ -48,7 +48,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class Lora:
-    """How this engine is started with LoRA adapters, and how a request names one.
+    """Holds how this engine is started with LoRA adapters, and how a request names one.
 
     {adapter} is its name, {adapter_path} its file or folder. A variant that takes part without adapters has
     neither arguments nor fields.
@@ -62,7 +62,7 @@ class Lora:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """What this engine is expected to do; `bench probe` compares. A key left out: not known."""
+    """Holds what this engine is expected to do; `bench probe` compares. A key left out: not known."""
 
     unknown_fields: Literal["ignored", "rejected"] | None = None
     first_chunk: Literal["role", "text"] | None = None  # an empty delta ahead of any text, or none
@@ -101,7 +101,7 @@ class ApiDialect:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """How a request is said to this engine: in the API `api`, once `with_api` has chosen it."""
+    """Holds how a request is said to this engine: in the API `api`, once `with_api` has chosen it."""
 
     chat_path: str = "/v1/chat/completions"
     api: ApiName = "chat"
@@ -129,7 +129,7 @@ class Dialect:
 
     @property
     def api_names(self) -> tuple[ApiName, ...]:
-        """Of those that this engine is declared to have."""
+        """Names of those that this engine is declared to have."""
         return tuple(name for name in API_NAMES if name == "chat" or name in self.apis)
 
 

@@ -1,4 +1,7 @@
-"""What an hour of hardware costs, as the user gives it. There is no default: a price is never made up."""
+"""Says what an hour of hardware costs, as the user gives it.
+
+There is no default: a price is never made up.
+"""
 
 import math
 import re
@@ -14,7 +17,7 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?")
 
 
 def given_prices(per_hour: str | None, per_gpu_hour: str | None, path: Path | None) -> Prices | None:
-    """From flags or a file; None where neither is given. Raises SpecError."""
+    """Reads the prices from flags or a file; None where neither is given. Raises SpecError."""
     flags = {"--price-per-hour": per_hour, "--price-per-gpu-hour": per_gpu_hour, "--prices": path}
     used = [flag for flag, value in flags.items() if value is not None]
     if len(used) > 1:

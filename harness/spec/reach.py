@@ -1,4 +1,4 @@
-"""How a running server is reached, as it is given on the command line: no secret, only where it is."""
+"""Says how a running server is reached, as it is given on the command line: no secret, only where it is."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +30,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Of one backend. Files are in PEM; "": none."""
+    """Reach of one backend. Files are in PEM; "": none."""
 
     api_key_env: str | None = None
     served_name: str | None = None  # what the server, or the gateway in front of it, calls the model
@@ -43,7 +43,7 @@ class Reach:
 
 @dataclass(frozen=True, slots=True)
 class ReachFlags:
-    """As typed: each `[BACKEND=]VALUE`, those of the first two separated by commas."""
+    """Flags as typed: each `[BACKEND=]VALUE`, those of the first two separated by commas."""
 
     api_key_env: str | None = None
     served_name: str | None = None
@@ -63,7 +63,7 @@ class _Flag:
     labels: Sequence[str]
 
     def one(self, label: str) -> str:
-        """What holds for that backend; its own goes before the one for all."""
+        """Returns what holds for that backend; its own goes before the one for all."""
         found = ""
         for given in self._of(label):
             if len(given) > 1:
@@ -93,7 +93,7 @@ class _Flag:
 
 
 def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> Reach:
-    """Of the backend `label` of `labels`; of a server without a label, what is for all."""
+    """Returns the reach of the backend `label` of `labels`; of a server without a label, what is for all."""
 
     def flag(name: str, texts: Sequence[str]) -> _Flag:
         return _Flag(name, texts, labels)
@@ -164,7 +164,9 @@ def _header(text: str, where: str) -> Given:
 
 
 def _given(text: str, where: str) -> Given:
-    """What is said on a command line is seen by every user of the machine, and kept in the run folder."""
+    """Refuses a secret: what is said on a command line is seen by every user of the machine, and kept in
+    the run folder.
+    """
     name, _, value = text.partition("=")
     if not _NAME.fullmatch(name) or not value:  # and not shown: "Authorization: Bearer …" may stand there
         raise SpecError("is not NAME=VALUE or NAME=ENV:VAR", where=where)

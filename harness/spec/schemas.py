@@ -8,7 +8,8 @@ from harness.untrusted import read_document
 
 
 def read_schemas(folder: str) -> dict[str, dict[str, object]]:
-    """By name, the path below the folder without `.json`, in the order of names; "": the shipped ones.
+    """Reads the schemas by name, the path below the folder without `.json`, in the order of names; "":
+    the shipped ones.
 
     Raises SpecError for a folder without schemas, or a file that holds none.
     """

@@ -26,7 +26,10 @@ def server_urls(text: str, where: str) -> str:
 
 
 def server_url(url: str, where: str) -> str:
-    """Without the `/v1` that clients of the API are usually given. A secret in it would be stored."""
+    """Returns the URL without the `/v1` that clients of the API are usually given.
+
+    A secret in it would be stored.
+    """
     try:
         parts = urlsplit(url)
         fits = parts.port != 0 and not re.search(r"[\s,]", url)

@@ -1,4 +1,5 @@
-"""What `bench tune` stores: engine values, found by measuring, and under which conditions they were found.
+"""Says what `bench tune` stores: engine values, found by measuring, and under which conditions they were
+found.
 
 One file per backend in the user's configuration folder (`NAME@tuned`), or elsewhere (`NAME@FILE.toml`).
 """
@@ -60,7 +61,7 @@ class Tuned:
 
 
 def values_text(values: Mapping[str, Value]) -> str:
-    """`threads=2, batch=512`"""
+    """Values in one line: `threads=2, batch=512`."""
     return ", ".join(f"{key}={value}" for key, value in values.items())
 
 
@@ -82,7 +83,7 @@ def load_tuned(path: Path) -> Tuned:
 
 
 def as_toml(tuned: Tuned) -> str:
-    """As `load_tuned` reads it."""
+    """Writes the variant as `load_tuned` reads it."""
     tables: list[tuple[str, dict[str, object]]] = [
         (VARIANT, {"backend": tuned.backend, "variant": tuned.variant}),
         (f"{VARIANT}.values", dict(tuned.values)),

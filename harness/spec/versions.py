@@ -49,7 +49,10 @@ def pinned(install: Install) -> str | None:
 
 
 def _install(install: Install, version: str) -> Install:
-    """Also renames the distribution under which the engine looks itself up. The lock is of the pinned one."""
+    """Sets the version. also renames the distribution under which the engine looks itself up.
+
+    The lock is of the pinned one.
+    """
     engine = pinned(install)
     assert engine is not None  # parse_backend has seen to it
     name, _, was = engine.partition("==")

@@ -25,7 +25,7 @@ _STEPS = 50  # halvings
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Of shares from 0 to 1, of the second less the first."""
+    """Change of shares from 0 to 1, of the second less the first."""
 
     compared: int
     lost: int  # right in the first alone
@@ -41,7 +41,7 @@ class Change:
         return (self.gained - self.lost) / self.compared
 
     def between(self, first: str, second: str, *, under_load: bool) -> AccuracyChange:
-        """Under these labels."""
+        """Returns the change under these labels."""
         return AccuracyChange(
             a=first,
             b=second,
@@ -102,7 +102,7 @@ def mcnemar(lost: int, gained: int) -> float:
 
 
 def share_interval(right: int, of: int, level: float = LEVEL) -> tuple[float, float]:
-    """Of Clopper and Pearson, two-sided."""
+    """Returns the interval of Clopper and Pearson, two-sided."""
     return share_above(right, of, 1 - level / 2), 1 - share_above(of - right, of, 1 - level / 2)
 
 
@@ -118,7 +118,7 @@ def _conditional(lost: int, gained: int, of: int, level: float) -> tuple[float, 
 
 
 def _tango(lost: int, gained: int, of: int, level: float) -> tuple[float, float]:
-    """Where the score of a difference reaches the quantile; a score falls as the difference grows."""
+    """Returns where the score of a difference reaches the quantile; a score falls as the difference grows."""
     z = NormalDist().inv_cdf(1 - level / 2)
     estimate = (gained - lost) / of
 
@@ -135,7 +135,7 @@ def _tango(lost: int, gained: int, of: int, level: float) -> tuple[float, float]
 
 
 def _score(lost: int, gained: int, of: int, difference: float) -> float:
-    """With the share lost most likely under this difference (Tango 1998, equation 5)."""
+    """Returns the score with the share lost most likely under this difference (Tango 1998, equation 5)."""
     b = -gained - lost + (2 * of - gained + lost) * difference
     c = -lost * difference * (1 - difference)
     share_lost = (math.sqrt(max(b * b - 8 * of * c, 0.0)) - b) / (4 * of)

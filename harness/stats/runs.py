@@ -45,7 +45,7 @@ class Shift:
 
     @classmethod
     def between(cls, first: Self, second: Self) -> Self:
-        """Of independent estimates; Welch–Satterthwaite degrees of freedom."""
+        """Returns the difference of independent estimates; Welch–Satterthwaite degrees of freedom."""
         variance = first.error**2 + second.error**2
         spread = first.error**4 / first.freedom + second.error**4 / second.freedom
         # Without any spread on either side the smaller sample decides.
@@ -117,7 +117,9 @@ class Either:
         return hull([way.interval(confidence) for way in self.ways])
 
     def p_beyond(self, below: float, above: float) -> float:
-        """Beyond the same end in each: a difference to either side is none."""
+        """Returns the probability of values beyond the same end in each: a difference to either side is
+        none.
+        """
         if min(way.estimate for way in self.ways) < 0 < max(way.estimate for way in self.ways):
             return 1.0
         return max(way.p_beyond(below, above) for way in self.ways)
@@ -130,7 +132,7 @@ class Either:
 
 
 def hull(intervals: Sequence[Interval]) -> Interval:
-    """From the lowest end to the highest, with the first one's estimate."""
+    """Returns the interval from the lowest end to the highest, with the first one's estimate."""
     low, high = min(interval.low for interval in intervals), max(interval.high for interval in intervals)
     return Interval(low, intervals[0].estimate, high)
 
@@ -140,7 +142,7 @@ def mean_interval(values: Floats, confidence: float = 0.95) -> Interval:
 
 
 def geometric_interval(values: Floats, confidence: float = 0.95) -> Interval:
-    """Of the geometric mean; every value is above 0."""
+    """Returns the interval of the geometric mean; every value is above 0."""
     return exponential(Shift.of_mean(np.log(values)).interval(confidence))
 
 

@@ -120,7 +120,7 @@ def _column(name: str, values: NDArray[Any]) -> parquet.Column:
 
 
 def _names(field: str) -> list[str]:
-    """By code: each enumeration counts from 0."""
+    """Returns the names by code: each enumeration counts from 0."""
     return [code.name.lower() for code in _CODES[field]]
 
 

@@ -62,7 +62,7 @@ class Confined:
             return []
 
     def has(self, name: str) -> bool:
-        """Whether there is a plain file of this name."""
+        """Returns whether there is a plain file of this name."""
         try:
             with self.opened(name):
                 return True
@@ -70,7 +70,7 @@ class Confined:
             return False
 
     def size(self, name: str) -> int:
-        """In bytes."""
+        """Returns the size in bytes."""
         with self.opened(name) as descriptor:
             return os.fstat(descriptor).st_size
 
@@ -141,7 +141,7 @@ class Confined:
                 os.fsync(file.fileno())
 
     def make_folder(self, name: str) -> None:
-        """With those above it; no error if it is there."""
+        """Makes a folder with those above it; no error if it is there."""
         parts = _parts(name)
         for depth in range(1, len(parts) + 1):
             below = "/".join(parts[:depth])
@@ -161,13 +161,13 @@ class Confined:
             os.unlink(last, dir_fd=folder)
 
     def remove_partials(self) -> None:
-        """What a process that was killed had not finished. For whoever holds the run."""
+        """Removes what a process that was killed had not finished. For whoever holds the run."""
         for name in self._walk():
             if name.endswith(PARTIAL) and name.rpartition("/")[2].startswith("."):
                 self.remove(name)
 
     def path(self, name: str) -> Path:
-        """For a message, or for a program that opens the file itself."""
+        """Returns the path for a message, or for a program that opens the file itself."""
         return self.root.joinpath(*_parts(name))
 
     @contextmanager
@@ -282,7 +282,7 @@ def storage_error(error: OSError | ValueError, path: Path) -> StorageError:
 
 
 def is_name(name: str) -> bool:
-    """Whether a file in the folder can have this name: it does not lead out of it."""
+    """Returns whether a file in the folder can have this name: it does not lead out of it."""
     return not any(part in ("", ".", "..") or "\0" in part for part in name.split("/"))
 
 
@@ -293,7 +293,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _refusal(status: os.stat_result) -> str | None:
-    """Why a file is not opened; None for a plain one."""
+    """Returns why a file is not opened; None for a plain one."""
     mode = status.st_mode
     if stat.S_ISLNK(mode):
         return "is a link, which could lead out of the folder"

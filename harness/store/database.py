@@ -34,7 +34,7 @@ RECORDS = tuple(_FILES)  # the views that are made of the Parquet files of cells
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """Of a cell, open: DuckDB reads it at `place`."""
+    """File of a cell, open: DuckDB reads it at `place`."""
 
     run: str
     cell: str
@@ -79,7 +79,7 @@ def database(
 
 
 def _allow_descriptors() -> None:
-    """As many as the system lets us have: each file of a run takes one."""
+    """Allows descriptors, as many as the system lets us have: each file of a run takes one."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
@@ -104,7 +104,10 @@ def _opened(folder: RunFolder, views: Sequence[str], stack: ExitStack) -> list[_
 def _add(
     connected: "DuckDBPyConnection", folder: RunFolder, views: Sequence[str], files: Sequence[_File]
 ) -> None:
-    """Its cells and verdicts. SpecError where a file cannot be opened; only a query finds a damaged page."""
+    """Adds a folder: its cells and verdicts.
+
+    SpecError where a file cannot be opened; only a query finds a damaged page.
+    """
     summary = folder.read_summary()
     cells = list(tables.cell_rows(folder.run_id, summary, folder.read_manifest()))
     for file in files:

@@ -81,7 +81,10 @@ class RunFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """By one process at a time, until it leaves or ends in any way. SpecError while another holds it."""
+        """Holds the folder by one process at a time, until it leaves or ends in any way.
+
+        SpecError while another holds it.
+        """
         with _locked(self.path, fcntl.LOCK_EX) as got:
             if got is False:
                 raise SpecError("another bench is measuring this run", where=str(self.path))
@@ -89,7 +92,7 @@ class RunFolder:
 
     @property
     def is_held(self) -> bool | None:
-        """By any process, this one included; None on a file system without locks."""
+        """Tells whether it is held by any process, this one included; None on a file system without locks."""
         with _locked(self.path, fcntl.LOCK_SH) as got:
             return None if got is None else not got
 
@@ -97,7 +100,10 @@ class RunFolder:
         self._put(name, json_bytes({"schema": RUN_FORMAT, **value}))
 
     def _write_as(self, name: str, value: Record, written: Mapping[str, str] | None = None) -> None:
-        """Only what this version reads again. Raises StorageError otherwise; what was there before stays."""
+        """Writes only what this version reads again.
+
+        Raises StorageError otherwise; what was there before stays.
+        """
         data = json_bytes({"schema": RUN_FORMAT, **as_json(value)})
         try:
             from_json(read_document(data), type(value))
@@ -177,7 +183,7 @@ class RunFolder:
         return migration.upgraded(self.read_json("summary.json"), Summary)
 
     def _read_as(self, name: str, kind: type[T], hint: str | None = None) -> T:
-        """Of any origin: SpecError for one that is not of this type."""
+        """Reads a document of any origin: SpecError for one that is not of this type."""
         document = migration.upgraded(self.read_json(name, hint), kind)
         try:
             return from_json(document, kind)
@@ -187,7 +193,9 @@ class RunFolder:
             ) from None
 
     def write_requested(self, name: str, requested: RequestTable) -> str:
-        """What the cells of one load point and repeat ask, as JSON lines; returns its path in the folder."""
+        """Returns what the cells of one load point and repeat ask, as JSON lines; returns its path in the
+        folder.
+        """
         place = f"workloads/{name}.jsonl.gz"
         self.files.make_folder("workloads")
         lines = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in requested.as_json())
@@ -219,7 +227,7 @@ class RunFolder:
             raise SpecError(f"cannot be read: {error}", where=str(self.path / place)) from None
 
     def write_answers(self, questions: Mapping[str, object], label: str, asked: AskedBackend) -> None:
-        """Of one backend to the agreement questions, which are kept with them."""
+        """Writes the answers of one backend to the agreement questions, which are kept with them."""
         self.files.make_folder("agreement/backends")
         self.write_json("agreement/questions.json", questions)
         self._write_as(f"agreement/backends/{label}.json", asked)
@@ -289,7 +297,10 @@ class RunFolder:
 
 
 def _lines(descriptor: int, most: int) -> Iterator[bytes]:
-    """Of a compressed file. Raises ValueError for more lines, or far more bytes, than it may become."""
+    """Yields the lines of a compressed file.
+
+    Raises ValueError for more lines, or far more bytes, than it may become.
+    """
     stored = os.fstat(descriptor).st_size
     left = max(_FREE_BYTES, _BYTES_PER_BYTE * stored)
     with os.fdopen(os.dup(descriptor), "rb") as compressed, gzip.open(compressed) as file:
@@ -303,7 +314,10 @@ def _lines(descriptor: int, most: int) -> Iterator[bytes]:
 
 @contextmanager
 def _locked(folder: Path, kind: int) -> Iterator[bool | None]:
-    """Whether it could be had; None where there are no locks. Those who only ask have it for a moment."""
+    """Yields whether it could be had; None where there are no locks.
+
+    Those who only ask have it for a moment.
+    """
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield _lock(descriptor, kind, tries=20 if kind == fcntl.LOCK_EX else 1)
@@ -325,7 +339,7 @@ def _lock(descriptor: int, kind: int, tries: int) -> bool | None:
 
 
 def stored_runs(results: Path, pattern: str = "*") -> list[RunFolder]:
-    """Those under `results` that have a manifest, by name; none where that is no folder."""
+    """Returns those under `results` that have a manifest, by name; none where that is no folder."""
     try:
         return [RunFolder(path.parent) for path in sorted(results.glob(f"{pattern}/manifest.json"))]
     except (OSError, ValueError):

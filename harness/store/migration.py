@@ -31,7 +31,10 @@ RENAMED: Mapping[type, Mapping[str, Mapping[str, str]]] = {
 
 
 def upgraded(document: dict[str, Any], kind: type) -> dict[str, Any]:  # JSON, before it is checked
-    """In today's format. What is not of the shape that `kind` says is left for its check to find."""
+    """Returns the document in today's format.
+
+    What is not of the shape that `kind` says is left for its check to find.
+    """
     if document["schema"] == RUN_FORMAT:
         return document
     for place, names in RENAMED.get(kind, {}).items():

@@ -36,7 +36,7 @@ _BATCH_BYTES = 8 << 20  # of texts that are fetched at a time
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """To be written: an array, and what becomes of it: from its name to SQL."""
+    """Column to be written: an array, and what becomes of it: from its name to SQL."""
 
     values: NDArray[Any]
     sql: Callable[[str], str] = str
@@ -100,7 +100,9 @@ def interruptible() -> Iterator[None]:
 
 @lru_cache(maxsize=2)
 def _kept(memory: str | None) -> "DuckDBPyConnection":
-    """For the next file too: a connection takes 20 ms to open, and a run has three files for each cell."""
+    """Keeps a connection for the next file too: a connection takes 20 ms to open, and a run has three
+    files for each cell.
+    """
     return connection(None, memory)
 
 
@@ -152,7 +154,7 @@ def _part(connected: "DuckDBPyConnection", file: IO[bytes], columns: Mapping[str
 
 
 def _join(connected: "DuckDBPyConnection", parts: Sequence[IO[bytes]], whole: IO[bytes]) -> None:
-    """In their order, with the note that each of them has."""
+    """Joins the parts in their order, with the note that each of them has."""
     places = [_place(part) for part in parts]
     note = connected.execute(
         "select decode(value) from parquet_kv_metadata($1) where key = 'pandas'::blob", [places[0]]
@@ -186,7 +188,9 @@ def export(connected: "DuckDBPyConnection", view: str, place: str) -> None:
 
 
 def _for_pandas(types: Mapping[str, str]) -> str:
-    """Without it, pandas.read_parquet makes floats of integers with nulls, and nanoseconds lose digits."""
+    """Writes the note for pandas. without it, pandas.read_parquet makes floats of integers with nulls,
+    and nanoseconds lose digits.
+    """
     about = [
         {
             "name": name,
@@ -244,7 +248,7 @@ class Source:
         return texts
 
     def distinct(self, name: str, most: int) -> list[str]:
-        """In the order of their first row. Raises ValueError for more than `most`."""
+        """Returns the texts in the order of their first row. Raises ValueError for more than `most`."""
         rows = self._fetched(
             f"{name}::varchar",
             "read_parquet($1, file_row_number = true)",
@@ -308,7 +312,7 @@ def literals(values: Iterable[Any]) -> str:
 
 
 def sql_type(dtype: np.dtype[Any]) -> str:
-    """Of an array of integers."""
+    """Returns the type of an array of integers."""
     return _INTEGERS[dtype.itemsize]
 
 
@@ -322,7 +326,10 @@ def one_of(name: str, names: Sequence[str]) -> str:
 
 
 def codes_of(column: "pd.Series[Any]") -> NDArray[Any]:
-    """Of a column read through `one_of`: positions among its names. ValueError where there is none."""
+    """Returns the codes of a column read through `one_of`: positions among its names.
+
+    ValueError where there is none.
+    """
     codes: NDArray[Any] = column.cat.codes.to_numpy()
     if (codes < 0).any():
         raise ValueError(f"a row has no {column.name}")

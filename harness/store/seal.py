@@ -82,7 +82,9 @@ def check(files: Confined, name: str, data: bytes | None = None) -> None:
 
 
 def faults(files: Confined) -> tuple[int, list[Fault]] | None:
-    """How many files are entered, and which of them are not as they were written; None without checksums."""
+    """Returns how many files are entered, and which of them are not as they were written; None without
+    checksums.
+    """
     if not files.has(FILE):
         return None
     sums = _read(files)
@@ -126,7 +128,7 @@ def _digest(files: Confined, name: str) -> str | None:
 
 
 def _data_files(files: Confined) -> Iterator[str]:
-    """Without logs, which grow, and what `bench report` makes again."""
+    """Yields the files without logs, which grow, and what `bench report` makes again."""
     return (name for pattern in _DATA for name in files.names(pattern) if name != FILE)
 
 
@@ -147,7 +149,9 @@ def _read(files: Confined) -> Sums:
 
 
 def _is_sums(document: object) -> bool:
-    """And every name is one of a file in the folder: who sent it may have made the checksums as well."""
+    """Tells whether it has the shape of sums, and every name is one of a file in the folder: who sent it
+    may have made the checksums as well.
+    """
     return isinstance(document, dict) and all(
         is_name(name) and isinstance(sums, list) and all(isinstance(one, str) for one in sums)
         for name, sums in document.items()

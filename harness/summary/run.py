@@ -36,7 +36,7 @@ from harness.verdicts.sequential import Stand, stand
 
 
 class Beside(NamedTuple):
-    """What a run folder holds apart from its cells; None where it was not made.
+    """Holds what a run folder holds apart from its cells; None where it was not made.
 
     workload_card: by load point what its requests are. agreement: how far the backends' answers were right,
     alike and unharmed by load.
@@ -47,7 +47,7 @@ class Beside(NamedTuple):
 
 
 def folder_samples(folder: RunFolder) -> Mapping[str, Samples]:
-    """What percentiles over several runs are made of, by cell."""
+    """Returns what percentiles over several runs are made of, by cell."""
     return {name: samples(RequestView(by_arrival(folder.read_cell(name)[0]))) for name in folder.cells()}
 
 
@@ -96,13 +96,15 @@ def standing(
     pooled: Mapping[str, Samples],
     others: Beside,
 ) -> Stand:
-    """What is decided after the last look that the manifest says was taken; arguments of `summarise_run`."""
+    """Returns what is decided after the last look that the manifest says was taken; arguments of
+    `summarise_run`.
+    """
     cells = conditions.with_manifest(cells, manifest, others.agreement)
     return stand(rows_of(cells, pooled), rules_of(manifest))
 
 
 def _stopping(manifest: Manifest) -> Stopping | None:
-    """Why the run ended where it did; None where the number of repeats was fixed."""
+    """Returns why the run ended where it did; None where the number of repeats was fixed."""
     if manifest.stopping is None:
         return None
     alpha = rules_of(manifest).look_alpha
@@ -136,7 +138,8 @@ def beside(folder: RunFolder, manifest: Manifest) -> Beside:
 
 
 def summarise_folder(folder: RunFolder, prices: Prices | Mapping[str, Prices] | None = None) -> Summary:
-    """From the folder alone; a damaged cell is a warning. Raises SpecError for a folder that is not a run.
+    """Summarises a run from the folder alone; a damaged cell is a warning. Raises SpecError for a folder
+    that is not a run.
 
     `prices`: instead of those the run was given, of all cells or by the name of each.
     """

@@ -24,7 +24,7 @@ FEWEST_WAVES = 2  # of a closed loop: a trial in which the slots are filled but 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """As it is kept in trials.json. `value` None: `why` says what went wrong."""
+    """Trial as it is kept in trials.json. `value` None: `why` says what went wrong."""
 
     values: Mapping[str, Value]
     share: float  # of the scenario's requests

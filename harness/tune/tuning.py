@@ -88,12 +88,14 @@ def tune(settings: Settings, ui: Ui) -> Result:
 
 
 def comparison_repeats(declared: int | Literal["auto"]) -> int | Literal["auto"]:
-    """Of the default against the best values found, as the scenario declares; enough for a verdict."""
+    """Returns the repeats of the default against the best values found, as the scenario declares; enough
+    for a verdict.
+    """
     return declared if declared == "auto" else max(FEWEST_REPEATS, declared)
 
 
 def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
-    """At one load point, with the metric as the only one of the verdict."""
+    """Prepares trials at one load point, with the metric as the only one of the verdict."""
     if not 0 < settings.budget_s < float("inf"):
         raise SpecError("must be above 0", where="--budget")
     if settings.repeats is not None and settings.repeats < FEWEST_REPEATS:
@@ -248,7 +250,7 @@ class _Session:
         return run
 
     def _verdict(self, summary: Summary) -> tuple[str, str]:
-        """Of tuned against default."""
+        """Returns the verdict of tuned against default."""
         for finding in summary.comparison:
             if finding.metric == self._trials.metric:
                 turned = {"faster": "slower", "slower": "faster"}.get(finding.verdict, finding.verdict)

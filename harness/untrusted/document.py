@@ -33,7 +33,8 @@ def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
 
 
 def read_tables(text: str) -> dict[str, object]:
-    """Of TOML, which people write: what JSON has no room for is an error with its place, never replaced.
+    """Reads the tables of TOML, which people write: what JSON has no room for is an error with its place,
+    never replaced.
 
     Raises tomllib.TOMLDecodeError as well.
     """

@@ -40,7 +40,9 @@ class Secrets:
         self._reduced = re.compile(b"|".join(self._needles))
 
     def hidden(self, text: str) -> str:
-        """With as many asterisks in their place, so that lengths of texts and of their parts stay true."""
+        """Hides secrets with as many asterisks in their place, so that lengths of texts and of their
+        parts stay true.
+        """
         if not self._lowered or not any(map(self._holds, _decodings(text))):
             return text  # nearly always, and far quicker than to look for a place
         masked = list(text)
@@ -53,7 +55,7 @@ class Secrets:
         return any(one in reduced for one in self._needles) or any(one in lowered for one in self._lowered)
 
     def _places(self, text: str) -> Iterator[_Span]:
-        """Where they stand in `text`, in any of its decodings."""
+        """Yields where they stand in `text`, in any of its decodings."""
         spans: list[_Span] = [(place, place + 1) for place in range(len(text))]
         before: str | None = None
         for decoded in _decodings(text):
@@ -69,7 +71,7 @@ class Secrets:
 
 
 def _reduced(text: str) -> bytes:
-    """Its ASCII letters and digits in lower case."""
+    """Reduces a text to its ASCII letters and digits in lower case."""
     return text.encode("utf-8", "surrogatepass").translate(_LOWER, _DROPPED)
 
 
@@ -86,7 +88,7 @@ def _decodings(text: str) -> Iterator[str]:
 
 
 def _meant(escape: re.Match[str]) -> str:
-    """What it stands for; of a percent sign one byte, as a character of the same number."""
+    """Returns what it stands for; of a percent sign one byte, as a character of the same number."""
     text = escape[0].lower()
     if text[0] == "%":
         return chr(int(text[1:], 16))
@@ -97,7 +99,7 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def _spans_decoded(text: str, spans: list[_Span]) -> list[_Span]:
-    """For each character of the text decoded once, where it comes from."""
+    """Returns, for each character of the text decoded once, where it comes from."""
     found, at = list[_Span](), 0
     for escape in _ESCAPE.finditer(text):
         found += spans[at : escape.start()]

@@ -23,6 +23,6 @@ def inert(text: str) -> str:
 
 
 def one_line(text: str, most_chars: int) -> str:
-    """For messages: inert, white space folded, cut."""
+    """Folds a text for messages: inert, white space folded, cut."""
     start = text[: 4 * most_chars]  # white space may fill megabytes
     return inert(" ".join(start.split()))[:most_chars]

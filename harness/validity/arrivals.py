@@ -45,7 +45,8 @@ def _sent_open(cell: Evidence) -> NDArray[np.void] | None:
 
 
 def _rate_missed(cell: Evidence) -> Iterator[Violation]:
-    """Against the schedule, which is the client's to keep, as far as the in-flight cap let requests leave.
+    """Compares the rate against the schedule, which is the client's to keep, as far as the in-flight cap
+    let requests leave.
 
     Earlier versions drew some schedules of another rate than the nominal one.
     """
@@ -62,7 +63,7 @@ def _rate_missed(cell: Evidence) -> Iterator[Violation]:
 
 
 def _held_at_cap(cell: Evidence) -> Iterator[Violation]:
-    """Only where the schedule was missed because requests waited for others to end."""
+    """Doubts a load only where the schedule was missed because requests waited for others to end."""
     sent = _sent_open(cell)
     if sent is None or not cell.client.held_at_cap:
         return
@@ -76,7 +77,7 @@ def _held_at_cap(cell: Evidence) -> Iterator[Violation]:
 
 
 def _due_ns(cell: Evidence, sent: NDArray[np.void]) -> NDArray[np.int64]:
-    """When each request could leave at the soonest: its intended time, or when the cap let it.
+    """Returns when each request could leave at the soonest: its intended time, or when the cap let it.
 
     A worker that holds requests back had its cap in flight at the most, and its n-th request leaves once all
     but the cap of those before it have ended. Where more would have waited than the client says it held

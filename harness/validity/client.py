@@ -63,7 +63,7 @@ def _clock_step(cell: Evidence) -> Iterator[Violation]:
 
 
 def merged_events(cell: Evidence) -> Iterator[Violation]:
-    """Only where the client looked later than half a gap: servers write bursts too.
+    """Doubts gaps only where the client looked later than half a gap: servers write bursts too.
 
     Where every answer came at once no gap is known. The client is the cause only if it was starved: its
     median look was later than a loop may be.

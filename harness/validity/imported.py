@@ -29,12 +29,12 @@ NEEDS: Mapping[IssueCode, frozenset[Fact]] = {
 
 
 def applies(code: IssueCode, file: Imported | None) -> bool:
-    """Whether the rule has what it needs. Of what bench measured every rule is applied."""
+    """Returns whether the rule has what it needs. Of what bench measured every rule is applied."""
     return file is None or (code in NEEDS and NEEDS[code] <= set(file.facts))
 
 
 def for_another_client(reason: Reason) -> Reason:
-    """With a hint that says whose flags and keys it names."""
+    """Returns the rule with a hint that says whose flags and keys it names."""
     if reason.code == IssueCode.CLIENT_UNVERIFIED:
         return reason
     return replace(reason, hint=f"with `bench run`: {reason.hint}")

@@ -38,7 +38,7 @@ def _stalled(cell: Evidence) -> Iterator[Violation]:
 
 
 def _clock(cell: Evidence) -> Iterator[Violation]:
-    """How far apart two nodes' times may be: what is known of their starts, and what is not."""
+    """Yields how far apart two nodes' times may be: what is known of their starts, and what is not."""
     started = [node for node in _nodes(cell) if node.start_skew_ms is not None]
     if not started:
         return

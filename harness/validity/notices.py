@@ -10,7 +10,9 @@ from harness.model import IssueCode, RunWarning
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """when: for the documentation. hint: what to do; "" where it is nothing, or depends on the run."""
+    """Fields of a warning. when: for the documentation. hint: what to do; "" where it is nothing, or
+    depends on the run.
+    """
 
     code: IssueCode
     when: str
@@ -139,12 +141,12 @@ VALUES_DIFFER = Notice(
 
 
 def of_cell(error: Exception) -> Notice:
-    """For what kept a cell from being read."""
+    """Returns the notice for what kept a cell from being read."""
     return CELL_DAMAGED if isinstance(error, DamagedError) else CELL_UNREADABLE
 
 
 def left_out(warnings: Iterable[RunWarning]) -> list[RunWarning]:
-    """Those of cells that could not be read, so that figures are of fewer."""
+    """Returns the warnings: those of cells that could not be read, so that figures are of fewer."""
     return [
         warning for warning in warnings if warning.code in (IssueCode.CELL_DAMAGED, IssueCode.CELL_UNREADABLE)
     ]

@@ -73,7 +73,7 @@ def unchecked(file: Imported | None) -> list[IssueCode]:
 
 
 def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
-    """What caused a cell to be INVALID, and the code that says so; None where it is not INVALID.
+    """Returns what caused a cell to be INVALID, and the code that says so; None where it is not INVALID.
 
     Where engine and client are both at fault the client may have caused the failures, so it has the blame;
     not where its fault makes the load easier, as idle slots do. A code that no rule knows is taken for the
@@ -97,5 +97,7 @@ def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
 
 
 def eases(code: IssueCode) -> bool:
-    """Whether such a doubt can make a load look easier than it is; false for a code that no rule knows."""
+    """Returns whether such a doubt can make a load look easier than it is; false for a code that no rule
+    knows.
+    """
     return code in RULES and RULES[code].eases

@@ -19,7 +19,7 @@ def _ttft_ms(view: RequestView) -> Floats:
 
 
 def _service_ms(view: RequestView) -> Floats:
-    """From the send to the last text, of the measured answers."""
+    """Returns the time from the send to the last text, of the measured answers."""
     rows = view.answers
     spans: Floats = (rows["last_text_ns"] - rows["sent_ns"]) / 1e6
     return spans
@@ -29,7 +29,7 @@ _LIKE_LENGTHS = 0.05
 
 
 class _Latency(NamedTuple):
-    """How far the median of one URL may lie above the lowest: the share of that, or so many ms."""
+    """Holds how far the median of one URL may lie above the lowest: the share of that, or so many ms."""
 
     name: str
     values: Callable[[RequestView], Floats]

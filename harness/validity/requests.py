@@ -47,7 +47,10 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
 
 
 def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
-    """Of answers that count as whole. Records of earlier versions also hold some that were given up."""
+    """Doubts unknown reasons of answers that count as whole.
+
+    Records of earlier versions also hold some that were given up.
+    """
     counted = cell.view.answered
     reasons = (cell.records.finish_reasons[place] for place in np.flatnonzero(counted).tolist())
     odd = Counter(reason for reason in reasons if reason and finish_of(reason) in (None, Finish.GIVEN_UP))
@@ -69,7 +72,7 @@ def _too_few(cell: Evidence) -> Iterator[Violation]:
 
 
 def _too_short(cell: Evidence) -> Iterator[Violation]:
-    """Where nothing was answered, `too-few-samples` says all there is to say."""
+    """Judges failures; where nothing was answered, `too-few-samples` says all there is to say."""
     measured = amount(cell.view, cell.facts.minimum)
     if measured.is_enough or not measured.answers:
         return

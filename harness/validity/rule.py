@@ -1,4 +1,4 @@
-"""What a rule is: one way in which the figures of a cell may not be the server's."""
+"""Says what a rule is: one way in which the figures of a cell may not be the server's."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Cause = Literal["engine", "client", "machine", "work"]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the rules look at; what is None is not judged.
+    """Holds what the rules look at; what is None is not judged.
 
     watched: what was measured of machine and engine during the load. answers: what the answers were worth.
     laws: those of metrics/conservation.py. ledger_agrees: of `bench doctor`, whether the scripted server

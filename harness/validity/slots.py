@@ -13,7 +13,9 @@ IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
 
 
 def _slot_idle(cell: Evidence) -> Iterator[Violation]:
-    """Where nothing was answered there is no load to keep up: a refusal is over sooner than the next send."""
+    """Judges the pace; where nothing was answered there is no load to keep up: a refusal is over sooner
+    than the next send.
+    """
     slots = slot_time(cell.view, cell.load)
     if slots is None or not (cell.records.requests["outcome"] == Outcome.OK).any():
         return

@@ -60,7 +60,7 @@ def suspended(cell: Evidence) -> Iterator[Violation]:
 
 
 def engine_stalls(cells: Iterable[CellResult]) -> Iterator[RunWarning]:
-    """What a cell's engine did is in its figures: a warning, and no doubt."""
+    """Warns of stalls; what a cell's engine did is in its figures, and no doubt."""
     for cell in cells:
         if stall := known(cell.engine_stall):
             yield ENGINE_STALLED.warning(

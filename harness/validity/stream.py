@@ -51,7 +51,7 @@ def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
 
 
 def _tokens_per_event(cell: Evidence) -> Iterator[Violation]:
-    """Only where the definition says that each token has an event of its own.
+    """Doubts gaps only where the definition says that each token has an event of its own.
 
     Not of answers with tokens that have no text, such as special ones and the tags around reasoning.
     """

@@ -20,7 +20,9 @@ Asked = tuple[Agreement | None, str]  # of a run, and the label of one of its ba
 def compared(
     new: ComparedLabel, old: ComparedLabel, now: Asked, before: Asked, pairs: int
 ) -> Iterator[ComparedAccuracy]:
-    """In each condition, at 5 % over so many pairs; nothing where neither was asked."""
+    """Compares the accuracies in each condition, at 5 % over so many pairs; nothing where neither was
+    asked.
+    """
     mine, base = _backend(*now), _backend(*before)
     for under_load in (False, True):
         found, why = None, ""
@@ -44,7 +46,9 @@ def compared(
 
 
 def drops(rows: Sequence[ComparedAccuracy]) -> Iterator[GateRow]:
-    """What `--fail-on accuracy.drop` fails on: a loss, and where one beyond the margin is not excluded."""
+    """Yields what `--fail-on accuracy.drop` fails on: a loss, and where one beyond the margin is not
+    excluded.
+    """
     for row in rows:
         place = Place(row.a.run, row.a.label)
         why = f"{'under load' if row.under_load else 'one at a time'}: {row.why}"

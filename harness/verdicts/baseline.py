@@ -197,7 +197,9 @@ class _Pair:
 
     @property
     def same_backend(self) -> bool:
-        """Of two runs: then whatever else the old one measured is to be in the new one."""
+        """Tells whether these are the backend of two runs: then whatever else the old one measured is to
+        be in the new one.
+        """
         return self.new.run is not self.old.run and self.new.label == self.old.label
 
     @property
@@ -206,7 +208,7 @@ class _Pair:
 
     @cached_property
     def pairings(self) -> list[Pairing]:
-        """At every load point that both have."""
+        """Pairs at every load point that both have."""
         made = []
         for load in loads([*self.new.cells, *self.old.cells]):
             a, b = (
@@ -272,12 +274,14 @@ def _values(pairing: Pairing, finding: PairVerdict) -> tuple[float | None, float
 
 
 def not_allowed(document: RunComparison) -> list[MissingFigure]:
-    """What is missing and was not allowed to be: a gate fails."""
+    """Returns what is missing and was not allowed to be: a gate fails."""
     return [figure for figure in document.missing if not figure.allowed]
 
 
 def refused(document: RunComparison) -> bool:
-    """Whether a pair could not be compared in anything at some load point: a gate must not pass over it."""
+    """Returns whether a pair could not be compared in anything at some load point: a gate must not pass
+    over it.
+    """
     return not document.pairs or any(
         not pair.findings or any(map(nothing_compared, _by_load(pair.findings))) for pair in document.pairs
     )

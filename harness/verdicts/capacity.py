@@ -20,7 +20,7 @@ KNEE = 0.05  # doubling a closed loop's load must bring so much more
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """Of one search. `kept` and `failed` are from its long probes, which decide."""
+    """Result of one search. `kept` and `failed` are from its long probes, which decide."""
 
     kept: float | None  # highest load that kept the limits, below all that failed
     answer: float | None  # with the reserve of an open loop
@@ -79,7 +79,7 @@ def _search(cells: Sequence[CellResult], searches: int) -> _Found:
 
 
 def _with_reserve(kept: float | None, cells: Sequence[CellResult], failed: Sequence[float]) -> float | None:
-    """Where every load was kept, the highest one tried says only that the capacity is above it."""
+    """Returns where every load was kept, the highest one tried says only that the capacity is above it."""
     if kept is None or not failed or cells[0].load.kind != "rate":
         return kept
     left = max(_left_per_s(cell.backlog, cell.requests.failed) for cell in cells if cell.backlog)
@@ -92,7 +92,7 @@ def _left_per_s(queue: Backlog, failed: int) -> float:
 
 
 def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
-    """By load, ascending."""
+    """Yields the loads by load, ascending."""
     served: dict[float, float] = {}
     for value in sorted({cell.load.value for cell in cells}):
         here = [cell for cell in cells if cell.load.value == value]
@@ -116,7 +116,9 @@ def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
 def _saturated(
     kind: str, value: float, served: Mapping[float, float], cells: Sequence[CellResult]
 ) -> str | None:
-    """Why more load no longer means more work done; None where it does, or where that is not known."""
+    """Returns why more load no longer means more work done; None where it does, or where that is not
+    known.
+    """
     if value not in served:
         return "nothing was answered in time"
     if kind == "rate":
@@ -169,6 +171,6 @@ def _answer(capacity: Capacity, unit: str) -> str:
 
 
 def _answer_of_before(capacity: Capacity, unit: str) -> str:
-    """Of a summary that is older than long probes, whose middle was never measured."""
+    """Words the answer of a summary that is older than long probes, whose middle was never measured."""
     low, _, high = ("?" if end is None else f"{end:.3g}" for end in capacity.interval)
     return f"between {low} and {high} {unit}, not confirmed by long probes: measure it again"

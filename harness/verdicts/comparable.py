@@ -1,4 +1,4 @@
-"""Why two backends cannot be compared in a metric, whatever the figures: before any test is made."""
+"""Says why two backends cannot be compared in a metric, whatever the figures: before any test is made."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -13,7 +13,7 @@ _OF_TOKENS = ("characters-per-token", "usage-implausible")
 
 
 class Obstacles(NamedTuple):
-    """Between two backends. `refusals`: why not, by metric, by RATES or TIMES, or ALL.
+    """Obstacles between two backends. `refusals`: why not, by metric, by RATES or TIMES, or ALL.
 
     `apart`: by metric, by which share unequal work that does not refuse may move a ratio. `other_tokens`: a
     token of one is not a token of the other. `idle`: the one backend that served all that was sent, or "".
@@ -78,7 +78,7 @@ def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
 
 
 def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
-    """Only where so many runs of a side are no evidence that they cannot be left out."""
+    """Doubts states only where so many runs of a side are no evidence that they cannot be left out."""
     cells = {kind: list(_doubtful(kind, a, b)) for kind in (ALL, TIMES)}
     courses = ((label, course) for label, cell in cells[ALL] if (course := unsteady(cell)) is not None)
     if first := next(courses, None):

@@ -25,7 +25,7 @@ NO_SAMPLES: Mapping[str, Samples] = MappingProxyType({})
 
 
 class Compared(NamedTuple):
-    """What summary.json says of several cells. `noise` is of backends measured twice."""
+    """Holds what summary.json says of several cells. `noise` is of backends measured twice."""
 
     comparison: tuple[PairVerdict, ...]
     noise: tuple[Noise, ...]

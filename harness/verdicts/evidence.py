@@ -1,4 +1,6 @@
-"""Of which figures a run that was measured is no evidence: the load or a drift made them, not the server."""
+"""Says of which figures a run that was measured is no evidence: the load or a drift made them, not the
+server.
+"""
 
 from collections.abc import Iterator
 
@@ -43,7 +45,10 @@ def unsteady(cell: CellResult) -> tuple[str, str] | None:
 
 
 def state_of(cell: CellResult) -> State | None:
-    """As the cell says. Cells of earlier versions do not: their closed loops kept every slot in use."""
+    """Returns the state as the cell says.
+
+    Cells of earlier versions do not: their closed loops kept every slot in use.
+    """
     if cell.state is not UNSET:
         return cell.state
     closed = cell.load.kind == "concurrency" and not known(cell.load.think_time_s)

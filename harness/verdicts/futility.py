@@ -1,4 +1,5 @@
-"""Whether the repeats that are still allowed may decide a pair: what they hardly can is not worth its time.
+"""Tells whether the repeats that are still allowed may decide a pair: what they hardly can is not worth
+its time.
 
 Giving up can only take words away, so it leaves the error rates of the looks as they are.
 """
@@ -15,7 +16,7 @@ LEAST_CHANCE = 0.2  # of a word; below it a pair is given up
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """Of one comparison: logarithms of its limits, and the levels at which its family tests it."""
+    """Prospect of one comparison: logarithms of its limits, and the levels at which its family tests it."""
 
     floor: float
     same: float | None  # None: nothing can be shown to be the same
@@ -23,7 +24,8 @@ class Prospect:
     level_same: float
 
     def chance(self, shift: Shift | Either, runs: int, last: int, samples: int) -> float:
-        """Of a word after `last` runs, were the estimate to stay where it is but for chance.
+        """Returns the chance of a word after `last` runs, were the estimate to stay where it is but for
+        chance.
 
         The spread is taken one standard error smaller than it looks: that of three or four runs is easily
         too large, and a pair given up wrongly costs a word. `samples`: 1 where runs are paired, else 2.

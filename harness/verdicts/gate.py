@@ -1,4 +1,4 @@
-"""What a gate fails on: worse figures, worse tails, more failures, and whatever could not be decided.
+"""Says what a gate fails on: worse figures, worse tails, more failures, and whatever could not be decided.
 
 A gate that decides nothing has not passed: each row here says why it did not.
 """
@@ -36,7 +36,7 @@ def tail_metric(a: Series, b: Series, declared: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a row is about: a backend of the new run."""
+    """Holds where a row is about: a backend of the new run."""
 
     run: str
     label: str
@@ -60,7 +60,9 @@ class Place:
                     yield self.row(kind, figure.why, load, figure.metric)
 
     def counts(self, new: Series, old: Series, load: LoadPoint) -> Iterator[GateRow]:
-        """Of one load point: failed requests and pauses of the engine, which no median shows."""
+        """Yields the counts of one load point: failed requests and pauses of the engine, which no median
+        shows.
+        """
         (failed, sent), (before, sent_before) = (
             failed_of((*side.cells, *side.invalid)) for side in (new, old)
         )
@@ -87,7 +89,9 @@ def nothing_compared(findings: Sequence[PairVerdict]) -> bool:
 
 
 def fail_more(now: tuple[int, int], before: tuple[int, int]) -> bool:
-    """Whether more requests fail than before, of counts of `failed_of`; chance alone says so in 1 of 20."""
+    """Returns whether more requests fail than before, of counts of `failed_of`; chance alone says so in 1
+    of 20.
+    """
     return more_often(*now, *before) < LEVEL
 
 

@@ -112,7 +112,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """From one level of a series to the next. `ratio` above 1 is worse, whatever the metric."""
+    """Change from one level of a series to the next. `ratio` above 1 is worse, whatever the metric."""
 
     series: Series
     ratio: float
@@ -142,13 +142,13 @@ def drifts(history: Sequence[HistoryEntry], floor: float = SESSION_FLOOR) -> lis
 
 
 def stretches(series: Series) -> list[Stretch]:
-    """In order. One of less than LEAST_NIGHTS runs is never a level of its own."""
+    """Returns the stretches in order. One of less than LEAST_NIGHTS runs is never a level of its own."""
     sign = _sign(series)
     return [Stretch(level.start, level.stop, math.exp(sign * level.mean)) for level in _levels(series)]
 
 
 def changes(series: Series) -> list[Change]:
-    """Where one level ends and the next begins, better or worse."""
+    """Returns where one level ends and the next begins, better or worse."""
     return [
         Change(series, math.exp(two.mean - one.mean), series.entries[two.start], series.entries[one.stop - 1])
         for one, two in pairwise(_levels(series))
@@ -156,7 +156,7 @@ def changes(series: Series) -> list[Change]:
 
 
 def _levels(series: Series) -> list[Level]:
-    """Of the logarithm, turned so that more is worse."""
+    """Finds the levels of the logarithm, turned so that more is worse."""
     return levels(np.log(np.array(series.values)) * _sign(series), least=LEAST_NIGHTS)
 
 

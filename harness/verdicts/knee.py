@@ -1,4 +1,4 @@
-"""Where a growing working set no longer fits: the hit rate falls through half of what it was.
+"""Says where a growing working set no longer fits: the hit rate falls through half of what it was.
 
 The hit rate of one engine is a curve over the working set, measured at a few points. Between two of them
 nothing is known: the knee of a repeat lies between the last point above half and the first one below, and the
@@ -60,7 +60,7 @@ def _of(label: str, cells: Sequence[CellResult]) -> Knee:
 
 
 def _curves(cells: Sequence[CellResult]) -> Iterator[list[Point]]:
-    """Of each repeat with two points or more, by ascending working set."""
+    """Returns the curve of each repeat with two points or more, by ascending working set."""
     for repeat in sorted({cell.repeat for cell in cells}):
         points = sorted(
             (size, cell.prefix_cache_hit_rate or 0.0)

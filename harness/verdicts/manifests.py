@@ -1,4 +1,6 @@
-"""What differs between the conditions of two measurements, from their manifests, and whether it decides."""
+"""Says what differs between the conditions of two measurements, from their manifests, and whether it
+decides.
+"""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,7 +28,8 @@ class Side:
 
 
 def differences(baseline: Side, new: Side) -> list[Difference]:
-    """By the table of conditions, then what no row of it knows. What only one side knows is shown.
+    """Lists differences by the table of conditions, then what no row of it knows. What only one side
+    knows is shown.
 
     Facts of the run and the machine that one side does not know are left out: older versions kept fewer.
     """
@@ -50,7 +53,7 @@ def _of_key(key: Key, baseline: Side, new: Side, one: Settings, two: Settings) -
 def _raw(
     baseline: Side, new: Side, one: Settings, two: Settings, told: Mapping[str, Difference]
 ) -> Iterator[Difference]:
-    """Of one engine everything that was set otherwise, of two engines what nobody classified."""
+    """Yields, of one engine everything that was set otherwise, of two engines what nobody classified."""
     kind = relation(baseline.measured, new.measured)
     names = {known(side.backend.backend) or "" for side in (baseline, new)}
     for what in dict.fromkeys((*one.raw, *two.raw)):
@@ -64,7 +67,7 @@ def _raw(
 
 
 def _is_said(made: Difference, row: tuple[Key, str], told: Mapping[str, Difference], kind: Relation) -> bool:
-    """Whether the row of the table says this already, or that it cannot matter."""
+    """Returns whether the row of the table says this already, or that it cannot matter."""
     key, means = row
     if kind == "engines" or key.effect(kind) == "ignored":
         return True

@@ -1,4 +1,4 @@
-"""What a baseline has and a later run lacks: a gate that looks at figures alone would pass over it."""
+"""Says what a baseline has and a later run lacks: a gate that looks at figures alone would pass over it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -41,7 +41,8 @@ class Missing:
 def missing(
     old: Sequence[CellResult], new: Sequence[CellResult], metrics: Sequence[str], decided_by: int | None
 ) -> Iterator[Missing]:
-    """Of one backend that both measured, under one label. What both lack is not missing.
+    """Yields what is missing of one backend that both measured, under one label. What both lack is not
+    missing.
 
     `decided_by`: runs after which the rule of --repeats auto ended the new run; fewer than the baseline's
     are then enough. None: its number was fixed.

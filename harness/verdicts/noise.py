@@ -1,4 +1,6 @@
-"""What a run of each backend against itself says: how far apart equal engines come out on this machine."""
+"""Says what a run of each backend against itself says: how far apart equal engines come out on this
+machine.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +8,8 @@ from harness.model import Noise, PairVerdict
 
 
 def noise(findings: Sequence[PairVerdict]) -> tuple[Noise, ...]:
-    """From the `comparison` of a run with labels `NAME#a` and `NAME#b`; pairs of one engine only.
+    """Computes the noise from the `comparison` of a run with labels `NAME#a` and `NAME#b`; pairs of one
+    engine only.
 
     `difference`: how large it was, as a share. `difference_upper`: the farther end of its interval, which is
     what later verdicts ask for more than: one experiment says no better how far equals may come out.

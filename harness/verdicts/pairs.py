@@ -130,7 +130,7 @@ class _Test:
 
     @property
     def counts(self) -> bool:
-        """Whether it is a member of its family."""
+        """Tells whether it is a member of its family."""
         return self.test.shift is not None and self.refused is None
 
     @property
@@ -139,7 +139,7 @@ class _Test:
 
     @property
     def floor(self) -> float:
-        """With what unequal work may add."""
+        """Smallest difference that counts, with what unequal work may add."""
         labels = (side.label for side in self.sides)
         own = self.rules.floor_of(labels, self.pairing.load.label, self.metric)
         return (1 + own) * (1 + self.apart) - 1
@@ -227,7 +227,7 @@ class _Test:
         return replace(said, why=f"{said.why}; {served} and may do more")
 
     def _measured(self, judged: _Judged) -> _Said:
-        """From the runs that have a figure."""
+        """Judges from the runs that have a figure."""
         assert self.test.shift is not None
         alpha, same = self.rules.alpha, self.same_within
         span = exponential(self.test.shift.interval(1 - alpha))
@@ -243,7 +243,7 @@ class _Test:
         return _Said("not enough runs", f"{words}: {lacks}", lacks, needed)
 
     def _chance(self, judged: _Judged | None) -> float | None:
-        """Of a word by the last look; None without a later one."""
+        """Returns the chance of a word by the last look; None without a later one."""
         rules, runs = self.rules, min(self.test.runs)
         more = rules.looks[-1] - rules.last_look if rules.looks and rules.last_look else 0
         if self.test.shift is None or judged is None or not more:
@@ -303,7 +303,7 @@ class _Test:
 
 
 def _level(word: Word, judged: _Judged) -> float:
-    """At which the interval says the word; where none was said, the stricter of both."""
+    """Returns the level at which the interval says the word; where none was said, the stricter of both."""
     levels: Mapping[str, float] = {
         "faster": judged.level_apart,
         "slower": judged.level_apart,

@@ -89,7 +89,7 @@ def _ranked(
 
 
 def weights_of(cells: Sequence[CellResult]) -> dict[str, str]:
-    """By label, in as few words as tell them apart; empty where none says which."""
+    """Returns the weights by label, in as few words as tell them apart; empty where none says which."""
     tracks = {cell.label: cell.track for cell in cells}
     if not any(tracks.values()):
         return {}
@@ -99,7 +99,7 @@ def weights_of(cells: Sequence[CellResult]) -> dict[str, str]:
 
 
 def caveats_of(cells: Sequence[CellResult]) -> dict[str, str]:
-    """By label, of those whose figures do not show what their name promises."""
+    """Returns the caveats by label, of those whose figures do not show what their name promises."""
     found = {cell.label: cell.conditions.settings.get("caveat") for cell in cells}
     return {label: caveat for label, caveat in found.items() if caveat}
 
@@ -179,7 +179,7 @@ def _line(
 
 
 def _implied(between: Sequence[str]) -> str:
-    """What a reader concludes about the ends of this stretch of the line."""
+    """Returns what a reader concludes about the ends of this stretch of the line."""
     kinds = {sign[0] for sign in between}
     return next(kind for kind in (">", APART, "?", "≈") if kind in kinds)
 

@@ -22,7 +22,7 @@ from harness.verdicts.run_values import Series, aligned
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """Of a over b.
+    """Ratio of a over b.
 
     `shifts`: of its logarithm, without and with the runs that are left out, one where none is; empty with
     too few runs, or a value that is not above 0.
@@ -46,7 +46,8 @@ class Ratio:
 
 
 def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
-    """From `least` runs on. A percentile that single runs are too short for is taken of all requests.
+    """Computes the ratio from `least` runs on. A percentile that single runs are too short for is taken
+    of all requests.
 
     Where runs are left out, what is said has to hold with them as well: why they are no evidence may hang
     together with how fast they were.

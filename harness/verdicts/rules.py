@@ -1,4 +1,4 @@
-"""What a verdict needs, as data: stored in summary.json with the verdicts."""
+"""Says what a verdict needs, as data: stored in summary.json with the verdicts."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -48,7 +48,7 @@ class Rules:
 
     @property
     def unit(self) -> str:
-        """What an interval is over."""
+        """Tells what an interval is over."""
         kinds = {"starts" if how == "restart" else ONE_START for how in self.between_repeats.values()}
         return "runs" if not kinds else " and ".join(sorted(kinds))
 
@@ -72,7 +72,9 @@ class Rules:
 
 
 def rules_of(manifest: Manifest) -> Rules:
-    """As the run declared them; manifests of earlier versions declare nothing and get the defaults."""
+    """Returns the rules as the run declared them; manifests of earlier versions declare nothing and get
+    the defaults.
+    """
     declared = known(manifest.scenario.verdict) or Verdict()
     stopping = manifest.stopping
     return Rules(

@@ -52,7 +52,7 @@ class Series:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Of each run that is INVALID by the engine's doing, the code that says so."""
+        """Codes of failures: of each run that is INVALID by the engine's doing, the code that says so."""
         blames = (blame(cell.validity) for cell in self.invalid)
         return tuple(why[1] for why in blames if why is not None and why[0] == "engine")
 
@@ -81,11 +81,13 @@ class Series:
         return self._doubtful[key]
 
     def too_many_out(self, kind: str | None) -> bool:
-        """To leave them out: what is left might be the lucky ones."""
+        """Says why too many are missing to leave them out: what is left might be the lucky ones."""
         return len(self.doubtful(kind)) > MOST_OUT * self.measured
 
     def evidence(self, metric: str) -> "Series":
-        """Without the figures of cells that are no evidence for this metric; itself where all are."""
+        """Returns the series without the figures of cells that are no evidence for this metric; itself
+        where all are.
+        """
         out = self.doubtful(kind_of(metric))
         return replace(self, out=frozenset(out)) if out else self
 
@@ -94,7 +96,7 @@ class Series:
         return replace(self, at_least=True)
 
     def before(self, repeat: int) -> "Series":
-        """Of the repeats before this one."""
+        """Returns the series of the repeats before this one."""
 
         def early(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:
             return tuple(cell for cell in cells if cell.repeat < repeat)
@@ -102,7 +104,9 @@ class Series:
         return replace(self, cells=early(self.cells), invalid=early(self.invalid))
 
     def values(self, metric: str) -> dict[Work, float]:
-        """By the work a run had: the hash of its requests and which run of these requests it was."""
+        """Returns the values by the work a run had: the hash of its requests and which run of these
+        requests it was.
+        """
         if metric not in self._values:
             self._values[metric] = self._read(metric)
         return self._values[metric]
@@ -133,7 +137,7 @@ class Series:
 
     @property
     def begun(self) -> list[int]:
-        """When its runs began."""
+        """Tells when its runs began."""
         return [cell.started_unix_ns for cell in self.cells]
 
 
@@ -142,7 +146,7 @@ def loads(cells: Iterable[CellResult]) -> list[LoadPoint]:
 
 
 def labels(cells: Iterable[CellResult]) -> list[str]:
-    """In the order in which they were first measured, which is the user's."""
+    """Returns the labels in the order in which they were first measured, which is the user's."""
     return list(dict.fromkeys(cell.label for cell in cells))
 
 

@@ -23,7 +23,7 @@ DECIDED = ("faster", "slower", "same")
 
 
 def looks_between(least: int, most: int) -> tuple[int, ...]:
-    """From `least` repeats to `most`, both included."""
+    """Returns the looks from `least` repeats to `most`, both included."""
     return (*(look for look in (least, *LOOKS[bisect(LOOKS, least) :]) if look < most), most)
 
 
@@ -53,7 +53,7 @@ def find_by_looks(rows: Rows, rules: Rules) -> list[PairVerdict]:
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """Of the primary metric over all pairs and load points, after a look."""
+    """State of the primary metric over all pairs and load points, after a look."""
 
     decided: int
     not_comparable: int
@@ -80,7 +80,7 @@ class Stand:
 
 
 def stand(rows: Rows, rules: Rules) -> Stand:
-    """After the look at `rules.last_look` repeats."""
+    """Returns the state after the look at `rules.last_look` repeats."""
     verdicts = find_by_looks(rows, replace(rules, metrics=(rules.primary,)))
     waiting = [finding for finding in verdicts if finding.verdict == "not enough runs"]
     possible = [finding for finding in waiting if _can_be_decided(finding, rows, rules)]
@@ -97,7 +97,10 @@ def stand(rows: Rows, rules: Rules) -> Stand:
 
 
 def _can_be_decided(finding: PairVerdict, rows: Rows, rules: Rules) -> bool:
-    """By more runs. A percentile that single runs are too short for is taken of the requests of all."""
+    """Tells whether a pair can be decided by more runs.
+
+    A percentile that single runs are too short for is taken of the requests of all.
+    """
     if min(finding.runs) >= rules.min_runs:
         return finding.ratio is not None
     sides = [row for row in rows[finding.load] if row.label in (finding.a, finding.b)]

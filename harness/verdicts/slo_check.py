@@ -1,4 +1,6 @@
-"""Whether one cell of a capacity search shows that its load keeps the scenario's limits, and why not."""
+"""Tells whether one cell of a capacity search shows that its load keeps the scenario's limits, and why
+not.
+"""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -122,5 +124,5 @@ def _name(limit: Limit) -> str:
 
 
 def _share(name: str) -> float:
-    """Of a limit: p95 is 0.95, max is 1."""
+    """Returns the share of a limit: p95 is 0.95, max is 1."""
     return 1.0 if name == "max" else float(name.removeprefix("p")) / 100

@@ -1,4 +1,4 @@
-"""When requests leave: offsets from t0 in nanoseconds, computed before the window from a seed. Pure.
+"""Says when requests leave: offsets from t0 in nanoseconds, computed before the window from a seed. Pure.
 
 Arrivals are drawn at one per unit of time and then laid onto the clock by the inverse of the cumulative
 rate, so that every process (constant, Poisson, gamma) goes with every profile (flat, ramp, steps, bursts).
@@ -24,7 +24,9 @@ Process = Literal["constant", "poisson", "gamma"]
 
 
 class Profile(NamedTuple):
-    """How the rate changes over time; at its end the last rate goes on, unless the whole is repeated."""
+    """Holds how the rate changes over time; at its end the last rate goes on, unless the whole is
+    repeated.
+    """
 
     segments: Sequence[Segment] = ()
     repeated: bool = False
@@ -57,7 +59,7 @@ def replayed(at_ns: NDArray[np.int64], speed: float) -> NDArray[np.int64]:
 
 
 def due_within(rate: float, count: int, seconds: float, profile: Profile = FLAT) -> int:
-    """How many of `count` arrivals the rate sends in the first `seconds`."""
+    """Returns how many of `count` arrivals the rate sends in the first `seconds`."""
     constant = arrivals("constant", rate, count, 0, profile=profile)
     return int(np.searchsorted(constant, round(seconds * NS), side="left"))
 
@@ -94,7 +96,7 @@ def _conditioned(units: NDArray[np.float64], parts: Sequence[int]) -> NDArray[np
 
 
 def _exponential(count: int, seed: int) -> NDArray[np.float64]:
-    """By inversion of one uniform stream: a seed means the same on every machine."""
+    """Draws gaps by inversion of one uniform stream: a seed means the same on every machine."""
     return -np.log1p(-np.random.Generator(np.random.PCG64(seed)).random(count))
 
 
@@ -120,7 +122,9 @@ def _laid_out(amounts: NDArray[np.float64], profile: Sequence[Segment], repeat: 
 
 
 def _crossing(amounts: NDArray[np.float64], segment: Segment) -> NDArray[np.float64]:
-    """Where start·t + slope·t²/2 reaches each amount, in the form that does not cancel for small slopes."""
+    """Returns where start·t + slope·t²/2 reaches each amount, in the form that does not cancel for small
+    slopes.
+    """
     slope = (segment.end - segment.start) / segment.seconds
     root = np.sqrt(np.maximum(segment.start**2 + 2 * slope * amounts, 0.0))
     denominator = segment.start + root

@@ -93,7 +93,7 @@ def _lock(arguments: argparse.Namespace) -> int:
 
 
 def _asked(names: list[str], device: "Device") -> "list[Backend]":
-    """With the packages of the device as [process]."""
+    """Returns the definitions with the packages of the device as [process]."""
     from harness.engines.provide.install import needs_install
     from harness.engines.start.launch_choice import as_launched, resolve_launch
     from harness.spec.backend_refs import parse_backend_list
@@ -172,7 +172,7 @@ def _list() -> int:
 
 
 def _installable() -> "dict[str, Backend]":
-    """By name, with the device where it has packages of its own."""
+    """Returns them by name, with the device where it has packages of its own."""
     from dataclasses import replace
 
     from harness.engines.provide.install import needs_install

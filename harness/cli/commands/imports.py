@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 class Found(NamedTuple):
-    """What a word names: results under the name of their backend."""
+    """Holds what a word names: results under the name of their backend."""
 
     label: str
     files: list[Path]
@@ -74,7 +74,10 @@ class Found(NamedTuple):
 def made(
     found: Sequence[Found], out: Path, given: Sequence[str], tool_version: str | None = None
 ) -> "RunFolder":
-    """With its summary; what the files had is printed on stderr. `tool_version`: where a file names none."""
+    """Makes the run folder with its summary; what the files had is printed on stderr.
+
+    `tool_version`: where a file names none.
+    """
     from harness.imports import imported
     from harness.summary import summarise_folder
 
@@ -87,7 +90,10 @@ def made(
 
 
 def results_at(name: str) -> Found | None:
-    """Of a word where a run is wanted: a file, or a folder of them without any run. None: it is a run."""
+    """Returns the results of a word where a run is wanted: a file, or a folder of them without any run.
+
+    None: it is a run.
+    """
     from harness.imports import is_result
     from harness.imports.detect import entries_below, results_among
 
@@ -117,7 +123,7 @@ def _is_data(path: Path) -> bool:
 
 
 def _found(text: str) -> Found:
-    """Of a word of `bench import`. Raises SpecError."""
+    """Returns the results of a word of `bench import`. Raises SpecError."""
     from harness.imports.detect import entries_below, results_among
 
     named, label, path = _NAMED.fullmatch(text), SERVER, Path(text)
@@ -150,7 +156,7 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
 
 
 def _had(parts: "Sequence[Part]") -> Iterator[str]:
-    """What was read and what is not there, of files that are alike once."""
+    """Yields what was read and what is not there, of files that are alike once."""
     from harness.cli.display.output import page_width
     from harness.report.wording import counted, plain
 

@@ -94,7 +94,7 @@ def _scenarios(arguments: argparse.Namespace) -> list[Row]:
 
 
 def _cards(scenario: "Scenario") -> Row:
-    """With one word a token, as there is no tokenizer at hand."""
+    """Describes the workload with one word a token, as there is no tokenizer at hand."""
     from harness.model import as_json
     from harness.run.measure.workloads import Workloads
 
@@ -138,7 +138,7 @@ def _backends(_arguments: argparse.Namespace) -> list[Row]:
 
 
 def _tuned(name: str, start: str) -> list[Row]:
-    """What `bench tune` stored for this user; a file that does not fit says so here."""
+    """Returns what `bench tune` stored for this user; a file that does not fit says so here."""
     from harness.spec.tuned import load_tuned, tuned_path
 
     path = tuned_path(name)
@@ -204,7 +204,7 @@ def _metrics(_arguments: argparse.Namespace) -> list[Row]:
 
 
 def _start(backend: "Backend") -> str:
-    """How it can come to run here; any can be attached to."""
+    """Returns how it can come to run here; any can be attached to."""
     from harness.engines.known import not_run
     from harness.engines.provide.install import installed
 
@@ -286,7 +286,9 @@ _LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
 
 
 def _columns(rows: Sequence[Row], width: int) -> str:
-    """Within `width` where whole words allow it: wide columns are wrapped, sentences stand below."""
+    """Lays out the rows within `width` where whole words allow it: wide columns are wrapped, sentences
+    stand below.
+    """
     if not rows:
         return ""
     widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in rows[0]}

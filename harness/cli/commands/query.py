@@ -175,7 +175,7 @@ def json_row(names: Sequence[str], row: Row) -> str:
 
 
 def _as_json(value: Any) -> Any:
-    """What JSON has a word for."""
+    """Returns what JSON has a word for."""
     if isinstance(value, Decimal):
         value = float(value)
     return None if isinstance(value, float) and not isfinite(value) else value

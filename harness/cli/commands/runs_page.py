@@ -25,7 +25,7 @@ def add_html(parser: argparse.ArgumentParser) -> None:
 
 
 def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> "list[Run]":
-    """What must be known of their figures is printed on stderr. Raises as `load_run`.
+    """Opens runs; what must be known of their figures is printed on stderr. Raises as `load_run`.
 
     A file of another tool, or a folder of them, is a run that is forgotten afterwards.
     """
@@ -60,7 +60,7 @@ def _refuse_itself(runs: "Sequence[Run]") -> None:
 
 
 def _imported(found: "Found", name: str, place: Path) -> str:
-    """Under the name of its file, by which it is compared."""
+    """Imports a file under the name of its file, by which it is compared."""
     from harness.cli.commands.imports import made
 
     folder = made([found], place, [name])

@@ -180,7 +180,7 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
 
 
 def _hint(url: str) -> str:
-    """Why an address that leads to no model list may be wrong."""
+    """Returns why an address that leads to no model list may be wrong."""
     from harness.client import Client, Limits
 
     scheme, _, rest = url.partition("://")
@@ -197,7 +197,7 @@ def _hint(url: str) -> str:
 
 
 def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Namespace) -> list[str]:
-    """What follows `bench run`."""
+    """Returns what follows `bench run`."""
     words = [
         "--scenario",
         SCENARIO,
@@ -224,7 +224,7 @@ def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Names
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """As `bench run` reads them: the line that is printed is the line that is run."""
+    """Parses the words as `bench run` reads them: the line that is printed is the line that is run."""
     from harness.cli.commands import run
 
     parser = argparse.ArgumentParser(allow_abbrev=False)

@@ -1,4 +1,6 @@
-"""Before the first cell: which pairs of backends will get no verdict, and the flag that would change it."""
+"""Foresees before the first cell: which pairs of backends will get no verdict, and the flag that would
+change it.
+"""
 
 import json
 import sys
@@ -24,14 +26,14 @@ WHAT = "some pairs of backends will get no verdict:"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """As the report will say it, and how to make both equal; "" where no flag does."""
+    """Refusal as the report will say it, and how to make both equal; "" where no flag does."""
 
     sentence: str
     flag: str
 
 
 def refusals(prepared: Prepared) -> list[Refusal]:
-    """In the order of the pairs."""
+    """Returns what will be refused, in the order of the pairs."""
     prompts = prepared.scenario.prompts
     shapes = prompts.shapes if isinstance(prompts, Structured) else ()
     ahead: dict[str, Ahead] = {}
@@ -56,7 +58,7 @@ def refusals(prepared: Prepared) -> list[Refusal]:
 
 
 def unasked(prepared: Prepared) -> list[str]:
-    """What the scenario wants and a backend's requests cannot carry: a line for each that there is.
+    """Returns what the scenario wants and a backend's requests cannot carry: a line for each that there is.
 
     Lengths that cannot be forced are left out: `free-lengths` says what became of them.
     """

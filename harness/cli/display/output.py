@@ -1,4 +1,7 @@
-"""What goes where: results to stdout, everything else to stderr. Colour only on a terminal that wants it."""
+"""Says what goes where: results to stdout, everything else to stderr.
+
+Colour only on a terminal that wants it.
+"""
 
 import os
 import re
@@ -45,12 +48,12 @@ def printed_command(head: str, words: Sequence[str]) -> str:
 
 
 def can_ask() -> bool:
-    """Whether a person is there to answer, and sees the question."""
+    """Returns whether a person is there to answer, and sees the question."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def agreed(question: str) -> bool:
-    """Whether the person at the terminal says yes; anything else is a no."""
+    """Returns whether the person at the terminal says yes; anything else is a no."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -63,12 +66,12 @@ def print_error(error: BenchError) -> None:
 
 
 def _readable(text: str) -> str:
-    """With names of any length."""
+    """Shortens texts with names of any length."""
     return _LONG_WORD.sub(lambda word: f"{word[0][: LONG_WORD // 2]}…{word[0][-LONG_WORD // 4 :]}", text)
 
 
 class PlainLines(Display):
-    """For logs and pipes: a line when something begins, and one every ten seconds of load."""
+    """Lines for logs and pipes: a line when something begins, and one every ten seconds of load."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -104,7 +104,7 @@ class _Server:
         self._selector.register(accepted, selectors.EVENT_READ, connection)
 
     def _receive(self, connection: _Connection) -> bool:
-        """Whether the connection has ended."""
+        """Returns whether the connection has ended."""
         data = connection.socket.recv(_READ_BYTES)
         connection.request += data
         if not data or len(connection.request) > REQUEST_BYTES:
@@ -116,7 +116,7 @@ class _Server:
         return self._send(connection)
 
     def _send(self, connection: _Connection) -> bool:
-        """Whether all of the answer is on its way."""
+        """Returns whether all of the answer is on its way."""
         sent = connection.socket.send(connection.answer)
         connection.answer = connection.answer[sent:]
         if not connection.answer:

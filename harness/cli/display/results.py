@@ -1,4 +1,4 @@
-"""What a run shows on stdout: the first screen, everything with -v, or JSON."""
+"""Says what a run shows on stdout: the first screen, everything with -v, or JSON."""
 
 import argparse
 import json

@@ -41,7 +41,9 @@ class _Stream(io.FileIO):
         return memoryview(data).nbytes
 
     def _failed(self, error: OSError) -> None:
-        """Of what goes to standard error nothing depends: a run goes on where nobody can read it any more."""
+        """Ignores the error: of what goes to standard error nothing depends: a run goes on where nobody
+        can read it any more.
+        """
 
 
 class _Results(_Stream):
@@ -77,7 +79,7 @@ def prepare() -> None:
 
 
 def _text(stream: _Stream, was: TextIO | None, kind: type[io.TextIOWrapper] = io.TextIOWrapper) -> TextIO:
-    """For every character, whatever the locale can write."""
+    """Opens a stream for every character, whatever the locale can write."""
     return kind(
         io.BufferedWriter(stream),
         encoding=was.encoding if was else None,
@@ -88,7 +90,7 @@ def _text(stream: _Stream, was: TextIO | None, kind: type[io.TextIOWrapper] = io
 
 @contextmanager
 def printed() -> Iterator[None]:
-    """What is printed inside has been written at its end."""
+    """Flushes the output: what is printed inside has been written at its end."""
     try:
         yield
     finally:

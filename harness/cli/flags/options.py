@@ -32,7 +32,7 @@ def add_runs_folder(parser: argparse._ActionsContainer, holds: str = "runs") -> 
 
 
 def add_former_results_flag(parser: argparse._ActionsContainer) -> None:
-    """What `--out` was called in `query` and `tune` before 0.2: still taken, and shown nowhere."""
+    """Adds what `--out` was called in `query` and `tune` before 0.2: still taken, and shown nowhere."""
     parser.add_argument("--results", dest="out", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
@@ -54,7 +54,7 @@ def add_verbose(parser: argparse._ActionsContainer) -> None:
 
 
 def add_run_output(parser: argparse._ActionsContainer) -> None:
-    """Of every command that ends in a run."""
+    """Adds the flags of every command that ends in a run."""
     add_verbose(parser)
     add_json(parser, "print summary.json and its conclusion instead of the table")
     parser.add_argument(
@@ -158,7 +158,7 @@ def add_gpus(parser: argparse._ActionsContainer) -> None:
 
 
 def gpus(listed: str | None) -> tuple[str, ...]:
-    """As `--gpus` lists them."""
+    """Returns the GPUs as `--gpus` lists them."""
     if listed is None:
         return ()
     names = tuple(name.strip() for name in listed.split(","))
@@ -213,7 +213,7 @@ def add_fail_on(parser: argparse._ActionsContainer, what: str, *more: str) -> No
 
 
 def add_allow_missing(parser: argparse._ActionsContainer) -> None:
-    """Of every gate."""
+    """Adds the flag of every gate."""
     parser.add_argument(
         "--allow-missing",
         action="append",
@@ -224,12 +224,15 @@ def add_allow_missing(parser: argparse._ActionsContainer) -> None:
 
 
 def engine_values(given: Iterable[str]) -> dict[str, str]:
-    """Of --engine-set. Raises SpecError."""
+    """Parses the values of --engine-set. Raises SpecError."""
     return dict(_pair(text, "--engine-set") for text in given)
 
 
 def scenario_values(given: Iterable[str]) -> dict[str, object]:
-    """Of --set: each value as it would stand in the file; a bare word is a string. Raises SpecError."""
+    """Parses the values of --set: each value as it would stand in the file; a bare word is a string.
+
+    Raises SpecError.
+    """
     return {key: _toml_value(text) for key, text in (_pair(text, "--set") for text in given)}
 
 

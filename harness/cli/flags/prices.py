@@ -1,4 +1,4 @@
-"""What an hour costs, as flags: for a run, and for its report afterwards."""
+"""Says what an hour costs, as flags: for a run, and for its report afterwards."""
 
 import argparse
 from pathlib import Path

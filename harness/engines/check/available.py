@@ -1,4 +1,4 @@
-"""What this machine has that engines need: asked without downloading, starting or creating anything."""
+"""Says what this machine has that engines need: asked without downloading, starting or creating anything."""
 
 import os
 import shutil
@@ -105,7 +105,7 @@ class Machine:
         return installed(definition) is not None
 
     def unfit(self, definition: Backend) -> list[SetupError]:
-        """Why no environment of it can be made or used here."""
+        """Returns why no environment of it can be made or used here."""
         made = self.is_installed(definition) or kit_env.kit() is not None
         return list(unfit(definition, None if made else python_of(recipe_of(definition))))
 
@@ -117,5 +117,5 @@ class Machine:
         return paths.cache_dir()
 
     def cache_free_bytes(self) -> int | None:
-        """On the file system where the cache is, or will be; None where it cannot be written."""
+        """Bytes free on the file system where the cache is, or will be; None where it cannot be written."""
         return free_bytes(self.cache)

@@ -1,4 +1,4 @@
-"""What definitions pin, compared with what is offered now: packages by pip, images by their registries.
+"""Says what definitions pin, compared with what is offered now: packages by pip, images by their registries.
 
 So are other benchmark tools, whose definitions and files were read in some version.
 """
@@ -47,13 +47,16 @@ class Read(Pin):
 
 
 def packages(definitions: Mapping[str, Backend], say: Say) -> Iterator[tuple[str, Pin]]:
-    """Under the same names. Raises SetupError where pip cannot ask."""
+    """Yields the pins under the same names. Raises SetupError where pip cannot ask."""
     for name, definition in definitions.items():
         yield name, Pin(definition.name, *newest(definition, say))
 
 
 def tools(read_in: Mapping[str, str], say: Say) -> Iterator[tuple[str, Read]]:
-    """By package. The newest for whatever Python. Raises SetupError where pip cannot ask."""
+    """Returns the tools by package. The newest for whatever Python.
+
+    Raises SetupError where pip cannot ask.
+    """
     pip = Pip(Path(sys.executable), new_log("outdated-tools"), say, "tools")
     for package, version in read_in.items():
         yield package, Read(package, version, pip.newest(package, "--ignore-requires-python"))

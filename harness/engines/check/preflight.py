@@ -1,4 +1,4 @@
-"""What a set of engines needs and this machine lacks: all of it reported before the first download."""
+"""Says what a set of engines needs and this machine lacks: all of it reported before the first download."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -52,7 +52,9 @@ def require(planned: Sequence[Planned], machine: Machine) -> None:
 
 
 def lacks(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
-    """In the order of the backends; the same thing missing for several is one entry."""
+    """Lists what is missing, in the order of the backends; the same thing missing for several is one
+    entry.
+    """
     lacking: dict[tuple[str, str], list[str]] = {}
     for engine in planned:
         for error in _missing(engine, machine):
@@ -182,7 +184,9 @@ def _weights(engine: Planned, machine: Machine) -> Iterator[SetupError]:
 
 
 def _disk(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
-    """Of the environments that are to be built, which are the sizes that are known."""
+    """Compares the room on the disk with that of the environments that are to be built, which are the
+    sizes that are known.
+    """
     building = {
         engine.ref.definition.name: engine
         for engine in planned

@@ -1,4 +1,6 @@
-"""What bench's shim adds to the time per token on this machine: seen by a client, against `bench truth`."""
+"""Says what bench's shim adds to the time per token on this machine: seen by a client, against `bench
+truth`.
+"""
 
 import sys
 import time
@@ -77,7 +79,7 @@ def _gaps_us(client: Client, body: dict[str, object]) -> list[float]:
 
 
 def _ends(body: bytes) -> Iterator[int]:
-    """Where each event with text ends."""
+    """Yields where each event with text ends."""
     at = 0
     for block in body.split(b"\n\n"):
         at += len(block) + 2

@@ -27,7 +27,10 @@ class _Drawn(msgspec.Struct):
 def drawn_adapters(
     definition: Backend, weights: Weights | None, env: EngineEnv | None, say: Say
 ) -> dict[str, Path]:
-    """By name; empty where the engine is to have none. The same numbers for every engine, in its own form."""
+    """Returns the adapters by name; empty where the engine is to have none.
+
+    The same numbers for every engine, in its own form.
+    """
     values = definition.engine.values
     count = int(values.get("lora_adapters", 0))
     if not count or definition.lora is None or weights is None:

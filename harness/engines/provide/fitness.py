@@ -1,4 +1,6 @@
-"""Whether an engine's environment can be made on this machine at all: processor, Python, room on the disk."""
+"""Tells whether an engine's environment can be made on this machine at all: processor, Python, room on
+the disk.
+"""
 
 import os
 import platform
@@ -16,7 +18,10 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def unfit(definition: Backend, python: tuple[int, int] | None) -> Iterator[SetupError]:
-    """What no installation can change. `python`: of an environment to be made; None: it is there already."""
+    """Yields what no installation can change.
+
+    `python`: of an environment to be made; None: it is there already.
+    """
     process = definition.process
     if process is None:
         return
@@ -40,7 +45,7 @@ def _processor(process: Process) -> Iterator[SetupError]:
 
 
 def cpu_flags() -> frozenset[str]:
-    """As Linux lists them; empty where it does not."""
+    """Returns the CPU's flags as Linux lists them; empty where it does not."""
     try:
         lines = _CPU_INFO.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -78,7 +83,9 @@ def check_room(name: str, folder: Path, needed_mb: int) -> None:
 
 
 def free_bytes(folder: Path) -> int | None:
-    """On the file system where `folder` is, or will be; None where it cannot be written."""
+    """Returns the bytes free on the file system where `folder` is, or will be; None where it cannot be
+    written.
+    """
     place = next((one for one in (folder, *folder.parents) if one.exists()), None)
     if place is None or not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         return None

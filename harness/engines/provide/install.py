@@ -60,7 +60,9 @@ def needs_install(definition: Backend) -> bool:
 
 
 def size_mb(definition: Backend) -> int:
-    """Of the finished environment, as its definition says; else what is to be downloaded for it at least."""
+    """Returns the size of the finished environment, as its definition says; else what is to be downloaded
+    for it at least.
+    """
     install = recipe_of(definition)
     if install.size_mb or not install.lock:
         return install.size_mb
@@ -111,7 +113,8 @@ def check_index(definition: Backend) -> None:
 
 
 def planned(definition: Backend, say: Say) -> list[Wheel]:
-    """What an installation would bring here, torch of a CPU build left out. Installs and downloads nothing.
+    """Returns what an installation would bring here, torch of a CPU build left out. Installs and
+    downloads nothing.
 
     Raises SetupError where something has no file for this machine.
     """
@@ -142,7 +145,7 @@ def _resolved(definition: Backend, doing: str, say: Say) -> list[Locked]:
 
 
 def _files(found: Iterable[Locked], python: tuple[int, int]) -> Iterator[tuple[Locked, Wheel | None]]:
-    """What is needed on this machine, and the file that pip takes; None where there is none."""
+    """Yields what is needed on this machine, and the file that pip takes; None where there is none."""
     return ((one, one.here(python)) for one in found if one.needed(python))
 
 
@@ -239,7 +242,9 @@ def _kitted(kit: Path, name: str) -> Path:
 
 
 def _from_kit(kit: Path, folder: Path, name: str, install: Install) -> _Built:
-    """Of the kit's files, and of what the machine has itself where the kit counts on that."""
+    """Builds the environment of the kit's files, and of what the machine has itself where the kit counts
+    on that.
+    """
     try:
         python = kit_env.make(kit, name, folder)
     except kit_env.KitError as error:

@@ -47,7 +47,7 @@ class Locked:
     wheels: tuple[Wheel, ...]
 
     def needed(self, python: tuple[int, int]) -> bool:
-        """On this machine."""
+        """Tells whether it is needed on this machine."""
         number = ".".join(map(str, python))
         versions = {"python_version": number, "python_full_version": f"{number}.0"}
         return not self.marker or Marker(self.marker).evaluate(versions)
@@ -72,13 +72,13 @@ def _places(python: tuple[int, int]) -> dict[tags.Tag, int]:
 
 
 def asked_for(install: Install) -> str:
-    """What a lock is made of, in one line: another line is another lock."""
+    """Returns what a lock is made of, in one line: another line is another lock."""
     left_out = [f"without {name}" for name in _left_out(install)]
     return "; ".join([*install.requirements, *left_out])
 
 
 def lock_of(install: Install, backend: str) -> str:
-    """Its text. Raises SpecError where it cannot be read, or says that it is of other requirements."""
+    """Reads its text. Raises SpecError where it cannot be read, or says that it is of other requirements."""
     where = f"{backend}: lock {install.lock}"
     try:
         text = paths.lock_file(install.lock).read_text(encoding="utf-8")
@@ -123,7 +123,7 @@ def lock_text(found: Sequence[Locked], install: Install, command: str) -> str:
 
 
 def resolve(install: Install, pip: Pip, *, cuda: bool) -> list[Locked]:
-    """With uv, which reads the metadata of wheels; pip would fetch them whole. Raises SetupError.
+    """Resolves with uv, which reads the metadata of wheels; pip would fetch them whole. Raises SetupError.
 
     For as many machines as there are wheels for: those for CUDA are resolved for the first alone.
     """
@@ -191,7 +191,7 @@ def _left_out(install: Install) -> list[str]:
 
 
 def _usable(wheels: Iterable[dict[str, object]], machines: Sequence[_Machine]) -> Iterator[Wheel]:
-    """Those for CPython there."""
+    """Yields those for CPython there."""
     for wheel in wheels:
         hashes, size = wheel["hashes"], wheel["size"]
         file = unquote(Path(urlsplit(str(wheel["url"])).path).name)

@@ -27,7 +27,7 @@ def tail(log: Path, lines: int, since: int = 0) -> str:
 
 
 def new_log(name: str) -> Path:
-    """In the cache, empty: of something that bench itself does, such as an installation."""
+    """Creates a log in the cache, empty: of something that bench itself does, such as an installation."""
     log = paths.made(paths.cache_dir() / "logs") / f"{name}.log"
     log.write_bytes(b"")
     return log

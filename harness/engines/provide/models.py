@@ -25,7 +25,9 @@ class _Fetched(msgspec.Struct):
 
 
 def find_model(given: str | None, gives: str = "text") -> tuple[str, Model]:
-    """What `--model` says: a name of models.toml, or what looks like a path; None: the default for that."""
+    """Returns what `--model` says: a name of models.toml, or what looks like a path; None: the default
+    for that.
+    """
     if given is not None and (given.endswith(".gguf") or "/" in given):
         return local_model(given)
     return choose_model(given, gives)
@@ -70,7 +72,7 @@ def local_model(path: str) -> tuple[str, Model]:
 
 
 def _quantisation(config: Mapping[str, object]) -> str:
-    """Of a folder whose weights are quantised, the method; of others the number type."""
+    """Returns, of a folder whose weights are quantised, the method; of others the number type."""
     method = config.get("quantization_config")
     if isinstance(method, dict) and method.get("quant_method"):
         name, bits = str(method["quant_method"]).upper(), method.get("bits")

@@ -64,7 +64,9 @@ def _write(source: Path, target: Path, seed: int) -> None:
 
 
 def _tensors(file: Path) -> dict[str, np.ndarray]:
-    """Of a safetensors file, those in 32 bits; whole numbers are positions, which engines count."""
+    """Returns the tensors of a safetensors file, those in 32 bits; whole numbers are positions, which
+    engines count.
+    """
     data = np.memmap(file, dtype=np.uint8, mode="r")
     start = 8 + int.from_bytes(data[:8].tobytes(), "little")
     header = json.loads(data[8:start].tobytes())

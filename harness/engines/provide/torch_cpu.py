@@ -15,7 +15,9 @@ _HINT = (
 
 
 def accelerator_packages(distributions: dict[str, str]) -> list[str]:
-    """Those of NAME: VERSION that only a GPU build of torch brings. (triton comes with CPU packages too.)"""
+    """Returns those of NAME: VERSION that only a GPU build of torch brings. (triton comes with CPU
+    packages too.)
+    """
     return sorted(
         name
         for name, version in distributions.items()

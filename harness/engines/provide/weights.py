@@ -1,4 +1,4 @@
-"""What an engine is to load, and sums over it."""
+"""Says what an engine is to load, and sums over it."""
 
 import hashlib
 from dataclasses import dataclass

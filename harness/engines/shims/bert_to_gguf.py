@@ -67,7 +67,7 @@ def main(folder: Path, target: Path) -> None:
 
 
 def _pooling(folder: Path) -> gguf.PoolingType:
-    """As sentence-transformers declares it."""
+    """Reads the pooling as sentence-transformers declares it."""
     try:
         declared = json.loads((folder / "1_Pooling" / "config.json").read_text(encoding="utf-8"))
     except FileNotFoundError:

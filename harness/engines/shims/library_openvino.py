@@ -81,7 +81,7 @@ def _arrived(waiting: "SimpleQueue[Job]", *, wait: bool) -> "list[Job]":
 
 
 def _told(job: "Job", handle: "openvino_genai.GenerationHandle") -> bool:
-    """Whether it is over."""
+    """Returns whether it is over."""
     if job.gone:
         handle.cancel()
         job.end("abort")

@@ -25,7 +25,7 @@ _UNFINISHED = "\ufffd"  # a character whose last bytes come with the next token
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What a library is loaded with."""
+    """Holds what a library is loaded with."""
 
     model: str
     context_tokens: int
@@ -41,7 +41,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request wants of the library."""
+    """Holds what a request wants of the library."""
 
     max_tokens: int
     ignore_eos: bool
@@ -52,7 +52,7 @@ class Asked:
 
 
 class Library(Protocol):
-    """What `library_NAME.py` has under the name `Library`, made of Settings."""
+    """Holds what `library_NAME.py` has under the name `Library`, made of Settings."""
 
     version: str
     effective: dict[str, str]  # what became of its settings, where it tells
@@ -65,7 +65,7 @@ class Library(Protocol):
     def decode(self, tokens: Sequence[int]) -> str: ...
 
     def serve(self, waiting: "SimpleQueue[Job]") -> None:
-        """For ever, on a thread of its own: `put` and `end` of every job that comes."""
+        """Runs for ever, on a thread of its own: `put` and `end` of every job that comes."""
 
 
 class RefusedError(ValueError):
@@ -86,13 +86,13 @@ class Job:
     _told: int = 0  # tokens whose text is out
 
     def put(self, tokens: Sequence[int]) -> None:
-        """Those of one step."""
+        """Adds the tokens: those of one step."""
         self._tokens += tokens
         self.produced += len(tokens)
         self._tell(last=False)
 
     def say(self, text: str) -> None:
-        """Of a library that decodes by itself, and then counts `produced` by itself as well."""
+        """Adds the text of a library that decodes by itself, and then counts `produced` by itself as well."""
         if text:
             self._write(self.answer.text, text)
 

@@ -1,4 +1,4 @@
-"""What reaches a running server, with the secrets of the environment filled in."""
+"""Says what reaches a running server, with the secrets of the environment filled in."""
 
 import os
 from urllib.parse import quote
@@ -17,7 +17,10 @@ KEY_HINT = (
 
 
 def api_key(variable: str | None) -> str:
-    """From the environment only; "" when the default variable is not set. A variable named must be set."""
+    """Reads the key from the environment only; "" when the default variable is not set.
+
+    A variable named must be set.
+    """
     withhold(variable or DEFAULT_API_KEY_ENV)
     if variable:
         return _variable(variable, "--api-key-env")

@@ -1,4 +1,4 @@
-"""Which definition describes a running server, known by what its declared pages answer."""
+"""Says which definition describes a running server, known by what its declared pages answer."""
 
 import time
 from collections import Counter

@@ -19,7 +19,7 @@ _NEUTRAL = {"temperature": 0.0, "top_p": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """What one request says, whatever the engine and its API."""
+    """Holds what one request says, whatever the engine and its API."""
 
     messages: Sequence[Message]
     max_tokens: int
@@ -37,7 +37,7 @@ def exact_output_possible(definition: Backend) -> bool:
 
 
 def can_say(dialect: Dialect, constraint: Constraint) -> bool:
-    """Whether `render_body` can put the constraint into the request; where not, it leaves it out."""
+    """Returns whether `render_body` can put the constraint into the request; where not, it leaves it out."""
     return bool(getattr(dialect.structured, constraint.shape))
 
 
@@ -83,7 +83,8 @@ def _adapter(definition: Backend, served_name: str, chat: Chat) -> dict[str, obj
 def common_fields(
     definition: Backend, request: Request, max_tokens: int, *, shaped: bool = False
 ) -> dict[str, object]:
-    """What all requests of a scenario say alike: sampling, length, streaming, thinking, the engine's own.
+    """Returns what all requests of a scenario say alike: sampling, length, streaming, thinking, the
+    engine's own.
 
     An answer with a shape (`shaped`) ends where the shape does: its length is never forced.
     """
@@ -113,7 +114,7 @@ def unsaid(
     tools: bool = False,
     adapters: int = 0,
 ) -> dict[str, str]:
-    """What of the scenario this engine's requests cannot carry: a name to what that means."""
+    """Returns what of the scenario this engine's requests cannot carry: a name to what that means."""
     dialect = definition.dialect
     if APIS[dialect.api].gives != "text":
         return {}

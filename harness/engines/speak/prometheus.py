@@ -38,7 +38,7 @@ def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str
 
 
 def summed(parts: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
-    """Of several engines what all of them have, added up; None where one did not answer."""
+    """Returns, of several engines what all of them have, added up; None where one did not answer."""
     given = [part for part in parts if part is not None]
     if not given or len(given) < len(parts):
         return None
@@ -55,7 +55,8 @@ class Histogram(TypedDict):
 
 
 def histogram(text: str, series: str, per_unit: float = 1) -> Histogram:
-    """Over all label sets; no buckets and null where it does not occur, or has what is no number.
+    """Sums the histogram over all label sets; no buckets and null where it does not occur, or has what is
+    no number.
 
     `per_unit`: how many of the engine's units are one of those wanted.
     """
@@ -76,7 +77,9 @@ def histogram(text: str, series: str, per_unit: float = 1) -> Histogram:
 
 
 def gauge_paths(answer: Any, paths: Mapping[str, str]) -> dict[str, float]:
-    """Of the last element of a list of objects, or of the one object; `a/b` is a quotient of two paths."""
+    """Reads gauges of the last element of a list of objects, or of the one object; `a/b` is a quotient of
+    two paths.
+    """
     latest = answer[-1] if isinstance(answer, list) and answer else answer
     by_path = {}
     for name, path in paths.items():

@@ -1,4 +1,6 @@
-"""What the harness asks a serving engine outside the timed window: version, tokens, counters, cache reset."""
+"""Says what the harness asks a serving engine outside the timed window: version, tokens, counters, cache
+reset.
+"""
 
 import dataclasses
 import time
@@ -33,7 +35,7 @@ _FACT_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ResetResult:
-    """Whether the declared reset succeeded, by what means and what it leaves, or why not."""
+    """Holds whether the declared reset succeeded, by what means and what it leaves, or why not."""
 
     done: bool
     how: str
@@ -52,14 +54,14 @@ class Server:
 
     @property
     def api_url(self) -> str:
-        """Where requests of the chosen API go."""
+        """Path to which requests of the chosen API go."""
         return self.base_url + self.definition.dialect.api_path
 
     def close(self) -> None:
         self._client.close()
 
     def version(self) -> str | None:
-        """As the running server tells it; None when it does not."""
+        """Returns the version as the running server tells it; None when it does not."""
         probe = self.definition.server.version
         return self._probe(probe) if probe else None
 
@@ -112,7 +114,9 @@ class Server:
         return next((text for text in texts if text and isinstance(text, str)), "")
 
     def refusal_of(self, name: ApiName) -> str:
-        """Why one short request of that API, outside any measurement, was not answered; "": it was."""
+        """Returns why one short request of that API, outside any measurement, was not answered; "": it
+        was.
+        """
         dialect, api = self.definition.dialect, APIS[name]
         path = api.path
         if name == dialect.api:
@@ -133,7 +137,10 @@ class Server:
         return f"POST {path}: {wrong}" if wrong else ""
 
     def values(self, messages: Sequence[Message], fields: Mapping[str, object]) -> Payload:
-        """Of one request outside any measurement: its vectors or scores. Raises SetupError without them."""
+        """Returns the values of one request outside any measurement: its vectors or scores.
+
+        Raises SetupError without them.
+        """
         api = APIS[self.definition.dialect.api]
         body = {"model": self.served_name, **api.body(messages, 0), **fields}
         path = self.definition.dialect.api_path
@@ -198,7 +205,7 @@ class Server:
         self._accepted(self._ask("POST", path, json=body, content=upload, timeout_s=step.timeout_s))
 
     def reset_prefix_cache(self) -> ResetResult:
-        """Never raises for a refusal: a cell on a warm cache is marked, not lost."""
+        """Resets the cache. never raises for a refusal: a cell on a warm cache is marked, not lost."""
         reset = self.definition.prefix_cache.reset
         if reset is None:
             return ResetResult(

@@ -44,7 +44,9 @@ class Command:
     second_port: int
 
     def recorded_env(self) -> dict[str, str]:
-        """Without secrets, and without what says more about the user than about the engine."""
+        """Returns the environment without secrets, and without what says more about the user than about
+        the engine.
+        """
         return {
             name: "(not recorded)" if _hides(name, value) else value
             for name, value in sorted(self.env.items())
@@ -53,7 +55,7 @@ class Command:
 
 
 def settable(definition: Backend) -> dict[str, type[Value]]:
-    """What --engine-set may set for this engine, with the type each has."""
+    """Returns what --engine-set may set for this engine, with the type each has."""
     declared = {key: type(value) for key, value in definition.engine.values.items()}
     threads: dict[str, type[Value]] = {"threads": int} if _takes_threads(definition) else {}
     return {"port": int, **threads, **declared}
@@ -77,7 +79,7 @@ def _named(start: Engine | Process | Compose | Image) -> set[str]:
 
 
 def values_in_use(definition: Backend, choice: LaunchChoice) -> dict[str, Value]:
-    """Those of a configured definition, less what only another way of launching it takes."""
+    """Returns those of a configured definition, less what only another way of launching it takes."""
     values = definition.engine.values
     if choice.mode not in ("process", "compose"):
         return dict(values)
@@ -201,7 +203,7 @@ def build_command(
 
 
 def _kv_tokens(definition: Backend, weights: Weights) -> int:
-    """Where that is not known here, as many as the sequences can need."""
+    """Returns, where that is not known here, as many as the sequences can need."""
     values = definition.engine.values
     known = kv_tokens(Path(weights.model), values) if weights.local else None
     return known or int(values["context_tokens"]) * int(values["max_sequences"])
@@ -219,13 +221,16 @@ def common_fill(definition: Backend) -> dict[str, Value]:
 
 
 def model_args(definition: Backend, *, hub: bool) -> tuple[str, ...]:
-    """How the weights are named; `hub`: the engine fetches them itself."""
+    """Returns how the weights are named; `hub`: the engine fetches them itself."""
     engine = definition.engine
     return (engine.hub_model_args if hub else ()) or engine.model_args
 
 
 def filled(text: str, fill: Mapping[str, Value], where: str) -> str:
-    """With its placeholders replaced. Raises SpecError for one that has no value in this way of starting."""
+    """Returns the text with its placeholders replaced.
+
+    Raises SpecError for one that has no value in this way of starting.
+    """
     missing = [name for name in PLACEHOLDER.findall(text) if name not in fill]
     if missing:
         raise SpecError(f"nothing to fill '{{{missing[0]}}}' with", where=where)

@@ -1,4 +1,4 @@
-"""Which NVIDIA GPUs an engine gets, and whether somebody else is using them."""
+"""Says which NVIDIA GPUs an engine gets, and whether somebody else is using them."""
 
 import os
 import time
@@ -33,7 +33,7 @@ class Use:
 
 
 def gpus_needed(definition: Backend) -> int:
-    """As many as the engine is spread over."""
+    """Counts as many as the engine is spread over."""
     return int(definition.engine.values.get("tensor_parallel", 1))
 
 
@@ -44,7 +44,10 @@ def chosen_gpus(count: int, asked: Sequence[str] = ()) -> list[str]:
 
 
 def environment(gpus: Sequence[str]) -> dict[str, str]:
-    """For an engine that is to see these alone. By itself CUDA counts from the fastest on."""
+    """Returns the variables for an engine that is to see these alone.
+
+    By itself CUDA counts from the fastest on.
+    """
     return {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
@@ -108,7 +111,7 @@ def _told(ask: Callable[[], int]) -> int | None:
 
 
 def gpu_uses(gpus: Sequence[str]) -> list[Use] | str:
-    """By index or UUID; text: why it is not known."""
+    """Returns the uses by index or UUID; text: why it is not known."""
     import pynvml
 
     try:
@@ -128,7 +131,9 @@ def gpu_uses(gpus: Sequence[str]) -> list[Use] | str:
 
 
 def computing(gpus: Sequence[str], pids: Collection[int]) -> tuple[list[int], str | None]:
-    """Those of `pids` that compute on the GPUs; and where there is none, why, as far as it is known."""
+    """Returns those of `pids` that compute on the GPUs; and where there is none, why, as far as it is
+    known.
+    """
     uses = gpu_uses(gpus)
     if isinstance(uses, str):
         return [], f"whether the engine computes on the GPU was not seen: {uses}"

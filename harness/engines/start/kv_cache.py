@@ -30,7 +30,10 @@ def kv_tokens(model: Path, values: Mapping[str, Value]) -> int | None:
 
 
 def reported_tokens(definition: Backend, info: Mapping[str, object]) -> int | None:
-    """What the KV cache of a running engine holds, by the facts it tells of itself. None: it does not say."""
+    """Returns what the KV cache of a running engine holds, by the facts it tells of itself.
+
+    None: it does not say.
+    """
     keys = definition.server.kv_tokens
     numbers = [int(value) for key in keys if isinstance(value := info.get(key), int | float) and value > 0]
     return math.prod(numbers) if keys and len(numbers) == len(keys) else None

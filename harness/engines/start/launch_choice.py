@@ -1,4 +1,4 @@
-"""How a backend comes to run: found running, started here as a process, or in a container by Compose."""
+"""Says how a backend comes to run: found running, started here as a process, or in a container by Compose."""
 
 import os
 import shutil
@@ -58,7 +58,9 @@ def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> Laun
 
 
 def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
-    """With the process of the device that was chosen as its [process], and started for its API."""
+    """Returns the reference with the process of the device that was chosen as its [process], and started
+    for its API.
+    """
     definition = ref.definition
     dialect = definition.dialect
     if dialect.engine_args or dialect.remove_args or dialect.engine_env:
@@ -72,7 +74,10 @@ def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
 
 
 def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Model) -> str | None:
-    """Of the weights it is to serve; None where it brings its own model. Raises SpecError for one without."""
+    """Returns the form of the weights it is to serve; None where it brings its own model.
+
+    Raises SpecError for one without.
+    """
     header = ref.definition.backend
     if choice.mode == "attach" or header.weights == "none":
         return None
@@ -81,7 +86,10 @@ def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Mode
 
 
 def _auto(ref: BackendRef, device: Device) -> LaunchChoice:
-    """On a GPU its image, or without Docker its packages for CUDA. Without a GPU a process is shorter."""
+    """Chooses on a GPU its image, or without Docker its packages for CUDA.
+
+    Without a GPU a process is shorter.
+    """
     definition = ref.definition
     if definition.process is None and definition.process_cuda is None and definition.compose is None:
         by_hand = definition.attach

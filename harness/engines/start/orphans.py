@@ -18,7 +18,7 @@ from harness.host import paths
 
 
 class Note(msgspec.Struct, kw_only=True):
-    """Which processes, or what Compose project, are an engine's, and whose engine it is."""
+    """Holds which processes, or what Compose project, are an engine's, and whose engine it is."""
 
     label: str
     session: int
@@ -30,7 +30,9 @@ class Note(msgspec.Struct, kw_only=True):
 
 @contextmanager
 def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[None]:
-    """While the context lasts, a note says which processes, or what Compose project, are the engine's."""
+    """Keeps a note: while the context lasts, a note says which processes, or what Compose project, are
+    the engine's.
+    """
     told = Note(
         label=label,
         session=session,
@@ -51,7 +53,7 @@ def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[No
 
 
 def stale() -> bool:
-    """Whether a dead harness left something that the next start clears."""
+    """Returns whether a dead harness left something that the next start clears."""
     return any(not _alive(told) for _, told in _notes())
 
 
@@ -99,7 +101,7 @@ def _clear_processes(told: Note) -> list[str]:
 
 
 def _clear_container(told: Note) -> list[str]:
-    """Its keeper is about to remove it, has done so, or was killed too."""
+    """Clears a container: its keeper is about to remove it, has done so, or was killed too."""
     from harness.engines.start.containers.daemon import Daemon
     from harness.engines.start.containers.service import STOP_GRACE_S
 
@@ -117,7 +119,9 @@ def _processes() -> Iterator[int]:
 
 
 def _belongs(pid: int, told: Note) -> bool:
-    """In the engine's session and writing to its log: a recycled number alone is not enough to kill for."""
+    """Tells whether a process is in the engine's session and writing to its log: a recycled number alone
+    is not enough to kill for.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
         output = str(Path(f"/proc/{pid}/fd/1").readlink())

@@ -75,7 +75,9 @@ def start_process(
 
 
 def _with_gpus(command: Command, chosen: Sequence[str], env: EngineEnv | None) -> Command:
-    """It sees these alone, and finds the compilers that its environment brings, as if that were activated."""
+    """Gives the engine its GPUs: it sees these alone, and finds the compilers that its environment
+    brings, as if that were activated.
+    """
     path = os.pathsep.join(filter(None, (str(env.bin) if env else "", command.env.get("PATH", ""))))
     return replace(command, env={**command.env, **gpus.environment(chosen), "PATH": path})
 

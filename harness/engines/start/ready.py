@@ -62,7 +62,7 @@ def wait_ready(
     label: str,
     generates: Callable[[], None] | None = None,
 ) -> None:
-    """Until the readiness path answers 200, and `generates` no longer raises SetupError.
+    """Waits until the readiness path answers 200, and `generates` no longer raises SetupError.
 
     Raises SetupError when the engine dies or takes too long.
     """
@@ -86,7 +86,7 @@ def wait_ready(
 
 
 def _unready(client: Client, spec: ServerSpec, generates: Callable[[], None] | None) -> str | None:
-    """What is missing; None once it is ready."""
+    """Returns what is missing; None once it is ready."""
     try:
         answer = client.ask("GET", spec.ready_path, limits=_LIMITS)
     except SetupError as error:
@@ -103,7 +103,9 @@ def _unready(client: Client, spec: ServerSpec, generates: Callable[[], None] | N
 
 
 def failure(what: str, label: str, log: Path, known: Sequence[Failure] = ()) -> SetupError:
-    """With the last lines of the engine's log and, where the cause is a known one, what to do."""
+    """Builds the error with the last lines of the engine's log and, where the cause is a known one, what
+    to do.
+    """
     lines = tail(log, _TAIL_LINES)
     shown = "\n".join(f"  | {line}" for line in lines.splitlines()) or "  | (nothing was logged)"
     causes = (*((cause.pattern, cause.hint) for cause in known), *_CAUSES)

@@ -1,4 +1,4 @@
-"""Which engine is wanted, and how it is to be had."""
+"""Says which engine is wanted, and how it is to be had."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

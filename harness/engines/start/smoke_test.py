@@ -1,4 +1,6 @@
-"""From a server that answers to an engine that generates: model brought in, name learned, a first text."""
+"""Steps from a server that answers to an engine that generates: model brought in, name learned, a first
+text.
+"""
 
 import time
 from collections.abc import Sequence
@@ -27,7 +29,7 @@ def prepare(server: Server, weights: Weights | None, say: Say, label: str) -> No
 
 
 def named_hello(server: Server, weights: Weights | None) -> None:
-    """By the name that it serves the model under. Raises SetupError unless it generates."""
+    """Asks the server by the name that it serves the model under. Raises SetupError unless it generates."""
     declared = server.definition.server
     if declared.served_name == "{listed}":
         server.served_name = first_name(server)
@@ -49,7 +51,7 @@ def hello(server: Server) -> None:
 
 
 def first_name(server: Server) -> str:
-    """Of the models that the server lists."""
+    """Returns the first of the models that the server lists."""
     names = server.model_names()
     if not names:
         raise SetupError(

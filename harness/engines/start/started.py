@@ -1,4 +1,4 @@
-"""What every way of starting an engine hands to the session that waits for it and speaks to it."""
+"""Says what every way of starting an engine hands to the session that waits for it and speaks to it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from harness.spec.backend import Value
 
 
 class ContainerFacts(TypedDict):
-    """Of an engine in a container: what Docker says, and what it was started with."""
+    """Facts of an engine in a container: what Docker says, and what it was started with."""
 
     id: str
     name: str
@@ -35,7 +35,7 @@ class StartedContainer(ContainerFacts):
 
 
 class EngineFacts(TypedDict, total=False):
-    """What is recorded about an engine, as the manifest keeps it: plain JSON, nothing secret.
+    """Holds what is recorded about an engine, as the manifest keeps it: plain JSON, nothing secret.
 
     Each way of starting one has keys of its own; a server that was attached to has the fewest.
     """
@@ -73,7 +73,7 @@ class EngineFacts(TypedDict, total=False):
 
 
 class ProcessHandle(Protocol):
-    """Of an engine that was started here."""
+    """Handle of an engine that was started here."""
 
     def exited(self) -> str | None:
         """None while it lives, else one sentence."""

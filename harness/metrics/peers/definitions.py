@@ -1,4 +1,4 @@
-"""What each tool means by its figures, and in one line why that differs from the figure here.
+"""Says what each tool means by its figures, and in one line why that differs from the figure here.
 
 Read in vllm 0.32.0 and 0.33.0 `vllm/benchmarks`, sglang 0.5.23 `sglang/benchmark/serving.py`, aiperf 0.13.0
 `metrics/types`, guidellm 0.8.1 `schemas` and `backends/openai/http.py`, inference-perf 0.7.0
@@ -36,7 +36,7 @@ class Tool:
 
 
 def _rates(answers: Answers, ended: float | None = None) -> Measures:
-    """Over the wall time of the measured requests, ramp and drain included:
+    """Computes rates over the wall time of the measured requests, ramp and drain included:
 
     to `ended`, or the latest end of all.
     """
@@ -50,7 +50,10 @@ def _per_token(spans: Floats, tokens: Floats) -> Floats:
 
 
 def _streamed(answers: Answers, start: Floats, first: Floats, last: Floats, gaps: Floats) -> Measures:
-    """Of a tool that takes all times from the same events. Times in ms, one per answer; `gaps` pooled."""
+    """Returns the measures of a tool that takes all times from the same events.
+
+    Times in ms, one per answer; `gaps` pooled.
+    """
     return {
         "TTFT": Sample(first - start),
         "ITL": Sample(gaps),

@@ -39,7 +39,7 @@ class View:
 
 
 def recompute(tools: Iterable[Tool], records: Records, facts: CellFacts) -> dict[str, View]:
-    """By the tool's name, of the measured requests; no figures where none succeeded."""
+    """Returns the views by the tool's name, of the measured requests; no figures where none succeeded."""
     answers = take(records, facts.client.connect_ms.p50)
     if answers is None:
         return {tool.name: View((), {}) for tool in tools}
@@ -66,7 +66,7 @@ def _statistic(sample: Sample, share: float | None, method: Percentile) -> float
 
 
 def _evidence(answers: Answers) -> Iterator[tuple[str, str]]:
-    """Only what is there: a cause that this cell does not have explains nothing."""
+    """Yields only what is there: a cause that this cell does not have explains nothing."""
     ahead = answers.first_text - answers.first_choice
     early = ahead > 0
     waited = float(np.median(answers.sent - answers.intended))

@@ -1,4 +1,4 @@
-"""Which definitions a version of a tool has."""
+"""Says which definitions a version of a tool has."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""What several engines' dialects share."""
+"""Says what several engines' dialects share."""
 
 from harness.mockserver.dialect import Kind, Path, Quantity, Series
 

@@ -1,4 +1,4 @@
-"""Which charts a run has, as data: the page draws them as its own SVG, matplotlib for papers."""
+"""Says which charts a run has, as data: the page draws them as its own SVG, matplotlib for papers."""
 
 from collections.abc import Iterator, Mapping
 

@@ -21,7 +21,9 @@ _STEP = 10  # percent, to which the ends of the axis are rounded
 def speed_and_accuracy(
     groups: Sequence[Group], values: Values, order: Sequence[str], agreement: Agreement | None
 ) -> Iterator[Chart]:
-    """At the last load, whose requests the questions may have been put between."""
+    """Draws speed against accuracy at the last load, whose requests the questions may have been put
+    between.
+    """
     if agreement is None or not groups:
         return
     *_, group = groups

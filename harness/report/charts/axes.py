@@ -1,4 +1,4 @@
-"""Where an axis begins and ends and what is written on it.
+"""Says where an axis begins and ends and what is written on it.
 
 page.js does the same when a backend is hidden, with the numbers of `RULES`.
 """
@@ -33,7 +33,7 @@ def logarithmic(low: float, high: float) -> bool:
 
 
 def fitted(title: str, values: Iterable[float]) -> Axis:
-    """From zero, unless the values are so far apart that the small ones could not be read."""
+    """Fits an axis from zero, unless the values are so far apart that the small ones could not be read."""
     finite = [value for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(0.0, max(finite, default=1.0))
     if logarithmic(low, high):

@@ -69,7 +69,7 @@ def change_words(change: Change) -> str:
 
 
 def _around(title: str, values: Sequence[float]) -> Axis:
-    """Not from zero: a change of a tenth is what such a chart is for."""
+    """Fits an axis, not from zero: a change of a tenth is what such a chart is for."""
     low, high = min(values), max(values)
     room = max(0.15 * (high - low), LEAST_ROOM * high)
     return linear(title, max(0.0, low - room), high + room)

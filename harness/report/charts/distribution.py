@@ -23,7 +23,10 @@ TAIL = 99.9  # the axis ends here, so that one stray gap does not flatten every 
 def distributions(
     groups: Sequence[Group], samples: Mapping[str, Samples], order: Sequence[str]
 ) -> Iterator[Chart]:
-    """Of each metric a chart per load. They share their axes, so that loads can be compared by eye."""
+    """Yields, of each metric a chart per load.
+
+    They share their axes, so that loads can be compared by eye.
+    """
     for name in DISTRIBUTED:
         found = [(group, _by_label(group, samples, name)) for group in groups]
         measured = [(group, by_label) for group, by_label in found if by_label]
@@ -65,7 +68,7 @@ def _chart(
 
 
 def _by_label(group: Group, samples: Mapping[str, Samples], metric: str) -> dict[str, list[Floats]]:
-    """Of each backend with a valid value, an array per repeat."""
+    """Returns, of each backend with a valid value, an array per repeat."""
     return {row.label: values for row in group.rows if (values := _values(row, samples, metric))}
 
 

@@ -32,7 +32,7 @@ Series = dict[str, dict[LoadPoint, Value]]
 def against_load(
     groups: Sequence[Group], values: Values, order: Sequence[str], knees: Sequence[Knee] = ()
 ) -> Iterator[Chart]:
-    """Against working sets without the control, which has none."""
+    """Draws figures against the load, against working sets without the control, which has none."""
     drawn = [group for group in groups if group.point.kind != "working-set" or group.point.value]
     for of in DRAWN:
         for kind, same_kind in groupby(drawn, key=lambda group: group.point.kind):
@@ -42,7 +42,7 @@ def against_load(
 
 
 def _with_knees(chart: Chart, knees: Sequence[Knee], order: Sequence[str]) -> Chart:
-    """Of each backend the place where the hit rate falls through half, with its interval."""
+    """Marks, of each backend the place where the hit rate falls through half, with its interval."""
     lines = [
         Line(one.label, order.index(one.label), (
             Point(one.value or 0.0, 50 * (one.fits or 0.0), "knee", f"knee at {number(one.value or 0.0)}",
@@ -92,7 +92,7 @@ def _chart(
 
 
 def _stem(charts: Charts, statistic: str) -> str:
-    """Of the median, and of what has no statistic, the metric's own."""
+    """Returns the stem of the median, and of what has no statistic, the metric's own."""
     return charts.stem if statistic in ("", "p50") else f"{charts.stem}-{statistic}"
 
 
@@ -118,7 +118,9 @@ def _lines(
 
 
 def _place(row: Row, point: LoadPoint) -> float:
-    """Along the axis: of a working set its size over this backend's KV cache, as it was measured."""
+    """Returns the position along the axis: of a working set its size over this backend's KV cache, as it
+    was measured.
+    """
     sizes = [size for cell in row.usable if (size := knee.filled(cell)) is not None]
     return median(sizes) if sizes else point.value
 

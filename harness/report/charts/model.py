@@ -19,7 +19,7 @@ class Axis:
     fits: bool = False  # its ends follow from the values shown
 
     def place(self, value: float) -> float:
-        """From 0 at `low` to 1 at `high`; what lies beyond is drawn at the end."""
+        """Returns a share from 0 at `low` to 1 at `high`; what lies beyond is drawn at the end."""
         if self.log:
             share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:

@@ -37,7 +37,7 @@ STEADY = ("under load", "saturated")
 
 @dataclass(frozen=True, slots=True)
 class _Axes:
-    """What a chart shows against what. `right`: more is better along x as well."""
+    """Holds what a chart shows against what. `right`: more is better along x as well."""
 
     name: str
     option: str
@@ -81,7 +81,7 @@ def _against(latency: Measure, kind: str, *, by_load: bool) -> _Axes:
 def _per_user(
     kind: str, groups: Sequence[Group], values: Values, rates: Series, order: Sequence[str]
 ) -> Iterator[Chart]:
-    """Per GPU where every engine's GPUs are known, else of the machine."""
+    """Draws throughput per GPU where every engine's GPUs are known, else of the machine."""
     gpus = {row.label: _gpus(row) for group in groups for row in group.rows}
     of = "GPU" if gpus and all(gpus.values()) else "machine"
     by = {label: float(count if of == "GPU" else 1) for label, count in gpus.items()}

@@ -31,7 +31,7 @@ class Value:
 
 
 class Values:
-    """Of a run: from its estimates where it has them, else from the cells."""
+    """Values of a run: from its estimates where it has them, else from the cells."""
 
     def __init__(self, summary: Summary) -> None:
         self._estimates = {

@@ -1,4 +1,4 @@
-"""What each format takes of a cell."""
+"""Says what each format takes of a cell."""
 
 from harness import __version__
 from harness.model import STATISTICS, CellResult, Summary
@@ -7,7 +7,7 @@ from harness.model.json_path import number_at
 
 
 def latency(cell: CellResult, metric: str) -> dict[str, float]:
-    """By statistic, of those that are known."""
+    """Returns values by statistic, of those that are known."""
     found = {name: number_at(cell, f"{metric}.{name}") for name in STATISTICS}
     return {name: value for name, value in found.items() if value is not None}
 

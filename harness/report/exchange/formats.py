@@ -38,7 +38,7 @@ def _paths(cell: CellResult, *metrics: str) -> set[str]:
 
 
 def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
-    """Of format 0.2. What has no `mean` has no place in it."""
+    """Writes a report of format 0.2. What has no `mean` has no place in it."""
     latencies = {metric: found for metric in REPORT_LATENCIES if "mean" in (found := latency(cell, metric))}
     known = rates(cell)
     placed = _paths(cell, *latencies) | set(known)

@@ -1,4 +1,4 @@
-"""What a comparison with a baseline answers first: what is slower, by how much, and how sure."""
+"""Says what a comparison with a baseline answers first: what is slower, by how much, and how sure."""
 
 from collections.abc import Iterator, Sequence
 

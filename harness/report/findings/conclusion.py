@@ -34,7 +34,7 @@ _STATES: dict[str, PairState] = {
 
 
 def orders(summary: Summary, group: Group) -> tuple[Order, ...]:
-    """Of every metric that was compared at this load, the primary one first.
+    """Returns the orders of every metric that was compared at this load, the primary one first.
 
     Where nothing was compared: of the metrics that the scenario declares.
     """
@@ -46,7 +46,7 @@ def orders(summary: Summary, group: Group) -> tuple[Order, ...]:
 
 
 def order(summary: Summary, group: Group) -> Order:
-    """Of the primary metric, which has no pairs where nothing was compared."""
+    """Returns the order of the primary metric, which has no pairs where nothing was compared."""
     entries = [entry for entry in summary.comparison if entry.load == group.point]
     return _order(group, summary.verdict_rules.primary, entries)
 
@@ -115,7 +115,7 @@ def _left_out(entry: PairVerdict) -> Iterator[str]:
 
 
 def _better(entry: PairVerdict) -> Interval | None:
-    """How many times better a is than b."""
+    """Returns how many times better a is than b."""
     if entry.ratio is None:
         return None
     return entry.ratio if entry.better == "higher" else _turned(entry.ratio)
@@ -127,7 +127,7 @@ def _turned(ratio: Interval) -> Interval:
 
 
 def under_load(summary: Summary) -> Iterator[UnderLoad]:
-    """Of every backend that was measured in a closed loop."""
+    """Yields the course of every backend that was measured in a closed loop."""
     closed = [group for group in groups(summary) if group.point.kind == "concurrency"]
     for label in labels(summary):
         mine = [(group.point.value, row) for group in closed for row in group.rows if row.label == label]
@@ -169,7 +169,7 @@ def goodput(group: Group) -> Goodput | None:
 
 
 def doubt(row: Row) -> str:
-    """Which of its repeats are not VALID, and by which rules."""
+    """Returns which of its repeats are not VALID, and by which rules."""
     count, codes = _doubt(row)
     return plain(f"{count}: {', '.join(codes)}") if count else ""
 
@@ -195,7 +195,9 @@ def doubts(group: Group) -> Iterator[str]:
 
 
 def doubts_by_count(group: Group) -> Iterator[str]:
-    """In fewer lines: backends with as many doubtful repeats share one, with the rules of all of them."""
+    """Words the doubts in fewer lines: backends with as many doubtful repeats share one, with the rules
+    of all of them.
+    """
     alike: dict[str, tuple[list[str], dict[str, None]]] = {}
     for row in group.rows:
         count, codes = _doubt(row)

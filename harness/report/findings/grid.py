@@ -1,4 +1,4 @@
-"""What stands in the columns of the result table, whatever it is printed with."""
+"""Says what stands in the columns of the result table, whatever it is printed with."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -60,7 +60,8 @@ def _has_place(column: Column, rows: Sequence[Row], *, whole: bool) -> bool:
 
 
 def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[Column], list[Column]]:
-    """Those that fit into `room` characters, in the order of the whole table, and those left out.
+    """Returns columns: those that fit into `room` characters, in the order of the whole table, and those
+    left out.
 
     `first`: paths that are kept before all others. Validity is always there, and errors where there are any.
     """
@@ -84,7 +85,7 @@ def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[
 
 
 def width(column: Column, rows: Sequence[Row]) -> int:
-    """With the gap before it."""
+    """Returns the width with the gap before it."""
     return GAP + max(map(len, (*column.heads, *(column.entry(row).text for row in rows))))
 
 
@@ -100,7 +101,7 @@ def _entry(path: str, scale: float, row: Row) -> Entry:
 
 
 def _pooled(interval: Sequence[float] | None, scale: float) -> Entry:
-    """Of the requests of all repeats together."""
+    """Formats the interval of the requests of all repeats together."""
     if interval is None:
         return Entry(NOT_KNOWN)
     low, middle, high = (number(value * scale) for value in interval)
@@ -122,7 +123,7 @@ def _spread(spread: Spread) -> str:
 
 
 def _with_ideal(metric: Metric, row: Row) -> Entry:
-    """What was measured, next to it what the workload allows at best."""
+    """Returns what was measured, next to it what the workload allows at best."""
     measured, ideal = row.spread(metric.name), row.spread(metric.ideal)
     if measured is None:
         return Entry(NOT_KNOWN)

@@ -1,4 +1,6 @@
-"""What a manifest says, in lines: the machine in a few words, everything flat, what differs by backend."""
+"""Says what a manifest says, in lines: the machine in a few words, everything flat, what differs by
+backend.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a run leaves open, and what to run to close it."""
+"""Says what a run leaves open, and what to run to close it."""
 
 import math
 from collections import Counter
@@ -29,7 +29,7 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
 
 
 def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
-    """What the most frequent rule advises."""
+    """Yields what the most frequent rule advises."""
     cells = [cell for cell in summary.cells if cell.validity.verdict == verdict]
     reasons = [reason for cell in cells for reason in cell.validity.reasons if reason.verdict == verdict]
     if not reasons:
@@ -43,7 +43,7 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
 
 
 def _most_in_doubt(summary: Summary) -> bool:
-    """Whether one rule alone makes more than half of the cells SUSPECT."""
+    """Returns whether one rule alone makes more than half of the cells SUSPECT."""
     codes = Counter(code for cell in summary.cells for code in {one.code for one in cell.validity.reasons})
     return 2 * max(codes.values(), default=0) > len(summary.cells)
 
@@ -73,7 +73,7 @@ class Undecided:
 
     @property
     def repeats(self) -> int | None:
-        """How many would decide at least half of those that can be decided; None: none can."""
+        """Tells how many would decide at least half of those that can be decided; None: none can."""
         return median_high(self.needed) if self.needed else None
 
 
@@ -102,7 +102,9 @@ def _needed(pairs: Sequence[PairVerdict]) -> Iterator[int]:
 
 
 def _again(summary: Summary, flags: str, files: str) -> str:
-    """Of an imported run no command measures again: `files` says what else to import."""
+    """Names the command to repeat; of an imported run no command measures again: `files` says what else
+    to import.
+    """
     imported = any(cell.imported for cell in summary.cells)
     return f"import {files}" if imported else f"{AGAIN} with {flags}"
 

@@ -1,4 +1,4 @@
-"""What must be said next to the numbers: how sure they are, what is missing and why, what is unequal."""
+"""Says what must be said next to the numbers: how sure they are, what is missing and why, what is unequal."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ class Note:
 
 
 def notes(summary: Summary) -> list[Note]:
-    """In the order of how much they change what the table means."""
+    """Returns the notes in the order of how much they change what the table means."""
     return [
         *_state(summary),
         *_work(summary),
@@ -104,7 +104,7 @@ def _with_count(alike: list[Note]) -> Note:
 
 
 def warnings(summary: Summary) -> Iterator[Note]:
-    """Of the whole run; what a rule says of its cells is not said again."""
+    """Yields the warnings of the whole run; what a rule says of its cells is not said again."""
     rules = {reason.code for cell in summary.cells for reason in cell.validity.reasons}
     for item in summary.warnings:
         if item.code not in rules:
@@ -129,7 +129,7 @@ def odd_tracks(summary: Summary) -> set[str]:
 
 
 def same_work(summary: Summary) -> bool:
-    """Whether at each load point and repeat every backend got the same bytes."""
+    """Returns whether at each load point and repeat every backend got the same bytes."""
     hashes: dict[tuple[LoadPoint, int], set[str]] = {}
     for cell in summary.cells:
         hashes.setdefault((cell.point, cell.repeat), set()).add(cell.workload_sha256)
@@ -137,7 +137,7 @@ def same_work(summary: Summary) -> bool:
 
 
 def no_verdict(summary: Summary) -> str:
-    """Why nothing was tested. Empty where something was, and where there is nothing to compare."""
+    """Returns why nothing was tested. Empty where something was, and where there is nothing to compare."""
     if len(labels(summary)) < 2 or tested(summary):
         return ""
     refused = [one.text for one in summary.unequal if one.matters and not one.metrics]
@@ -226,7 +226,9 @@ def _bursts(summary: Summary) -> Iterator[Note]:
 
 
 def _first_look(summary: Summary) -> Iterator[Note]:
-    """Once for the run, where a cell was declared to be enough with less than the default, and had less."""
+    """Warns once for the run, where a cell was declared to be enough with less than the default, and had
+    less.
+    """
     samples = [cell.sample for cell in summary.cells if cell.sample]
     few = [
         sample
@@ -251,7 +253,9 @@ def _stamps(summary: Summary) -> Iterator[Note]:
 
 
 def _imported(summary: Summary) -> Iterator[Note]:
-    """What a file of another tool had, what it lacks, and which rules could therefore not be checked."""
+    """Yields what a file of another tool had, what it lacks, and which rules could therefore not be
+    checked.
+    """
     files = [cell.imported for cell in summary.cells if cell.imported]
     for file in {(file.source, file.level, file.lacks): file for file in files}.values():
         without = unchecked(file)
@@ -261,7 +265,9 @@ def _imported(summary: Summary) -> Iterator[Note]:
 
 
 def _limits(summary: Summary) -> Iterator[Note]:
-    """What limited which cells, by the code of the rule; the report has the sentences with their numbers."""
+    """Yields what limited which cells, by the code of the rule; the report has the sentences with their
+    numbers.
+    """
     where: dict[str, list[str]] = {}
     for cell in summary.cells:
         if (limiter := cell.limiter) and cell.validity.verdict != "INVALID":
@@ -291,7 +297,7 @@ def _pooled(load_groups: list[Group]) -> Iterator[Note]:
 
 
 def _unknown(load_groups: list[Group]) -> Iterator[Note]:
-    """Why a cell says n/a or a column is not there: one note per reason."""
+    """Yields why a cell says n/a or a column is not there: one note per reason."""
     optional = ("when asked for", "where it applies")  # nobody misses those
     asked = [column for column in COLUMNS if column.path and column.presence not in optional]
     everywhere = [(group, row) for group in load_groups for row in group.rows]

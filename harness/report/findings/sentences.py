@@ -1,4 +1,4 @@
-"""What a load point showed, in sentences made from the conclusion. Knows no output format."""
+"""Says what a load point showed, in sentences made from the conclusion. Knows no output format."""
 
 from collections.abc import Iterator, Sequence
 
@@ -73,7 +73,7 @@ def _found(summary: Summary, group: Group) -> Iterator[Claim]:
 
 
 def sentence(summary: Summary, group: Group) -> str:
-    """Who has the best median in the primary metric, and from whom it is separated."""
+    """Returns who has the best median in the primary metric, and from whom it is separated."""
     of = order(summary, group)
     if of.best is not None and any(pair.times for pair in of.about(of.best.label)):
         return plain(" ".join(_best(of, of.best)), 900)
@@ -125,7 +125,7 @@ def by_metric(summary: Summary, group: Group) -> dict[str, str]:
 
 
 def waited(of: Measure) -> str:
-    """What a person waits for, such as `first token`; of other metrics their short name."""
+    """Returns what a person waits for, such as `first token`; of other metrics their short name."""
     name = _WAITS.get(of.metric.name)
     if name is None:
         return of.name
@@ -220,7 +220,7 @@ def _value(value: float, of: Measure) -> str:
 
 
 def under_load(summary: Summary) -> Iterator[str]:
-    """Per backend how throughput and first token go with the users: `155 tok/s at 8 users, 19 at 1; …`.
+    """Says per backend how throughput and first token go with the users: `155 tok/s at 8 users, 19 at 1; …`.
 
     Nothing where fewer than two numbers of users have a figure.
     """
@@ -264,7 +264,7 @@ def _users(count: float) -> str:
 
 
 def _hits(row: Row) -> str:
-    """`vllm 85 %, of which 60 came back into the KV cache`"""
+    """Words for the hits: `vllm 85 %, of which 60 came back into the KV cache`."""
     hits, host = row.spread("prefix_cache_hit_rate"), row.spread("host_cache_hit_rate")
     if hits is None:
         return f"{row.label} {row.why_unknown('prefix_cache_hit_rate')}"
@@ -275,7 +275,7 @@ def _hits(row: Row) -> str:
 
 
 def _adapters(row: Row) -> str:
-    """`vllm 1.3× the base model's first token, 1.1× its further ones, 120 ms more to load one (14 of 40)`"""
+    """Words for adapters: `vllm 1.3× the base model's first token, 1.1× its further ones, 120 ms to load`."""
     first, later = row.spread("adapters.ttft_over_base"), row.spread("adapters.tpot_over_base")
     swap, swaps = row.spread("adapters.swap_ms"), row.spread("adapters.swaps")
     parts = [f"{number(first.median)}× the base model's first token"] if first else []
@@ -299,7 +299,7 @@ def goodput_words(group: Group) -> str:
 
 
 def limit_words(limit: Limit) -> str:
-    """`E2E p95 ≤ 1000 ms`"""
+    """Words for a limit: `E2E p95 ≤ 1000 ms`."""
     return f"{measure(f'{limit.metric}.{limit.share}').name} ≤ {number(limit.limit_ms)} ms"
 
 

@@ -55,7 +55,7 @@ def several(runs: Sequence[Run], document: RunComparison) -> Several:
 
 
 def why_refused(pair: ComparedPair) -> str:
-    """Why nothing of this pair is compared, or ""."""
+    """Returns why nothing of this pair is compared, or ""."""
     if pair.refused:
         return pair.refused
     if not pair.findings:

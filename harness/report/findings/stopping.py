@@ -1,4 +1,4 @@
-"""Why a run of --repeats auto ended where it did, and what its repeats do not vary, in words."""
+"""Says why a run of --repeats auto ended where it did, and what its repeats do not vary, in words."""
 
 from collections.abc import Iterator
 

@@ -20,7 +20,7 @@ DECIDED = ("faster", "slower", "same")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """About `a` against `b`."""
+    """Finding about `a` against `b`."""
 
     a: str
     b: str
@@ -45,7 +45,7 @@ def primary(summary: Summary) -> str:
 
 
 def metrics(summary: Summary) -> list[str]:
-    """That were compared, the primary one first."""
+    """Returns the metrics that were compared, the primary one first."""
     names = dict.fromkeys(finding.metric for finding in summary.comparison)
     return sorted(names, key=lambda metric: metric != primary(summary))
 
@@ -55,7 +55,9 @@ def decided(summary: Summary) -> bool:
 
 
 def rank_lines(summary: Summary, metric: str) -> list[tuple[LoadPoint, str]]:
-    """Of each load point where the pairs say anything about this metric; several where weights are shared."""
+    """Returns the line of each load point where the pairs say anything about this metric; several where
+    weights are shared.
+    """
     rankings = [entry for entry in summary.rankings if entry.metric == metric]
     told = {entry.load for entry in summary.comparison if entry.metric == metric and _says(entry)}
     return [(entry.load, plain(entry.line, 1000)) for entry in rankings if entry.load in told]
@@ -99,12 +101,14 @@ def confidence(summary: Summary) -> str:
 
 
 def tested(summary: Summary) -> bool:
-    """Whether any pair had runs enough for an interval, or runs that failed."""
+    """Returns whether any pair had runs enough for an interval, or runs that failed."""
     return any(finding.tested for finding in summary.comparison)
 
 
 def lines(summary: Summary) -> Iterator[str]:
-    """What stands below the tables: every pair of a few backends, what is unequal, why the run ended."""
+    """Yields what stands below the tables: every pair of a few backends, what is unequal, why the run
+    ended.
+    """
     for point in dict.fromkeys(one.load for one in summary.comparison):
         yield from (f"{point.label}: {line}" for line in pair_lines(summary, point))
     yield from unequal_lines(summary)
@@ -112,7 +116,9 @@ def lines(summary: Summary) -> Iterator[str]:
 
 
 def unequal_lines(summary: Summary) -> Iterator[str]:
-    """What is unequal and changes a verdict of the metrics compared, and how many other conditions differ."""
+    """Yields what is unequal and changes a verdict of the metrics compared, and how many other conditions
+    differ.
+    """
     compared = {finding.metric.partition(".")[0] for finding in summary.comparison}
     others = 0
     for difference in summary.unequal:
@@ -138,7 +144,7 @@ def _metric_words(metric: str) -> str:
 
 
 def capacity_lines(summary: Summary) -> Iterator[str]:
-    """Of a search for the highest load that keeps the limits."""
+    """Yields the lines of a search for the highest load that keeps the limits."""
     for result in summary.capacity or ():
         yield plain(f"capacity {capacity.words(result)}")
         kept = (cell.slo for cell in summary.cells if cell.label == result.label)
@@ -148,13 +154,15 @@ def capacity_lines(summary: Summary) -> Iterator[str]:
 
 
 def knee_lines(summary: Summary) -> Iterator[str]:
-    """Of working sets: up to which size the cache of each backend serves them."""
+    """Yields the lines of working sets: up to which size the cache of each backend serves them."""
     for result in summary.knees:
         yield from (plain(f"knee {line}") for line in knee.words(result))
 
 
 def noise_lines(summary: Summary) -> Iterator[str]:
-    """Of backends measured against themselves: what equal engines differ by, and what could be found."""
+    """Yields the lines of backends measured against themselves: what equal engines differ by, and what
+    could be found.
+    """
     for noise in summary.noise:
         apart, detectable = (
             f"{100 * (share or 0):.1f} %" for share in (noise.difference, noise.smallest_detectable)
@@ -198,5 +206,5 @@ def sentence(finding: Finding) -> str:
 
 
 def refusal_sentence(pair: str, why: str) -> str:
-    """Of two backends, `vllm and sglang`, whatever their figures."""
+    """Words the refusal of two backends, `vllm and sglang`, whatever their figures."""
     return f"{pair}: not comparable, {why}"

@@ -67,7 +67,7 @@ def _load(source: Source, group: Group) -> Iterator[Html]:
 
 
 def in_doubt(group: Group) -> Iterator[Html]:
-    """Which figures are, and why; folded where they are many, since each is marked where it stands."""
+    """Yields which figures are, and why; folded where they are many, since each is marked where it stands."""
     found = list(doubts(group))
     if len(found) > MOST_DOUBTS:
         yield details(f"In doubt: {len(found)} of {counted(len(group.rows), 'backend')}", items(found))
@@ -100,12 +100,12 @@ def _matrix(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
 
 
 def _state(of: Order) -> str:
-    """Where no pair has an interval: `undecided`."""
+    """Returns `undecided`, for where no pair has an interval."""
     return listing(list(dict.fromkeys(pair.state for pair in of.pairs)))
 
 
 def _claim(source: Source, of: Order, text: str) -> Html:
-    """In the colour of the backend that is separated from all others, if one is."""
+    """Writes the claim in the colour of the backend that is separated from all others, if one is."""
     if len(of.groups) > 1 and len(of.groups[0]) == 1:
         return tag("span", text, class_=f"ahead k{source.index(of.groups[0][0]) % 8}")
     return tag("span", text)

@@ -56,7 +56,7 @@ def validity(source: Source) -> Html:
 
 
 def _verdicts(source: Source) -> Html:
-    """By backend and load, with the codes of what is doubted."""
+    """Lists the verdicts by backend and load, with the codes of what is doubted."""
     rows, owners = [], []
     for group, row in every_row(source):
         worst, _count = row.validity

@@ -1,4 +1,4 @@
-"""What supports or limits the answer:
+"""Evidence that supports or limits the answer:
 
 agreement of the answers, the probe, others' claims, others' definitions.
 """

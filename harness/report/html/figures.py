@@ -127,7 +127,7 @@ def inline(svg: str, prefix: str, description: str) -> Html:
 
 
 def legend(source: Source, names: Iterable[str]) -> Html:
-    """What the lines mean; with a script also a switch per backend."""
+    """Returns what the lines mean; with a script also a switch per backend."""
     entries = (
         tag(
             "label",

@@ -1,4 +1,4 @@
-"""Whether the limits that the scenario sets were kept, and up to which load."""
+"""Tells whether the limits that the scenario sets were kept, and up to which load."""
 
 from collections.abc import Iterator
 
@@ -59,7 +59,9 @@ def _limits_of(row: Row) -> Iterator[list[str]]:
 
 
 def _bound(cell: CellResult, limit: Limit) -> str:
-    """Below which the percentile lies with 95 % confidence; why not known, where it is not."""
+    """Returns the bound below which the percentile lies with 95 % confidence; why not known, where it is
+    not.
+    """
     path = f"{limit.metric}.{limit.share}_upper"
     value = number_at(cell, path)
     if value is not None:

@@ -9,7 +9,7 @@ from harness.report.wording import NOT_KNOWN, counted, number
 
 
 def where(source: Source, group: Group, row: Row) -> Html:
-    """`vllm, concurrency 8`"""
+    """Label of a row: `vllm, concurrency 8`."""
     return join([source.name(row.label), f", {group.point.kind} {group.point.value:g}"])
 
 
@@ -22,7 +22,7 @@ def of_repeats(source: Source) -> str:
 
 
 def median(row: Row, path: str, scale: float = 1.0) -> Html:
-    """Of the repeats that are not INVALID."""
+    """Writes the median of the repeats that are not INVALID."""
     spread = row.spread(path)
     if spread is None:
         return tag("span", NOT_KNOWN, class_="unknown", title=row.why_unknown(path))

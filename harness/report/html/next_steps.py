@@ -1,4 +1,4 @@
-"""What to run next, as the terminal says it, and the command of this run."""
+"""Says what to run next, as the terminal says it, and the command of this run."""
 
 import shlex
 from collections.abc import Iterator

@@ -109,7 +109,7 @@ def _head(title: str) -> Html:
 
 
 def script() -> Html:
-    """Of the page, with the numbers by which it draws axes."""
+    """Returns the script of the page, with the numbers by which it draws axes."""
     return Html(f"const axisRules = {json.dumps(RULES)};\n{_part('page.js')}")
 
 

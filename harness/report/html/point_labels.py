@@ -1,4 +1,4 @@
-"""Where the label of each point of a chart stands, so that labels hide neither each other nor a mark."""
+"""Says where the label of each point of a chart stands, so that labels hide neither each other nor a mark."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -69,5 +69,5 @@ def _box(x: float, y: float, anchor: str, text: str) -> Box:
 
 
 def _hidden(box: Box, taken: Sequence[Box], area: Box) -> float:
-    """What this place would hide or lose at the edge, in the square of the units of the drawing."""
+    """Returns what this place would hide or lose at the edge, in the square of the units of the drawing."""
     return sum(map(box.overlap, taken)) + box.area - box.overlap(area)

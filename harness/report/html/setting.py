@@ -1,4 +1,4 @@
-"""Under which conditions the numbers hold: what differs, what was asked, the machine, the raw files."""
+"""Conditions under which the numbers hold: what differs, what was asked, the machine, the raw files."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ def unequal(source: Source) -> Html:
 
 # `started`: of each backend its entry of the manifest, as JSON.
 def _known(started: Mapping[str, Mapping[str, Any]]) -> Iterator[Html]:
-    """What the definitions say of their systems; runs before it was kept have none."""
+    """Yields what the definitions say of their systems; runs before it was kept have none."""
     rows = [[label, line] for label, entry in started.items() for line in entry["engine"].get("known") or ()]
     if rows:
         yield table(
@@ -47,7 +47,7 @@ def _known(started: Mapping[str, Mapping[str, Any]]) -> Iterator[Html]:
 
 
 def _findings(source: Source) -> Iterator[Html]:
-    """What was found to differ between cells, and whether it forbids a comparison."""
+    """Yields what was found to differ between cells, and whether it forbids a comparison."""
     differences = source.summary.unequal
     if not differences:
         return
@@ -85,9 +85,8 @@ def conditions(source: Source) -> Html:
 
 
 def _cache_states(source: Source) -> Iterator[Html]:
-    """What was asked of each prefix cache and what its engine's counts say;
-
-    cells before it was kept have none.
+    """Yields what was asked of each prefix cache and what its engine's counts say; cells before it
+    was kept have none.
     """
     rows: dict[tuple[str, ...], str] = {}
     for cell in source.summary.cells:
@@ -107,7 +106,9 @@ def _folded(title: str, value: object) -> Html:
 
 
 def facts(caption: str, value: object) -> Html:
-    """What has no keys of its own, such as an empty table, stands next to the caption."""
+    """Returns the caption of a value: what has no keys of its own, such as an empty table, stands next to
+    the caption.
+    """
     rows = ((key or caption, text) for key, text in flat(value))
     return table(caption, ["key", "value"], rows, class_="facts")
 

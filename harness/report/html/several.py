@@ -61,7 +61,9 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
 def page_of_courses(
     title: str, said: Sequence[str], lines: Sequence[str], history: Sequence[Series], primary_of: Set[str]
 ) -> str:
-    """What `said` says, the `lines` as a list, and a chart of every series; of several runs or of no run."""
+    """Returns what `said` says, the `lines` as a list, and a chart of every series; of several runs or of
+    no run.
+    """
     over_time = courses(history, primary_of) or tag("p", "No figure has more than one run yet.")
     body = tag(
         "body",
@@ -85,7 +87,7 @@ def _subtitle(runs: Sequence[Run], found: Several) -> str:
 def _answer(
     source: Source, runs: Sequence[Run], found: Several, document: RunComparison, history: Sequence[Series]
 ) -> Html:
-    """Of the newest run against the baseline; every other run is folded."""
+    """Writes the answer of the newest run against the baseline; every other run is folded."""
     newest = max(
         (run for run in runs if run.name != document.baseline), key=lambda run: run.manifest.created_utc
     )
@@ -113,7 +115,7 @@ def _answer(
 
 
 def _course(found: Several, history: Sequence[Series]) -> Chart | None:
-    """Of the metric that decides, at the highest load of the first backend."""
+    """Draws the course of the metric that decides, at the highest load of the first backend."""
     wanted = [one for one in history if one.metric == primary(found.whole)]
     most = max(wanted, key=lambda one: (one.label == wanted[0].label, one.load), default=None)
     return course(most) if most else None

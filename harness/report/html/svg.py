@@ -162,7 +162,7 @@ class _Drawing:
 
 
 def _marked(points: Sequence[Point], index: int) -> Sequence[Point]:
-    """Of a curve of many points a few, at another height for each backend."""
+    """Marks, of a curve of many points a few, at another height for each backend."""
     return points[2 + 2 * (index % 8) :: MARK_EVERY] if len(points) > 2 * MARK_EVERY else points
 
 

@@ -1,4 +1,4 @@
-"""Whether anything is wrong with a run, in a few lines."""
+"""Tells whether anything is wrong with a run, in a few lines."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What stands behind each verdict: the value of every run, the pairs, the intervals, p and its level."""
+"""Says what stands behind each verdict: the value of every run, the pairs, the intervals, p and its level."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""What was asked of the backends: scenario, make of the prompts, arrivals; and the lengths that came."""
+"""Says what was asked of the backends: scenario, make of the prompts, arrivals; and the lengths that came."""
 
 from collections.abc import Iterator
 
@@ -62,7 +62,7 @@ def _span(values: np.ndarray) -> str:
 
 
 def _card(source: Source) -> Iterator[Html]:
-    """What the prompts were made of, by load point; none in runs before it was kept."""
+    """Yields what the prompts were made of, by load point; none in runs before it was kept."""
     card = source.summary.workload_card or {}
     if card:
         head = [
@@ -107,7 +107,7 @@ def _percent(share: float) -> str:
 
 
 def _arrivals(source: Source) -> Iterator[Html]:
-    """Of open loops: what was sent, compared with the arrival process."""
+    """Describes the arrivals of open loops: what was sent, compared with the arrival process."""
     rows, owners = [], []
     for cell in source.summary.cells:
         if arrivals := cell.arrivals:

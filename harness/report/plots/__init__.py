@@ -21,7 +21,7 @@ def draw(
     recorded: Callable[[str], tuple[Records, Telemetry]],
     caption: Caption,
 ) -> Iterator[Drawing]:
-    """Of the charts, those meant for papers; and a timeline per backend.
+    """Draws, of the charts, those meant for papers; and a timeline per backend.
 
     `samples` by cell name; `recorded` gives what is stored of one of those cells.
     """

@@ -1,4 +1,4 @@
-"""What was sampled during a cell, as curves below its requests."""
+"""Says what was sampled during a cell, as curves below its requests."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ class Curve:
 
 
 class Gauge(NamedTuple):
-    """Of each GPU."""
+    """Gauge of each GPU."""
 
     field: str
     name: str
@@ -43,7 +43,7 @@ _POWER = Gauge("power_w", "")
 
 
 class NodeGauge(NamedTuple):
-    """Of each load node: what counts up there, and what its rate is shown in."""
+    """Gauge of each load node: what counts up there, and what its rate is shown in."""
 
     counters: tuple[str, ...]
     axis: str
@@ -67,7 +67,7 @@ class Panel:
 
 
 def panels(cell: CellResult, telemetry: Telemetry, end_s: float) -> Iterator[Panel]:
-    """Those for which something was sampled."""
+    """Yields those for which something was sampled."""
     gpus = cell.gpu.engine_gpus if cell.gpu else ()
     cpus = cell.host.cpus if cell.host else None
     curves = (
@@ -181,7 +181,7 @@ def _visible(samples: Samples, end_s: float) -> tuple[Floats, Floats]:
 
 
 def _per_second(samples: Samples, end_s: float) -> tuple[Floats, Floats]:
-    """Of a counter, between each two samples, shown at the later one."""
+    """Returns the rate of a counter, between each two samples, shown at the later one."""
     at_s, values = samples.at_ns / 1e9, unbroken(samples.values)
     rates = np.diff(values) / np.maximum(np.diff(at_s), 1e-9)
     inside = (at_s[1:] >= 0) & (at_s[1:] <= end_s)

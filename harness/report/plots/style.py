@@ -1,4 +1,4 @@
-"""How every picture looks: one palette, one caption, one way to PNG and SVG. Drawn without a display."""
+"""Says how every picture looks: one palette, one caption, one way to PNG and SVG. Drawn without a display."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ _STYLE: dict[RcKeyType, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How one backend is drawn in every picture."""
+    """Holds how one backend is drawn in every picture."""
 
     index: int
 
@@ -76,7 +76,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """What every picture says about where it comes from."""
+    """Holds what every picture says about where it comes from."""
 
     scenario: str
     model: str
@@ -134,7 +134,9 @@ def finish(figure: Figure, picture: Picture, caption: Caption) -> Drawing:
 
 
 def legend(figure: Figure, handles: Sequence[Artist]) -> None:
-    """Below the axes, so that it never covers data; as many columns as the names leave room for."""
+    """Draws the legend below the axes, so that it never covers data; as many columns as the names leave
+    room for.
+    """
     longest = max(len(str(handle.get_label())) for handle in handles)
     columns = max(1, min(4, len(handles), LEGEND_FITS // (longest + HANDLE_TAKES)))
     figure.legend(

@@ -62,7 +62,7 @@ def draw(
 
 
 def ended_s(records: Records) -> float:
-    """When the last request that is drawn ended; 0 where nothing was sent."""
+    """Returns when the last request that is drawn ended; 0 where nothing was sent."""
     bars = _shown(_sent(records))
     return float(bars["end_ns"].max()) / 1e9 if len(bars) else 0.0
 
@@ -136,7 +136,7 @@ def _shade(rows: Sequence[Axes], bars: NDArray[np.void], cell: CellResult, end_s
 def _aside(
     bars: NDArray[np.void], cell: CellResult, end_s: float
 ) -> Iterator[tuple[float, float, str, Literal["left", "right"]]]:
-    """What no rate is made of: before the first measured send, and after the last one."""
+    """Yields what no rate is made of: before the first measured send, and after the last one."""
     if cell.window_start_s is None or cell.window_s is None:
         return
     window_end_s = cell.window_start_s + cell.window_s

@@ -1,4 +1,4 @@
-"""Whether the backends answered alike, as tables: for the terminal, for Markdown and for the page."""
+"""Tells whether the backends answered alike, as tables: for the terminal, for Markdown and for the page."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,9 @@ def agreement_tables(summary: Summary) -> list[Table]:
 
 
 def accuracy_lines(summary: Summary) -> Iterator[str]:
-    """Who lost or gained accuracy; what is as accurate, or undecided, where many questions were asked for."""
+    """Yields who lost or gained accuracy; what is as accurate, or undecided, where many questions were
+    asked for.
+    """
     agreement = summary.agreement
     if agreement is None or agreement.values:
         return

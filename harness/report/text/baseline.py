@@ -96,7 +96,7 @@ def missing_lines(document: RunComparison) -> Iterator[str]:
 
 
 def gate_lines(rows: Sequence[GateRow], *, failed: bool) -> Iterator[str]:
-    """What --fail-on makes of the comparison: one line, and one for each row."""
+    """Yields what --fail-on makes of the comparison: one line, and one for each row."""
     if not rows:
         yield "gate: passed"
         return
@@ -113,7 +113,7 @@ def place_words(about: Missing | MissingFigure | GateRow) -> str:
 
 
 def _reasons(findings: Sequence[ComparedFigure]) -> Iterator[str]:
-    """Why nothing was decided, each reason once."""
+    """Yields why nothing was decided, each reason once."""
     metrics: dict[str, list[str]] = {}
     for finding in findings:
         if finding.undecided:
@@ -204,7 +204,7 @@ def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
 
 
 def legend(figures: Sequence[ComparedFigure]) -> str:
-    """How the table of one load point is read."""
+    """Returns how the table of one load point is read."""
     return LEGEND_PRIMARY if any(figure.primary for figure in figures) else LEGEND
 
 
@@ -220,7 +220,7 @@ def concluded(document: RunComparison) -> ComparedConclusion:
 
 
 def _order(pair: ComparedPair, figure: ComparedFigure) -> Order:
-    """Of two backends; those of one label are distinguished by their runs."""
+    """Returns the order of two backends; those of one label are distinguished by their runs."""
     alike = pair.a.label == pair.b.label
     a, b = (f"{one.label} ({one.run})" if alike else one.label for one in (pair.a, pair.b))
     found = (speedup(msgspec.structs.replace(figure, a=a, b=b)),)

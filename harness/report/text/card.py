@@ -11,7 +11,7 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def card_lines(card: WorkloadCard) -> Iterator[str]:
-    """Of one load point."""
+    """Yields the lines of one load point."""
     load, arrivals = card.load, card.arrivals
     place = point_words(LoadPoint(load.kind, load.value))
     warmup = f" after {card.warmup_requests} to warm up" if card.warmup_requests else ""

@@ -1,4 +1,4 @@
-"""What stands first wherever a run is printed: its verdict, load by load."""
+"""Says what stands first wherever a run is printed: its verdict, load by load."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,7 @@ def first_lines(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
 
 
 def whole_run(summary: Summary) -> Iterator[str]:
-    """What is not of one load: the capacity, one server under load, why there is no verdict."""
+    """Yields what is not of one load: the capacity, one server under load, why there is no verdict."""
     yield from capacity_lines(summary)
     yield from knee_lines(summary)
     if len(labels(summary)) == 1:
@@ -69,7 +69,7 @@ def caveats(summary: Summary) -> Iterator[str]:
 
 
 def intervals(summary: Summary) -> str:
-    """What the figures in brackets are; "" where nothing was tested."""
+    """Returns what the figures in brackets are; "" where nothing was tested."""
     if not tested(summary):
         return ""
     return f"In brackets: {confidence(summary)} intervals of the geometric mean over {runs(summary)}."

@@ -34,7 +34,7 @@ class Pair:
 
 
 def pairs(row: Row, views: Views) -> list[Pair]:
-    """In the tool's order; empty where no usable cell was read."""
+    """Returns the pairs in the tool's order; empty where no usable cell was read."""
     seen = [views[cell.cell] for cell in row.usable if cell.cell in views]
     return [_pair(row, figures) for figures in zip(*(view.figures for view in seen), strict=False)]
 
@@ -103,7 +103,9 @@ def _why(tool: Tool, differing: set[str], width: int) -> Iterator[str]:
 
 
 def _evidence(summary: Summary, views: Views, width: int) -> Iterator[str]:
-    """Of one cell per backend, at the highest load: causes are of the server, not of the load."""
+    """Yields the evidence of one cell per backend, at the highest load: causes are of the server, not of
+    the load.
+    """
     load_groups = groups(summary)
     if not load_groups:
         return

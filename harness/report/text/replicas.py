@@ -1,4 +1,4 @@
-"""What each of several URLs did, as tables: for the terminal, for Markdown and for the page."""
+"""Says what each of several URLs did, as tables: for the terminal, for Markdown and for the page."""
 
 from harness.model import Replica, Summary, known
 from harness.report.view import cell_name
@@ -42,5 +42,5 @@ def _row(replica: Replica, *, withheld: bool) -> list[str]:
 
 
 def _index(fairness: float | None) -> str:
-    """To three places: what tells from 1 is small."""
+    """Formats the index to three places: what tells from 1 is small."""
     return NOT_KNOWN if fairness is None else f"{fairness:.3f}"

@@ -22,7 +22,10 @@ Sketch = Callable[[Summary, int], str]  # of a width: pictures between the table
 
 
 def screen(summary: Summary, columns: int, color: bool, sketch: Sketch | None = None) -> str:
-    """At most `columns` wide from 60 on. With `sketch`: the table first, then it, then the conclusion."""
+    """Returns the first screen, at most `columns` wide from 60 on.
+
+    With `sketch`: the table first, then it, then the conclusion.
+    """
     paint = Paint(color)
     table, conclusion = list(_table(summary, columns, paint)), list(first_lines(summary, columns, paint))
     if sketch is None:
@@ -107,7 +110,7 @@ def _below_table(summary: Summary, left_out: Sequence[Column], columns: int) -> 
 
 
 def _weights(summary: Summary) -> str:
-    """What the `*` of a name means; "" without one."""
+    """Returns what the `*` of a name means; "" without one."""
     odd = odd_tracks(summary)
     cells = first_cells(summary)
     if not odd:
@@ -140,7 +143,7 @@ def _warnings(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
 
 
 def next_lines(summary: Summary, columns: int, run: str | None = None) -> Iterator[str]:
-    """What to run next, and why. `run`: the path of the folder, where it is known."""
+    """Yields what to run next, and why. `run`: the path of the folder, where it is known."""
     for step in conclude(summary).next_steps[:1]:
         do = step.do.replace(plain(summary.run), run) if run else step.do
         yield from hanging("next:       ", f"{step.why}: {do}", columns, cut=False)

@@ -55,7 +55,9 @@ def headline(summary: Summary, spread: str) -> str:
 
 
 def marks(summary: Summary) -> dict[str, str]:
-    """What is appended to a backend's name: `*` other weights; a simulated one among real ones says so."""
+    """Returns what is appended to a backend's name: `*` other weights; a simulated one among real ones
+    says so.
+    """
     odd, made_up = odd_tracks(summary), simulated(summary)
     names = labels(summary)
     mixed = len(made_up) < len(names)
@@ -153,7 +155,9 @@ def _wrapped(note: Note, width: int, paint: Paint) -> Iterator[str]:
 
 
 def markdown(summary: Summary) -> str:
-    """For a pull request or a job page; text from servers and definitions cannot open a tag or a column."""
+    """Returns Markdown for a pull request or a job page; text from servers and definitions cannot open a
+    tag or a column.
+    """
     return "\n".join(_markdown_lines(summary)) + "\n"
 
 

@@ -15,7 +15,9 @@ class Paint:
 
 
 def wrap(text: str, width: int, **options: str | bool) -> list[str]:
-    """Between words: names such as `mlx-lm` stay whole, and only what is longer than a line is cut."""
+    """Wraps the text between words: names such as `mlx-lm` stay whole, and only what is longer than a
+    line is cut.
+    """
     return textwrap.wrap(text, width, break_on_hyphens=False, **options)  # type: ignore[arg-type]
 
 

@@ -29,7 +29,7 @@ class LoadedRun:
 
 
 def load_run(name: str, results: Path, *, unverified: bool = False) -> LoadedRun:
-    """With the figures that this version computes from the records.
+    """Loads the run with the figures that this version computes from the records.
 
     `name` is a path, or a name under `results`. `unverified`: the figures as summary.json has them, and each
     doubt is a note. Raises SpecError for a folder that is no run, of another schema, or without a measured

@@ -83,7 +83,7 @@ class ManifestWriter:
 
     @classmethod
     def resumed(cls, folder: RunFolder, prepared: Prepared) -> "ManifestWriter":
-        """What `require_unchanged` found to be the same run goes on."""
+        """Goes on with what `require_unchanged` found to be the same run."""
         manifest = folder.read_manifest()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         document = replace(
@@ -123,7 +123,9 @@ class ManifestWriter:
                 self.warn(notices.TUNED_ELSEWHERE.warning(text))
 
     def _warn_of_free_lengths(self, label: str) -> None:
-        """Where the engine can force a length in chat, and its definition says that it cannot in this API."""
+        """Warns where the engine can force a length in chat, and its definition says that it cannot in
+        this API.
+        """
         ref = self._backend(label).ref
         own = ref.definition.dialect.apis.get(ref.api)
         if self._prepared.scenario.request.exact_output and own is not None and own.exact_output == {}:
@@ -136,7 +138,7 @@ class ManifestWriter:
         self.write()
 
     def warn(self, warning: RunWarning) -> None:
-        """Once, however often it is reported."""
+        """Warns once, however often it is reported."""
         known = [(one.code, one.text) for one in self.document.warnings]
         if (warning.code, warning.text) not in known:
             self.document = replace(self.document, warnings=(*self.document.warnings, warning))
@@ -178,7 +180,7 @@ def _stopping(prepared: Prepared) -> Looks | None:
 
 
 def _about(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
-    """What of a file was not used as it stands."""
+    """Returns what of a file was not used as it stands."""
     if source is None:
         return ()
     parts = []

@@ -1,4 +1,4 @@
-"""What is kept of each run in the user's cache, where no copy of a run folder reaches.
+"""Says what is kept of each run in the user's cache, where no copy of a run folder reaches.
 
 With which options it was begun, and the hashes of its plan and of what was measured. A run folder says the
 same. But whoever sends a folder can write there which servers get requests, with which key of the
@@ -20,7 +20,7 @@ _MOST_CHARS = 300  # of a value that is shown
 
 
 def keep(run_id: str, options: RunOptions, plan: Mapping[str, str]) -> None:
-    """Before the first cell. `plan`: sha256 of plan.json, by its name.
+    """Stores the options before the first cell. `plan`: sha256 of plan.json, by its name.
 
     Raises StorageError. Without it, `bench resume` asks before it goes on.
     """
@@ -30,7 +30,7 @@ def keep(run_id: str, options: RunOptions, plan: Mapping[str, str]) -> None:
 
 
 def keep_measured(run_id: str, measured: Mapping[str, str]) -> None:
-    """At the end: sha256 of each file by its name. Raises StorageError.
+    """Stores, at the end: sha256 of each file by its name. Raises StorageError.
 
     Nothing is kept of a run that this machine did not begin, or that had ended and was not begun again.
     """
@@ -40,7 +40,8 @@ def keep_measured(run_id: str, measured: Mapping[str, str]) -> None:
 
 
 def begin_again(run_id: str, measured: Mapping[str, str], damaged: Container[str]) -> None:
-    """By `bench resume`, which adds files. A run whose files were changed meanwhile stays as it was recorded.
+    """Is called by `bench resume`, which adds files. A run whose files were changed meanwhile stays as it
+    was recorded.
 
     `damaged`: files against which the checksums speak, which are measured again. Raises StorageError.
     """
@@ -55,7 +56,8 @@ def begin_again(run_id: str, measured: Mapping[str, str], damaged: Container[str
 
 
 def changed_files(run_id: str, measured: Mapping[str, str]) -> dict[str, str] | None:
-    """What happened to each file that is not as this machine left it; None where it has no record of the run.
+    """Returns what happened to each file that is not as this machine left it; None where it has no record
+    of the run.
 
     Of a run that did not come to its end here, the plan alone is known.
     """

@@ -9,7 +9,9 @@ MOST_AGAIN = 2  # of a cell
 
 
 def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> str | None:
-    """Why the cell is to be measured again, its files moved and a warning kept; None where it is to stay."""
+    """Returns why the cell is to be measured again, its files moved and a warning kept; None where it is
+    to stay.
+    """
     name, reason = cell.cell, blame(cell.validity)
     if reason is None or reason[0] not in ("client", "machine"):
         return None

@@ -1,4 +1,4 @@
-"""What of a run is measured: from new, or from a folder that was cut short."""
+"""Says what of a run is measured: from new, or from a folder that was cut short."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ from harness.workload.traces import Trace
 
 @dataclass
 class Stored:
-    """What a run has measured so far, in memory and in its folder; also after an interruption."""
+    """Holds what a run has measured so far, in memory and in its folder; also after an interruption."""
 
     prepared: Prepared
     folder: RunFolder
@@ -112,7 +112,7 @@ class Stored:
         return standing(manifest, self.cells, self.samples, beside(self.folder, manifest))
 
     def again(self, cell: CellResult) -> bool:
-        """Whether this cell was set aside, so that it has to be measured again."""
+        """Returns whether this cell was set aside, so that it has to be measured again."""
         why = set_aside(self.folder, self.manifest, cell)
         if why is not None:
             self.cells = [kept for kept in self.cells if kept.cell != cell.cell]

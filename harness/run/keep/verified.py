@@ -1,4 +1,6 @@
-"""Whether a run folder says what its records say: files, plan, and every figure computed again from them."""
+"""Tells whether a run folder says what its records say: files, plan, and every figure computed again from
+them.
+"""
 
 import math
 import re
@@ -64,7 +66,10 @@ class Verified:
 
     @property
     def doubts(self) -> list[str]:
-        """Why its figures must not be used. A summary of another version need not be equal: ours is used."""
+        """Tells why its figures must not be used.
+
+        A summary of another version need not be equal: ours is used.
+        """
         texts = [f"{fault.path} {fault.what}" for fault in self.faults] + list(self.missing)
         return texts if self.other_version else texts + [one.text for one in self.differences]
 
@@ -135,7 +140,8 @@ def _plan_faults(folder: RunFolder, manifest: Manifest, measured: Mapping[str, s
 
 
 def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]) -> list[str]:
-    """Of the planned cells that are not there, those that neither a failure nor an interruption explains.
+    """Returns, of the planned cells that are not there, those that neither a failure nor an interruption
+    explains.
 
     Cells are measured in their order, so an interruption explains those after the last one that is there, and
     cells that were set aside to be measured again. With --repeats auto those are needed up to the last
@@ -168,7 +174,7 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
 
 
 def _died(folder: RunFolder, cells: Sequence[str], there: set[str]) -> bool:
-    """Whether the engine of these cells ended in one of them."""
+    """Returns whether the engine of these cells ended in one of them."""
     try:
         return any(folder.read_facts(cell).engine_exited for cell in cells if cell in there)
     except SpecError:
@@ -184,7 +190,7 @@ def _missing(stored: Mapping[str, Any], summary: Summary) -> Iterator[str]:
 
 
 def _prices_of(stored: Mapping[str, Any]) -> dict[str, Prices]:
-    """By cell; none of cells whose price is not whole."""
+    """Returns the prices by cell; none of cells whose price is not whole."""
     prices: dict[str, Prices] = {}
     for cell in stored["cells"]:
         match cell:
@@ -241,7 +247,10 @@ def _short(value: Any) -> str:
 
 
 def _is_other_version(manifest: Manifest) -> bool:
-    """As the manifest says, whoever wrote it. A checkout with changes may differ from itself."""
+    """Tells whether another version wrote the run, as the manifest says, whoever wrote it.
+
+    A checkout with changes may differ from itself.
+    """
     here, there = installation.revision(), manifest.git
     if here is None or there is None:
         return manifest.packages.get(installation.DISTRIBUTION) != __version__ or (here is None) != (

@@ -52,13 +52,16 @@ def agreement_wanted(prepared: Prepared) -> bool:
 
 
 def questions_of(options: RunOptions) -> tuple[Question, ...]:
-    """In the order of asking."""
+    """Returns the questions in the order of asking."""
     return tuple(interleaved((*load_questions(), *made_questions(options.accuracy))))
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """How one engine is asked. `others`: answers of engines before it, in whose light enough may be known."""
+    """Holds how one engine is asked.
+
+    `others`: answers of engines before it, in whose light enough may be known.
+    """
 
     limit_s: float = LIMIT_S
     load: UnderLoad | None = None  # None: under load is all questions at once
@@ -113,7 +116,7 @@ def ask_all(
 def _enough(
     questions: Sequence[Question], made: AskedCondition, before: Sequence[AskedCondition], asking: Asking
 ) -> bool:
-    """Whether every verdict that these answers are for is reached."""
+    """Returns whether every verdict that these answers are for is reached."""
     if not asking.others:
         return False
     first = asking.others[0].saturated if before else asking.others[0].unloaded
@@ -132,7 +135,7 @@ def _job(
     load: UnderLoad | None,
     at_once: int,
 ) -> tuple[LoadJob, Sequence[int]]:
-    """And where each question stands in it."""
+    """Builds the job and where each question stands in it."""
     bodies: Sequence[bytes] = [_body(definition, engine, question) for question in questions]
     places: Sequence[int] = range(len(bodies))
     if load is not None:

@@ -26,7 +26,9 @@ def ask_values(prepared: Prepared, engine: EngineSession, questions: Sequence[Qu
 
 
 def reference_values(prepared: Prepared, questions: Sequence[Question], say: Say) -> dict[str, AskedBackend]:
-    """What the model's own library makes of the same texts, by its name; empty where it is not here."""
+    """Returns what the model's own library makes of the same texts, by its name; empty where it is not
+    here.
+    """
     mine = [
         backend.ref.definition
         for backend in prepared.backends
@@ -76,7 +78,9 @@ def _vectors(engine: EngineSession, texts: dict[str, str], fields: dict[str, obj
 
 
 def _too_long(engine: EngineSession, fields: dict[str, object]) -> TooLong | UnsetType:
-    """What becomes of a text that no context here holds: two texts that differ at their ends alone."""
+    """Returns what becomes of a text that no context here holds: two texts that differ at their ends
+    alone.
+    """
     context = engine.definition.engine.values.get("context_tokens")
     if engine.facts.get("simulated") or context is None:
         return UNSET

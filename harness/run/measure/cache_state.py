@@ -37,7 +37,7 @@ class CacheState:
 
     @property
     def preparation(self) -> CachePreparation:
-        """What cell.json keeps of it."""
+        """Tells what cell.json keeps of it."""
         return CachePreparation(
             requested=self.requested,
             method=self.method,

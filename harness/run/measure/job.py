@@ -84,7 +84,8 @@ def bodies(
     salt: str = "",
     max_tokens: int | None = None,
 ) -> Iterator[bytes]:
-    """In `seq` order; with `max_tokens` instead of each request's own, which is then neither forced nor kept.
+    """Yields the bodies in `seq` order; with `max_tokens` instead of each request's own, which is then
+    neither forced nor kept.
 
     A `salt` that the dialect has no field for stands in front of the first message.
     """
@@ -154,7 +155,7 @@ def send_times(
     *,
     typical: bool = False,
 ) -> NDArray[np.int64]:
-    """When the requests of an open loop leave, ns from t0: of sessions the first turns.
+    """Returns when the requests of an open loop leave, ns from t0: of sessions the first turns.
 
     Sessions begin so often that their turns make the rate together. The rate is the asked one in the warm-up,
     in the measured part, and in what is sent before the duration ends. `typical` arrivals stand for the long

@@ -62,7 +62,9 @@ from harness.workload.prompts.workload import Workload
 
 
 def engine_version(facts: EngineFacts) -> str | None:
-    """Of the package it runs from and as the running server tells it, where they differ."""
+    """Returns the version of the package it runs from and as the running server tells it, where they
+    differ.
+    """
     package, server = facts.get("package_version"), facts["server_version"]
     return f"{package} (server: {server})" if package and server and package != server else package or server
 
@@ -107,7 +109,7 @@ class Measured:
 
 
 class CellMeasurement(NamedTuple):
-    """How the timed part of a cell is followed and stopped, and where its load comes from."""
+    """Holds how the timed part of a cell is followed and stopped, and where its load comes from."""
 
     progress: ProgressSink
     stop: threading.Event
@@ -183,7 +185,9 @@ def _histograms(engine: Server) -> dict[str, Histogram]:
 
 
 def _minimum(scenario: Scenario, *, searched: bool) -> Minimum:
-    """What the scenario declares to be enough; the probes of a capacity search have sizes of their own."""
+    """Returns what the scenario declares to be enough; the probes of a capacity search have sizes of
+    their own.
+    """
     if searched:
         return Minimum(seconds=0, answers=0)
     return Minimum(seconds=scenario.load.min_seconds, answers=scenario.load.min_answers)
@@ -257,7 +261,7 @@ def _identity(prepared: Prepared, cell: Cell, engine: EngineSession) -> Identity
 
 
 class _Seen(NamedTuple):
-    """What the window showed of the client, the engine and the sampler."""
+    """Holds what the window showed of the client, the engine and the sampler."""
 
     result: LoadResult
     cache: CacheState

@@ -1,4 +1,4 @@
-"""What is watched while a cell is measured, passed to the sampler in its own terms."""
+"""Says what is watched while a cell is measured, passed to the sampler in its own terms."""
 
 import os
 from collections.abc import Iterator
@@ -37,7 +37,9 @@ def watch_of(engine: EngineSession, hz: float) -> Watch | None:
 
 
 def gpu_env(facts: EngineFacts) -> dict[str, str]:
-    """What says which GPUs the engine was given: of a container those it got, else its environment."""
+    """Returns what says which GPUs the engine was given: of a container those it got, else its
+    environment.
+    """
     container = facts.get("container")
     if container is not None and container["device"] != "rocm":
         return {"NVIDIA_VISIBLE_DEVICES": ",".join(map(str, container["gpus"]))}

@@ -32,7 +32,7 @@ from harness.workload.prompts.workload import Workload
 
 
 def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> WorkloadCard:
-    """Of one load point's requests, as they were drawn for the first repeat."""
+    """Describes the requests: those of one load point's requests, as they were drawn for the first repeat."""
     load = scenario.load
     warmup = warmup_requests(scenario, point)
     times = None
@@ -89,7 +89,7 @@ class Workloads:
         self.between = generate(scenario.prompts, between, of_last, self._texts) if between else None
 
     def count_with(self, counter: TokenCounter | None) -> None:
-        """From now on."""
+        """Counts tokens with `counter` from now on."""
         self._texts = TextMaker(counter, self._scenario.text)
 
     def of(self, cell: Cell) -> Workload:
@@ -105,13 +105,17 @@ class Workloads:
         return self._made[place]
 
     def cards(self, seed: int) -> dict[str, WorkloadCard]:
-        """Of the first repeat, by load point: what its requests are. In a search of its lowest load."""
+        """Returns the cards of the first repeat, by load point: what its requests are.
+
+        In a search of its lowest load.
+        """
         return {
             point.label: card_of(self._scenario, seed, point, self._made[point, 0]) for point in self._points
         }
 
     def sha256(self) -> str:
-        """Of the first repeat at every load point: equal for runs that differ in --repeats only.
+        """Returns the sum of the first repeat at every load point: equal for runs that differ in
+        --repeats only.
 
         In a search at its lowest load.
         """
@@ -122,7 +126,7 @@ class Workloads:
 
 
 def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:
-    """With the tokenizer of this engine, where it has one."""
+    """Makes the workloads with the tokenizer of this engine, where it has one."""
     return Workloads(
         prepared.scenario,
         prepared.repeats,

@@ -10,7 +10,8 @@ from harness.spec.backend import Value
 
 
 def too_long(requested: RequestTable, values: Mapping[str, Value] | None) -> tuple[str, str] | None:
-    """What is wrong and what to do, where prompt and answer are together longer than `context_tokens`.
+    """Returns what is wrong and what to do, where prompt and answer are together longer than
+    `context_tokens`.
 
     The chat template comes on top: what fits by a hair here may not fit there.
     """

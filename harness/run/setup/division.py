@@ -1,4 +1,6 @@
-"""Whether an engine runs as its makers ship it, was tuned, or was changed by hand; and where tuning holds."""
+"""Tells whether an engine runs as its makers ship it, was tuned, or was changed by hand; and where tuning
+holds.
+"""
 
 import dataclasses
 from collections.abc import Iterator
@@ -37,7 +39,7 @@ def _changes_settings(variant: Variant) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a tuned variant is used, or was tuned."""
+    """Holds where a tuned variant is used, or was tuned."""
 
     scenario: str
     scenario_key: str
@@ -66,7 +68,7 @@ def scenario_key(scenario: Scenario) -> str:
 
 
 def elsewhere(tuned: Provenance, place: Place, version: str | None) -> Iterator[str]:
-    """How a place differs from the one that a variant was tuned for."""
+    """Yields how a place differs from the one that a variant was tuned for."""
     if tuned.scenario != place.scenario:
         yield f"scenario {tuned.scenario}, not {place.scenario}"
     elif tuned.scenario_key != place.scenario_key:

@@ -37,7 +37,7 @@ def _identity(host: HostFacts | None) -> dict[str, object]:
 
 
 def key(host: HostFacts | None, prepared: Prepared, backend: BackendPlan, version: str | None) -> str:
-    """Of one backend of a run; `version` as the running engine tells it.
+    """Returns the key of one backend of a run; `version` as the running engine tells it.
 
     Which load points and repeats were asked for is not part of it, nor what the verdicts are about: a floor
     is kept by load point and metric.
@@ -58,7 +58,9 @@ def key(host: HostFacts | None, prepared: Prepared, backend: BackendPlan, versio
 
 
 def stored(name: str) -> Floors:
-    """Under a `key`; empty where nothing was measured, or nothing that this version wrote."""
+    """Reads the floors under a `key`; empty where nothing was measured, or nothing that this version
+    wrote.
+    """
     try:
         return from_json(_read().get(name), Floors)
     except ValueError:
@@ -66,7 +68,10 @@ def stored(name: str) -> Floors:
 
 
 def store(floors: Mapping[str, Iterable[Noise]]) -> None:
-    """By `key`, entries of a summary's `noise`; replaces what was known of these loads. StorageError."""
+    """Stores, by `key`, entries of a summary's `noise`; replaces what was known of these loads.
+
+    StorageError.
+    """
     content = _read()
     for name, entries in floors.items():
         kept = dict(stored(name))

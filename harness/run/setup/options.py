@@ -71,7 +71,7 @@ class RunOptions:
 
 
 def stored_options(manifest: Manifest, where: str) -> RunOptions:
-    """With which the run of this manifest, of any origin, was begun. Raises SpecError."""
+    """Reads the options with which the run of this manifest, of any origin, was begun. Raises SpecError."""
     given = manifest.options
     hint = "start a new run with `bench run`"
     if not isinstance(given.get("out"), str):
@@ -87,10 +87,10 @@ def stored_options(manifest: Manifest, where: str) -> RunOptions:
 
 
 class Ui(Protocol):
-    """What a person sees while a run goes on. Never a source of results."""
+    """Holds what a person sees while a run goes on. Never a source of results."""
 
     def stage(self, text: str) -> None:
-        """What is being done or waited for now; replaces the previous stage."""
+        """Shows what is being done or waited for now; replaces the previous stage."""
 
     def note(self, text: str) -> None:
         """A line that stays."""

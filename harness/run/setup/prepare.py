@@ -80,7 +80,7 @@ class Prepared:
 
     @property
     def engines(self) -> tuple[Planned, ...]:
-        """As they are checked before the run."""
+        """Engines as they are checked before the run."""
         return tuple(
             Planned(
                 backend.ref,
@@ -229,7 +229,9 @@ def _check_cluster(options: RunOptions, launches: Sequence[LaunchChoice]) -> Non
 
 
 def _starts_for_each_cell(scenario: Scenario, ref: BackendRef, launch: LaunchChoice) -> bool:
-    """Whether only a start of the engine gives each cell the cache state that the scenario declares."""
+    """Returns whether only a start of the engine gives each cell the cache state that the scenario
+    declares.
+    """
     cache = ref.definition.prefix_cache
     declared = scenario.cache.state != "any"
     return declared and cache.enabled is True and cache.reset is None and launch.mode != "attach"

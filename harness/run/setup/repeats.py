@@ -1,4 +1,4 @@
-"""How many repeats a run has, and what happens to an engine between two of them."""
+"""Says how many repeats a run has, and what happens to an engine between two of them."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -56,7 +56,7 @@ def _refuse_limits(options: RunOptions) -> None:
 def between_of(
     options: RunOptions, scenario: Scenario, started: Sequence[tuple[BackendRef, LaunchChoice]]
 ) -> tuple[Between, ...]:
-    """Per backend."""
+    """Decides per backend."""
     declared = scenario.verdict.between_repeats
     alone = len(started) == 1 and not options.find_capacity
     return tuple(_between(declared, ref, launch, alone) for ref, launch in started)

@@ -1,4 +1,4 @@
-"""Where samples come from. A source that is not there says why; one that fails is asked again."""
+"""Says where samples come from. A source that is not there says why; one that fails is asked again."""
 
 from collections.abc import Callable
 from typing import Protocol

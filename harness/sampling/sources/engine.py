@@ -89,7 +89,9 @@ class EngineExporter:
 
 
 class EngineExporters:
-    """Those of several engines that work as one: `engine.N.…` is of the Nth, `engine.…` of all together."""
+    """Exporters: those of several engines that work as one: `engine.N.…` is of the Nth, `engine.…` of all
+    together.
+    """
 
     def __init__(self, exporters: Sequence[Exporter], period_s: float) -> None:
         self.period_s = period_s
@@ -98,14 +100,16 @@ class EngineExporters:
 
     @property
     def missing(self) -> dict[str, str]:
-        """What a part lacks, all together lack."""
+        """Series that are missing: what a part lacks, all together lack."""
         return {name: why for part in self._parts for name, why in part.missing.items()}
 
     def open(self) -> None:
         pass
 
     def read(self, put: Put) -> None:
-        """Where one cannot be read there is no sum: one without it would look like a fall."""
+        """Adds up the energy; where one cannot be read there is no sum: one without it would look like a
+        fall.
+        """
         samples: dict[str, list[tuple[float, int]]] = {}
         problems = []
         for index, part in enumerate(self._parts):

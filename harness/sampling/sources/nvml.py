@@ -61,7 +61,7 @@ def memory(handle: Handle) -> Values:
 
 
 def power(handle: Handle) -> Values:
-    """Of the moment where the GPU tells it; its own average over up to a second elsewhere."""
+    """Reads the power of the moment where the GPU tells it; its own average over up to a second elsewhere."""
     with contextlib.suppress(pynvml.NVMLError):  # one that matters comes again from the other call
         (value,) = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_POWER_INSTANT])
         if value.nvmlReturn == pynvml.NVML_SUCCESS:
@@ -138,7 +138,7 @@ class Profile:
 
 
 class Gpus(ABC):
-    """What both beats share: the devices, and what becomes of a field or a device that fails."""
+    """Holds what both beats share: the devices, and what becomes of a field or a device that fails."""
 
     def __init__(self, env: Mapping[str, str], period_s: float) -> None:
         self.period_s = period_s
@@ -179,7 +179,7 @@ class Gpus(ABC):
             raise UnreadableError("; ".join(problems) or "; ".join(self.missing.values()))
 
     def _read(self, device: Device, put: Put) -> Iterator[str]:
-        """At most one problem per device and read."""
+        """Reads a device and yields at most one problem per device and read."""
         for reading in list(device.readings):
             try:
                 for name, value in reading.read(device.handle).items():
@@ -201,7 +201,7 @@ class Gpus(ABC):
         yield from self.beside(device, put)
 
     def beside(self, device: Device, put: Put) -> Iterator[str]:
-        """What is not a field of the device itself."""
+        """Reads the memory. what is not a field of the device itself."""
         yield from ()
 
     def close(self) -> None:
@@ -209,7 +209,7 @@ class Gpus(ABC):
 
 
 class NvidiaGpus(Gpus):
-    """What changes with every batch: utilisation, memory, power, energy. Cheap to read."""
+    """Holds what changes with every batch: utilisation, memory, power, energy. Cheap to read."""
 
     def readings(self) -> list[Reading]:
         return [
@@ -220,7 +220,9 @@ class NvidiaGpus(Gpus):
         ]
 
     def beside(self, device: Device, put: Put) -> Iterator[str]:
-        """Of a MIG instance only its memory can be read; power and energy are the whole GPU's."""
+        """Reads the memory. of a MIG instance only its memory can be read; power and energy are the whole
+        GPU's.
+        """
         for number, handle in device.mig.items():
             try:
                 put(f"{device.name}.mig.{number}.memory_used_bytes", memory(handle)["memory_used_bytes"])
@@ -229,7 +231,9 @@ class NvidiaGpus(Gpus):
 
 
 class NvidiaGpusSlowly(Gpus):
-    """What changes slowly, or takes NVML milliseconds: clocks, heat, throttling, PCIe, memory by process."""
+    """Holds what changes slowly, or takes NVML milliseconds: clocks, heat, throttling, PCIe, memory by
+    process.
+    """
 
     def __init__(
         self, env: Mapping[str, str], engine_pids: Callable[[], frozenset[int]], period_s: float
@@ -248,7 +252,9 @@ class NvidiaGpusSlowly(Gpus):
         ]
 
     def _owners(self, handle: Handle) -> Values:
-        """By the pids of the engine; nothing where those are not known or are another namespace's."""
+        """Tells the GPU's memory apart by the pids of the engine; nothing where those are not known or
+        are another namespace's.
+        """
         used = dict(_processes(handle))
         known = {pid: size for pid, size in used.items() if size is not None}
         engine = self._engine_pids()

@@ -1,4 +1,4 @@
-"""Who on this machine does the work: the engine's processes, and our own load generator."""
+"""Says who on this machine does the work: the engine's processes, and our own load generator."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,7 +22,9 @@ class Tree:
         self._lost_s = self._last_s = 0.0
 
     def look(self) -> None:
-        """Through the kernel's lists of children: a look at every process of a machine costs milliseconds."""
+        """Looks for processes through the kernel's lists of children: a look at every process of a
+        machine costs milliseconds.
+        """
         pids = list(self._roots)
         for pid in pids:
             pids += (child for child in _children(pid) if child not in self._without)
@@ -61,7 +63,7 @@ class Tree:
         put(f"{name}.threads", threads)
 
     def read_io(self, name: str, put: Put) -> str:
-        """Why it cannot be read; "" when it was."""
+        """Returns why it cannot be read; "" when it was."""
         counted = []
         for process in self.processes.values():
             try:
@@ -75,7 +77,7 @@ class Tree:
         return ""
 
     def names(self) -> Iterable[tuple[str, str]]:
-        """Of each process by its pid, which JSON keeps as a text."""
+        """Yields the name of each process by its pid, which JSON keeps as a text."""
         for pid, process in self.processes.items():
             try:
                 yield str(pid), process.name()

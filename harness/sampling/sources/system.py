@@ -80,7 +80,7 @@ class Package:
         self._last_uj = self._wrapped_uj = 0
 
     def joules(self) -> float:
-        """Never falls. Raises OSError: most kernels let only root read it."""
+        """Reads the counter, which never falls. Raises OSError: most kernels let only root read it."""
         now_uj = int(self.counter.read_text(encoding="ascii"))
         if now_uj < self._last_uj:
             self._wrapped_uj += self._range_uj

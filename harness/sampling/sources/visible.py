@@ -1,4 +1,4 @@
-"""Which GPUs an engine was given, from its environment."""
+"""Says which GPUs an engine was given, from its environment."""
 
 from collections.abc import Mapping, Sequence
 

@@ -93,7 +93,8 @@ def check_api(scenario: Scenario, api: ApiName, where: str) -> None:
 def load_scenario(
     name: str, overrides: Mapping[str, object] | None = None, profile: Profile = "cpu"
 ) -> Scenario:
-    """By name or path, sized for `profile`, with `section.key` overrides from the command line.
+    """Loads a scenario by name or path, sized for `profile`, with `section.key` overrides from the
+    command line.
 
     Raises SpecError.
     """
@@ -141,7 +142,7 @@ def _laid_over(table: Mapping[str, object], change: Mapping[str, object]) -> dic
 
 
 def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
-    """Of tables with their profile laid over them."""
+    """Builds the scenario of tables with their profile laid over them."""
     prompts = table.get("prompts")
     if not isinstance(prompts, Mapping) or "generator" not in prompts:
         raise SpecError("table [prompts] with a generator is missing", where=where)
@@ -203,7 +204,7 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
 
 
 def _check_groups(scenario: Scenario, where: str) -> None:
-    """Who says how many prefixes there are: the prompts, or the working set of each load point."""
+    """Says who says how many prefixes there are: the prompts, or the working set of each load point."""
     made, sized = scenario.prompts, bool(scenario.load.working_set)
     if sized and not (isinstance(made, SharedPrefix) and made.turns == 1):
         raise SpecError(

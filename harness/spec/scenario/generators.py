@@ -100,12 +100,12 @@ Prompts = (
 
 
 def has_times(prompts: Prompts) -> bool:
-    """Whether its requests come when they say, at a multiple of that pace."""
+    """Returns whether its requests come when they say, at a multiple of that pace."""
     return isinstance(prompts, TraceReplay | Victim)
 
 
 def gives(prompts: Prompts) -> Gives:
-    """What the answers to such requests are."""
+    """Returns what the answers to such requests are."""
     if isinstance(prompts, Documents):
         return "vectors"
     return "scores" if isinstance(prompts, Rerank) else "text"

@@ -1,4 +1,4 @@
-"""What several tables check alike."""
+"""Says what several tables check alike."""
 
 from typing import Any
 

@@ -94,7 +94,7 @@ class SharedPrefix:
 
     @property
     def held_tokens(self) -> int:
-        """What a request leaves in a cache, chat template left out."""
+        """Tells what a request leaves in a cache, chat template left out."""
         return self.prefix_tokens + self.question_tokens + self.output_tokens
 
 

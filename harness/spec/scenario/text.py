@@ -11,7 +11,7 @@ CONTENTS = (RANDOM, "prose", "code", "json")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Of the texts that are made up. Speculation and compression fare otherwise on each."""
+    """Kind of the texts that are made up. Speculation and compression fare otherwise on each."""
 
     content: str = RANDOM  # grammatical sentences of random words; or prose, code, json, file:PATH
 

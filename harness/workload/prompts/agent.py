@@ -21,7 +21,7 @@ class Tool(NamedTuple):
 
     @property
     def definition(self) -> dict[str, object]:
-        """As a request offers it."""
+        """Definition as a request offers it."""
         function = {"name": self.name, "description": self.about, "parameters": self.schema}
         return {"type": "function", "function": function}
 

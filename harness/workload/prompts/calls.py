@@ -56,7 +56,7 @@ def _rows(*columns: Ints) -> Iterator[tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Cuts:
-    """Where other prompts leave a prompt, in its own text: there it is divided, to the token."""
+    """Holds where other prompts leave a prompt, in its own text: there it is divided, to the token."""
 
     own: Ints  # tokens of each request's own text
     kept: Ints
@@ -88,7 +88,7 @@ class _Cuts:
             yield end - before, number
 
     def lengths(self, *, opening: bool) -> Iterator[int]:
-        """Of the texts that prompts begin with, or of all others."""
+        """Returns the lengths of the texts that prompts begin with, or of all others."""
         for place, (kept,) in enumerate(_rows(self.kept)):
             for number, (tokens, _) in enumerate(self.stretches(place)):
                 if (number == 0 and not kept) == opening:

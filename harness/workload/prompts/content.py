@@ -1,4 +1,4 @@
-"""What prompts are written in: pieces of real text, in the order of their source, or records of JSON."""
+"""Says what prompts are written in: pieces of real text, in the order of their source, or records of JSON."""
 
 import hashlib
 import json
@@ -21,7 +21,10 @@ _ENDS = re.compile(r"(?<=[.!?])(?= )|(?<=\S)(?=\n)")
 
 
 def pieces_of(text: Text) -> tuple[str, ...]:
-    """In the order of the source, each with the space before it; empty for random words. Raises SpecError."""
+    """Returns the pieces in the order of the source, each with the space before it; empty for random words.
+
+    Raises SpecError.
+    """
     if text.content == RANDOM:
         return ()
     if text.content == "json":
@@ -30,7 +33,9 @@ def pieces_of(text: Text) -> tuple[str, ...]:
 
 
 def content_of(scenario: Scenario) -> str:
-    """In a word; of files with the hash of what was read of them, since a path is another one elsewhere."""
+    """Names the content in a word; of files with the hash of what was read of them, since a path is
+    another one elsewhere.
+    """
     content = scenario.text.content
     if isinstance(scenario.prompts, PromptFile):
         return "prompts of a file"
@@ -63,7 +68,7 @@ def _of_file(path: Path) -> tuple[str, ...]:
 
 
 def _records(random: Random) -> list[str]:
-    """As an API lists them: one object a line, the same keys, values of several types."""
+    """Writes records as an API lists them: one object a line, the same keys, values of several types."""
     return [f"\n{json.dumps(_record(number, random))}," for number in range(_RECORDS)]
 
 

@@ -1,4 +1,4 @@
-"""Which adapter each request names."""
+"""Says which adapter each request names."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -37,7 +37,9 @@ def mix(spec: Mix, count: int, random: Random, texts: TextMaker) -> Iterator[Cha
 def classification(
     spec: Classification, count: int, random: Random, texts: TextMaker
 ) -> Iterator[ChatRequest]:
-    """What is said of the topic stands in the middle: the beginning is unique, the question at the end."""
+    """Writes a text: what is said of the topic stands in the middle: the beginning is unique, the
+    question at the end.
+    """
     expected: dict[str, Expected] = {
         label: Expected("label", {"label": label, "labels": list(spec.labels)}, label)
         for label in spec.labels

@@ -37,7 +37,10 @@ def _windowed(spec: TraceReplay) -> Trace:
 
 
 def trace_of(spec: TraceReplay, count: int) -> Trace:
-    """Its first `count` requests. Raises SpecError for a file that is no trace, or a window that is empty."""
+    """Reads a trace: its first `count` requests.
+
+    Raises SpecError for a file that is no trace, or a window that is empty.
+    """
     first = window(_windowed(spec), max_requests=count)
     clipped = clip(first, spec.max_input_tokens, spec.max_output_tokens)
     return with_sessions(clipped, spec.max_wait_s, unique=spec.unique_sessions)
@@ -50,7 +53,10 @@ def dataset_of(spec: PromptFile) -> Dataset:
 
 
 def source_of(prompts: Prompts, count: int) -> Trace | Dataset | None:
-    """What `count` prompts come from, read once; None for prompts that are made up. Raises SpecError."""
+    """Returns what `count` prompts come from, read once; None for prompts that are made up.
+
+    Raises SpecError.
+    """
     if isinstance(prompts, TraceReplay):
         return trace_of(prompts, count)
     return dataset_of(prompts) if isinstance(prompts, PromptFile) else None
@@ -106,7 +112,9 @@ def _sharing(trace: Trace, random: Random, texts: TextMaker) -> Iterator[tuple[s
 
 
 def _segments(trace: Trace) -> Iterator[list[tuple[Segment, int]]]:
-    """Per request its parts' segments and their tokens: a part is divided where any request ends in it."""
+    """Yields, per request its parts' segments and their tokens: a part is divided where any request ends
+    in it.
+    """
     cuts: dict[int, set[int]] = {}
     for path in trace.parts:
         for part in path:

@@ -17,7 +17,7 @@ Shape = Literal["json_schema", "json_object", "regex", "choice", "grammar"]
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """What the answer's text must be; the engine is asked to enforce it.
+    """Holds what the answer's text must be; the engine is asked to enforce it.
 
     `value` by shape. json_schema: the schema, a dict. json_object: None. regex, grammar (GBNF, rule `root`):
     the text. choice: the texts to choose from.
@@ -29,7 +29,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What the model may call: OpenAI's `tools` list, and `tool_choice`."""
+    """Holds what the model may call: OpenAI's `tools` list, and `tool_choice`."""
 
     definitions: tuple[Mapping[str, object], ...]
     choice: Literal["auto", "required"] = "auto"
@@ -37,7 +37,7 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class CallPlace:
-    """Where a call of a recorded session stands: what it waits for, and how its prompt begins.
+    """Holds where a call of a recorded session stands: what it waits for, and how its prompt begins.
 
     The message holds the rest of the prompt only: in front of it go the first `kept_chars` of the prompt of
     the request `base` places before it.

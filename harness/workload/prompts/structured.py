@@ -46,7 +46,7 @@ def structured(spec: Structured, count: int, random: Random, texts: TextMaker) -
 
 
 def _stretches(count: int, free: bool) -> Iterator[tuple[bool, int]]:
-    """Whether each request is constrained, and which task it asks."""
+    """Yields whether each request is constrained, and which task it asks."""
     if not free:
         yield from ((True, place) for place in range(count))
         return

@@ -156,7 +156,9 @@ class TextMaker:
         return "".join(pieces)
 
     def _add_real(self, pieces: list[str], used: int, length: int, random: Random) -> int:
-        """From a random place of the source on; of the last piece the words that will fit, by their share."""
+        """Adds real text from a random place of the source on; of the last piece the words that will fit,
+        by their share.
+        """
         place = random.randrange(len(self._real))
         while used < length:
             text, cost = self._real[place % len(self._real)]
@@ -168,7 +170,7 @@ class TextMaker:
         return used
 
     def _add(self, sentence: list[str], pieces: list[str], used: int, length: int) -> int:
-        """As much of the sentence as fits; tokens used then."""
+        """Adds as much of the sentence as fits; tokens used then."""
         for piece in sentence:
             if used + self._cost[piece] > length:
                 break
@@ -177,7 +179,9 @@ class TextMaker:
         return used
 
     def _cut(self, text: str, length: int, excess: int) -> str:
-        """At its end, by so many tokens: of random words as many words, else about as many as hold them."""
+        """Cuts a text at its end, by so many tokens: of random words as many words, else about as many as
+        hold them.
+        """
         if not self._real:
             return " ".join(text.split(" ")[:-excess])
         words = _WORD.findall(text)

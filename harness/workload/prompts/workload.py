@@ -61,7 +61,7 @@ class Workload:
 
     @property
     def requests(self) -> Iterator[ChatRequest]:
-        """In the order of the cell, from the first each time."""
+        """Requests in the order of the cell, from the first each time."""
         for batch in self._spool.batches():
             yield from batch
 
@@ -87,7 +87,7 @@ def _alike(a: str, b: str) -> int:
 
 
 class _Taken:
-    """What is known of the requests that went by."""
+    """Holds what is known of the requests that went by."""
 
     def __init__(self) -> None:
         self.digest, self.spool = hashlib.sha256(), _Spool()
@@ -99,7 +99,7 @@ class _Taken:
         self._texts: dict[int, tuple[object, str]] = {}  # of what many requests hold in common, by identity
 
     def rows(self, requests: Iterable[ChatRequest]) -> Iterator[Any]:
-        """As RequestTable.of takes them."""
+        """Yields the rows as RequestTable.of takes them."""
         source = iter(requests)
         while batch := list(islice(source, _BATCH)):
             self.spool.add(batch)
@@ -132,7 +132,7 @@ class _Taken:
         return place
 
     def _line(self, made: ChatRequest) -> bytes:
-        """What of a request reaches a server, and when, where it has a time of its own."""
+        """Returns what of a request reaches a server, and when, where it has a time of its own."""
         line: list[Any] = [made.messages, made.max_tokens]
         if made.at_ns >= 0:
             line.append(made.at_ns)

@@ -22,13 +22,13 @@ READERS: Mapping[str, tuple[tuple[set[str], ...], Reader]] = {
 
 
 def form_of(value: object) -> str | None:
-    """Of a document, by its keys; None for one that is of no agent."""
+    """Returns the form of a document, by its keys; None for one that is of no agent."""
     names = set(value) if isinstance(value, dict) else set()
     return next((name for name, (sets, _) in READERS.items() if any(keys <= names for keys in sets)), None)
 
 
 def holds_sessions(path: Path) -> bool:
-    """Whether its first document is of an agent. Raises SpecError."""
+    """Returns whether its first document is of an agent. Raises SpecError."""
     return _form(path) is not None
 
 

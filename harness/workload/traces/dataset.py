@@ -136,7 +136,10 @@ def _sendable(text: str) -> str:
 
 
 def _conversation(said: list[Message], turns: int) -> tuple[tuple[Message, ...], str | None]:
-    """Up to its `turns`-th user turn, or its last. An answer before the first question is left out."""
+    """Cuts a conversation: up to its `turns`-th user turn, or its last.
+
+    An answer before the first question is left out.
+    """
     users = [place for place, (role, _) in enumerate(said) if role == "user"]
     if not users:
         raise BadRow("no user turn")

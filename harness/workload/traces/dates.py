@@ -6,7 +6,7 @@ from harness.workload.traces.rows import BadRow
 
 
 def seconds_of(value: object) -> float:
-    """Since 1970; without a zone in UTC. Raises BadRow."""
+    """Returns the seconds since 1970; without a zone in UTC. Raises BadRow."""
     if not value:
         raise BadRow("a value is missing")
     try:

@@ -58,7 +58,7 @@ def threads(
 
 
 def _spans(value: object) -> Iterator[Any]:
-    """Of OTLP's resourceSpans, of a list of spans, or the one that a line is."""
+    """Returns the spans of OTLP's resourceSpans, of a list of spans, or the one that a line is."""
     if not isinstance(value, dict):
         yield value if isinstance(value, BadRow) else BadRow("not a JSON object")
     elif "resourceSpans" in value:
@@ -176,7 +176,10 @@ def _tell_tools(spans: Sequence[_Span]) -> None:
 
 
 def _thread(spans: Sequence[_Span], start_s: float | None) -> Thread | None:
-    """Of the calls and threads among them. A single thread stands for both; too deep ones are put in line."""
+    """Builds the thread of the calls and threads among them.
+
+    A single thread stands for both; too deep ones are put in line.
+    """
     items = [span.item for span in spans if span.item is not None]
     if not items:
         return None

@@ -55,7 +55,7 @@ def read_trace(path: Path, named: str = "auto", block_tokens: int = 16) -> Trace
 
 
 def holds_sessions(path: Path) -> bool:
-    """Whether a trace is of agents' sessions, from its first document. Raises SpecError."""
+    """Returns whether a trace is of agents' sessions, from its first document. Raises SpecError."""
     folder = paths.entry(path) == "folder"
     return recorded.holds_sessions(path) if folder else agents.holds_sessions(path)
 
@@ -84,7 +84,7 @@ def json_lines(text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _format(text: str, where: str) -> str:
-    """From the first line that is not empty: the keys of its object, or its column names."""
+    """Finds the format from the first line that is not empty: the keys of its object, or its column names."""
     first = next((line for line in text.split("\n") if line.strip()), "")
     try:
         value = json.loads(first)

@@ -40,7 +40,7 @@ def read_recorded(path: Path) -> Trace:
 
 
 def holds_sessions(path: Path) -> bool:
-    """Whether the run replayed recorded sessions. Raises SpecError as `read_recorded` does."""
+    """Returns whether the run replayed recorded sessions. Raises SpecError as `read_recorded` does."""
     run, cell = _cell(path)
     requested = run.read_requested(run.read_cell(cell)[1])
     return requested is not None and requested.has_calls()
@@ -118,13 +118,13 @@ def _chats(requests: NDArray[np.void], requested: RequestTable, skipped: "Counte
 
 
 def _brings_a_result(requested: RequestTable, seq: int) -> bool:
-    """Whether the turn before was to call a tool."""
+    """Returns whether the turn before was to call a tool."""
     expected = int(requested.numbers["expected"][seq - 1])
     return expected >= 0 and requested.expectations[expected].check == "tool_call"
 
 
 def _opening(path: Parts, openings: dict[Parts, Call]) -> Begins | None:
-    """What it shares with a chat before it."""
+    """Returns what it shares with a chat before it."""
     known = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in openings), ())
     return Begins(openings[known], sum(part.tokens for part in known)) if known else None
 

@@ -34,7 +34,7 @@ class BadRow(Exception):  # noqa: N818  # never an error of the program: counted
 
 
 def number(value: object) -> float:
-    """Of a JSON or CSV value."""
+    """Parses the number of a JSON or CSV value."""
     if value is None or value == "":
         raise BadRow("a value is missing")
     if isinstance(value, bool) or not isinstance(value, int | float | str):

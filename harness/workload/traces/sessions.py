@@ -24,7 +24,7 @@ AT_ONCE = "sessions that begin at one moment: --concurrency N keeps N of them go
 
 
 class Begins(NamedTuple):
-    """How a prompt begins: as the prompt of that call, for so many tokens."""
+    """Holds how a prompt begins: as the prompt of that call, for so many tokens."""
 
     like: "Call"
     tokens: int
@@ -48,7 +48,10 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class Thread:
-    """At least one item. From the first start of its items to the last end, unless the file says more."""
+    """Thread of at least one item.
+
+    From the first start of its items to the last end, unless the file says more.
+    """
 
     items: "list[Call | Thread]"
     start_s: float
@@ -66,7 +69,7 @@ Item = Call | Thread
 
 
 def checked(at_s: float, input_tokens: float, output_tokens: float, lasts_s: float = 0.0) -> Row:
-    """Of what a file says of a call. Raises BadRow for values that no call can have."""
+    """Checks the values of what a file says of a call. Raises BadRow for values that no call can have."""
     row = check(Row(at_s, input_tokens, output_tokens), 0)
     if lasts_s < 0:
         raise BadRow("a negative time")
@@ -76,7 +79,7 @@ def checked(at_s: float, input_tokens: float, output_tokens: float, lasts_s: flo
 
 
 def lay_out(thread: Thread) -> list[Call]:
-    """Its calls in the order in which they began, each after those that it waits for."""
+    """Lays out its calls in the order in which they began, each after those that it waits for."""
     calls: list[Call] = []
     _walk(thread, (), calls)
     calls.sort(key=lambda call: call.start_s)  # stable: `_walk` meets nothing before what it waits for

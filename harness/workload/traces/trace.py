@@ -17,8 +17,8 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Of a trace of sessions, an entry per request. Those of a session stand together, none before what it
-    waits for; sessions ascend in time."""
+    """Calls of a trace of sessions, an entry per request. Those of a session stand together, none before
+    what it waits for; sessions ascend in time."""
 
     session: Ints
     turn: Ints  # place in the session
@@ -83,7 +83,7 @@ class Trace:
 
     @property
     def offsets_ns(self) -> Ints:
-        """Since the first request that is here."""
+        """Times since the first request that is here."""
         return self.at_ns - self.at_ns[0] if len(self) else self.at_ns
 
     @property
@@ -96,7 +96,7 @@ class Trace:
         return (len(self) - 1) / self.span_s if self.span_s else 0.0
 
     def facts(self) -> dict[str, object]:
-        """What was read and what was done to it, for the run folder."""
+        """Returns what was read and what was done to it, for the run folder."""
         return {
             "file": self.source,
             "format": self.format,
@@ -135,7 +135,7 @@ def window(
 
 
 def only(trace: Trace, kept: Ints) -> Trace:
-    """Those of its requests; of sessions whole ones, or their beginnings."""
+    """Keeps those of its requests; of sessions whole ones, or their beginnings."""
     return replace(
         trace,
         at_ns=trace.at_ns[kept],
@@ -147,12 +147,12 @@ def only(trace: Trace, kept: Ints) -> Trace:
 
 
 def _first_of(session: Ints) -> Ints:
-    """Of each request the position of its session's first."""
+    """Returns of each request the position of its session's first."""
     return np.searchsorted(session, session)
 
 
 def _whole(session: Ints, kept: Ints) -> Ints:
-    """Without a last session that is cut short, unless it is the only one."""
+    """Returns the requests without a last session that is cut short, unless it is the only one."""
     last = session[kept[-1]]
     cut = int(kept[-1]) + 1 < len(session) and session[kept[-1] + 1] == last
     whole: Ints = kept[session[kept] != last] if cut else kept

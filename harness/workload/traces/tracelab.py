@@ -47,7 +47,7 @@ def threads(
 
 
 def _round(row: Mapping[str, Any]) -> tuple[Call, int]:
-    """With the tokens that its prompt took over."""
+    """Builds a round with the tokens that its prompt took over."""
     events = row.get("timing_events")
     if not isinstance(events, list):
         raise BadRow("timing_events that are not a list")

@@ -23,7 +23,9 @@ class _Seen:
         self._calls: dict[int, Call] = {}
 
     def begins(self, call: Call, ids: Sequence[int], size: int) -> Begins | None:
-        """With the longest beginning that a call before it had; its own blocks are known from now on."""
+        """Builds the beginning with the longest beginning that a call before it had; its own blocks are
+        known from now on.
+        """
         low, high = 0, len(ids)
         while low < high:  # of ids that stand for all before them, the known ones come first
             middle = (low + high) // 2

@@ -137,7 +137,7 @@ def start_container(
 
 
 def provide_image(definition: Backend, device: str, say: Say) -> None:
-    """Before the first measurement, with whether there is Compose to start it with."""
+    """Provides the image before the first measurement, with whether there is Compose to start it with."""
     find_compose()
     daemon = Daemon()
     daemon.check_here()
@@ -145,7 +145,7 @@ def provide_image(definition: Backend, device: str, say: Say) -> None:
 
 
 def _seen(gpus: list[str]) -> dict[str, str]:
-    """What Docker sets in the container."""
+    """Returns what Docker sets in the container."""
     return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
 
 
@@ -204,7 +204,7 @@ def _write_files(definition: Backend, fill: Mapping[str, str], folder: Path) -> 
 
 
 def _mounted(weights: Path) -> tuple[str, dict[str, object]]:
-    """Where the container finds them, and the mount that puts them there.
+    """Returns where the container finds them, and the mount that puts them there.
 
     A folder of the model hub's cache holds links into its parent; pieces of a GGUF lie next to each other.
     """

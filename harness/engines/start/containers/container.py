@@ -17,7 +17,7 @@ _DRAIN_S = 2.0  # between a container's end and the last line of its log
 
 
 class _State(msgspec.Struct, kw_only=True):
-    """As far as Docker tells it of every container."""
+    """State, as far as Docker tells it of every container."""
 
     status: str = msgspec.field(name="Status")
     exit_code: int = msgspec.field(name="ExitCode", default=0)
@@ -26,7 +26,7 @@ class _State(msgspec.Struct, kw_only=True):
 
 
 class Container:
-    """Of one project, brought up and taken down by `keeper`."""
+    """Container of one project, brought up and taken down by `keeper`."""
 
     def __init__(self, keeper: EngineProcess, daemon: Daemon, project: str, folder: Path) -> None:
         self._keeper, self._daemon, self._folder = keeper, daemon, folder
@@ -64,7 +64,7 @@ class Container:
 
     # Docker's own JSON, of which a few keys are used.
     def attributes(self) -> dict[str, Any]:
-        """As `docker inspect` has them."""
+        """Returns the attributes as `docker inspect` has them."""
         attributes = self._daemon.inspect(self._find())
         if attributes is None:
             raise SetupError("its container is gone", where=self._project)
@@ -76,7 +76,7 @@ class Container:
         return msgspec.convert(attributes["State"], _State) if attributes else None
 
     def _find(self) -> str:
-        """Its id; "" before Compose has made it."""
+        """Finds its id; "" before Compose has made it."""
         if not self._id:
             self._id = next(iter(self._daemon.containers(f"{PROJECT}={self._project}")), "")
         return self._id

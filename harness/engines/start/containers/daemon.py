@@ -46,14 +46,14 @@ class Daemon:
             )
 
     def environment(self) -> dict[str, str]:
-        """For the Compose command, so that it speaks to the same daemon."""
+        """Returns the variables for the Compose command, so that it speaks to the same daemon."""
         environment = without_credentials(os.environ, keep=HUB_TOKEN)
         return {**environment, "DOCKER_HOST": self.host} if self.host else environment
 
     # What follows gives Docker's own JSON as it is.
 
     def image(self, name: str) -> dict[str, Any] | None:
-        """What Docker knows of an image on this machine; None when it is not here."""
+        """Returns what Docker knows of an image on this machine; None when it is not here."""
         import docker
 
         with _answering(self.host):
@@ -63,7 +63,7 @@ class Daemon:
                 return None
 
     def refusal(self, name: str) -> str | None:
-        """Why the image's registry does not give it; None where it does, or cannot be asked."""
+        """Returns why the image's registry does not give it; None where it does, or cannot be asked."""
         import docker
 
         with _answering(self.host):
@@ -123,7 +123,10 @@ class Daemon:
             yield from stream
 
     def remove_project(self, project: str, *, grace_s: int) -> bool:
-        """Its containers and network; named volumes are caches and stay. False when there was nothing."""
+        """Removes its containers and network; named volumes are caches and stay.
+
+        False when there was nothing.
+        """
         import docker
 
         removed = False
@@ -179,7 +182,9 @@ def _cause(error: Exception) -> str:
 
 
 def _host() -> str | None:
-    """Where the docker command would go: $DOCKER_HOST, else the current context; None for the default."""
+    """Returns where the docker command would go: $DOCKER_HOST, else the current context; None for the
+    default.
+    """
     from docker.context import ContextAPI
 
     if explicit := os.environ.get("DOCKER_HOST"):

@@ -99,7 +99,9 @@ def _by_hand(definition: Backend) -> dict[str, Any]:
 
 
 def _overlay(definition: Backend, device: str) -> dict[str, object]:
-    """What differs on this device; lists of Compose's own that add up are left out where they are equal."""
+    """Returns what differs on this device; lists of Compose's own that add up are left out where they are
+    equal.
+    """
     base = _by_hand(definition)
     there = service(definition, device, _fill(definition), hub=definition.engine.fetches)
     changed = {key: value for key, value in there.items() if key != "volumes" and value != base.get(key)}
@@ -122,7 +124,7 @@ def _text(name: str, services: dict[str, dict[str, object]], shown: Sequence[Bac
 
 
 def _variables(shown: Sequence[Backend]) -> str:
-    """Of the file's own services, so that the comment cannot fall behind."""
+    """Lists the variables of the file's own services, so that the comment cannot fall behind."""
     texts = [yaml_text(_by_hand(definition)) for definition in shown]
     used = {name for text in texts for name in re.findall(r"\$\{(BENCH_(?!IMAGE_)[A-Z0-9_]+):-", text)}
     named = "HF_TOKEN", "BENCH_GPUS (0; or 0,1)", f"{image_variable(shown[0])} and its like (another image)"

@@ -1,4 +1,4 @@
-"""Whose a container is: labels tell those of live, of killed and of other machines' harnesses."""
+"""Says whose a container is: labels tell those of live, of killed and of other machines' harnesses."""
 
 import os
 import platform

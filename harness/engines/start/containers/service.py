@@ -40,7 +40,7 @@ def volumes_of(definition: Backend) -> dict[str, dict[str, object]]:
 
 # In Compose's own words, which become YAML and nothing else.
 def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: bool) -> dict[str, Any]:
-    """What is the same for a run and for use by hand, without ports, weights and access to a device.
+    """Returns what is the same for a run and for use by hand, without ports, weights and access to a device.
 
     `fill` maps placeholders to text in which Compose may interpolate; `hub`: the engine fetches the weights
     itself, with the user's token and into a cache volume.
