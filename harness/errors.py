@@ -41,7 +41,7 @@ def _shown(text: str) -> str:
     """Returns what a terminal can show of names as they were given: line breaks and controls as they are
     written.
     """
-    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 class SpecError(BenchError):

@@ -224,10 +224,10 @@ def in_one_life(blocks: Sequence[Block]) -> tuple[Block, ...]:
     return (replace(blocks[0], cells=tuple(cell for block in blocks for cell in block.cells)),)
 
 
-def seed_for(seed: int, dimension: str, *place: object) -> int:
+def seed_for(seed: int, dimension: str, *position: object) -> int:
     """One independent stream per dimension (prompts, arrivals, …) and place in the plan.
 
     Backends are never part of the place: every backend gets the same bytes at the same times.
     """
-    text = ":".join(map(str, (seed, dimension, *place)))
+    text = ":".join(map(str, (seed, dimension, *position)))
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little")

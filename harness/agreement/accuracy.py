@@ -36,8 +36,8 @@ def changes(backends: Mapping[str, BackendAgreement]) -> Iterator[AccuracyChange
             first, second = (_marks(backends[label], under_load=under_load) for label in (a, b))
             if found := change(first, second, LEVEL / len(couples)):
                 yield found.between(a, b, under_load=under_load)
-    for label, one in backends.items():
-        if found := change(one.unloaded.marks, one.saturated.marks, LEVEL / len(backends)):
+    for label, backend in backends.items():
+        if found := change(backend.unloaded.marks, backend.saturated.marks, LEVEL / len(backends)):
             yield found.between(label, label, under_load=True)
 
 

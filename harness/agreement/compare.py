@@ -38,15 +38,15 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
     """`asked`: by backend. None for nobody."""
     if not asked:
         return None
-    if values := {label: one.values for label, one in asked.items() if one.values}:
+    if values := {label: answers.values for label, answers in asked.items() if answers.values}:
         return Agreement(questions=0, kinds={}, backends={}, pairs=(), values=compare_values(values))
     by_load = {label: _changed_by_load(questions, stored) for label, stored in asked.items()}
     couples = list(combinations(asked, 2))
     pairs = []
     for a, b in couples:
-        one, two = asked[a].unloaded.answers, asked[b].unloaded.answers
-        against = _disagreement(_discord(questions, one, two), (by_load[a], by_load[b]), len(couples))
-        pairs.append(replace(_pair(questions, (a, one), (b, two)), disagreement=against))
+        answers, two = asked[a].unloaded.answers, asked[b].unloaded.answers
+        against = _disagreement(_discord(questions, answers, two), (by_load[a], by_load[b]), len(couples))
+        pairs.append(replace(_pair(questions, (a, answers), (b, two)), disagreement=against))
     backends = {label: _backend(questions, stored) for label, stored in asked.items()}
     return Agreement(
         questions=len(questions),
@@ -64,17 +64,21 @@ def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
     """
     if not agreement:
         return
-    for one in agreement.values.pairs if agreement.values else ():
-        if not one.alike:
-            yield notices.VALUES_DIFFER.warning(one.words)
-    lost = {one.a: one for one in agreement.accuracy if one.a == one.b and one.verdict == "loses"}
+    for compared in agreement.values.pairs if agreement.values else ():
+        if not compared.alike:
+            yield notices.VALUES_DIFFER.warning(compared.words)
+    lost = {
+        compared.a: compared
+        for compared in agreement.accuracy
+        if compared.a == compared.b and compared.verdict == "loses"
+    }
     for label, backend in agreement.backends.items():
         harmed = {name: count for name, count in backend.under_load.items() if name in HARM and count}
         if harmed or label in lost:
             what = ", ".join(f"{count} {name}" for name, count in harmed.items())
             what = "; it ".join(filter(None, (what or "answers", lost[label].words if label in lost else "")))
-            of = "requests" if backend.saturated.load else "questions"
-            at_once = f"with {backend.saturated.concurrency} {of} at once"
+            unit = "requests" if backend.saturated.load else "questions"
+            at_once = f"with {backend.saturated.concurrency} {unit} at once"
             yield notices.ANSWERS_HARMED.warning(f"{label}: {at_once}: {what}")
     for pair in agreement.pairs:
         if pair.p_value is not None and pair.p_value < MAX_P / len(agreement.pairs):
@@ -119,9 +123,11 @@ def _condition(questions: Sequence[Question], stored: AskedCondition) -> Conditi
     )
 
 
-def _pair(questions: Sequence[Question], one: tuple[str, Answers], two: tuple[str, Answers]) -> PairAgreement:
+def _pair(
+    questions: Sequence[Question], left: tuple[str, Answers], two: tuple[str, Answers]
+) -> PairAgreement:
     """Returns the agreement of the unloaded answers, where both answered."""
-    (a, of_a), (b, of_b) = one, two
+    (a, of_a), (b, of_b) = left, two
     both = [q for q in questions if q.id in of_a and q.id in of_b]
     verdicts = Counter((right(q, of_a[q.id]), right(q, of_b[q.id])) for q in both)
     counts = [(of_a[q.id].prompt_tokens, of_b[q.id].prompt_tokens) for q in both]
@@ -173,12 +179,14 @@ def _disagreement(
     )
 
 
-def _exceeds(count: int, of: int, other: int, other_of: int) -> float | None:
+def _exceeds(count: int, questions: int, other: int, other_of: int) -> float | None:
     """Fisher's exact test, one-sided: chance of so many in the first if both rates are equal."""
-    if not of or not other_of:
+    if not questions or not other_of:
         return None
-    total, every = count + other, of + other_of
-    ways = sum(comb(of, k) * comb(other_of, total - k) for k in range(count, min(of, total) + 1))
+    total, every = count + other, questions + other_of
+    ways = sum(
+        comb(questions, k) * comb(other_of, total - k) for k in range(count, min(questions, total) + 1)
+    )
     return ways / comb(every, total)
 
 

@@ -27,13 +27,13 @@ Maker = Callable[[str, Random], Question]
 def made_questions(count: int, seed: int = SEED) -> tuple[Question, ...]:
     """Makes the questions, in the order of asking: one of each kind in turn. No two of one seed are alike."""
     random = Random(f"questions {seed}")
-    made: dict[str, Question] = {}
+    questions: dict[str, Question] = {}
     makers = cycle(_MAKERS.items())
-    while len(made) < count:
+    while len(questions) < count:
         kind, maker = next(makers)
-        question = maker(f"{kind}-{seed}-{len(made)}", random)
-        made.setdefault(question.ask + question.needle, question)
-    return tuple(islice(made.values(), count))
+        question = maker(f"{kind}-{seed}-{len(questions)}", random)
+        questions.setdefault(question.ask + question.needle, question)
+    return tuple(islice(questions.values(), count))
 
 
 def _arithmetic(name: str, random: Random) -> Question:
@@ -103,12 +103,12 @@ def _structured(name: str, random: Random) -> Question:
         (f"{who} is {number} years old.", {"name": who, "age": number}),
         (f"{who} from {city} has {number} {thing}.", {"name": who, "city": city, thing: number}),
     )
-    said, value = random.choice(forms)
+    answer, value = random.choice(forms)
     example = '{"name": "Zoe", "size": 7}'
     keys = ", ".join(value)
     whole = (
         f"Write a JSON object on one line, such as {example}, with the keys {keys}, for this sentence: "
-        f"{said} Answer with the JSON only."
+        f"{answer} Answer with the JSON only."
     )
     return Question(name, "structured", whole, "json", json.dumps(value), max_tokens=48)
 

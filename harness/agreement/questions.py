@@ -65,7 +65,7 @@ def interleaved(questions: Sequence[Question]) -> list[Question]:
     Inside a kind by chance, and the same whatever order they are given in.
     """
     kinds: dict[str, list[Question]] = {}
-    for question in sorted(questions, key=lambda one: (crc32(one.id.encode()), one.id)):
+    for question in sorted(questions, key=lambda asked_one: (crc32(asked_one.id.encode()), asked_one.id)):
         kinds.setdefault(question.kind, []).append(question)
     places = [
         ((rank + 0.5) / len(of_kind), kind, question)
@@ -94,16 +94,16 @@ def sha256(questions: Sequence[Question]) -> str:
 
 def messages_of(question: Question) -> tuple[Message, ...]:
     """Equal for every backend and every run."""
-    said = tuple(zip(cycle(("user", "assistant")), question.turns, strict=False))
+    turns = tuple(zip(cycle(("user", "assistant")), question.turns, strict=False))
     ask = f"{_haystack(question)}\n\n{question.ask}" if question.haystack else question.ask
-    return (*said, ("user", ask))
+    return (*turns, ("user", ask))
 
 
 def _haystack(question: Question) -> str:
     (filler,) = TextMaker(None).make([question.haystack], Random(question.id))
     sentences = re.findall(r"[^.]+\.", filler)
-    place = round(question.depth * len(sentences))
-    return " ".join(text.strip() for text in (*sentences[:place], question.needle, *sentences[place:]))
+    index = round(question.depth * len(sentences))
+    return " ".join(text.strip() for text in (*sentences[:index], question.needle, *sentences[index:]))
 
 
 def _check(question: Question) -> None:

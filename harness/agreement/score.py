@@ -85,8 +85,8 @@ def loops(text: str) -> bool:
     words = text.split()
     for size in range(1, _PHRASE_WORDS + 1):
         run = 0
-        for place in range(size, len(words)):
-            run = run + 1 if words[place] == words[place - size] else 0
+        for index in range(size, len(words)):
+            run = run + 1 if words[index] == words[index - size] else 0
             if run >= size * (_REPEATS - 1):
                 return True
     return False

@@ -18,11 +18,11 @@ Values = Mapping[str, Sequence[float]]
 def compare_values(asked: Mapping[str, StoredValues]) -> ValuesAgreement:
     """`asked`: by backend, at least one."""
     first = next(iter(asked.values()))
-    reference = next((label for label, one in asked.items() if one.library), UNSET)
+    reference = next((label for label, values in asked.items() if values.library), UNSET)
     limit = LEAST_COSINE if first.gives == "vectors" else LEAST_RANK_CORRELATION
     own = [
-        _pair((label, one.alone), (label, one.together), first.gives, limit)
-        for label, one in asked.items()
+        _pair((label, values.alone), (label, values.together), first.gives, limit)
+        for label, values in asked.items()
         if label != reference
     ]
     between = [
@@ -30,17 +30,21 @@ def compare_values(asked: Mapping[str, StoredValues]) -> ValuesAgreement:
     ]
     return ValuesAgreement(
         gives=first.gives,
-        texts=max(len(one.alone) for one in asked.values()),
-        dimensions={label: max(map(len, one.alone.values()), default=0) for label, one in asked.items()},
+        texts=max(len(values.alone) for values in asked.values()),
+        dimensions={
+            label: max(map(len, values.alone.values()), default=0) for label, values in asked.items()
+        },
         pairs=(*own, *between),
-        normalised={label: _normalised(one) for label, one in asked.items() if one.gives == "vectors"},
-        too_long={label: one.too_long for label, one in asked.items() if one.too_long},
+        normalised={
+            label: _normalised(values) for label, values in asked.items() if values.gives == "vectors"
+        },
+        too_long={label: values.too_long for label, values in asked.items() if values.too_long},
         reference=reference,
     )
 
 
-def _pair(one: tuple[str, Values], two: tuple[str, Values], gives: str, limit: float) -> ValuesPair:
-    (a, of_a), (b, of_b) = one, two
+def _pair(first: tuple[str, Values], two: tuple[str, Values], gives: str, limit: float) -> ValuesPair:
+    (a, of_a), (b, of_b) = first, two
     both = [name for name in of_a if name in of_b]
     measure = cosine if gives == "vectors" else rank_correlation
     found = [value for name in both if (value := measure(of_a[name], of_b[name])) is not None]
@@ -58,7 +62,7 @@ def _pair(one: tuple[str, Values], two: tuple[str, Values], gives: str, limit: f
 
 
 def _normalised(values: StoredValues) -> bool:
-    return all(abs(sum(x * x for x in one) - 1) < _ROUNDING for one in values.alone.values())
+    return all(abs(sum(x * x for x in vector) - 1) < _ROUNDING for vector in values.alone.values())
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float | None:
@@ -74,11 +78,11 @@ def rank_correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
     if len(a) != len(b):
         return None
     centre = (len(a) - 1) / 2
-    return cosine([place - centre for place in _places(a)], [place - centre for place in _places(b)])
+    return cosine([rank - centre for rank in _places(a)], [rank - centre for rank in _places(b)])
 
 
 def _places(scores: Sequence[float]) -> list[float]:
     places: dict[float, list[int]] = {}
-    for place, score in enumerate(sorted(scores)):
-        places.setdefault(score, []).append(place)
+    for rank, score in enumerate(sorted(scores)):
+        places.setdefault(score, []).append(rank)
     return [sum(places[score]) / len(places[score]) for score in scores]

@@ -30,7 +30,7 @@ class Api:
     text_keys: tuple[str, ...] = ()
     end: str = ""  # what ends a whole stream, for messages about streams that lack it
     # Content and tool calls to what ANSWER and TOOL become.
-    turn: Callable[[str, str], tuple[bytes, bytes]] = lambda said, tool_calls: (b"", b"")
+    turn: Callable[[str, str], tuple[bytes, bytes]] = lambda text, tool_calls: (b"", b"")
     # A message as `body` writes it around UNSAID, and the mark that takes its place.
     marks: tuple[tuple[bytes, bytes], ...] = ()
     # Vectors and scores come whole: such an API has no stream, no first token and no output tokens.

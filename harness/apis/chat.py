@@ -53,8 +53,8 @@ def _tool_calls(calls: object) -> list[CallPart]:
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict):
             index = place(call.get("index"), position)
-            name, said = string(function.get("name")), arguments(function.get("arguments"))
-            parts.append(CallPart(index, string(call.get("id")), name, said))
+            name, given = string(function.get("name")), arguments(function.get("arguments"))
+            parts.append(CallPart(index, string(call.get("id")), name, given))
     return parts
 
 
@@ -66,11 +66,11 @@ def _usage(document: Document) -> Usage:
     return reported_usage(usage, "prompt_tokens", "completion_tokens", timed)
 
 
-def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
+def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
     """Builds the next turn. of several calls the first is carried on; a result that no call asked for is
     the user's message.
     """
-    message: dict[str, object] = {"role": "assistant", "content": said}
+    message: dict[str, object] = {"role": "assistant", "content": text}
     tool = b'{"role":"user",'
     if tool_calls:
         name, call = first_call(tool_calls)

@@ -13,9 +13,9 @@ def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
     return {"prompt": prompt, "max_tokens": max_tokens}
 
 
-def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
+def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
     """The answer stands inside the prompt, which is one JSON string."""
-    return json.dumps(said).encode()[1:-1], b""
+    return json.dumps(text).encode()[1:-1], b""
 
 
 COMPLETIONS = Api(

@@ -32,11 +32,11 @@ def read(document: Document) -> Payload:
 def vector(value: object) -> "array[float]":
     """Numbers, or base64 of little-endian 32-bit ones. ValueError or TypeError for anything else."""
     if isinstance(value, str):
-        made = array("f")
-        made.frombytes(b64decode(value, validate=True))
+        numbers = array("f")
+        numbers.frombytes(b64decode(value, validate=True))
         if sys.byteorder == "big":
-            made.byteswap()
-        return made
+            numbers.byteswap()
+        return numbers
     if not isinstance(value, list):
         raise TypeError("a vector is neither a list of numbers nor base64")
     return array("f", value)
@@ -46,14 +46,14 @@ def check(vectors: Sequence["array[float]"]) -> None:
     """Raises ValueError for vectors that no model can have meant."""
     if not vectors:
         raise ValueError("the answer holds no vector")
-    if len({len(one) for one in vectors}) > 1:
+    if len({len(vector) for vector in vectors}) > 1:
         raise ValueError("the vectors of one answer have different lengths")
-    for place, one in enumerate(vectors):
-        if not isfinite(sum(one)):
-            raise ValueError(f"vector {place} holds a number that is not finite")
-        if not any(one):
-            raise ValueError(f"vector {place} is empty, or all zero")
-    if len(vectors) > 1 and all(one == vectors[0] for one in vectors):
+    for index, vector in enumerate(vectors):
+        if not isfinite(sum(vector)):
+            raise ValueError(f"vector {index} holds a number that is not finite")
+        if not any(vector):
+            raise ValueError(f"vector {index} is empty, or all zero")
+    if len(vectors) > 1 and all(vector == vectors[0] for vector in vectors):
         raise ValueError(f"all {len(vectors)} vectors are equal")
 
 

@@ -33,8 +33,8 @@ _NOTHING = Payload(EventKind.OTHER)
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
     """System messages are a field of their own."""
     system = "\n\n".join(str(message["content"]) for message in messages if message["role"] == "system")
-    said = [_message(message) for message in messages if message["role"] != "system"]
-    return {**({"system": system} if system else {}), "messages": said, "max_tokens": max_tokens}
+    turns = [_message(message) for message in messages if message["role"] != "system"]
+    return {**({"system": system} if system else {}), "messages": turns, "max_tokens": max_tokens}
 
 
 def _keep_prefix(body: Fields) -> Fields:
@@ -117,19 +117,21 @@ def _whole(message: Document) -> Payload:
             case "thinking":
                 reasoning.append(string(block.get("thinking")))
             case "tool_use":
-                name, said = string(block.get("name")), arguments(block.get("input"))
-                calls.append(CallPart(position, string(block.get("id")), name, said))
+                name, given = string(block.get("name")), arguments(block.get("input"))
+                calls.append(CallPart(position, string(block.get("id")), name, given))
     parts, ended = tuple(calls), _usage(message)
     kind = generated_kind("".join(text), "".join(reasoning), parts) or ended.kind
-    said = "".join(reasoning + text)
-    return ended._replace(kind=kind, text=said, finish_reason=string(message.get("stop_reason")), calls=parts)
+    given = "".join(reasoning + text)
+    return ended._replace(
+        kind=kind, text=given, finish_reason=string(message.get("stop_reason")), calls=parts
+    )
 
 
-def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
+def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
     """Builds the next turn. of several calls the first is carried on; a result that no call asked for is
     the user's message.
     """
-    blocks: list[dict[str, object]] = [{"type": "text", "text": said}] if said or not tool_calls else []
+    blocks: list[dict[str, object]] = [{"type": "text", "text": text}] if text or not tool_calls else []
     tool = b'{"role":"user","content":[{"type":"text","text":'
     if tool_calls:
         name, call = first_call(tool_calls)
@@ -150,12 +152,12 @@ def _object(text: str) -> dict[str, Any]:
 
 
 def _tools(definitions: Sequence[Tool]) -> list[Tool]:
-    made: list[Tool] = []
+    tools: list[Tool] = []
     for tool in definitions:
         function = dict(tool["function"])
         schema = function.pop("parameters", {"type": "object"})
-        made.append({**function, "input_schema": schema})
-    return made
+        tools.append({**function, "input_schema": schema})
+    return tools
 
 
 def _tool_choice(choice: str) -> object:

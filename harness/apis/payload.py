@@ -85,7 +85,7 @@ def error_message(document: Any, levels: int = 8) -> str:
             if message := error_message(document.get(key), levels - 1):
                 return message
     if isinstance(document, list) and levels:
-        return "; ".join(filter(None, (error_message(one, levels - 1) for one in document)))
+        return "; ".join(filter(None, (error_message(entry, levels - 1) for entry in document)))
     return ""
 
 
@@ -162,7 +162,7 @@ def reported_usage(usage: Document, prompt: str, output: str, otherwise: Usage) 
     thought = of_output.get("reasoning_tokens", usage.get("reasoning_tokens"))  # SGLang: next to the others
     counts = count(usage.get(prompt)), count(of_prompt.get("cached_tokens")), count(usage.get(output))
     first, cached, last = (
-        other if said == UNKNOWN else said for said, other in zip(counts, otherwise[:3], strict=True)
+        other if counted == UNKNOWN else counted for counted, other in zip(counts, otherwise[:3], strict=True)
     )
     return first, cached, last, count(thought)
 

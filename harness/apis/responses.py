@@ -36,9 +36,9 @@ def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
     Nothing is to be kept: a request carries all turns before it.
     """
     system = "\n\n".join(str(message["content"]) for message in messages if message["role"] == "system")
-    said = [_item(message) for message in messages if message["role"] != "system"]
+    items = [_item(message) for message in messages if message["role"] != "system"]
     instructions = {"instructions": system} if system else {}
-    return {**instructions, "input": said, "max_output_tokens": max_tokens, "store": False}
+    return {**instructions, "input": items, "max_output_tokens": max_tokens, "store": False}
 
 
 def _item(message: Message) -> Message:
@@ -122,18 +122,18 @@ def _whole(response: Document) -> Payload:
     return ended if ended.error else ended._replace(kind=kind, text="".join(reasoning + text), calls=parts)
 
 
-def _turn(said: str, tool_calls: str) -> tuple[bytes, bytes]:
+def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
     """Builds the next turn. of several calls the first is carried on; a result that no call asked for is
     the user's message.
     """
-    made = [_assistant(said)] if said or not tool_calls else []
+    items = [_assistant(text)] if text or not tool_calls else []
     tool = b'{"role":"user","content":'
     if tool_calls:
         name, call = first_call(tool_calls)
         fields = {"type": "function_call", "call_id": name, "name": call["name"]}
-        made.append({**fields, "arguments": call["arguments"]})
+        items.append({**fields, "arguments": call["arguments"]})
         tool = b'{"type":"function_call_output","call_id":%b,"output":' % json.dumps(name).encode()
-    return b",".join(json.dumps(item, separators=(",", ":")).encode() for item in made), tool
+    return b",".join(json.dumps(item, separators=(",", ":")).encode() for item in items), tool
 
 
 def _tools(definitions: Sequence[Tool]) -> list[Tool]:

@@ -78,7 +78,7 @@ class Claim:
         if self.order is None:
             return [(self.of[0], self.of[1], *self.limits)] if present >= set(self.of) else []
         words = self.order.split()
-        here = [place for place, name in enumerate(words) if place % 2 == 0 and name in present]
+        here = [word for word, name in enumerate(words) if word % 2 == 0 and name in present]
         return [
             (words[a], words[b], *SIGNS[max(words[a + 1 : b : 2], key=list(SIGNS).index)])
             for a, b in pairwise(here)

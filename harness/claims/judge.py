@@ -28,20 +28,20 @@ def judge(summary: Summary, manifest: Manifest, book: Catalog) -> list[ClaimResu
 
     Simulated engines reproduce nothing and are not looked at.
     """
-    place = place_of(summary, manifest, book)
-    return [entry for claim in book.claims if (entry := _entry(claim, place, book))]
+    context = place_of(summary, manifest, book)
+    return [entry for claim in book.claims if (entry := _entry(claim, context, book))]
 
 
-def _entry(claim: Claim, place: RunContext, book: Catalog) -> ClaimResult | None:
+def _entry(claim: Claim, context: RunContext, book: Catalog) -> ClaimResult | None:
     """None where the run is not about it."""
-    if claim.needs is not None or claim.measure is None or not place.is_about(claim):
+    if claim.needs is not None or claim.measure is None or not context.is_about(claim):
         return None
-    findings = list(_found(claim, place))
+    findings = list(_found(claim, context))
     if not findings:
         return None
-    elsewhere = place.elsewhere(claim)
+    elsewhere = context.elsewhere(claim)
     verdict, why = (OPEN, elsewhere) if elsewhere else _together(findings)
-    source, unstated = book.sources[claim.source], place.unstated(claim)
+    source, unstated = book.sources[claim.source], context.unstated(claim)
     return ClaimResult(
         id=claim.id,
         says=claim.says,
@@ -52,10 +52,10 @@ def _entry(claim: Claim, place: RunContext, book: Catalog) -> ClaimResult | None
         verdict=verdict,
         why=why,
         found=tuple(findings),
-        stated_under=place.stated_under(claim),
-        differs=(*(unstated_words(*one) for one in unstated.items()), *place.others(claim)),
+        stated_under=context.stated_under(claim),
+        differs=(*(unstated_words(*conflict) for conflict in unstated.items()), *context.others(claim)),
         unstated=unstated,
-        conflicts=tuple(f"{one.topic} ({one.says})" for one in book.conflicts_of(claim.id)),
+        conflicts=tuple(f"{conflict.topic} ({conflict.says})" for conflict in book.conflicts_of(claim.id)),
     )
 
 
@@ -82,35 +82,35 @@ def _places(findings: Sequence[ClaimFinding], word: ClaimWord) -> str:
     return f"{word}: " + ", ".join(f"{about} at {' '.join(loads)}" for about, loads in mine.items())
 
 
-def _found(claim: Claim, place: RunContext) -> Iterator[ClaimFinding]:
+def _found(claim: Claim, context: RunContext) -> Iterator[ClaimFinding]:
     assert claim.measure is not None
-    for load in place.loads:
+    for load in context.loads:
         if not claim.takes(load.kind, load.value):
             continue
         if claim.kind in ("ratio", "order"):
-            yield from _pairs(claim, place, load)
+            yield from _pairs(claim, context, load)
             continue
         (system,) = claim.of
-        label = place.label(system)
+        label = context.label(system)
         if label is None:
             continue
-        measured = place.estimate(label, load, claim.measure)
+        measured = context.estimate(label, load, claim.measure)
         if claim.kind == "scaling":
-            measured = _over(measured, place.estimate(label, LoadPoint("concurrency", 1), claim.measure))
+            measured = _over(measured, context.estimate(label, LoadPoint("concurrency", 1), claim.measure))
         yield _one(label, load, claim.limits, measured)
 
 
-def _pairs(claim: Claim, place: RunContext, load: LoadPoint) -> Iterator[ClaimFinding]:
+def _pairs(claim: Claim, context: RunContext, load: LoadPoint) -> Iterator[ClaimFinding]:
     assert claim.measure is not None
-    for better, worse, low, high in claim.pairs(place.present):
-        a, b = place.label(better), place.label(worse)
+    for better, worse, low, high in claim.pairs(context.present):
+        a, b = context.label(better), context.label(worse)
         if a is None or b is None:
             continue
-        about, finding = f"{a} / {b}", place.finding(a, b, load, claim.measure)
+        about, finding = f"{a} / {b}", context.finding(a, b, load, claim.measure)
         if finding and _says_nothing(finding):
             yield _finding(about, load, (low, high), None, OPEN, f"{finding.verdict}: {finding.why}")
             continue
-        measured = place.gain(a, b, load, claim.measure)
+        measured = context.gain(a, b, load, claim.measure)
         if finding and finding.verdict == "same" and (low, high) == (1.0, math.inf):
             yield _finding(about, load, (low, high), measured, "contradicted", "the same within the noise")
             continue

@@ -60,10 +60,10 @@ class RunContext:
             low, middle, high = finding.ratio
             turned = (finding.a == b) != lower
             return (1 / high, 1 / middle, 1 / low) if turned and low > 0 else (low, middle, high)
-        one, other = self.estimate(a, load, measure), self.estimate(b, load, measure)
-        if one is None or other is None:
+        first, other = self.estimate(a, load, measure), self.estimate(b, load, measure)
+        if first is None or other is None:
             return None
-        top, bottom = (other, one) if lower else (one, other)
+        top, bottom = (other, first) if lower else (first, other)
         return (top[0] / bottom[2], top[1] / bottom[1], top[2] / bottom[0]) if bottom[0] > 0 else None
 
     def elsewhere(self, claim: Claim) -> str:

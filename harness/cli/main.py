@@ -47,10 +47,10 @@ def _told(given: list[str]) -> int:
     except BenchError as error:
         failed = error
     except (OSError, MemoryError, ImportError) as error:
-        told = refused(error)
-        if told is None:
+        refusal = refused(error)
+        if refusal is None:
             raise
-        failed = told
+        failed = refusal
     code = _failed(failed)
     if "--json" in given:
         print(json.dumps({"error": str(failed), "hint": failed.hint, "exit_code": code}))

@@ -47,11 +47,11 @@ class LookUp:
 
     def _connection(self, scheme: str, host: str) -> "_Connection":
         if (scheme, host) not in self._connections:
-            made = _Connection(host)
+            connection = _Connection(host)
             if scheme == "https":
-                made = _SecureConnection(host)
-                made.trust = self._access.certificates.context()
-            self._connections[scheme, host] = made
+                connection = _SecureConnection(host)
+                connection.trust = self._access.certificates.context()
+            self._connections[scheme, host] = connection
         return self._connections[scheme, host]
 
     def close(self) -> None:

@@ -83,11 +83,11 @@ class Transport(httpx.BaseTransport):
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         assert isinstance(request.stream, httpx.SyncByteStream)
         url = request.url
-        place = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
+        target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
         answer = self._pool.handle_request(
             httpcore.Request(
                 method=request.method,
-                url=place,
+                url=target,
                 headers=request.headers.raw,
                 content=request.stream,
                 extensions=request.extensions,

@@ -41,7 +41,7 @@ def cannot_join(address: str, error: Exception) -> SetupError:
 
 def cannot_place(asked: ClusterOptions, nodes: Sequence[Mapping[str, Any]]) -> SetupError:
     cpus = [int(node["Resources"].get("CPU", 0)) for node in nodes]
-    fit = sum(one >= asked.workers_per_node for one in cpus)
+    fit = sum(cores >= asked.workers_per_node for cores in cpus)
     wanted = f"{asked.nodes} nodes with {asked.workers_per_node} free CPU(s) each"
     if fit < asked.nodes:
         return SetupError(

@@ -88,12 +88,12 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         for part in self._alive():
             part.line = fit(part.bursts)
         t0 = time.monotonic_ns() + _START_AHEAD_NS + _TELL_NS * len(self._parts)
-        told = []
+        refs = []
         for part in self._alive():
             assert part.line is not None
             part.t0 = part.line.on_node(t0)
-            told.append((part, part.node.call("begin", part.t0)))
-        for part, call in told:
+            refs.append((part, part.node.call("begin", part.t0)))
+        for part, call in refs:
             self._result(part, call)
         for part in self._alive():
             self._pingers.append(threading.Thread(target=self._ping_on, args=(part,), daemon=True))
@@ -154,10 +154,10 @@ class ClusterWorkerPool(WorkerPool[Worker]):
 
     def _take_from(self, part: _Part) -> None:
         assert part.hearing is not None
-        said = self._result(part, part.hearing) or ()
+        messages = self._result(part, part.hearing) or ()
         part.hearing = None
-        for number, message in said:
-            worker = next(one for one in part.workers if one.share.worker == number)
+        for number, message in messages:
+            worker = next(candidate for candidate in part.workers if candidate.share.worker == number)
             if isinstance(message, Lost):
                 self.lose(worker)
             else:

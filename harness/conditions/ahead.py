@@ -36,7 +36,7 @@ def foreseen(
     In the order of the pairs, with the text that `unequal` finds in their cells. `in_flight`: the most
     requests of a closed loop at once; None: no limit is known.
     """
-    known = {label: of_engine(one.engine, one.backend) for label, one in backends.items()}
+    known = {label: of_engine(label_of.engine, label_of.backend) for label, label_of in backends.items()}
     for pair in combinations(backends, 2):
         first, second = (backends[label] for label in pair)
         related = relation((first.backend, first.variant), (second.backend, second.variant))
@@ -49,9 +49,9 @@ def foreseen(
                 and (key.code != "max-sequences" or _reached(values, in_flight))
             ):
                 yield key, Unequal(key.code, pair, said(key, values), True, key.metrics, what=key.title)
-        for one in unasked({label: backends[label].unsupported for label in pair}):
-            if one.matters:
-                yield None, replace(one, labels=pair)
+        for label_of in unasked({label: backends[label].unsupported for label in pair}):
+            if label_of.matters:
+                yield None, replace(label_of, labels=pair)
 
 
 def _searched_by_both(key: Key, first: Ahead, second: Ahead) -> bool:
@@ -59,7 +59,10 @@ def _searched_by_both(key: Key, first: Ahead, second: Ahead) -> bool:
     is the question.
     """
     rows = [
-        row[0].code for one in (first, second) for name in one.tuned if (row := classified("value", name, ""))
+        row[0].code
+        for side in (first, second)
+        for name in side.tuned
+        if (row := classified("value", name, ""))
     ]
     return bool(first.tuned and second.tuned) and key.code in rows
 

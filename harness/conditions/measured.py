@@ -39,10 +39,10 @@ def measured(group: Group) -> Iterator[Unequal]:
 
 def listed(values: Mapping[str, object]) -> str:
     """`16 (a, b), 8 (c)`."""
-    of: dict[Any, list[str]] = {}
+    names: dict[Any, list[str]] = {}
     for label, value in values.items():
-        of.setdefault(value, []).append(label)
-    return ", ".join(f"{value} ({', '.join(labels)})" for value, labels in of.items())
+        names.setdefault(value, []).append(label)
+    return ", ".join(f"{value} ({', '.join(labels)})" for value, labels in names.items())
 
 
 def _cache_state(group: Group) -> Iterator[Unequal]:
@@ -134,12 +134,12 @@ def _text(group: Group) -> Iterator[Unequal]:
     Texts differ by chance too. What two standard errors do not explain widens the floor of a verdict, and
     what is also more than MATTERS beyond 3.5 of them refuses it.
     """
-    of: dict[str | None, dict[str, OutputText]] = {}
+    by_model: dict[str | None, dict[str, OutputText]] = {}
     several = len({cell.track for cell in group.values()} - {None}) > 1
     for label, cell in group.items():
         if cell.conditions.output_text is not None:
-            of.setdefault(cell.track if several else None, {})[label] = cell.conditions.output_text
-    for texts in of.values():
+            by_model.setdefault(cell.track if several else None, {})[label] = cell.conditions.output_text
+    for texts in by_model.values():
         tokens = {
             label: (text.per_token, text.per_token_error)
             for label, text in texts.items()
@@ -173,9 +173,11 @@ def unasked(missing: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:
 
     `missing`: by label, names of what the engine has no field for, each with what that means.
     """
-    names = dict.fromkeys(name for unsaid in missing.values() for name in unsaid if name != "exact_output")
+    names = dict.fromkeys(
+        name for left_out in missing.values() for name in left_out if name != "exact_output"
+    )
     for name in names:
-        without = tuple(label for label, unsaid in missing.items() if name in unsaid)
+        without = tuple(label for label, left_out in missing.items() if name in left_out)
         if len(without) < len(missing):
             what = f"{name} could not be asked of {', '.join(without)}"
             text = f"{what}: {missing[without[0]][name]}"

@@ -70,7 +70,7 @@ def classified(kind: str, name: str, backend: str) -> tuple[Key, str] | None:
 def _said(raw: Mapping[tuple[str, str], str], backend: str) -> dict[str, str]:
     known: dict[str, str] = {}
     for kind in _KINDS:
-        for name, value in ((name, value) for (of, name), value in raw.items() if of == kind):
+        for name, value in ((name, value) for (source, name), value in raw.items() if source == kind):
             key = classified(kind, name, backend)
             if key and not key[0].several and (word := key[1] or value) not in _UNSET:
                 known.setdefault(key[0].code, word)

@@ -112,6 +112,6 @@ def _values_differ(agreement: Agreement | None, label: str) -> Iterator[tuple[st
     for pair in values.pairs:
         if pair.a != label or pair.b == label:
             continue
-        wrong = [one for one in unlike if {one.a, one.b} <= {pair.a, pair.b, known(values.reference)}]
+        wrong = [entry for entry in unlike if {entry.a, entry.b} <= {pair.a, pair.b, known(values.reference)}]
         if wrong:
-            yield pair.b, "; ".join(one.words for one in wrong)
+            yield pair.b, "; ".join(entry.words for entry in wrong)

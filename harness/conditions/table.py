@@ -339,4 +339,4 @@ TABLE = (*_WORK, *_NUMERICS, *_RESOURCES, *_SCHEDULING, *_INTERFACE, *_BUILD, *_
 
 
 def key(code: str) -> Key:
-    return next(one for one in TABLE if one.code == code)
+    return next(row for row in TABLE if row.code == code)

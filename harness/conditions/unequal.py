@@ -97,17 +97,19 @@ def _reached(group: Group, limits: Mapping[str, object]) -> bool:
 def _known_of_some(group: Group, known: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:
     """Settings that only some have or tell; of several engines in one entry, since each has its own."""
     shared: dict[tuple[str, ...], list[str]] = {}
-    kin = {_related(group, a, b) for a, b in combinations(group, 2)}
+    relations = {_related(group, a, b) for a, b in combinations(group, 2)}
     for key in TABLE:
-        of = {label: found[key.code] for label, found in known.items() if key.code in found}
-        if key.cell is not None or not of or len(of) == len(group):
+        values = {label: found[key.code] for label, found in known.items() if key.code in found}
+        if key.cell is not None or not values or len(values) == len(group):
             continue
-        if all(key.effect(found) == "ignored" for found in kin):
+        if all(key.effect(found) == "ignored" for found in relations):
             continue
-        if "engines" in kin:
-            shared.setdefault(tuple(of), []).append(f"{key.title} {', '.join(dict.fromkeys(of.values()))}")
+        if "engines" in relations:
+            shared.setdefault(tuple(values), []).append(
+                f"{key.title} {', '.join(dict.fromkeys(values.values()))}"
+            )
         else:
-            every = {label: of.get(label, NOT_GIVEN) for label in group}
+            every = {label: values.get(label, NOT_GIVEN) for label in group}
             yield Unequal(key.code, tuple(group), said(key, every), False)
     for labels, settings in shared.items():
         yield Unequal(
@@ -118,11 +120,11 @@ def _known_of_some(group: Group, known: Mapping[str, Mapping[str, str]]) -> Iter
 def _unclassified(group: Group) -> Iterator[Unequal]:
     """Flags, variables and values that no row of the table knows."""
     stated = {label: cell.conditions.unclassified for label, cell in group.items()}
-    told = {label: found for label, found in stated.items() if found is not None}
-    for name in dict.fromkeys(name for found in told.values() for name in found):
-        values = {label: found.get(name, NOT_GIVEN) for label, found in told.items()}
+    known = {label: found for label, found in stated.items() if found is not None}
+    for name in dict.fromkeys(name for found in known.values() for name in found):
+        values = {label: found.get(name, NOT_GIVEN) for label, found in known.items()}
         if len(set(values.values())) > 1:
-            yield Unequal(f"unclassified {name}", tuple(told), f"{name}: {listed(values)}", False)
+            yield Unequal(f"unclassified {name}", tuple(known), f"{name}: {listed(values)}", False)
 
 
 def _tuned(group: Group) -> Iterator[Unequal]:

@@ -28,7 +28,7 @@ def find_errors(
     rows["start_ns"] = rows["sent_ns"]
     if whole:
         measured, happened = (
-            of_metric(RequestView(one), "e2e_ms") for one in (replace(records, requests=rows), true)
+            of_metric(RequestView(version), "e2e_ms") for version in (replace(records, requests=rows), true)
         )
         return ClientErrors(None, None, spread(measured - happened))
     pairs = zip(_latencies(replace(records, requests=rows)), _latencies(true), strict=True)
@@ -58,13 +58,13 @@ def true_records(
     ours, theirs = np.lexsort((rows["sent_ns"], rows["prompt_tokens"])), np.lexsort((received, lengths))
     if (rows["prompt_tokens"][ours] != lengths[theirs]).any():
         return None
-    place = np.empty(len(rows), np.int64)
-    place[ours] = theirs
-    writes = [np.asarray(ledger[at]["write_ns"], np.int64) - t0_ns for at in place.tolist()]
+    order = np.empty(len(rows), np.int64)
+    order[ours] = theirs
+    writes = [np.asarray(ledger[at]["write_ns"], np.int64) - t0_ns for at in order.tolist()]
     events = [1] * len(rows) if whole else rows["text_events"].tolist()
     if any(len(times) != count for times, count in zip(writes, events, strict=True)):
         return None
-    rows["start_ns"] = rows["sent_ns"] = received[place] - t0_ns
+    rows["start_ns"] = rows["sent_ns"] = received[order] - t0_ns
     rows["first_text_ns"] = [times[0] for times in writes]
     rows["last_text_ns"] = [times[-1] for times in writes]
     if whole:

@@ -48,7 +48,7 @@ class Usage:
     @classmethod
     def now(cls, server_pid: int) -> Self:
         used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-        ours_s = sum(one.ru_utime + one.ru_stime for one in used)
+        ours_s = sum(usage.ru_utime + usage.ru_stime for usage in used)
         return cls(time.monotonic(), ours_s, _process_s(server_pid), busy_s(psutil.cpu_times()))
 
     def server_cores_since(self, before: "Usage") -> float | None:

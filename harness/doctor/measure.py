@@ -41,14 +41,14 @@ def measure(
     load: Load, core: int | None, cluster: Cluster | None = None, api: ApiName = "chat"
 ) -> MeasuredLoad:
     """`core` is the server's own. SetupError when the server does not start, or ends before it is asked."""
-    place = {} if cluster is None else {"host": cluster.here}
+    address = {} if cluster is None else {"host": cluster.here}
     timing = {
         "ttft_ms": load.ttft_ms(api),
         "gap_ms": load.gap_ms,
         "chars_per_token": 1,
         "no_prefix_cache": True,
     }
-    with running(**timing, **place) as server:
+    with running(**timing, **address) as server:
         pin(server.pid, core)
         job, worker_pool = load.job(server.url, api), None
         if cluster is not None:

@@ -98,8 +98,8 @@ def _run(name: str, command: list[str]) -> None:
     env = without_credentials(os.environ)
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env)
     if done.returncode:
-        said = " / ".join(done.stdout.strip().splitlines()[-3:])
-        raise KitError(f"the environment '{name}' cannot be made: {said}")
+        message = " / ".join(done.stdout.strip().splitlines()[-3:])
+        raise KitError(f"the environment '{name}' cannot be made: {message}")
 
 
 def _open_to_box(target: Path) -> None:
@@ -111,5 +111,5 @@ def _open_to_box(target: Path) -> None:
     env = without_credentials(os.environ)
     places: list[str] = json.loads(subprocess.check_output([_box(), "-c", _SITES], text=True, env=env))
     (site,) = target.glob("lib/python*/site-packages")
-    lines = [f"import site; site.addsitedir({place!r})" for place in places if Path(place).is_dir()]
+    lines = [f"import site; site.addsitedir({folder!r})" for folder in places if Path(folder).is_dir()]
     (site / "box.pth").write_text("\n".join(lines) + "\n", encoding="utf-8")

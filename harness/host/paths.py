@@ -53,7 +53,7 @@ def entry(path: Path) -> Entry | None:
 def data_file(name: str) -> Path:
     """A file that a scenario names: from the working directory, else next to the scenarios."""
     places = (Path(name), Path.cwd() / "workloads" / name, shipped("workloads") / name)
-    return next((place for place in places if entry(place)), places[0])
+    return next((path for path in places if entry(path)), places[0])
 
 
 def lock_file(name: str) -> Path:
@@ -80,8 +80,8 @@ def made(folder: Path) -> Path:
 
     What is inside them follows the umask: containers read parts of the cache as other users.
     """
-    own = next((one for one in (cache_dir(), config_dir()) if folder.is_relative_to(one)), folder)
-    for missing in reversed([one for one in (own, *own.parents) if entry(one) is None]):
+    own = next((parent for parent in (cache_dir(), config_dir()) if folder.is_relative_to(parent)), folder)
+    for missing in reversed([parent for parent in (own, *own.parents) if entry(parent) is None]):
         missing.mkdir(mode=0o700, exist_ok=True)
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -106,4 +106,4 @@ def matching(patterns: Iterable[str]) -> list[Path]:
     """Files and folders, absolute, in order; each once."""
     root = Path(Path.cwd().anchor)
     absolute = [(Path.cwd() / pattern).relative_to(root) for pattern in patterns]
-    return sorted({place for pattern in absolute for place in root.glob(str(pattern))})
+    return sorted({path for pattern in absolute for path in root.glob(str(pattern))})

@@ -35,12 +35,12 @@ class Certificates:
         """Returns what may help against a failed connection, in the words of OpenSSL; "": nothing is
         known.
         """
-        said = failure.lower().replace("_", " ")
-        if "mismatch" in said or "not valid for" in said:
+        reason = failure.lower().replace("_", " ")
+        if "mismatch" in reason or "not valid for" in reason:
             return "use the name or address that stands in the server's certificate"
-        if "certificate verify failed" in said:
+        if "certificate verify failed" in reason:
             return "trust the authority that signed the server's certificate: --ca-cert FILE"
-        if not any(sign in said for sign in _ASKED_FOR_OURS):
+        if not any(sign in reason for sign in _ASKED_FOR_OURS):
             return ""
         if self.client:
             return f"the server refuses the client certificate {self.client}"

@@ -91,12 +91,12 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
     rows.check_streamed()
     if about is not None:
         count = about.request_count.avg if about.request_count else None
-        good = [one for one in rows.measured if one.outcome is Outcome.OK]
+        good = [row for row in rows.measured if row.outcome is Outcome.OK]
         agree(f"request_count (in {SUMMARY})", count, len(good), where)
         if about.time_to_first_token is not None:
-            said = about.time_to_first_token.avg
+            average = about.time_to_first_token.avg
             scale = _scale(about.time_to_first_token.unit, where)
-            agree(f"time_to_first_token (in {SUMMARY})", said and said * scale, mean(ttfts_ms), where)
+            agree(f"time_to_first_token (in {SUMMARY})", average and average * scale, mean(ttfts_ms), where)
     load = _load(about, rows, where)
     lacks = [INTENDED, TEXTS]
     if about is None:
@@ -182,7 +182,9 @@ def _load(about: _Summary | None, rows: Rows, where: str) -> Load:
         if not len(rows):
             raise wrong("names no load in input_config.phases", where)
         return Load(kind="concurrency", value=rows.most_in_flight, think_time_s=0.0)
-    profiling = [one for one in phases if isinstance(one, dict) and one.get("kind") != "warmup"]
+    profiling = [
+        element for element in phases if isinstance(element, dict) and element.get("kind") != "warmup"
+    ]
     if len(profiling) != 1:
         raise wrong(f"{len(profiling)} profiling phases; one is read", where)
     phase = profiling[0]

@@ -60,11 +60,11 @@ def read(path: Path, tool_version: str | None = None) -> tuple[Source, list[Take
     Raises SpecError for a file that is damaged, of no known tool, or of another version than was given.
     """
     source = Source(path, tool_version)
-    taken = [_of_version(one, source) for one in _taken(source)]
+    taken = [_of_version(measurement, source) for measurement in _taken(source)]
     if not taken:
         raise wrong("holds no measurement", str(path))
-    for one in taken:
-        sums.check(one, str(path))
+    for measurement in taken:
+        sums.check(measurement, str(path))
     return source, taken
 
 
@@ -75,7 +75,7 @@ def _of_version(taken: Taken, source: Source) -> Taken:
     if taken.version is not None:
         hint = f"it names its version: leave out `--tool-version {given}`"
         raise wrong(f"is of {taken.tool} {taken.version}", str(source.path), hint=hint)
-    kept = tuple(one for one in taken.lacks if not one.startswith(VERSION))
+    kept = tuple(lack for lack in taken.lacks if not lack.startswith(VERSION))
     return replace(taken, version=given, lacks=kept)
 
 
@@ -122,7 +122,7 @@ def _list_reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
 def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     keys = document.keys
     if keys >= aiperf.KEYS:  # one request alone is a line too
-        return lambda one: aiperf.read(Source(one.path), [one])
+        return lambda candidate: aiperf.read(Source(candidate.path), [candidate])
     for wanted, reader in _BY_KEYS:
         if wanted <= keys:
             return reader

@@ -60,9 +60,9 @@ def imported(parts: Sequence[Part], out: Path, command: Sequence[str] = ()) -> R
     order = []
     for number, part in enumerate(sorted(parts, key=_began)):
         label = f"{part.label}-{part.taken.variant}" if part.taken.variant else part.label
-        place = (label, part.taken.load.point)
-        facts = _facts(part, label, number, seen[place])
-        seen[place] += 1
+        key = (label, part.taken.load.point)
+        facts = _facts(part, label, number, seen[key])
+        seen[key] += 1
         folder.write_cell(part.taken.records, facts)
         order.append((facts.cell, label))
     labels = list(dict.fromkeys(label for _, label in order))

@@ -59,20 +59,20 @@ def read(document: Document) -> Iterator[Taken]:
     file, where = document.read_as(_File, TOOL), document.where
     if file.unit not in _UNITS:
         raise wrong(f"a time in '{file.unit}'", where, hint=f"known: {', '.join(_UNITS)}")
-    of, about = file.aggregated_metrics, _about(document)
+    metrics, about = file.aggregated_metrics, _about(document)
     rows = _rows(file, where)
     reported = {
         path: finite(value, path, where)
         for path, value in (
-            ("requests_per_s", of.requests_per_second),
-            ("output_tokens_per_s", of.mean_output_throughput_tokens_per_s),
-            ("input_tokens_per_s", of.mean_input_throughput_tokens_per_s),
+            ("requests_per_s", metrics.requests_per_second),
+            ("output_tokens_per_s", metrics.mean_output_throughput_tokens_per_s),
+            ("input_tokens_per_s", metrics.mean_input_throughput_tokens_per_s),
         )
         if value is not None
     }
-    if of.iteration_type != "num_concurrency":
+    if metrics.iteration_type != "num_concurrency":
         raise wrong(
-            f"an iteration over {of.iteration_type}, which is not read", where, hint="num_concurrency is"
+            f"an iteration over {metrics.iteration_type}, which is not read", where, hint="num_concurrency is"
         )
     lacks = [WHEN, "when each request was sent",
              "the arrival of each piece of text, so ITL is not known",
@@ -84,10 +84,10 @@ def read(document: Document) -> Iterator[Taken]:
         version=about.benchmark_version if about else None,
         level="answers",
         took=f"latencies of {len(rows)} requests",
-        load=serving.load(None, of.num_concurrency or None, None, len(rows)),
+        load=serving.load(None, metrics.num_concurrency or None, None, len(rows)),
         records=rows.records(),
         model=about.api_model_name if about else None,
-        variant="".join(letter if letter.isalnum() else "-" for letter in of.scenario).strip("-"),
+        variant="".join(letter if letter.isalnum() else "-" for letter in metrics.scenario).strip("-"),
         planned=len(rows),
         facts=("answers", "outcomes", "tokens"),
         lacks=tuple(lacks),
@@ -100,32 +100,35 @@ def read(document: Document) -> Iterator[Taken]:
 def _rows(file: _File, where: str) -> Rows:
     scale, rows = _UNITS[file.unit], Rows(where)
     ttfts: list[float] = []
-    for one in file.individual_request_metrics:
-        if one.error_code:
-            error = one.error_message or str(one.error_code)
+    for request in file.individual_request_metrics:
+        if request.error_code:
+            error = request.error_message or str(request.error_code)
             rows.add(Answer(sent_s=0.0, outcome=Outcome.HTTP_ERROR, error=error))
             continue
-        if one.ttft is None or one.e2e_latency is None:
+        if request.ttft is None or request.e2e_latency is None:
             rows.add(Answer(sent_s=0.0, outcome=Outcome.EMPTY))
             continue
-        first, last = finite(one.ttft, "ttft", where) * scale, finite(one.e2e_latency, "e2e", where) * scale
-        ttfts.append(one.ttft)
+        first, last = (
+            finite(request.ttft, "ttft", where) * scale,
+            finite(request.e2e_latency, "e2e", where) * scale,
+        )
+        ttfts.append(request.ttft)
         after = (last - first) / scale
-        agree("output_latency", one.output_latency, after, where)
+        agree("output_latency", request.output_latency, after, where)
         rows.add(
             Answer(
                 sent_s=0.0,
                 first_s=first,
                 last_s=last,
                 end_s=last,
-                prompt_tokens=one.num_input_tokens,
-                output_tokens=one.num_output_tokens,
+                prompt_tokens=request.num_input_tokens,
+                output_tokens=request.num_output_tokens,
             )
         )
     rows.check_streamed()
-    said = file.aggregated_metrics
-    agree("num_requests", said.num_requests, len(rows), where)
-    agree("ttft", said.stats.get("ttft", _Statistic()).mean, mean(ttfts), where)
+    totals = file.aggregated_metrics
+    agree("num_requests", totals.num_requests, len(rows), where)
+    agree("ttft", totals.stats.get("ttft", _Statistic()).mean, mean(ttfts), where)
     return rows
 
 

@@ -91,13 +91,13 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
     requests = benchmark.requests
     load, paced = _load(benchmark.config.strategy, len(requests.successful), where)
     ended = (
-        [(one, Outcome.OK) for one in requests.successful]
-        + [(one, Outcome.HTTP_ERROR) for one in requests.errored]
-        + [(one, Outcome.CANCELLED) for one in requests.incomplete]
+        [(request, Outcome.OK) for request in requests.successful]
+        + [(request, Outcome.HTTP_ERROR) for request in requests.errored]
+        + [(request, Outcome.CANCELLED) for request in requests.incomplete]
     )
     rows, unsent, began = Rows(where), 0, []
-    for one, outcome in ended:
-        answer = _answer(one, outcome, paced)
+    for request, outcome in ended:
+        answer = _answer(request, outcome, paced)
         if answer is None:
             unsent += 1
             continue
@@ -106,10 +106,10 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
     rows.check_streamed()
     ttfts_ms = [1e3 * (a.first_s - a.sent_s) for a in rows.measured
                 if a.outcome is Outcome.OK and a.first_s is not None]  # fmt: skip
-    said = benchmark.metrics.time_to_first_token_ms
+    stated = benchmark.metrics.time_to_first_token_ms
     # The tool leaves requests of its own warm-up and cool-down out of its figures.
-    if said and said.successful and said.successful.count == len(ttfts_ms):
-        agree("time_to_first_token_ms", said.successful.mean, mean(ttfts_ms), where)
+    if stated and stated.successful and stated.successful.count == len(ttfts_ms):
+        agree("time_to_first_token_ms", stated.successful.mean, mean(ttfts_ms), where)
     lacks = ["the arrival of each piece of text, so ITL is not known", TEXTS]
     if unsent:
         lacks.append(f"the start of {unsent} requests that were not sent")
@@ -130,9 +130,9 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
     )
 
 
-def _answer(one: _Request, outcome: Outcome, paced: bool) -> Answer | None:
+def _answer(request: _Request, outcome: Outcome, paced: bool) -> Answer | None:
     """None for a request that was never sent."""
-    times = one.info.timings
+    times = request.info.timings
     sent = times.request_start if times.request_start is not None else times.resolve_start
     if sent is None:
         return None
@@ -140,7 +140,7 @@ def _answer(one: _Request, outcome: Outcome, paced: bool) -> Answer | None:
     intended = times.targeted_start if paced else None
     if outcome is not Outcome.OK:
         return Answer(
-            sent_s=sent, end_s=end, intended_s=intended, outcome=outcome, error=one.info.error or ""
+            sent_s=sent, end_s=end, intended_s=intended, outcome=outcome, error=request.info.error or ""
         )
     if times.first_token_iteration is None:
         return Answer(sent_s=sent, end_s=end, intended_s=intended, outcome=Outcome.EMPTY)
@@ -150,9 +150,9 @@ def _answer(one: _Request, outcome: Outcome, paced: bool) -> Answer | None:
         last_s=times.last_token_iteration,
         end_s=end,
         intended_s=intended,
-        prompt_tokens=one.prompt_tokens,
-        cached_tokens=one.cached_tokens,
-        output_tokens=one.output_tokens,
+        prompt_tokens=request.prompt_tokens,
+        cached_tokens=request.cached_tokens,
+        output_tokens=request.output_tokens,
         pieces=times.token_iterations,
     )
 

@@ -71,9 +71,9 @@ def read(document: Document) -> Iterator[Taken]:
     entries = document.read_as(list[msgspec.Raw], TOOL)
     rows, own_counts, model = Rows(where), False, None
     for index, raw in enumerate(entries):
-        one = document.part(raw).read_as(_Entry, TOOL)
-        model = model or _model(one.request)
-        answer, counted_here = _answer(one, f"{where}: [{index}]")
+        entry = document.part(raw).read_as(_Entry, TOOL)
+        model = model or _model(entry.request)
+        answer, counted_here = _answer(entry, f"{where}: [{index}]")
         own_counts = own_counts or counted_here
         rows.add(answer)
     rows.check_streamed()
@@ -100,34 +100,34 @@ def _agree_with_summary(document: Document, rows: Rows) -> None:
     about = next_to(document.path, SUMMARY, _Summary, TOOL)
     if about is None:
         return
-    good = [one for one in rows.measured if one.outcome is Outcome.OK]
+    good = [row for row in rows.measured if row.outcome is Outcome.OK]
     agree(f"count (in {SUMMARY})", about.successes.count, len(good), document.where)
-    said = (about.successes.latency.get("time_to_first_token") or {}).get("mean")
-    found = mean([one.first_s - one.sent_s for one in good if one.first_s is not None])
-    agree(f"time_to_first_token (in {SUMMARY})", said, found, document.where)
+    stated = (about.successes.latency.get("time_to_first_token") or {}).get("mean")
+    found = mean([row.first_s - row.sent_s for row in good if row.first_s is not None])
+    agree(f"time_to_first_token (in {SUMMARY})", stated, found, document.where)
 
 
-def _answer(one: _Entry, where: str) -> tuple[Answer, bool]:
+def _answer(entry: _Entry, where: str) -> tuple[Answer, bool]:
     """Returns the answer, and whether its tokens are a count of the tool's own."""
-    response = one.info.response_metrics if one.info else None
-    if one.error is not None:
-        said = one.error.error_msg or one.error.error_type
+    response = entry.info.response_metrics if entry.info else None
+    if entry.error is not None:
+        message = entry.error.error_msg or entry.error.error_type
         return Answer(
-            sent_s=one.start_time, end_s=one.end_time, outcome=Outcome.HTTP_ERROR, error=said
+            sent_s=entry.start_time, end_s=entry.end_time, outcome=Outcome.HTTP_ERROR, error=message
         ), False
     if response is None or not response.chunk_times:
-        return Answer(sent_s=one.start_time, end_s=one.end_time, outcome=Outcome.EMPTY), False
+        return Answer(sent_s=entry.start_time, end_s=entry.end_time, outcome=Outcome.EMPTY), False
     chunks = np.asarray(response.chunk_times, np.float64)
     if (np.diff(chunks) < 0).any():
         raise wrong("chunk_times run backwards", where)
     usage = response.server_usage or _Usage()
     counted = usage.completion_tokens
     return Answer(
-        sent_s=one.start_time,
+        sent_s=entry.start_time,
         first_s=float(chunks[0]),
         last_s=float(chunks[-1]),
-        end_s=one.end_time,
-        prompt_tokens=usage.prompt_tokens or (one.info.input_tokens if one.info else None),
+        end_s=entry.end_time,
+        prompt_tokens=usage.prompt_tokens or (entry.info.input_tokens if entry.info else None),
         output_tokens=response.output_tokens if counted is None else counted,
         pieces=len(chunks),
         chunks_s=chunks,
@@ -195,9 +195,9 @@ def read_summary(document: Document) -> Iterator[Taken]:
     )
 
 
-def _load(said: dict[str, Any], requests: int) -> tuple[Load, bool]:
+def _load(settings: dict[str, Any], requests: int) -> tuple[Load, bool]:
     """Returns the load, and whether the file names it."""
-    most, rate = plain(said.get("concurrency")), plain(said.get("requested_rate"))
+    most, rate = plain(settings.get("concurrency")), plain(settings.get("requested_rate"))
     if most:
         return serving.load(None, int(most), None, requests), True
     return serving.load(rate, None, None, requests), bool(rate)

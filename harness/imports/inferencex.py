@@ -43,9 +43,9 @@ def read(document: Document) -> Iterator[Taken]:
 
 def read_list(document: Document) -> Iterator[Taken]:
     for index, raw in enumerate(document.read_as(list[msgspec.Raw], TOOL)):
-        one = document.part(raw)
+        part = document.part(raw)
         yield _taken(
-            one.read_as(_Row, TOOL), one.read_as(dict[str, Any], TOOL), f"{document.where}: [{index}]"
+            part.read_as(_Row, TOOL), part.read_as(dict[str, Any], TOOL), f"{document.where}: [{index}]"
         )
 
 

@@ -75,8 +75,8 @@ def read(document: Document) -> Iterator[Taken]:
     answered = file.n_samples_completed - (file.n_samples_failed if both else 0)
     config = file.run_config or {}
     pattern = config.get("load_pattern")
-    said = pattern if isinstance(pattern, dict) else {}
-    most, rate = said.get("target_concurrency"), said.get("target_qps")
+    settings = pattern if isinstance(pattern, dict) else {}
+    most, rate = settings.get("target_concurrency"), settings.get("target_qps")
     load = serving.load(rate, most if isinstance(most, int) else None, None, file.n_samples_issued)
     lacks = ["requests", "the model", WHEN]
     if not most and not rate:

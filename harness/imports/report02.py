@@ -88,10 +88,10 @@ def read(document: Document) -> Iterator[Taken]:
     requests = aggregate.requests
     failed = (requests.failures or 0) if requests else 0
     answered = requests.total - failed if requests else None
-    said = scenario.load.standardized if scenario.load else None
-    tool = said.tool if said else TOOL
+    stated = scenario.load.standardized if scenario.load else None
+    tool = stated.tool if stated else TOOL
     lacks = [REQUESTS]
-    load, known = _load(said, requests.total if requests else 0)
+    load, known = _load(stated, requests.total if requests else 0)
     if not known:
         lacks.append(LOAD)
     peer = _PEERS.get(tool, tool)
@@ -102,7 +102,7 @@ def read(document: Document) -> Iterator[Taken]:
     )
     taken = Taken(
         tool=tool,
-        version=said.tool_version if said and said.tool_version not in ("", "unknown") else None,
+        version=stated.tool_version if stated and stated.tool_version not in ("", "unknown") else None,
         level="summary",
         took=f"figures of {answered} answers, from a {TOOL} {file.version}",
         load=load,
@@ -136,11 +136,13 @@ def _figures(aggregate: _Aggregate, where: str) -> Iterator[tuple[str, float]]:
         yield metric, finite(figure.mean, name, where)
 
 
-def _load(said: _LoadStandard | None, requests: int) -> tuple[Load, bool]:
+def _load(standard: _LoadStandard | None, requests: int) -> tuple[Load, bool]:
     """Returns the load, and whether the file names it. An infinite concurrency is no limit."""
-    if said is None:
+    if standard is None:
         return serving.load(None, None, None, requests), False
-    most, rate = (value if value and value < 1e9 else None for value in (said.concurrency, said.rate_qps))
+    most, rate = (
+        value if value and value < 1e9 else None for value in (standard.concurrency, standard.rate_qps)
+    )
     return serving.load(rate, int(most) if most else None, None, requests), bool(most or rate)
 
 
@@ -153,5 +155,9 @@ def _model(scenario: _Scenario) -> str | None:
 
 
 def _ours(scenario: _Scenario) -> object:
-    of = (one.standardized for one in scenario.stack or () if one.standardized.get("tool") == KEY)
-    return next((one.get("cell") for one in of), None)
+    components = (
+        component.standardized
+        for component in scenario.stack or ()
+        if component.standardized.get("tool") == KEY
+    )
+    return next((component.get("cell") for component in components), None)

@@ -106,12 +106,12 @@ def figures(document: Mapping[str, object], names: Mapping[str, str]) -> dict[st
     return found
 
 
-def check_duration(file: Arrays, said: Mapping[str, float], where: str) -> None:
+def check_duration(file: Arrays, stated: Mapping[str, float], where: str) -> None:
     """Raises SpecError where the rate of answers is not that of the duration: other units, or damage."""
     if not 0 < file.duration < MOST_S:
         raise wrong(f"a duration of {file.duration:g} s", where)
     rate = file.completed / file.duration
-    agree("request_throughput", said.get("requests_per_s"), rate, where, "its count and duration give")
+    agree("request_throughput", stated.get("requests_per_s"), rate, where, "its count and duration give")
 
 
 def checked(found: Mapping[str, float], where: str) -> dict[str, float]:
@@ -125,8 +125,8 @@ def definitions(
 
     `placed`: measures that are another metric here.
     """
-    of, places = tool_named(tool), {**MEASURES, **placed}
-    meant = {places[measure]: f"{of.title}: {why}" for measure, why in of.why.items()}
+    named, places = tool_named(tool), {**MEASURES, **placed}
+    meant = {places[measure]: f"{named.title}: {why}" for measure, why in named.why.items()}
     kept = None if metrics is None else {path.partition(".")[0] for path in metrics}
     return {metric: words for metric, words in meant.items() if kept is None or metric in kept}
 

@@ -26,11 +26,11 @@ def read(document: Document) -> Iterator[Taken]:
     tool's.
     """
     file, where = document.read_as(_File, TOOL), document.where
-    said = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), where)
-    serving.check_duration(file, said, where)
+    stated = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), where)
+    serving.check_duration(file, stated, where)
     info = file.server_info if isinstance(file.server_info, dict) else {}
     count = len(file.ttfts) or file.completed
-    rates = {path: value for path, value in said.items() if path.endswith("_per_s")}
+    rates = {path: value for path, value in stated.items() if path.endswith("_per_s")}
     detailed = bool(file.ttfts)
     rows = _rows(file, where) if detailed else Rows(where)
     yield Taken(
@@ -49,8 +49,8 @@ def read(document: Document) -> Iterator[Taken]:
             "when each request was sent" if detailed else "requests (run with --output-details)",
             *((TEXTS, "connecting, which is inside TTFT") if detailed else ()),
         ),
-        definitions=serving.definitions("sglang", rates if detailed else said),
-        reported=rates if detailed else said,
+        definitions=serving.definitions("sglang", rates if detailed else stated),
+        reported=rates if detailed else stated,
         answered=None if detailed else file.completed,
     )
 

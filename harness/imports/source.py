@@ -53,8 +53,8 @@ class Document:
 
     def _no_number(self, error: Exception) -> str | None:
         """Returns why it is no JSON, where Python wrote a float that is no number."""
-        place = re.search(r"\(byte (\d+)\)", str(error))
-        found = _NO_NUMBER.match(self.data, int(place[1])) if place else None
+        match = re.search(r"\(byte (\d+)\)", str(error))
+        found = _NO_NUMBER.match(self.data, int(match[1])) if match else None
         return f"holds {found[0].decode()}, which is no number (byte {found.start()})" if found else None
 
     @property
@@ -112,15 +112,15 @@ class Source:
         if not self._is_lines():
             yield whole
             return
-        start, place = len(self._map) - len(self._data), 0
+        start, stop = len(self._map) - len(self._data), 0
         while start < len(self._map):
             end = self._map.find(b"\n", start)
             end = len(self._map) if end < 0 else end
-            place += 1
+            stop += 1
             line = memoryview(self._map)[start:end]
             start = end + 1
             if bytes(line[:200]).strip():
-                yield Document(self.path, line, place, self.tool_version)
+                yield Document(self.path, line, stop, self.tool_version)
 
     def _is_lines(self) -> bool:
         try:

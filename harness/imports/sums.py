@@ -15,14 +15,14 @@ _MOST, _LEAST = 3.0, 0.01  # of the slots, which are in flight by Little's law; 
 
 def check(taken: Taken, where: str) -> None:
     """Raises SpecError where they cannot."""
-    said = taken.reported
-    for metric in {path.partition(".")[0] for path in said if path.endswith("_ms") or "_ms." in path}:
-        known = [(name, said[f"{metric}.{name}"]) for name in _PERCENTILES if f"{metric}.{name}" in said]
+    stated = taken.reported
+    for metric in {path.partition(".")[0] for path in stated if path.endswith("_ms") or "_ms." in path}:
+        known = [(name, stated[f"{metric}.{name}"]) for name in _PERCENTILES if f"{metric}.{name}" in stated]
         for (lower, less), (upper, more) in pairwise(known):
             if less > more * _ROUNDED:
                 raise wrong(f"its {metric} has a {lower} of {less:.6g} and a {upper} of {more:.6g}", where)
     for name in ("mean", "p50"):
-        first, whole = said.get(f"ttft_ms.{name}"), said.get(f"e2e_ms.{name}")
+        first, whole = stated.get(f"ttft_ms.{name}"), stated.get(f"e2e_ms.{name}")
         if first is not None and whole is not None and first > whole * _ROUNDED:
             text = f"its first tokens come after {first:.6g} ms, and its answers take {whole:.6g} ms ({name})"
             raise wrong(f"{text}: other units?", where)
@@ -50,8 +50,8 @@ def _check_in_flight(taken: Taken, where: str) -> None:
 
 def _whole_ms(taken: Taken) -> float | None:
     """The mean time of an answer: as stated, else of the requests."""
-    if (said := taken.reported.get("e2e_ms.mean")) is not None:
-        return said
+    if (stated := taken.reported.get("e2e_ms.mean")) is not None:
+        return stated
     rows = taken.records.requests
     good = rows[rows["outcome"] == Outcome.OK]
     return float((good["last_text_ns"] - good["sent_ns"]).mean()) / 1e6 if len(good) else None

@@ -62,7 +62,7 @@ class Taken:
     @property
     def load_known(self) -> bool:
         """Tells whether the load is known: not where something stands in for what the file does not name."""
-        return not any(one.startswith(LOAD) for one in self.lacks)
+        return not any(lack.startswith(LOAD) for lack in self.lacks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +105,7 @@ class Rows:
     def add(self, answer: Answer) -> None:
         """Raises SpecError for times that cannot be: other units, or a damaged file."""
         times = [answer.sent_s, answer.first_s, answer.last_s, answer.end_s]
-        known = [one for one in times if one is not None]
+        known = [time for time in times if time is not None]
         if not all(np.isfinite(known)) or sorted(known) != known:
             order = "send, first text, last text and end"
             raise wrong(f"request {len(self)}: its times are not in the order of {order}", self._where)
@@ -207,14 +207,14 @@ def _slot_free_ns(rows: NDArray[np.void], slots: int) -> NDArray[np.int64]:
 
 
 def agree(
-    what: str, said: float | None, found: float | None, where: str, made_of: str = "its records give"
+    what: str, stated: float | None, found: float | None, where: str, made_of: str = "its records give"
 ) -> None:
     """A figure of the file against the same made of its records. Raises SpecError where they differ."""
-    if said is None or found is None:
+    if stated is None or found is None:
         return
-    if not np.isfinite(said) or abs(said - found) > max(_WRONG * abs(found), 1e-6):
+    if not np.isfinite(stated) or abs(stated - found) > max(_WRONG * abs(found), 1e-6):
         raise wrong(
-            f"its {what} is {said:.6g}, and {made_of} {found:.6g}: "
+            f"its {what} is {stated:.6g}, and {made_of} {found:.6g}: "
             "other units, a file cut short, or two runs in one",
             where,
         )

@@ -36,12 +36,12 @@ class _File(serving.Arrays):
 
 def read(document: Document) -> Iterator[Taken]:
     file = document.read_as(_File, TOOL)
-    said = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), document.where)
+    stated = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), document.where)
     load = serving.load(file.request_rate, file.max_concurrency, file.burstiness, file.num_prompts)
-    serving.check_duration(file, said, document.where)
+    serving.check_duration(file, stated, document.where)
     peer = _peer(document, file)
     detailed = bool(file.ttfts or file.start_times)
-    yield _detailed(document, file, load, peer) if detailed else _summary(document, file, load, said, peer)
+    yield _detailed(document, file, load, peer) if detailed else _summary(document, file, load, stated, peer)
 
 
 def _peer(document: Document, file: _File) -> str | None:
@@ -63,8 +63,10 @@ def _known(version: str) -> str:
         raise SpecError(str(error), where="--tool-version") from None
 
 
-def _summary(document: Document, file: _File, load: Load, said: dict[str, float], peer: str | None) -> Taken:
-    if not said:
+def _summary(
+    document: Document, file: _File, load: Load, stated: dict[str, float], peer: str | None
+) -> Taken:
+    if not stated:
         raise wrong("has neither requests nor figures", document.where)
     failed = max(file.num_prompts - file.completed, 0)
     return Taken(
@@ -78,8 +80,8 @@ def _summary(document: Document, file: _File, load: Load, said: dict[str, float]
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),
         planned=file.num_prompts,
         lacks=(_VERSION, "requests (run with --save-detailed)"),
-        definitions=serving.definitions(peer or "vllm", said),
-        reported=said,
+        definitions=serving.definitions(peer or "vllm", stated),
+        reported=stated,
         facts=("answers", "outcomes"),
         answered=file.completed,
         failed=failed,

@@ -73,9 +73,9 @@ def _run(given: argparse.Namespace, command: list[str]) -> int:
     name = getattr(given, "step", None) or re.sub(r"\W", "", command[0])
     if name == "build":
         print(f"llama.cpp: {compiling.start(kit, work)}", flush=True)
-        told = compiling.wait(work, 60 * given.minutes)
-        print(f"llama.cpp: {told}: {compiling.progress(work)}")
-        return 0 if told == "built" else 3
+        state = compiling.wait(work, 60 * given.minutes)
+        print(f"llama.cpp: {state}: {compiling.progress(work)}")
+        return 0 if state == "built" else 3
     python = kit_env.make(kit, "bench", work / "bench")
     results = work / f"{name}-{time.strftime('%Y%m%dT%H%M%S')}"
     results.mkdir()

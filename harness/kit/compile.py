@@ -77,9 +77,9 @@ def start(kit: Path, work: Path) -> str:
 def state(work: Path) -> str:
     """absent, building, built or failed."""
     folder = work / "llama.cpp"
-    for name, told in (("done", "built"), ("failed", "failed")):
+    for name, words in (("done", "built"), ("failed", "failed")):
         if (folder / name).is_file():
-            return told
+            return words
     try:
         os.kill(int((folder / "pid").read_text(encoding="ascii")), 0)
     except (OSError, ValueError):
@@ -146,24 +146,26 @@ def _toolkit(root: Path) -> Path:
     """
     # What is on PATH may be a script or a link; the compiler itself says where it lies.
     command = [shutil.which("nvcc") or "nvcc", "--dryrun", "-E", "none.cu"]
-    told = _said(command).stderr
-    here = next((line.partition("_HERE_=")[2].strip() for line in told.splitlines() if "_HERE_=" in line), "")
+    output = _said(command).stderr
+    here = next(
+        (line.partition("_HERE_=")[2].strip() for line in output.splitlines() if "_HERE_=" in line), ""
+    )
     tops = [Path(here or command[0]).resolve().parent]
-    tops += sorted(place for site in _sites() for place in site.glob("nvidia/cu1*") if place.is_dir())
-    tops += sorted(place for site in _sites() for place in site.glob("nvidia/cu*blas") if place.is_dir())
+    tops += sorted(folder for site in _sites() for folder in site.glob("nvidia/cu1*") if folder.is_dir())
+    tops += sorted(folder for site in _sites() for folder in site.glob("nvidia/cu*blas") if folder.is_dir())
     libraries = [
-        place for one in tops for place in (one / "lib64", one / "lib", one / "targets/x86_64-linux/lib")
+        folder for top in tops for folder in (top / "lib64", top / "lib", top / "targets/x86_64-linux/lib")
     ]
     for name, places in (
         ("bin", [tops[0] / "bin"]),
         ("nvvm", [tops[0] / "nvvm"]),
-        ("include", [one / "include" for one in tops]),
+        ("include", [top / "include" for top in tops]),
         ("lib64", [*libraries, *map(Path, _DRIVERS)]),
     ):
         (root / name).mkdir(parents=True, exist_ok=True)
-        for place in places:
-            known = place.iterdir() if place.is_dir() else ()
-            for file in known if str(place) not in _DRIVERS else place.glob("libcuda.so*"):
+        for folder in places:
+            known = folder.iterdir() if folder.is_dir() else ()
+            for file in known if str(folder) not in _DRIVERS else folder.glob("libcuda.so*"):
                 _link(root / name / file.name, file)
                 stem, so, _ = file.name.partition(".so.")
                 if so:
@@ -174,9 +176,9 @@ def _toolkit(root: Path) -> Path:
     return root
 
 
-def _link(place: Path, file: Path) -> None:
-    if not place.is_symlink():
-        place.symlink_to(file)
+def _link(path: Path, file: Path) -> None:
+    if not path.is_symlink():
+        path.symlink_to(file)
 
 
 def _sites() -> list[Path]:

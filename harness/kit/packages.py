@@ -34,7 +34,7 @@ def read_has(file: Path) -> dict[str, str]:
     except (OSError, ValueError) as error:
         raise SpecError(f"cannot be read: {error}", where=f"--have {file}") from None
     try:
-        entries = [(one["name"], one["version"]) for one in json.loads(text)]
+        entries = [(entry["name"], entry["version"]) for entry in json.loads(text)]
     except (ValueError, TypeError, KeyError):
         entries = re.findall(r"^([A-Za-z0-9][\w.-]*)(?:(?:==|[ \t]+)(\d\S*).*)?$", text, re.MULTILINE)
     if not entries:
@@ -83,16 +83,16 @@ def _resolved(lines: list[str], kept: Has, target: Target, pip: Pip, room: Path)
             where="bench kit make",
             hint="pip install uv",
         )
-    asked, there, made = room / "in.txt", room / "there.txt", room / "lock.txt"
+    asked, there, output = room / "in.txt", room / "there.txt", room / "lock.txt"
     asked.write_text("\n".join(lines) + "\n", encoding="utf-8")
     there.write_text("\n".join(kept) + "\n", encoding="utf-8")
     pip.compile_uv(
         uv,
         f"resolving for {target.name}",
         *(str(asked), *target.for_uv, "--only-binary", ":all:", "--excludes", str(there)),
-        *("--generate-hashes", "--no-header", "--no-annotate", "--output-file", str(made), "--upgrade"),
+        *("--generate-hashes", "--no-header", "--no-annotate", "--output-file", str(output), "--upgrade"),
     )
-    return made.read_text(encoding="utf-8")
+    return output.read_text(encoding="utf-8")
 
 
 def _entries(text: str) -> list[tuple[str, str, str]]:

@@ -21,15 +21,15 @@ class PartsError(Exception):
     """Error that says what is wrong with them, in one line."""
 
 
-def split(folder: Path, place: Path, max_mb: float, *, pack: bool = False) -> list[Path]:
-    """The files `place`.000, .001, …, and `place`.sha256; `pack`: compressed."""
+def split(folder: Path, target: Path, max_mb: float, *, pack: bool = False) -> list[Path]:
+    """The files `target`.000, .001, …, and `target`.sha256; `pack`: compressed."""
     limit, written = max(1, int(max_mb * MIB)), list[Path]()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    writer = _Parts(place, limit, written)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    writer = _Parts(target, limit, written)
     with tarfile.open(fileobj=writer, mode="w|xz" if pack else "w|") as archive:
         archive.add(folder, arcname=folder.name, filter=plain)
     writer.close()
-    place.with_name(place.name + _LIST).write_text(sums(written, place.parent), encoding="utf-8")
+    target.with_name(target.name + _LIST).write_text(sums(written, target.parent), encoding="utf-8")
     return written
 
 
@@ -80,12 +80,12 @@ def states(listed: Path) -> Iterator[tuple[Path, Literal["whole", "missing", "da
     Raises OSError where there is no list.
     """
     for line in listed.read_text(encoding="utf-8").splitlines():
-        told, _, name = line.partition("  ")
+        digest, _, name = line.partition("  ")
         file = listed.parent / name
         if not file.is_file():
             yield file, "missing"
         else:
-            yield file, "whole" if sum_of(file) == told else "damaged"
+            yield file, "whole" if sum_of(file) == digest else "damaged"
 
 
 def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
@@ -100,8 +100,8 @@ def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 class _Parts(io.RawIOBase):
     """Writes on into the next part where one is full."""
 
-    def __init__(self, place: Path, limit: int, written: list[Path]) -> None:
-        self._place, self._limit, self._written = place, limit, written
+    def __init__(self, path: Path, limit: int, written: list[Path]) -> None:
+        self._place, self._limit, self._written = path, limit, written
         self._file = self._next()
 
     def _next(self) -> io.BufferedWriter:

@@ -30,10 +30,10 @@ _LEFT_OUT = re.compile(
 def llama_cpp(log: Path, say: Say) -> Path:
     """The archive in the cache, made where it is absent. Raises SetupError."""
     key = fingerprint([SHA256, _LEFT_OUT.pattern])[:12]
-    made = paths.made(paths.cache_dir() / "kits") / f"{key}-{ARCHIVE}"
-    if made.is_file():
-        return made
-    folder = paths.made(made.with_suffix(".part"))
+    packed = paths.made(paths.cache_dir() / "kits") / f"{key}-{ARCHIVE}"
+    if packed.is_file():
+        return packed
+    folder = paths.made(packed.with_suffix(".part"))
     # pip asks the package for its metadata, for which its build tools are fetched too.
     flags = ("--no-deps", "--no-binary", ":all:", "--dest", str(folder))
     Pip(Path(sys.executable), log, say, "llama.cpp").run(f"downloading {SDIST}", "download", *flags, SDIST)
@@ -50,7 +50,7 @@ def llama_cpp(log: Path, say: Say) -> Path:
             info = tarfile.TarInfo(f"llama.cpp/{found[1]}")
             info.size, info.mode, info.mtime = member.size, member.mode, member.mtime
             archive.addfile(info, io.BytesIO(content.read()))
-    partial.replace(made)
+    partial.replace(packed)
     sdist.unlink()
     folder.rmdir()
-    return made
+    return packed

@@ -73,7 +73,7 @@ class Step:
             code = _awaited(process, limit_s)
         tail = (self.results / f"{name}.log").read_text(encoding="utf-8", errors="replace").splitlines()[-1:]
         self.say(
-            f"{name}: exit {code} after {time.monotonic() - began:.0f} s{''.join(f': {one}' for one in tail)}"
+            f"{name}: exit {code} after {time.monotonic() - began:.0f} s{''.join(f': {row}' for row in tail)}"
         )
         self.failed += code != 0
         return code
@@ -98,11 +98,11 @@ class Step:
 
     def await_llamacpp(self, seconds: float) -> bool:
         self.say(f"llama.cpp: {compiling.start(self.kit, self.work)}")
-        told = compiling.wait(self.work, min(seconds, self.left_s()))
-        self.say(f"llama.cpp: {told}: {compiling.progress(self.work)}")
+        state = compiling.wait(self.work, min(seconds, self.left_s()))
+        self.say(f"llama.cpp: {state}: {compiling.progress(self.work)}")
         if (log := self.work / "llama.cpp" / "log.txt").is_file():
             shutil.copy(log, self.results / "llama.cpp-build.log")
-        return told == "built"
+        return state == "built"
 
 
 _LITTLE = ("--concurrency", "1,2", "--requests", "8", "--output-tokens", "8", "--set", "load.min_answers=8")

@@ -22,7 +22,7 @@ class Target:
         number = f"{self.python[0]}{self.python[1]}"
         glibc = [f"manylinux_2_{minor}_{self.cpu}" for minor in reversed(_GLIBC)]
         platforms = [*glibc, *(f"{old}_{self.cpu}" for old in _OLDER)]
-        flags = [word for one in platforms for word in ("--platform", one)]
+        flags = [word for platform in platforms for word in ("--platform", platform)]
         abis = [word for abi in (f"cp{number}", "abi3", "none") for word in ("--abi", abi)]
         return ("--python-version", number, "--implementation", "cp", *abis, *flags)
 

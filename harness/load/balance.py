@@ -65,7 +65,9 @@ class LeastOutstanding:
 
     def _fewest(self) -> int:
         count, after = len(self._in_flight), self._last + 1
-        self._last = min(self._order, key=lambda one: (self._in_flight[one], (one - after) % count))
+        self._last = min(
+            self._order, key=lambda candidate: (self._in_flight[candidate], (candidate - after) % count)
+        )
         return self._last
 
 

@@ -89,15 +89,15 @@ class GrowingBodies(LazySequence[bytes]):
             self._rows = self._links.tolist()
         rows, number = self._rows, int(self._chosen[index])
         body = self._file.make(number)
-        place, _, base, limit = rows[number]
-        pieces = [body[place:]]
+        slot, _, base, limit = rows[number]
+        pieces = [body[slot:]]
         while limit:
             number -= base
             start, own, base, kept = rows[number]
             if limit > kept:
                 pieces.append(self._file.part(number, start, start + min(limit - kept, own)))
                 limit = kept
-        pieces.append(body[:place])
+        pieces.append(body[:slot])
         return b"".join(reversed(pieces))
 
 

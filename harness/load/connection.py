@@ -71,8 +71,8 @@ class Connection:
         if self.tls is None:
             return True
         heard = self._receive("in the TLS handshake") if self.tls.begun else b""
-        done, said = self.tls.shake(heard)
-        self.sock.sendall(said)
+        done, reply = self.tls.shake(heard)
+        self.sock.sendall(reply)
         return done
 
     def _dig(self) -> bool:

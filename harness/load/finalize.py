@@ -133,9 +133,20 @@ class Finalizer:
         ttft = first - sent if first != UNKNOWN else UNKNOWN
         calls = self.secrets.hidden(parsed.tool_calls())
         reason = self._clean(parsed.finish_reason, _REASON_CHARS)
-        said, items = self._clean(error_text), self._items(parsed)
+        message, items = self._clean(error_text), self._items(parsed)
         return Finalized(
-            row, events, text, calls, reason, said, outcome, generated, ttft, clamped, items, parsed.answer_id
+            row,
+            events,
+            text,
+            calls,
+            reason,
+            message,
+            outcome,
+            generated,
+            ttft,
+            clamped,
+            items,
+            parsed.answer_id,
         )
 
     def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
@@ -187,9 +198,9 @@ class Finalizer:
             return not self.promised.finish_reason
         return answer.framed() and not (self.promised.done or self.promised.finish_reason)
 
-    def _clean(self, said: str, most_chars: int = ERROR_CHARS) -> str:
+    def _clean(self, text: str, most_chars: int = ERROR_CHARS) -> str:
         """One inert line without the job's credentials, which servers like to repeat."""
-        return one_line(self.secrets.hidden(said), most_chars) if said else ""
+        return one_line(self.secrets.hidden(text), most_chars) if text else ""
 
 
 def _parse(answer: Answer, body: bytes, api: Api, *, ended: bool) -> Parsed:

@@ -173,12 +173,12 @@ def _route(url: str, job: LoadJob) -> Route | None:
 
 def _headers(url: str, job: LoadJob) -> Headers:
     request = build_request(url, job.access, b"")
-    place = request.url
+    sent_to = request.url
     target = {
         b":method": b"POST",
-        b":authority": place.netloc,
-        b":scheme": place.raw_scheme,
-        b":path": place.raw_path,
+        b":authority": sent_to.netloc,
+        b":scheme": sent_to.raw_scheme,
+        b":path": sent_to.raw_path,
     }
     rest = [(name.lower(), value) for name, value in request.headers.raw]
     return [*target.items(), *(field for field in rest if field[0] not in _HTTP1_ONLY)]

@@ -223,7 +223,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         pseudo = [(name, value) for name, value in headers if name.startswith(b":")]
         status = pseudo[0][1] if len(pseudo) == 1 and headers[0][0] == b":status" else b""
         if len(status) != 3 or not status.isdigit() or status < b"200":
-            shown = b", ".join(b"%b: %b" % one for one in pseudo).decode("latin-1") or "none"
+            shown = b", ".join(b"%b: %b" % field for field in pseudo).decode("latin-1") or "none"
             error = f"not HTTP/2: the head of an answer begins with one :status, this one has {shown}"
             self._end(stream, Failure(Outcome.MALFORMED, error), h2.errors.ErrorCodes.PROTOCOL_ERROR)
             return

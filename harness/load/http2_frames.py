@@ -89,8 +89,10 @@ def read_goaway(frame: Frame) -> Goaway:
     if len(payload) < 8 or frame.stream:
         raise h2.exceptions.ProtocolError("a GOAWAY frame too short, or on a stream")
     code = int.from_bytes(payload[4:8])
-    said = payload[8 : 8 + _SAID_BYTES].decode("utf-8", "replace")
-    return Goaway(int.from_bytes(payload[:4]) & 0x7FFFFFFF, bool(code), f"{code_name(code)} {said}".rstrip())
+    message = payload[8 : 8 + _SAID_BYTES].decode("utf-8", "replace")
+    return Goaway(
+        int.from_bytes(payload[:4]) & 0x7FFFFFFF, bool(code), f"{code_name(code)} {message}".rstrip()
+    )
 
 
 def code_name(code: int) -> str:

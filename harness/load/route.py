@@ -88,13 +88,13 @@ def resolve(host: str, port: int) -> Address:
 def proxy_authorization(proxy: httpx.URL) -> dict[str, str]:
     if not proxy.userinfo:
         return {}
-    said = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
-    return {"proxy-authorization": f"Basic {said}"}
+    credentials = base64.b64encode(f"{proxy.username}:{proxy.password}".encode()).decode()
+    return {"proxy-authorization": f"Basic {credentials}"}
 
 
 def _connect(target: httpx.URL, proxy: httpx.URL) -> bytes:
     host = f"[{target.host}]" if ":" in target.host else target.host
-    place = f"{host}:{target.port or _PORTS[target.scheme]}"
-    lines = [f"CONNECT {place} HTTP/1.1", f"host: {place}"]
+    authority = f"{host}:{target.port or _PORTS[target.scheme]}"
+    lines = [f"CONNECT {authority} HTTP/1.1", f"host: {authority}"]
     lines += [f"{name}: {value}" for name, value in proxy_authorization(proxy).items()]
     return "\r\n".join([*lines, "", ""]).encode()

@@ -24,10 +24,10 @@ class StaggeredStart:
         """Returns when the slot whose first request (of sessions: first session) ended at `end` may go on."""
         if not self._ended:
             self._first_end = end
-        place = self._slots[min(self._ended, len(self._slots) - 1)]
+        slot = self._slots[min(self._ended, len(self._slots) - 1)]
         self._ended += 1
         mean_ns = self._total_ns // max(self._answered, 1)
-        earliest = self._first_end + place * mean_ns // self._slots.stop
+        earliest = self._first_end + slot * mean_ns // self._slots.stop
         self._last_due = max(self._last_due, earliest if earliest > end else self._first_end)
         return earliest
 

@@ -55,6 +55,6 @@ class TurnBodies(LazySequence[bytes]):
         if last or finalized.outcome is not Outcome.OK:
             self._answers.pop(session, None)
             return
-        said = self._api.turn(content(finalized.events, finalized.text), finalized.tool_calls)
+        answer = self._api.turn(content(finalized.events, finalized.text), finalized.tool_calls)
         name = json.dumps(finalized.answer_id).encode()
-        self._answers.setdefault(session, []).append(_Answered(*said, name))
+        self._answers.setdefault(session, []).append(_Answered(*answer, name))

@@ -81,8 +81,8 @@ def render(url: str, job: LoadJob, bodies: Sequence[bytes], seqs: Sequence[int])
 def secrets(url: str, access: Access) -> tuple[str, ...]:
     """Credentials of the job and of its proxy, longest first, which an error text must not repeat."""
     places = [httpx.URL(url), httpx.URL(proxy_for(url) or "")]
-    secret_texts = {*access.credentials, *(place.password for place in places)}
-    for place in places:
-        for value in proxy_authorization(place).values():
+    secret_texts = {*access.credentials, *(address.password for address in places)}
+    for address in places:
+        for value in proxy_authorization(address).values():
             secret_texts |= {value, value.rpartition(" ")[2]}
     return tuple(sorted((text for text in secret_texts if text), key=len, reverse=True))

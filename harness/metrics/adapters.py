@@ -66,9 +66,9 @@ def _median(cell: CellView, mask: Mask, metric: str) -> float | None:
     return float(np.median(finite)) if len(finite) else None
 
 
-def _less(one: float | None, other: float | None) -> float | None:
-    return None if one is None or other is None else one - other
+def _less(value: float | None, other: float | None) -> float | None:
+    return None if value is None or other is None else value - other
 
 
-def _over(one: float | None, other: float | None) -> float | None:
-    return None if one is None or not other else one / other
+def _over(value: float | None, other: float | None) -> float | None:
+    return None if value is None or not other else value / other

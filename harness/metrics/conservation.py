@@ -147,7 +147,7 @@ def _change(requests: NDArray[np.void], window: Window) -> int:
     """Returns how many more were in flight at the end of the window than at its start."""
     steps = in_flight.steps(requests)
     before = np.searchsorted(steps.at_ns, (window.start_ns, window.end_ns), side="right") - 1
-    start, end = (int(steps.counts[place]) if place >= 0 else 0 for place in before)
+    start, end = (int(steps.counts[index]) if index >= 0 else 0 for index in before)
     return end - start
 
 

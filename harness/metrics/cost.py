@@ -27,8 +27,8 @@ def price(prices: Prices | None, gpu: Gpu | None) -> tuple[Price | None, str]:
     return _priced(prices, amount, ", ".join(f"{count} × {name}" for name, count in counts.items())), ""
 
 
-def _priced(prices: Prices, amount: float, of: str) -> Price:
-    return Price(per_hour=amount, currency=prices.currency, covers=of, source=prices.source)
+def _priced(prices: Prices, amount: float, covers: str) -> Price:
+    return Price(per_hour=amount, currency=prices.currency, covers=covers, source=prices.source)
 
 
 def per_million(per_hour: float, per_s: float | None) -> float | None:

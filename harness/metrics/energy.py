@@ -68,5 +68,5 @@ def describe(
     ), ""
 
 
-def _per(amount: float | None, of: float | None) -> float | None:
-    return amount / of if amount is not None and of else None
+def _per(amount: float | None, divisor: float | None) -> float | None:
+    return amount / divisor if amount is not None and divisor else None

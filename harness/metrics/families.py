@@ -64,9 +64,9 @@ def _without_text(nulls: dict[str, str], api: str) -> tuple[dict[str, object], d
     """Returns what stands in the place of figures and reasons that look like a fault of the server."""
     of_text = [metric for metric in METRICS.values() if metric.of_text]
     empty, reasons = describe(np.zeros(0))
-    figures: dict[str, object] = {one.name: None for one in of_text if one.family == "rate"}
-    figures |= {one.name: empty for one in of_text if one.family == "latency"}
-    said = f"answers of {api} come whole: there is no first token, and none after it"
-    paths = [f"{one.name}.{key}" for one in of_text if one.family == "latency" for key in reasons]
-    names = [one.name for one in of_text]
-    return figures, {path: said for path in (*nulls, *paths, *names) if path.partition(".")[0] in names}
+    figures: dict[str, object] = {lacking.name: None for lacking in of_text if lacking.family == "rate"}
+    figures |= {lacking.name: empty for lacking in of_text if lacking.family == "latency"}
+    reason = f"answers of {api} come whole: there is no first token, and none after it"
+    paths = [f"{lacking.name}.{key}" for lacking in of_text if lacking.family == "latency" for key in reasons]
+    names = [lacking.name for lacking in of_text]
+    return figures, {path: reason for path in (*nulls, *paths, *names) if path.partition(".")[0] in names}

@@ -90,7 +90,7 @@ def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) 
     good = rows["outcome"] == Outcome.OK
     for name, wanted in slo.items():
         good &= values[name] <= max(wanted.values())
-    made = KeptSlo(
+    kept = KeptSlo(
         limits=limits,
         met=all(limit.met for limit in limits),
         good=int(good[measured].sum()),
@@ -99,11 +99,11 @@ def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) 
         good_token_share=_token_share(rows[measured], good[measured]),
     )
     if window is None:
-        return Goodput(made)
+        return Goodput(kept)
     inside, tokens = shares[judged] * good, rows["output_tokens"]
     known = bool((tokens[shares[judged] > 0] != UNKNOWN).all())
     return Goodput(
-        made,
+        kept,
         window.per_second(inside.sum()),
         window.per_second((inside * tokens).sum()) if known else None,
     )

@@ -49,16 +49,16 @@ def describe(
         return None, reason
     devices = [_device(telemetry, device, window) for device in source.about["devices"]]
     seen = [device for device in devices if (held := device.engine_memory_bytes) and held.max]
-    told = all(device.engine_memory_bytes is not None for device in devices)
-    used = seen if seen or told else devices
+    known = all(device.engine_memory_bytes is not None for device in devices)
+    used = seen if seen or known else devices
     together = {
-        **{name: _together(used, name, of=1) for name in _SUMMED},
-        **{name: _together(used, name, of=len(used)) for name in _AVERAGED},
+        **{name: _together(used, name, expected=1) for name in _SUMMED},
+        **{name: _together(used, name, expected=len(used)) for name in _AVERAGED},
     }
     return Gpu(
         chosen=source.about["chosen"],
         engine_gpus=tuple(device.index for device in used),
-        seen_using_them=told,
+        seen_using_them=known,
         idle_utilisation_pct=_highest(device.idle_utilisation_pct for device in used),
         devices=tuple(devices),
         **together,
@@ -112,12 +112,13 @@ def _throttled(bits: NDArray[np.float64]) -> dict[str, float] | None:
     return {name: share for name, share in shares.items() if share}
 
 
-def _together(devices: Sequence[GpuDevice], name: str, of: int) -> Range | None:
+def _together(devices: Sequence[GpuDevice], name: str, expected: int) -> Range | None:
     ranges: list[Range] = [held for device in devices if (held := getattr(device, name)) is not None]
     if not ranges or len(ranges) < len(devices):
         return None
     return Range(
-        mean=sum(reading.mean for reading in ranges) / of, max=sum(reading.max for reading in ranges) / of
+        mean=sum(reading.mean for reading in ranges) / expected,
+        max=sum(reading.max for reading in ranges) / expected,
     )
 
 

@@ -242,7 +242,7 @@ _OWN: Mapping[str, Callable[[RequestView], Floats]] = {
 # In the order of the reasons for their nulls: what each request has one of, then the others.
 LATENCIES = tuple(
     metric.name
-    for metric in sorted(family("latency"), key=lambda one: not one.per_request)
+    for metric in sorted(family("latency"), key=lambda declared: not declared.per_request)
     if not metric.of_session
 )
 OF_REASONING = ("ttft_reasoning_ms", "ttft_answer_ms")

@@ -43,8 +43,8 @@ def limiter(cell: Watched) -> tuple[Limiter | None, str]:
     seen = numbers(cell)
     for rule in _RULES:
         for code, sentence in rule(seen, cell):
-            told = {name: value for name, value in seen.items() if value is not None}
-            return Limiter(code=code, sentence=sentence, numbers=told), ""
+            known = {name: value for name, value in seen.items() if value is not None}
+            return Limiter(code=code, sentence=sentence, numbers=known), ""
     return None, "neither the engine's GPUs nor its processes could be watched"
 
 
@@ -149,8 +149,8 @@ def _load(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
         return
     value = cell.load.value
     offered = {"concurrency": f" with {value:g} in flight", "working-set": ""}
-    said = offered.get(cell.load.kind, f" with {value:g} requests/s")
-    yield "load", f"the load:{said} nothing was saturated{_busy(seen)}"
+    words = offered.get(cell.load.kind, f" with {value:g} requests/s")
+    yield "load", f"the load:{words} nothing was saturated{_busy(seen)}"
 
 
 def _busy(seen: Numbers) -> str:

@@ -44,8 +44,8 @@ def reusable(
             known, content = before, content + int(rows["content_tokens"][i])
         else:
             known, content = tree.walk(requested.shared[i]), int(rows["content_tokens"][i])
-        told = -1 if prompt_tokens is None else int(prompt_tokens[i])
-        total[i] = content if told < 0 else told
+        counted = -1 if prompt_tokens is None else int(prompt_tokens[i])
+        total[i] = content if counted < 0 else counted
         shared[i] = max(min(known, total[i] - 1), 0) // block * block
         answer = -1 if output_tokens is None else int(output_tokens[i])
         answer = int(rows["max_tokens"][i]) if answer < 0 else answer
@@ -53,14 +53,16 @@ def reusable(
     return shared, total
 
 
-def ideal_hit_rate(requested: RequestTable, of: slice | Counts = slice(None), *, warm: bool = False) -> float:
-    """Share of the content tokens of the requests at `of`; the others fill the cache only."""
-    return share(*reusable(requested, warm=warm), of)
+def ideal_hit_rate(
+    requested: RequestTable, rows: slice | Counts = slice(None), *, warm: bool = False
+) -> float:
+    """Share of the content tokens of the requests at `rows`; the others fill the cache only."""
+    return share(*reusable(requested, warm=warm), rows)
 
 
-def share(shared: Counts, total: Counts, of: slice | Counts) -> float:
-    """Returns a share of what `reusable` gives, over the requests at `of`."""
-    return float(shared[of].sum() / max(total[of].sum(), 1))
+def share(shared: Counts, total: Counts, rows: slice | Counts) -> float:
+    """Returns a share of what `reusable` gives, over the requests at `rows`."""
+    return float(shared[rows].sum() / max(total[rows].sum(), 1))
 
 
 def first_of_each_prefix(requested: RequestTable) -> Iterator[int]:

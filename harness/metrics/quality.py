@@ -33,18 +33,18 @@ class Quality(Figures):
 
 
 def compute(cell: CellView) -> Quality:
-    return quality(cell, cell.requested, unsaid=cell.facts.request.unsupported)
+    return quality(cell, cell.requested, left_out=cell.facts.request.unsupported)
 
 
-def quality(view: RequestView, requested: RequestTable | None, unsaid: Iterable[str] = ()) -> Quality:
+def quality(view: RequestView, requested: RequestTable | None, left_out: Iterable[str] = ()) -> Quality:
     """The rates, None where nothing was expected, and `answers`: counts by check and kind of request.
 
-    A rate is of the measured answers that were whole, not cut off and could be judged. `unsaid` names as
+    A rate is of the measured answers that were whole, not cut off and could be judged. `left_out` names as
     `structured.SHAPE` what the engine has no field for: such answers are counted, and enter no rate.
     """
     if requested is None or not requested.expectations:
         return Quality()
-    untold = {name.removeprefix("structured.") for name in unsaid} | {FREE}
+    untold = {name.removeprefix("structured.") for name in left_out} | {FREE}
     counts: dict[str, dict[str, Counter[str]]] = {}
     refusals: Counter[str] = Counter()
     for check, kind, verdict, error in _judged(view, requested):
@@ -56,7 +56,7 @@ def quality(view: RequestView, requested: RequestTable | None, unsaid: Iterable[
         for check, kinds in counts.items()
     }
     by_check = {
-        check: {kind: _as_json(count, told=kind not in untold) for kind, count in sorted(kinds.items())}
+        check: {kind: _as_json(count, known=kind not in untold) for kind, count in sorted(kinds.items())}
         for check, kinds in counts.items()
     }
     return Quality(
@@ -70,8 +70,8 @@ def quality(view: RequestView, requested: RequestTable | None, unsaid: Iterable[
 
 def form_refused(requests: Rows, requested: RequestTable) -> Mask:
     """Requests whose constraint, or whatever else of theirs, the engine would not take."""
-    told = np.isin(np.array(requested.kinds, object)[requests["seq"]], SHAPES)
-    mask: Mask = told & _refused(requests)
+    shaped = np.isin(np.array(requested.kinds, object)[requests["seq"]], SHAPES)
+    mask: Mask = shaped & _refused(requests)
     return mask
 
 
@@ -87,26 +87,26 @@ def _judged(view: RequestView, requested: RequestTable) -> Iterator[tuple[str, s
     records, rows, events = view.records, view.requests, view.records.events
     refused = _refused(rows)
     bounds = np.searchsorted(events["seq"], [rows["seq"], rows["seq"] + 1])
-    for place in np.flatnonzero(view.measured).tolist():
-        seq = rows["seq"][place]
+    for row in np.flatnonzero(view.measured).tolist():
+        seq = rows["seq"][row]
         which = requested.numbers["expected"][seq]
         if which < 0:
             continue
         expected: Expected = requested.expectations[which]
         check = expected.check if expected.check in CHECKS else "structured"
         kind = requested.kinds[seq] if check == "structured" else check
-        verdict = REFUSED if refused[place] else FAILED
-        if rows["outcome"][place] == Outcome.OK or _only_called(records, place):
-            said = content(events[slice(*bounds[:, place])], records.texts[place])
-            calls = records.tool_calls[place] if records.tool_calls else ""
-            verdict = judge(expected, said, calls, records.finish_reasons[place])
-        yield check, kind, verdict, records.errors[place]
+        verdict = REFUSED if refused[row] else FAILED
+        if rows["outcome"][row] == Outcome.OK or _only_called(records, row):
+            answer = content(events[slice(*bounds[:, row])], records.texts[row])
+            calls = records.tool_calls[row] if records.tool_calls else ""
+            verdict = judge(expected, answer, calls, records.finish_reasons[row])
+        yield check, kind, verdict, records.errors[row]
 
 
-def _only_called(records: Records, place: int) -> bool:
+def _only_called(records: Records, row: int) -> bool:
     """A call without arguments is a whole answer, though no text."""
-    called = bool(records.tool_calls) and bool(records.tool_calls[place])
-    return called and bool(records.requests["outcome"][place] == Outcome.EMPTY)
+    called = bool(records.tool_calls) and bool(records.tool_calls[row])
+    return called and bool(records.requests["outcome"][row] == Outcome.EMPTY)
 
 
 def _rate(count: "Counter[str]") -> float | None:
@@ -115,8 +115,8 @@ def _rate(count: "Counter[str]") -> float | None:
     return count[VALID] / judged if judged else None
 
 
-def _as_json(count: "Counter[str]", *, told: bool) -> Counts:
-    return {"told": told, "asked": count.total(), "rate": _rate(count), **dict(sorted(count.items()))}
+def _as_json(count: "Counter[str]", *, known: bool) -> Counts:
+    return {"told": known, "asked": count.total(), "rate": _rate(count), **dict(sorted(count.items()))}
 
 
 def _reason(error: str) -> str:

@@ -19,8 +19,8 @@ def replicas(view: RequestView, facts: CellFacts, window: Window | None, shares:
     sent = view.tried["replica"]
     total = int(np.count_nonzero(sent != UNKNOWN))
     parts = []
-    for place, url in enumerate(facts.urls):
-        mask = view.requests["replica"] == place
+    for index, url in enumerate(facts.urls):
+        mask = view.requests["replica"] == index
         part = view.alone(mask)
         count, ok = len(part.tried), len(part.answers)
         parts.append(

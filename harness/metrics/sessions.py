@@ -37,16 +37,16 @@ def compute(cell: CellView) -> Sessions:
     if cell.requested is None or not cell.requested.has_calls():
         return Sessions(nulls=dict.fromkeys(OF_SESSIONS, _NO_SESSIONS))
     spent, counts = of_sessions(cell, cell.requested)
-    times_ms = np.array([one.whole / 1e6 for one in spent] + [np.inf] * counts.failed)
+    times_ms = np.array([session.whole / 1e6 for session in spent] + [np.inf] * counts.failed)
     stats, reasons = describe(times_ms)
     nulls = {f"session_ms.{key}": reason.replace("requests", "sessions") for key, reason in reasons.items()}
-    total = sum(one.whole for one in spent)
+    total = sum(session.whole for session in spent)
     if not total:
         nulls |= dict.fromkeys(OF_SESSIONS[1:], _NONE_WHOLE)
     return Sessions(
         session_ms=stats,
-        model_time_share=sum(one.model for one in spent) / total if total else None,
-        tool_time_share=sum(one.tools for one in spent) / total if total else None,
+        model_time_share=sum(session.model for session in spent) / total if total else None,
+        tool_time_share=sum(session.tools for session in spent) / total if total else None,
         sessions=counts,
         nulls=nulls,
     )
@@ -57,7 +57,9 @@ def of_sessions(cell: CellView, requested: RequestTable) -> tuple[list[Spent], S
     ids = requested.numbers["session"]
     warm = 1 + int(cell.requests["seq"][cell.requests["phase"] == Phase.WARMUP].max(initial=-1))
     named, first, sizes = np.unique(ids, return_index=True, return_counts=True)
-    planned = {int(one): int(size) for one, at, size in zip(named, first, sizes, strict=True) if at >= warm}
+    planned = {
+        int(session): int(size) for session, at, size in zip(named, first, sizes, strict=True) if at >= warm
+    }
     rows = cell.requests[cell.requests["phase"] == Phase.MEASURE]
     owner = ids[rows["seq"]]
     order = np.argsort(owner, kind="stable")

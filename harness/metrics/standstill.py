@@ -72,7 +72,9 @@ def standstill(view: RequestView, facts: CellFacts) -> Standstill | None:
         return None
     start_ns, end_ns = part
     workers = {stall.worker for stall in stalls}
-    spans = [_span((one for one in stalls if one.worker == worker), part) for worker in workers]
+    spans = [
+        _span((candidate for candidate in stalls if candidate.worker == worker), part) for worker in workers
+    ]
     worst = max(spans, key=lambda span: int(span.lasted.sum()), default=_span((), part))
     lost_ns = int(worst.lasted.sum())
     if not lost_ns:
@@ -133,7 +135,9 @@ def _measured_part(view: RequestView) -> tuple[int, int] | None:
 
 
 def _span(stalls: Iterable[Stall], part: tuple[int, int] | None = None) -> _Span:
-    times = np.array(sorted((one.at_s, one.at_s + one.lasted_ms / 1e3) for one in stalls)).reshape(-1, 2)
+    times = np.array(sorted((stall.at_s, stall.at_s + stall.lasted_ms / 1e3) for stall in stalls)).reshape(
+        -1, 2
+    )
     start, end = np.clip(np.rint(times * 1e9), -_MOST_NS, _MOST_NS).astype(np.int64).T  # of any cell.json
     if part is None:
         return _Span(start, end)
@@ -181,7 +185,7 @@ def _hit_share(view: RequestView, stalls: Sequence[Stall]) -> float:
     hit = 0
     for worker in {stall.worker for stall in stalls}:
         own = rows[rows["worker"] == worker]
-        span = _span(one for one in stalls if one.worker == worker)
+        span = _span(mine for mine in stalls if mine.worker == worker)
         inside = span.overlap(own["start_ns"], own["end_ns"])
         hit += int(np.count_nonzero(inside > HIT_SHARE * (own["end_ns"] - own["start_ns"] - inside)))
     return hit / len(rows)

@@ -131,8 +131,8 @@ def shapes_of(count: int) -> tuple[tuple[Shape, ...], Floats]:
     slopes = [Shape(0, b, True) for b in range(3, count + 1)]
     slopes += [Shape(a, count, True) for a in range(1, count - 2)]
     time = np.arange(count, dtype=np.float64)
-    rows = [((time >= one.start) & (time < one.stop)).astype(np.float64) for one in stretches]
-    rows += [np.clip(time, one.start, one.stop - 1) for one in slopes]
+    rows = [((time >= stretch.start) & (time < stretch.stop)).astype(np.float64) for stretch in stretches]
+    rows += [np.clip(time, stretch.start, stretch.stop - 1) for stretch in slopes]
     table = np.array(rows)
     table -= table.mean(axis=1, keepdims=True)
     return (*stretches, *slopes), table / np.linalg.norm(table, axis=1, keepdims=True)
@@ -200,13 +200,14 @@ def steady_state(
     most = MOST_BATCHES
     if turns > 1:  # a batch has whole chats of all slots, or of an open loop the waiting of several answers
         most = min(most, int(chosen.sum() / turns / (load.slots or OPEN_BATCH)))
-    told = [_latency(view, load.slots, most)]
+    judged = [_latency(view, load.slots, most)]
     if load.slots is not None:
-        told.append(_tokens(view.records, (begin, last_send), most))
-    courses = [course for course in told if course]
+        judged.append(_tokens(view.records, (begin, last_send), most))
+    courses = [course for course in judged if course]
     found = {course.name: course.find() for course in courses}
     cuts = {
-        name: one.shape.stop if one is not None and one.form == "ramp" else 0 for name, one in found.items()
+        name: change.shape.stop if change is not None and change.form == "ramp" else 0
+        for name, change in found.items()
     }
     start = max([begin, *(int(course.starts_ns[cuts[course.name]]) for course in courses)])
     ramp = int(np.count_nonzero(chosen & (requests["sent_ns"] < start)))
@@ -226,10 +227,10 @@ def steady_state(
         ramp_requests=max(ramp, early),
         cold_misses=cold_misses,
         drift={
-            name: one.change if one is not None and one.form in ("drift", "step") else None
-            for name, one in found.items()
+            name: change.change if change is not None and change.form in ("drift", "step") else None
+            for name, change in found.items()
         },
-        shapes={name: one.form if one is not None else None for name, one in found.items()},
+        shapes={name: change.form if change is not None else None for name, change in found.items()},
     )
 
 
@@ -237,8 +238,8 @@ def _state(courses: list[Course], found: dict[str, Found | None], early: int) ->
     """The gravest first: what lasts, what the beginning alone has, what comes and goes."""
     says: dict[Form, list[str]] = {}
     for course in courses:
-        if (one := found[course.name]) is not None:
-            says.setdefault(one.form, []).append(course.says(one))
+        if (deviation := found[course.name]) is not None:
+            says.setdefault(deviation.form, []).append(course.says(deviation))
     lasting = [*says.get("drift", []), *says.get("step", [])]
     if lasting:
         return "not steady", "; ".join(lasting)

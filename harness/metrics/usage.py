@@ -124,5 +124,5 @@ def _health(watched: Sampled) -> TelemetryHealth:
         problem=watched.problem,
         sources=sources,
         sampler=watched.sampler,
-        longest_stall_ms=UNSET if stalls is None else max((one.lasted_ms for one in stalls), default=0.0),
+        longest_stall_ms=UNSET if stalls is None else max((stall.lasted_ms for stall in stalls), default=0.0),
     )

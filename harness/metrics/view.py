@@ -129,4 +129,4 @@ class Figures:
     nulls: dict[str, str] = field(default_factory=dict)  # why a figure is null, by its dotted path
 
     def by_key(self) -> dict[str, object]:
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "nulls"}
+        return {field.name: getattr(self, field.name) for field in fields(self) if field.name != "nulls"}

@@ -114,8 +114,8 @@ def parse_ask(
         fields = style.as_chat(fields)
     keeps = isinstance(style, ResponsesStyle) and style.keeps_turns and fields.get("store") is True
     if isinstance(style, ResponsesStyle) and (name := fields.get("previous_response_id")) is not None:
-        said, before = _list(fields.get("messages")), _before(name, style, kept or {})
-        fields["messages"] = [*filter(_is_system, said), *before, *_without_system(said)]
+        conversation, before = _list(fields.get("messages")), _before(name, style, kept or {})
+        fields["messages"] = [*filter(_is_system, conversation), *before, *_without_system(conversation)]
     _check_fields(fields, dialect)
     forces_length = dialect.forces_length and (style is None or style.forces_length)
     if ("messages" in fields) != chat:

@@ -123,8 +123,8 @@ class Connection:
             return data
         if self._shaken:
             return self._tls.open(data)
-        self._shaken, said = self._tls.shake(data)
-        self._sock.sendall(said)
+        self._shaken, reply = self._tls.shake(data)
+        self._sock.sendall(reply)
         return self._tls.open(b"") if self._shaken else b""  # the request may follow the handshake closely
 
     def _next_request(self) -> None:

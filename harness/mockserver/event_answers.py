@@ -127,9 +127,9 @@ class ResponsesAnswer(EventAnswer):
 
     def _closed(self, index: int, *, thought: bool) -> bytes:
         item = self._item(index, thought=thought)
-        (part,), place = item["content"], self._place(index)
-        data = self._event_bytes(f"response.{part['type']}.done", **place, text=part["text"])
-        data += self._event_bytes("response.content_part.done", **place, part=part)
+        (part,), position = item["content"], self._place(index)
+        data = self._event_bytes(f"response.{part['type']}.done", **position, text=part["text"])
+        data += self._event_bytes("response.content_part.done", **position, part=part)
         return data + self._event_bytes("response.output_item.done", item=item, output_index=index)
 
     def _tail(self, first_ns: int, last_ns: int) -> bytes:

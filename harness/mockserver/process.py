@@ -90,8 +90,8 @@ def _stop(process: subprocess.Popen[str]) -> int:
 def _flags(options: dict[str, object]) -> Iterator[str]:
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
-        for one in value if isinstance(value, (list, tuple)) else [value]:
-            if one is True:
+        for entry in value if isinstance(value, (list, tuple)) else [value]:
+            if entry is True:
                 yield flag
-            elif one is not None and one is not False:
-                yield f"{flag}={one}"
+            elif entry is not None and entry is not False:
+                yield f"{flag}={entry}"

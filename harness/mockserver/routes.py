@@ -119,7 +119,7 @@ class Routes:
         ids = [token_id(token) for token in tokens]
         if not tokenizer.tokens_key:
             return json_answer(
-                200, [{"id": one, "text": str(token)} for one, token in zip(ids, tokens, strict=True)]
+                200, [{"id": number, "text": str(token)} for number, token in zip(ids, tokens, strict=True)]
             )
         extra = filled(tokenizer.extra, {"count": len(ids)})
         return json_answer(200, {**extra, tokenizer.tokens_key: ids})

@@ -148,11 +148,11 @@ def of_regex(pattern: str) -> str:
         compiled = re.compile(pattern)
     except re.error as error:
         raise UnsupportedError(f"not a regular expression: {error}") from None
-    made = _Regex(pattern).alternatives()
-    matches = compiled.fullmatch(made)
+    sampled = _Regex(pattern).alternatives()
+    matches = compiled.fullmatch(sampled)
     if not matches:
         raise UnsupportedError(f"this regular expression is not simulated: {pattern[:100]}")
-    return made
+    return sampled
 
 
 _ESCAPES = dict(zip("dwsDWSntbB", ("0", "a", " ", "a", " ", "a", "\n", "\t", "", ""), strict=True))
@@ -250,8 +250,8 @@ class _Grammar:
         """Consumes up to a closing bracket or the end; the first alternative counts."""
         first: str | None = None
         while True:
-            made = self._sequence(tokens, wanted=first is None)
-            first = made if first is None else first
+            sequence = self._sequence(tokens, wanted=first is None)
+            first = sequence if first is None else first
             if not tokens or tokens[0] != "|":
                 return first
             tokens.pop(0)
@@ -261,19 +261,19 @@ class _Grammar:
         while tokens and tokens[0] not in ("|", ")"):
             token = tokens.pop(0)
             if token == "(":
-                made = self._alternatives(tokens)
+                inner = self._alternatives(tokens)
                 tokens.pop(0)
             elif token.startswith('"'):
-                made = json.loads(token)
+                inner = json.loads(token)
             elif token.startswith("["):
-                made = _Regex(token).alternatives()
+                inner = _Regex(token).alternatives()
             else:
-                made = _Grammar(self._rules, self._depth + 1).expand(token) if wanted else ""
+                inner = _Grammar(self._rules, self._depth + 1).expand(token) if wanted else ""
             if tokens and (tokens[0] in ("*", "?") or tokens[0].startswith("{0")):
-                made = ""
+                inner = ""
             if tokens and (tokens[0] in ("*", "+", "?") or tokens[0].startswith("{")):
                 repetition = tokens.pop(0)
                 count = re.match(r"\{(\d+)", repetition)
-                made *= int(count[1]) if count else 1
-            parts.append(made)
+                inner *= int(count[1]) if count else 1
+            parts.append(inner)
         return "".join(parts)

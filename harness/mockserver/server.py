@@ -131,8 +131,8 @@ class Server:
             self._complete(connection, request)
             return
         if data is None:
-            told = self._truth.get((request.method, request.path))
-            data = told() if told else self._routes.answer(request)
+            truth = self._truth.get((request.method, request.path))
+            data = truth() if truth else self._routes.answer(request)
         if data is None:
             data = no_route(self.options.dialect, request)
         connection.answer(data, close=not request.keep_alive)

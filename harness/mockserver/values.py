@@ -40,8 +40,8 @@ class VectorStyle:
         vectors = [_vector(text, size, wrong) for (text,) in texts]
         encode = _base64 if fields.get("encoding_format") == "base64" else list
         data = [
-            {"object": "embedding", "index": place, "embedding": encode(vector)}
-            for place, vector in enumerate(vectors)
+            {"object": "embedding", "index": index, "embedding": encode(vector)}
+            for index, vector in enumerate(vectors)
         ]
         return {"object": "list", "data": data}
 
@@ -65,8 +65,8 @@ class RankStyle:
         scores = [_score("\n".join(pair), wrong) for pair in texts]
         if self.bounded:
             scores = [1 / (1 + exp(-score)) for score in scores]
-        order = sorted(range(len(scores)), key=lambda place: -scores[place])
-        results = [{"index": place, self.key: scores[place]} for place in order]
+        order = sorted(range(len(scores)), key=lambda index: -scores[index])
+        results = [{"index": index, self.key: scores[index]} for index in order]
         return results if self.bare else {"results": results}
 
 
@@ -92,10 +92,10 @@ class Values:
         document = self.style.document(self.texts, self.fields, wrong)
         tokens = script.prompt_tokens
         usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-        said = document
+        content = document
         if not isinstance(document, list):
-            said = {"model": model, **dict(document), "usage": usage}  # type: ignore[call-overload]
-        yield Write(due_ns, json.dumps(said).encode(), 1, 1, Then.END)
+            content = {"model": model, **dict(document), "usage": usage}  # type: ignore[call-overload]
+        yield Write(due_ns, json.dumps(content).encode(), 1, 1, Then.END)
 
 
 def _strings(given: object, name: str) -> list[str]:
@@ -106,12 +106,12 @@ def _strings(given: object, name: str) -> list[str]:
 
 def _vector(text: str, size: int, wrong: Garbage) -> list[float]:
     """Returns a vector of length 1, the same for the same text; `wrong`: as another model would have it."""
-    made = [byte - 96.0 for byte in shake_128(text.encode()).digest(size)]
-    length = sqrt(sum(one * one for one in made))
-    made = [one / length for one in made]
+    numbers = [byte - 96.0 for byte in shake_128(text.encode()).digest(size)]
+    length = sqrt(sum(number * number for number in numbers))
+    numbers = [number / length for number in numbers]
     if wrong == "nan-values":
-        made[0] = nan
-    return made[::-1] if wrong == "wrong-values" else made
+        numbers[0] = nan
+    return numbers[::-1] if wrong == "wrong-values" else numbers
 
 
 def _score(text: str, wrong: Garbage) -> float:

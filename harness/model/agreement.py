@@ -162,10 +162,10 @@ class ValuesPair(Record, frozen=True, kw_only=True):
     @property
     def words(self) -> str:
         """Words for people: where `a` and `b` are not alike."""
-        of = f"{self.a} alone and in a batch" if self.a == self.b else f"{self.a} and {self.b}"
+        pair = f"{self.a} alone and in a batch" if self.a == self.b else f"{self.a} and {self.b}"
         if self.least is None:
-            return f"{of}: nothing to compare, or vectors of different sizes"
-        return f"{of}: {self.measure} down to {self.least:.3g}, at least {self.limit:g} is needed"
+            return f"{pair}: nothing to compare, or vectors of different sizes"
+        return f"{pair}: {self.measure} down to {self.least:.3g}, at least {self.limit:g} is needed"
 
 
 class ValuesAgreement(Record, frozen=True, kw_only=True):

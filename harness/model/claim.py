@@ -48,7 +48,7 @@ class ClaimResult(Record, frozen=True, kw_only=True):
     @property
     def others(self) -> list[str]:
         """Entries of `differs`, what was stated and is another here, and what a reader must know."""
-        open_ones = {unstated_words(*one) for one in self.unstated.items()}
+        open_ones = {unstated_words(*entry) for entry in self.unstated.items()}
         return [text for text in self.differs if text not in open_ones]
 
 

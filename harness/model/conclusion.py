@@ -75,11 +75,11 @@ class Order(Record, frozen=True, kw_only=True):
     @property
     def best(self) -> Place | None:
         """The best median that is comparable with another; of all where none is. None without a figure."""
-        known = [place for place in self.places if place.median is not None]
+        known = [standing for standing in self.places if standing.median is not None]
         compared = (
-            place
-            for place in known
-            if any(pair.state != "not comparable" for pair in self.about(place.label))
+            standing
+            for standing in known
+            if any(pair.state != "not comparable" for pair in self.about(standing.label))
         )
         return next(compared, known[0] if known else None)
 

@@ -27,7 +27,7 @@ class ClientErrors(Record, frozen=True):
     @property
     def p99_ms(self) -> float:
         """The one figure that a claim of exactness stands on."""
-        parts = [one.p99 for one in (self.ttft_ms, self.itl_ms) if one is not None]
+        parts = [errors.p99 for errors in (self.ttft_ms, self.itl_ms) if errors is not None]
         return max(parts, default=self.e2e_ms.p99)
 
 

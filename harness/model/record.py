@@ -41,5 +41,5 @@ def from_json(document: Any, kind: type[T]) -> T:
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$")
         where = path.rstrip("`").removeprefix(".")
-        said = what.replace("`", "'")
-        raise ValueError(f"{where}: {said}" if where else said) from None
+        words = what.replace("`", "'")
+        raise ValueError(f"{where}: {words}" if where else words) from None

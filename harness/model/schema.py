@@ -47,8 +47,8 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 def schema(kind: str) -> dict[str, Any]:  # JSON for others
     """Returns the schema with what every key means, and its unit where the name has none."""
     document = DOCUMENTS[kind]
-    (made,), components = msgspec.json.schema_components([document.kind], ref_template="#/$defs/{name}")
-    root = _plain(components.pop(made["$ref"].rpartition("/")[2]))
+    (result,), components = msgspec.json.schema_components([document.kind], ref_template="#/$defs/{name}")
+    root = _plain(components.pop(result["$ref"].rpartition("/")[2]))
     defs = {name: _plain(part) for name, part in sorted(components.items())}
     document_schema = {"$schema": _DIALECT, **root, "title": document.title, "$defs": defs}
     if document.version is not None:

@@ -25,16 +25,20 @@ def missing(
     """
     name = summary.scenario if summary else entry.runs_of
     labels = {backend.partition("=")[0] for backend in entry.backends}
-    earlier = [one for one in history if one.scenario == name and one.label in labels]
+    earlier = [
+        earlier_entry
+        for earlier_entry in history
+        if earlier_entry.scenario == name and earlier_entry.label in labels
+    ]
     if summary is None or manifest is None:
-        for label in dict.fromkeys(one.label for one in earlier):
+        for label in dict.fromkeys(earlier_entry.label for earlier_entry in earlier):
             yield Missing(label, None, None, why)
         return
-    points = {one.load for one in earlier} if entry.files else _asked(manifest.scenario)
+    points = {earlier_entry.load for earlier_entry in earlier} if entry.files else _asked(manifest.scenario)
     places: dict[tuple[str, LoadPoint], list[HistoryEntry]] = {}
-    for one in earlier:
-        if one.load in points:
-            places.setdefault(one.place, []).append(one)
+    for earlier_entry in earlier:
+        if earlier_entry.load in points:
+            places.setdefault(earlier_entry.place, []).append(earlier_entry)
     for (label, load), before in places.items():
         asked = manifest.repeats if manifest.stopping is None else 1
         yield from _place((label, load), before, summary, asked)
@@ -52,10 +56,10 @@ def _asked(scenario: ScenarioTables) -> set[LoadPoint]:
 
 
 def _place(
-    place: tuple[str, LoadPoint], before: Sequence[HistoryEntry], summary: Summary, asked: int
+    figure: tuple[str, LoadPoint], before: Sequence[HistoryEntry], summary: Summary, asked: int
 ) -> Iterator[Missing]:
     """`asked`: runs that the suite asks for."""
-    label, load = place
+    label, load = figure
     cells = [cell for cell in summary.cells if cell.label == label]
     tonight = next((row for row in series(cells, load, {}) if row.measured), None)
     if tonight is None:

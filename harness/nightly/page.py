@@ -24,16 +24,18 @@ def drawn(night: Night) -> str:
     from harness.report import page_of_courses
 
     about = night.suite.suite
-    said = [
+    lines = [
         *_drift_lines(night),
         *(f"missing: {scenario}: {place_words(figure)}" for scenario, figure in night.missing),
     ]
-    said += [f"{step.entry.title}: {step.state}{f', {step.why}' if step.why else ''}" for step in night.steps]
+    lines += [
+        f"{step.entry.title}: {step.state}{f', {step.why}' if step.why else ''}" for step in night.steps
+    ]
     primary = {
         verdict_words.primary(_summary(step.folder)) for step in night.steps if step.folder is not None
     }
     return page_of_courses(
-        f"Nightly: {about.name}", [about.purpose, verdict(night)], said, _courses(night), primary
+        f"Nightly: {about.name}", [about.purpose, verdict(night)], lines, _courses(night), primary
     )
 
 

@@ -216,7 +216,7 @@ def _why_failed(document: Mapping[str, object], folder: Path | None) -> str:
     if folder is None:
         return str(document.get("error", ""))
     failures = RunFolder(folder).read_manifest().failures
-    return "; ".join(dict.fromkeys(f"{one.backend}: {one.error}" for one in failures))
+    return "; ".join(dict.fromkeys(f"{failure.backend}: {failure.error}" for failure in failures))
 
 
 def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:

@@ -97,14 +97,14 @@ def load_suite(name: str) -> Suite:
         raise SpecError(f"unknown suite '{name}'", hint=nearest(name, known))
     if paths.entry(path) != "file":
         raise SpecError("no such file", where=name)
-    made = build(Suite, read_toml(path), f"{path}:")
-    if not made.run:
+    suite = build(Suite, read_toml(path), f"{path}:")
+    if not suite.run:
         raise SpecError("has no [[run]]", where=str(path))
-    for number, entry in enumerate(made.run):
+    for number, entry in enumerate(suite.run):
         _check(entry, f"{path}:run[{number}]")
-    if made.suite.budget_minutes <= 0:
+    if suite.suite.budget_minutes <= 0:
         raise SpecError("must be above 0", where=f"{path}:suite.budget_minutes")
-    return made
+    return suite
 
 
 def _check(entry: Entry, where: str) -> None:

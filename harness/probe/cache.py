@@ -55,8 +55,8 @@ def findings(prompt: LongPrompt, first: Seen) -> Iterator[Finding]:
         seen, share = prompt.send()  # what was asked during the first sending may have taken its slot
     if share is None:
         then = "the cache state of cells cannot be verified"
-        told = "cached tokens are not reported" if seen.ok else refusal(seen)
-        yield Finding("prefix cache", _on(declared.enabled), told, None, then)
+        words = "cached tokens are not reported" if seen.ok else refusal(seen)
+        yield Finding("prefix cache", _on(declared.enabled), words, None, then)
     else:
         used = share >= _HIT
         differs = declared.enabled is not None and used != declared.enabled

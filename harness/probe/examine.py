@@ -39,7 +39,7 @@ def examine(
             findings, prompt_tokens = _run(asker, _checks(asker.dialect, shapes, tools=tools))
         else:
             checks = (endpoints.version, endpoints.values, endpoints.tokenizer, endpoints.metrics)
-            findings, prompt_tokens = [one for check in checks for one in check(asker)], {}
+            findings, prompt_tokens = [finding for check in checks for finding in check(asker)], {}
         requests = line.requests
     return Probed(
         backend=server.definition.name,
@@ -57,7 +57,7 @@ def examine(
 
 
 def _checks(dialect: Dialect, shapes: Collection[str], *, tools: bool) -> list[Check]:
-    said = [name for name in shapes if getattr(dialect.structured, name)]
+    declared = [name for name in shapes if getattr(dialect.structured, name)]
     checks: list[Check] = [
         endpoints.version,
         endpoints.apis,
@@ -65,8 +65,8 @@ def _checks(dialect: Dialect, shapes: Collection[str], *, tools: bool) -> list[C
         streaming.exact_output,
         streaming.unknown_field,
         streaming.thinking,
-        *(_shape(name) for name in said),
-        lambda asker: structured.unsaid(asker, [name for name in shapes if name not in said]),
+        *(_shape(name) for name in declared),
+        lambda asker: structured.unsaid(asker, [name for name in shapes if name not in declared]),
     ]
     return [*checks, structured.tools] if tools else checks
 

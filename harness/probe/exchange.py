@@ -52,7 +52,7 @@ class Seen:
     @property
     def silent_events(self) -> int:
         """Tokens without text, such as special ones: empty events between others that usage has."""
-        text = [place for place, event in enumerate(self.events) if event.kind in GENERATED]
+        text = [index for index, event in enumerate(self.events) if event.kind in GENERATED]
         inside = self.events[text[0] : text[-1]] if text else ()
         silent = sum(event.kind is EventKind.OTHER for event in inside)
         return silent if len(text) + silent <= self.count("output_tokens") else 0
@@ -93,7 +93,9 @@ class Seen:
         reason.
         """
         blocks = [
-            one for one in self.documents if one.get("usage") or mapping(one.get("response")).get("usage")
+            document
+            for document in self.documents
+            if document.get("usage") or mapping(document.get("response")).get("usage")
         ]
         if not blocks:
             return "never"

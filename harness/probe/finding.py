@@ -13,12 +13,12 @@ def held(
     matters: bool = True,
 ) -> Finding:
     """Holds when both are equal. `more` is added to what was seen, `then` only where they differ."""
-    said, measured = _word(declared), _word(seen)
-    holds = None if declared is None or seen is None else said == measured
+    stated, measured = _word(declared), _word(seen)
+    holds = None if declared is None or seen is None else stated == measured
     differs = holds is False
     return Finding(
         topic,
-        said,
+        stated,
         ", ".join(filter(None, [measured, more])),
         holds,
         then if differs else "",

@@ -146,14 +146,14 @@ def exact_output(asker: Asker) -> Iterator[Finding]:
     if tokens == UNKNOWN:
         yield Finding(topic, "yes", "no usage block to count by", None)
         return
-    result, told = f"{tokens} tokens", True
+    result, known = f"{tokens} tokens", True
     if asker.thorough:
         free = asker.ask(_ONE_WORD, _FORCED_TOKENS, FREE).count("output_tokens")
         result += f", {free} when not forced" if free != UNKNOWN else ""
-        told = free != _FORCED_TOKENS  # else it would have come so long by itself
+        known = free != _FORCED_TOKENS  # else it would have come so long by itself
     right = tokens == _FORCED_TOKENS
     then = "" if right else "lengths differ from those asked for: cells are SUSPECT, compare per token"
-    yield Finding(topic, "yes", result, right if told or not right else None, then, not right)
+    yield Finding(topic, "yes", result, right if known or not right else None, then, not right)
 
 
 def unknown_field(asker: Asker) -> Iterator[Finding]:
@@ -175,8 +175,10 @@ def unknown_field(asker: Asker) -> Iterator[Finding]:
 
 def refused(topic: str, declared: str, seen: Seen, then: str) -> Finding:
     """Judges an answer; where there was none at all, nothing is known."""
-    told = seen.status != 0
-    return Finding(topic, declared, refusal(seen), False if told else None, then if told else "", told)
+    answered = seen.status != 0
+    return Finding(
+        topic, declared, refusal(seen), False if answered else None, then if answered else "", answered
+    )
 
 
 def refusal(seen: Seen) -> str:

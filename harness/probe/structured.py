@@ -34,13 +34,13 @@ def shape(asker: Asker, name: str) -> Iterator[Finding]:
         yield refused(topic, "yes", seen, "requests with it fail")
         return
     holds = _constrained(trial, seen)
-    said = repr(seen.text if len(seen.text) <= 40 else f"{seen.text[:39]}…")
+    answer = repr(seen.text if len(seen.text) <= 40 else f"{seen.text[:39]}…")
     if holds is None:
-        yield Finding(topic, "yes", f"cut off at {_ROOM} tokens: {said}", None)
+        yield Finding(topic, "yes", f"cut off at {_ROOM} tokens: {answer}", None)
     elif holds:
-        yield Finding(topic, "yes", said, True)
+        yield Finding(topic, "yes", answer, True)
     else:
-        yield Finding(topic, "yes", f"accepted and ignored: {said}", False, _IGNORED, matters=True)
+        yield Finding(topic, "yes", f"accepted and ignored: {answer}", False, _IGNORED, matters=True)
 
 
 def _constrained(trial: Trial, seen: Seen) -> bool | None:

@@ -67,13 +67,13 @@ def interrupted(asker: Asker, alone: Seen) -> Iterator[Finding]:
 
     seen = side_by_side([partial(late, number) for number in range(_STREAMS)])
     topic, declared = f"{_STREAMS} streams at once", "each is whole"
-    refused = [one for one in seen if not one.ok]
+    refused = [answer for answer in seen if not answer.ok]
     if refused:
         yield Finding(topic, declared, refusal(refused[0]), None)
         return
-    cut = [one for one in seen if not one.finish_reason and one.text_events < _STREAM_TOKENS / 2]
+    cut = [answer for answer in seen if not answer.finish_reason and answer.text_events < _STREAM_TOKENS / 2]
     if cut and alone.finish_reason:
-        found = f"{len(cut)} of {_STREAMS} ended after {min(one.text_events for one in cut)} events"
+        found = f"{len(cut)} of {_STREAMS} ended after {min(answer.text_events for answer in cut)} events"
         then = "a new request ends those that run: only one at a time can be measured"
         yield Finding(topic, declared, found, False, then, matters=True)
     else:
@@ -86,9 +86,9 @@ def not_followed(asker: Asker) -> Iterator[Finding]:
     declared = server.definition.server.effective
     if not declared or not server.started_here:
         return
-    told = server.info()
+    info = server.info()
     for name, key in declared.items():
-        wanted, found = _plain(server.definition.engine.values[name]), _plain(told.get(key, ""))
+        wanted, found = _plain(server.definition.engine.values[name]), _plain(info.get(key, ""))
         holds = None if not found else wanted == found
         then = "cells are compared by what the server reports" if holds is False else ""
         yield Finding(f"setting {name}", wanted, found or "not reported", holds, then, matters=holds is False)

@@ -35,7 +35,7 @@ class Comparison:
         rows = []
         for pair in self.document.pairs:
             found = tables.verdict_rows(pair.a.run, pair.findings)
-            rows += [[*row, *one.values] for row, one in zip(found, pair.findings, strict=True)]
+            rows += [[*row, *frame_row.values] for row, frame_row in zip(found, pair.findings, strict=True)]
         return frames.of_verdicts({**tables.VERDICTS, "value_a": "double", "value_b": "double"}, rows)
 
     def conclusion(self) -> "ComparedConclusion":
@@ -67,6 +67,9 @@ def compare(
     from harness.run.keep.loaded import comparable
     from harness.verdicts.baseline import compare_runs
 
-    given = [one if isinstance(one, Run) else load(one) for one in (baseline, *others)]
-    made = comparable([run.loaded for run in given])
-    return Comparison(compare_runs(made, force=force, floor=floor, allow_missing=allow_missing))
+    given = [
+        run_or_name if isinstance(run_or_name, Run) else load(run_or_name)
+        for run_or_name in (baseline, *others)
+    ]
+    runs = comparable([run.loaded for run in given])
+    return Comparison(compare_runs(runs, force=force, floor=floor, allow_missing=allow_missing))

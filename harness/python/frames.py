@@ -75,12 +75,12 @@ def of_view(folder: "RunFolder", view: str) -> pd.DataFrame:
 
 def _frame(columns: Mapping[str, tuple[str, Any]]) -> pd.DataFrame:
     """Builds a DataFrame from raw names: SQL type and values."""
-    made: dict[str, pd.Series[Any]] = {}
+    built: dict[str, pd.Series[Any]] = {}
     for column, (kind, values) in columns.items():
         if column == _MOMENT:
-            made["started"] = pd.Series(pd.to_datetime(pd.array(values, dtype="Int64"), unit="ns", utc=True))
+            built["started"] = pd.Series(pd.to_datetime(pd.array(values, dtype="Int64"), unit="ns", utc=True))
             continue
         name, scale = in_seconds(column)
         series = pd.Series(values, dtype=_DTYPES.get(kind, "Int64"))
-        made[name] = series if scale == 1.0 else series.astype("float64") / scale
-    return pd.DataFrame(made)
+        built[name] = series if scale == 1.0 else series.astype("float64") / scale
+    return pd.DataFrame(built)

@@ -124,12 +124,12 @@ def was_sent(records: Records) -> bool:
 
 def content(events: NDArray[np.void], text: str) -> str:
     """Returns, of a request's text what is its answer: without reasoning and tool calls."""
-    said = events[events["text_chars"] > 0]
-    kept = said["kind"] == EventKind.TEXT
-    ends = np.cumsum(said["text_chars"])
+    with_text = events[events["text_chars"] > 0]
+    kept = with_text["kind"] == EventKind.TEXT
+    ends = np.cumsum(with_text["text_chars"])
     if kept.all() or ends[-1] != len(text):  # halves of a surrogate pair became one character
         return text
-    starts = ends - said["text_chars"]
+    starts = ends - with_text["text_chars"]
     return "".join(text[a:b] for a, b in zip(starts[kept].tolist(), ends[kept].tolist(), strict=True))
 
 

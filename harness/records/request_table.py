@@ -103,9 +103,9 @@ class RequestTable:
             kinds.append(row[1])
             shared.append(row[2])
             after.append(row[3] if len(row) > 3 else PREVIOUS)
-        made = np.array(numbers, "<i8").view(np.dtype([(name, "<i8") for name in NUMBERS]))
+        numbered = np.array(numbers, "<i8").view(np.dtype([(name, "<i8") for name in NUMBERS]))
         trees = any(waits is not PREVIOUS for waits in after)
-        return cls(made, kinds, shared, expectations, after if trees else ())
+        return cls(numbered, kinds, shared, expectations, after if trees else ())
 
     def as_json(self) -> Iterable[dict[str, object]]:
         """A head, then a line per request; what is -1 or empty is left out."""

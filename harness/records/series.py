@@ -41,7 +41,11 @@ class Telemetry:
         """The series below `prefix.`, without it."""
         below = f"{prefix}."
         return Telemetry(
-            {name.removeprefix(below): one for name, one in self.series.items() if name.startswith(below)}
+            {
+                name.removeprefix(below): samples
+                for name, samples in self.series.items()
+                if name.startswith(below)
+            }
         )
 
     def matching(self, prefix: str, suffix: str) -> Iterator[tuple[str, Samples]]:

@@ -33,13 +33,17 @@ def page_of_several(runs: "Sequence[Run]", document: "RunComparison") -> str:
 
 
 def page_of_courses(
-    title: str, said: "Sequence[str]", lines: "Sequence[str]", series: "Sequence[Series]", primary: "Set[str]"
+    title: str,
+    remarks: "Sequence[str]",
+    lines: "Sequence[str]",
+    series: "Sequence[Series]",
+    primary: "Set[str]",
 ) -> str:
     """HTML with the course of each figure over its runs. `primary`: metrics whose charts are open."""
     _without_display()
     from harness.report.html.several import page_of_courses as made
 
-    return made(title, said, lines, series, primary)
+    return made(title, remarks, lines, series, primary)
 
 
 def _without_display() -> None:

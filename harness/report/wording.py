@@ -20,8 +20,8 @@ class Table:
         yield self.title
         for row in (self.head, *self.rows):
             first, *rest = (
-                text.rjust(width) if place else text.ljust(width)
-                for place, (text, width) in enumerate(zip(row, widths, strict=True))
+                text.rjust(width) if index else text.ljust(width)
+                for index, (text, width) in enumerate(zip(row, widths, strict=True))
             )
             yield "  ".join([first, *rest]).rstrip()
 

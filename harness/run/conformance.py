@@ -22,8 +22,8 @@ def probe_engine(engine: EngineSession, variant: str | None, requests: Iterable[
     return examine(
         engine,
         variant=variant,
-        shapes={made.constraint.shape for made in first if made.constraint},
-        tools=any(made.tools for made in first),
+        shapes={request.constraint.shape for request in first if request.constraint},
+        tools=any(request.tools for request in first),
         thorough=False,
         limit_s=PROBE_LIMIT_S,
     )

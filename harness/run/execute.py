@@ -315,7 +315,11 @@ class Run(Stored):
         if between is None:
             return Asking()
         known = self.folder.read_answers()[1]
-        before = [one.label for one in self.prepared.backends if one.label in known and one.label != label]
+        before = [
+            backend.label
+            for backend in self.prepared.backends
+            if backend.label in known and backend.label != label
+        ]
         return Asking(
             ACCURACY_LIMIT_S,
             under_load(self.prepared, between, engine),
@@ -325,14 +329,16 @@ class Run(Stored):
 
     def _reference(self, questions: Sequence[agreement.Question]) -> None:
         """Asks for the vectors of the model's own library, once in a run."""
-        if any(one.values and one.values.library for one in self.folder.read_answers()[1].values()):
+        if any(
+            backend.values and backend.values.library for backend in self.folder.read_answers()[1].values()
+        ):
             return
         try:
-            made = reference_values(self.prepared, questions, partial(self._stage, "reference"))
+            reference = reference_values(self.prepared, questions, partial(self._stage, "reference"))
         except SetupError as error:
             self.manifest.warn(notices.AGREEMENT_MISSING.warning(str(error), error.hint or None))
             return
-        for label, asked in made.items():
+        for label, asked in reference.items():
             self.folder.write_answers(agreement.as_json(questions), label, asked)
 
     def _stage(self, label: str, text: str) -> None:
@@ -399,4 +405,4 @@ def _death(engine: EngineSession, *, suspected: bool = False) -> str | None:
 def _failed(asked: AskedBackend) -> bool:
     """Returns whether a question got no answer."""
     conditions = (asked.unloaded, asked.saturated)
-    return any(one.outcome != "ok" for condition in conditions for one in condition.answers.values())
+    return any(answer.outcome != "ok" for condition in conditions for answer in condition.answers.values())

@@ -37,11 +37,11 @@ class Search:
     def next(self) -> Next | None:
         """None at the end."""
         if not self.long and self.start is None:
-            place = self._next_short()
-            if place is not None:
-                return Next(place, False)
-        place = self._next_long()
-        return None if place is None else Next(place, True)
+            index = self._next_short()
+            if index is not None:
+                return Next(index, False)
+        index = self._next_long()
+        return None if index is None else Next(index, True)
 
     @property
     def kept(self) -> int | None:
@@ -57,7 +57,7 @@ class Search:
             return 0 if failed == len(self.loads) else failed // 2
         if failed < len(self.loads):
             return (kept + failed) // 2
-        doubled = (place for place, load in enumerate(self.loads) if load >= 2 * self.loads[kept])
+        doubled = (index for index, load in enumerate(self.loads) if load >= 2 * self.loads[kept])
         return next(doubled, len(self.loads) - 1)
 
     def _next_long(self) -> int | None:
@@ -77,8 +77,8 @@ class Search:
 
 def _bounds(tried: Mapping[int, bool], size: int) -> tuple[int, int]:
     """The lowest place that failed, `size` where none did, and the highest below it that kept, else -1."""
-    failed = min((place for place, kept in tried.items() if not kept), default=size)
-    return max((place for place, kept in tried.items() if kept and place < failed), default=-1), failed
+    failed = min((index for index, kept in tried.items() if not kept), default=size)
+    return max((index for index, kept in tried.items() if kept and index < failed), default=-1), failed
 
 
 def probes(

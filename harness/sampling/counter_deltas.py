@@ -76,8 +76,8 @@ def added_histograms(
     """Returns, of several engines, those that all have with the same bounds."""
     first, *others = increases
     whole = {}
-    for name, one in first.items():
-        parts = [one, *(other[name] for other in others if name in other)]
+    for name, increase in first.items():
+        parts = [increase, *(other[name] for other in others if name in other)]
         bounds = [[bound for bound, _ in part.buckets] for part in parts]
         if len(parts) == len(increases) and all(each == bounds[0] for each in bounds):
             counts = zip(*([count or 0.0 for _, count in part.buckets] for part in parts), strict=True)

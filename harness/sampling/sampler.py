@@ -81,19 +81,19 @@ def sources(watch: Watch) -> dict[str, Source]:
     """The rate is that of the GPUs' cheap fields; what costs more is read less often."""
     beat = 1.0 / watch.hz
     processes = Processes(watch, period_s=2.5 * beat)
-    made: dict[str, Source] = {
+    found: dict[str, Source] = {
         "system": System(period_s=2.5 * beat, energy=watch.engine_here),
         "processes": processes,
     }
     if len(watch.exporters) == 1:
-        made["engine"] = EngineExporter(watch.exporters[0], period_s=5 * beat)
+        found["engine"] = EngineExporter(watch.exporters[0], period_s=5 * beat)
     elif watch.exporters:
-        made["engine"] = EngineExporters(watch.exporters, period_s=5 * beat)
+        found["engine"] = EngineExporters(watch.exporters, period_s=5 * beat)
     if watch.engine_here:
-        made["nvidia"] = NvidiaGpus(watch.engine_env, period_s=beat)
-        made["nvidia-slow"] = NvidiaGpusSlowly(watch.engine_env, processes.engine_pids, period_s=10 * beat)
-        made["amd"] = AmdGpus(watch.engine_env, processes.engine_pids, period_s=beat)
-    return made
+        found["nvidia"] = NvidiaGpus(watch.engine_env, period_s=beat)
+        found["nvidia-slow"] = NvidiaGpusSlowly(watch.engine_env, processes.engine_pids, period_s=10 * beat)
+        found["amd"] = AmdGpus(watch.engine_env, processes.engine_pids, period_s=beat)
+    return found
 
 
 def run_watch(watch: Watch, pipe: "Connection[Any, Any]") -> Report:
@@ -109,9 +109,9 @@ def run_watch(watch: Watch, pipe: "Connection[Any, Any]") -> Report:
     spill.flush()
     pipe.send((READY, {name: runner.report() for name, runner in runners.items()}))
     heart, beats = Heartbeat(_BEAT_MS * 1_000_000), 0
-    said = select.poll()  # `pipe.poll` makes one each time, which costs as much as the beat
-    said.register(pipe.fileno(), select.POLLIN)
-    while not said.poll(_BEAT_MS):
+    poller = select.poll()  # `pipe.poll` makes one each time, which costs as much as the beat
+    poller.register(pipe.fileno(), select.POLLIN)
+    while not poller.poll(_BEAT_MS):
         heart.beat()
         beats += 1
         if beats % _BEATS_PER_FLUSH == 0:

@@ -54,16 +54,16 @@ def _check_tunable(definition: Backend, where: str) -> None:
     """Every key can be set, and every candidate is of its type."""
     kinds = {"threads": int, **{key: type(value) for key, value in definition.engine.values.items()}}
     for key, given in definition.engine.tunable.items():
-        place = f"{where}:engine.tunable.{key}"
+        key_path = f"{where}:engine.tunable.{key}"
         if key not in kinds:
-            raise SpecError("is not a key of [engine.values]", where=place, hint=nearest(key, kinds))
+            raise SpecError("is not a key of [engine.values]", where=key_path, hint=nearest(key, kinds))
         if isinstance(given, Range) and not (0 < given.least <= given.most and given.factor > 1):
-            raise SpecError("needs 0 < least <= most and a factor above 1", where=place)
+            raise SpecError("needs 0 < least <= most and a factor above 1", where=key_path)
         values = candidates(given)
         if wrong := [value for value in values if type(value) is not kinds[key]]:
-            raise SpecError(f"{wrong[0]!r} is not of the type that '{key}' has", where=place)
+            raise SpecError(f"{wrong[0]!r} is not of the type that '{key}' has", where=key_path)
         if len(set(values)) < 2:
-            raise SpecError("needs two different candidates", where=place)
+            raise SpecError("needs two different candidates", where=key_path)
 
 
 def candidates(given: tuple[Value, ...] | Range) -> tuple[Value, ...]:
@@ -103,8 +103,8 @@ def _check_placeholders(definition: Backend, where: str) -> None:
         image = getattr(definition.image, device)
         if image:
             places += [(f"image.{device}.args", image.args), (f"image.{device}.env", image.env.values())]
-    for place, texts in places:
-        _known_only(placeholders(list(texts)), known, f"{where}:{place}")
+    for table, texts in places:
+        _known_only(placeholders(list(texts)), known, f"{where}:{table}")
 
 
 def _known_only(names: Iterable[str], known: Iterable[str], where: str) -> None:
@@ -121,14 +121,14 @@ def _check_server(definition: Backend, where: str) -> None:
             raise SpecError(
                 f"not a regular expression: {error}", where=f"{where}:server.failures[{index}]"
             ) from None
-    told = {key for info in definition.server.info for key in info.keys}
+    info_keys = {key for info in definition.server.info for key in info.keys}
     for value, key in definition.server.effective.items():
-        place = f"{where}:server.effective.{value}"
+        key_path = f"{where}:server.effective.{value}"
         if value not in definition.engine.values:
-            raise SpecError("is not a key of [engine.values]", where=place)
-        _told_only(key, told, place)
+            raise SpecError("is not a key of [engine.values]", where=key_path)
+        _told_only(key, info_keys, key_path)
     for key in definition.server.kv_tokens:
-        _told_only(key, told, f"{where}:server.kv_tokens")
+        _told_only(key, info_keys, f"{where}:server.kv_tokens")
     _known_only(placeholders(definition.server.served_name), _NAMES, f"{where}:server.served_name")
     for index, step in enumerate(definition.server.prepare):
         names = placeholders([step.path, step.body])
@@ -136,13 +136,13 @@ def _check_server(definition: Backend, where: str) -> None:
     reset = definition.prefix_cache.reset
     if reset:
         _known_only(placeholders(reset.path), ("slot",), f"{where}:prefix_cache.reset.path")
-        for place, body in (("body", reset.body), ("then", reset.then)):
-            _known_only(placeholders(body), ("served_name",), f"{where}:prefix_cache.reset.{place}")
+        for key_path, body in (("body", reset.body), ("then", reset.then)):
+            _known_only(placeholders(body), ("served_name",), f"{where}:prefix_cache.reset.{key_path}")
 
 
-def _told_only(key: str, told: Iterable[str], place: str) -> None:
-    if key not in told:
-        raise SpecError(f"'{key}' is not among the keys of [[server.info]]", where=place)
+def _told_only(key: str, texts: Iterable[str], text: str) -> None:
+    if key not in texts:
+        raise SpecError(f"'{key}' is not among the keys of [[server.info]]", where=text)
 
 
 def _check_compose(definition: Backend, where: str) -> None:
@@ -247,8 +247,8 @@ def _varied(dialect: Dialect, change: Variant) -> Dialect:
 
 def definition_key(definition: Backend) -> str:
     """Fingerprint of what a definition does, not of what it tells: a better sentence changes nothing."""
-    told = dataclasses.replace(definition.backend, bias=(), note="", status="active")
-    does = dataclasses.asdict(dataclasses.replace(definition, backend=told, facts=None, attach=None))
+    header = dataclasses.replace(definition.backend, bias=(), note="", status="active")
+    does = dataclasses.asdict(dataclasses.replace(definition, backend=header, facts=None, attach=None))
     # Of another device: `as_launched` puts it in the place of [process] where it is what runs.
     del does["process_cuda"]
     del does["dialect"]["apis"]  # those that no request of it speaks

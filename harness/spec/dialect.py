@@ -201,11 +201,11 @@ def _check_templates(dialect: Dialect, where: str) -> None:
     }
     for shape in fields(Structured):
         places[f"structured.{shape.name}"] = getattr(dialect.structured, shape.name), SHAPE_VALUES[shape.name]
-    for place, (template, known) in places.items():
+    for key_path, (template, known) in places.items():
         for name in placeholders(template):
             if name not in known:
                 raise SpecError(
                     f"unknown placeholder '{{{name}}}'",
-                    where=f"{where}.{place}",
+                    where=f"{where}.{key_path}",
                     hint=nearest(name, known) or "nothing is filled in here",
                 )

@@ -77,7 +77,7 @@ def load_models() -> Models:
 def choose_model(name: str | None, gives: str = "text") -> tuple[str, Model]:
     """`name` of --model; None: the first model of vectors or scores, else the file's default."""
     known = load_models()
-    fitting = [one for one, model in known.models.items() if model.gives == gives != "text"]
+    fitting = [candidate for candidate, model in known.models.items() if model.gives == gives != "text"]
     chosen = name or next(iter(fitting), known.default)
     if chosen not in known.models:
         raise SpecError(f"unknown model '{chosen}'", where="--model", hint=nearest(chosen, known.models))

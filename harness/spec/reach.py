@@ -76,7 +76,7 @@ class _Flag:
         found: dict[str, Given] = {}
         for given in self._of(label):
             parsed = [parse(text, self.name) for text in given]
-            by_name = {one.name: one for one in parsed}
+            by_name = {entry.name: entry for entry in parsed}
             if len(by_name) < len(parsed):
                 raise SpecError("is given twice", where=f"{self.name} {parsed[-1].name}")
             found |= by_name

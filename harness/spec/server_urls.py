@@ -85,5 +85,5 @@ def with_metrics_urls(
         if url in ref.metrics_urls:
             raise SpecError("is given twice", where=where, hint="its counters would be summed twice")
         changed = replace(ref, metrics_urls=(*ref.metrics_urls, url))
-        refs = [changed if place == chosen else one for place, one in enumerate(refs)]
+        refs = [changed if index == chosen else address for index, address in enumerate(refs)]
     return tuple(refs)

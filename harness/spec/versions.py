@@ -58,7 +58,10 @@ def _install(install: Install, version: str) -> Install:
     name, _, was = engine.partition("==")
     return dataclasses.replace(
         install,
-        requirements=tuple(f"{name}=={version}" if one == engine else one for one in install.requirements),
+        requirements=tuple(
+            f"{name}=={version}" if requirement == engine else requirement
+            for requirement in install.requirements
+        ),
         metadata_alias=install.metadata_alias.replace(was, version),
         lock="",
     )

@@ -49,5 +49,5 @@ def more_often(count: int, trials: int, other: int, other_trials: int) -> float:
     return min(1.0, math.fsum(math.exp(log_ways(hits) - total) for hits in range(count, highest + 1)))
 
 
-def _log_choose(of: int, chosen: int) -> float:
-    return math.lgamma(of + 1) - math.lgamma(chosen + 1) - math.lgamma(of - chosen + 1)
+def _log_choose(total: int, chosen: int) -> float:
+    return math.lgamma(total + 1) - math.lgamma(chosen + 1) - math.lgamma(total - chosen + 1)

@@ -74,9 +74,9 @@ def log_quantile_ratio(
 ) -> Shift | None:
     """The logarithm of the ratio a over b. Paired, both take the same runs in every draw."""
     if paired:
-        one, two = (_all_and_draws(pool, share, resamples, seed) for pool in (a, b))
+        first_run, two = (_all_and_draws(pool, share, resamples, seed) for pool in (a, b))
         with np.errstate(invalid="ignore"):
-            return _log_shift(one / two, len(a.ranks), resamples, seed)
+            return _log_shift(first_run / two, len(a.ranks), resamples, seed)
     first, second = (log_quantile(pool, share, resamples, seed) for pool in (a, b))
     return None if first is None or second is None else Shift.between(first, second)
 

@@ -81,8 +81,8 @@ def _parts() -> Sequence[float]:
 
 
 @lru_cache(maxsize=4096)
-def _look(lost: int, gained: int, of: int, level: float) -> Change:
-    low, high = _hull(_tango(lost, gained, of, level), _conditional(lost, gained, of, level))
+def _look(lost: int, gained: int, count: int, level: float) -> Change:
+    low, high = _hull(_tango(lost, gained, count, level), _conditional(lost, gained, count, level))
     p_value = mcnemar(lost, gained)
     verdict: AccuracyVerdict = "undecided"
     if high < 0:
@@ -91,7 +91,7 @@ def _look(lost: int, gained: int, of: int, level: float) -> Change:
         verdict = "gains"
     elif low >= -MARGIN and high <= MARGIN:
         verdict = "same"
-    return Change(of, lost, gained, low, high, p_value, level, verdict)
+    return Change(count, lost, gained, low, high, p_value, level, verdict)
 
 
 def mcnemar(lost: int, gained: int) -> float:
@@ -101,31 +101,31 @@ def mcnemar(lost: int, gained: int) -> float:
     return min(1.0, 2 * tail)
 
 
-def share_interval(right: int, of: int, level: float = LEVEL) -> tuple[float, float]:
+def share_interval(right: int, count: int, level: float = LEVEL) -> tuple[float, float]:
     """Returns the interval of Clopper and Pearson, two-sided."""
-    return share_above(right, of, 1 - level / 2), 1 - share_above(of - right, of, 1 - level / 2)
+    return share_above(right, count, 1 - level / 2), 1 - share_above(count - right, count, 1 - level / 2)
 
 
-def _hull(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
-    return min(one[0], other[0]), max(one[1], other[1])
+def _hull(values: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return min(values[0], other[0]), max(values[1], other[1])
 
 
-def _conditional(lost: int, gained: int, of: int, level: float) -> tuple[float, float]:
+def _conditional(lost: int, gained: int, count: int, level: float) -> tuple[float, float]:
     """Given how many differ: the interval of the side that they fall to."""
     low, high = share_interval(gained, lost + gained, level) if lost + gained else (0.5, 0.5)
-    scale = (lost + gained) / of
+    scale = (lost + gained) / count
     return scale * (2 * low - 1), scale * (2 * high - 1)
 
 
-def _tango(lost: int, gained: int, of: int, level: float) -> tuple[float, float]:
+def _tango(lost: int, gained: int, count: int, level: float) -> tuple[float, float]:
     """Returns where the score of a difference reaches the quantile; a score falls as the difference grows."""
     z = NormalDist().inv_cdf(1 - level / 2)
-    estimate = (gained - lost) / of
+    estimate = (gained - lost) / count
 
     def end(inside: float, outside: float) -> float:
         for _ in range(_STEPS):
             middle = (inside + outside) / 2
-            if abs(_score(lost, gained, of, middle)) < z:
+            if abs(_score(lost, gained, count, middle)) < z:
                 inside = middle
             else:
                 outside = middle
@@ -134,13 +134,13 @@ def _tango(lost: int, gained: int, of: int, level: float) -> tuple[float, float]
     return end(estimate, -1.0), end(estimate, 1.0)
 
 
-def _score(lost: int, gained: int, of: int, difference: float) -> float:
+def _score(lost: int, gained: int, count: int, difference: float) -> float:
     """Returns the score with the share lost most likely under this difference (Tango 1998, equation 5)."""
-    b = -gained - lost + (2 * of - gained + lost) * difference
+    b = -gained - lost + (2 * count - gained + lost) * difference
     c = -lost * difference * (1 - difference)
-    share_lost = (math.sqrt(max(b * b - 8 * of * c, 0.0)) - b) / (4 * of)
-    spread = of * (2 * share_lost + difference * (1 - difference))
-    apart = gained - lost - of * difference
+    share_lost = (math.sqrt(max(b * b - 8 * count * c, 0.0)) - b) / (4 * count)
+    spread = count * (2 * share_lost + difference * (1 - difference))
+    apart = gained - lost - count * difference
     if spread <= 0:
         return 0.0 if abs(apart) < 1e-12 else math.copysign(math.inf, apart)
     return apart / math.sqrt(spread)

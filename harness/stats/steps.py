@@ -47,11 +47,11 @@ def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
 
 def _p(values: Floats, split: int) -> float:
     """Two-sided, with the spread of both sides pooled: three values alone have hardly any."""
-    one, two = values[:split], values[split:]
+    first, two = values[:split], values[split:]
     freedom = len(values) - 2
-    squares = float(((one - one.mean()) ** 2).sum() + ((two - two.mean()) ** 2).sum())
-    error = (squares / freedom * (1 / len(one) + 1 / len(two))) ** 0.5
-    away = abs(float(two.mean() - one.mean()))
+    squares = float(((first - first.mean()) ** 2).sum() + ((two - two.mean()) ** 2).sum())
+    error = (squares / freedom * (1 / len(first) + 1 / len(two))) ** 0.5
+    away = abs(float(two.mean() - first.mean()))
     if away == 0:
         return 1.0
     return 2 * t_cdf(-away / error, freedom) if error > 0 else 0.0

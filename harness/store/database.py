@@ -130,9 +130,9 @@ def _add(
 
 def _insert(connected: "DuckDBPyConnection", table: str, rows: Iterable[tables.Row]) -> None:
     left = iter(rows)
-    one = f"({', '.join('?' * len(_TABLES[table]))})"
+    row = f"({', '.join('?' * len(_TABLES[table]))})"
     while batch := list(islice(left, _ROWS_PER_INSERT)):
-        places = ", ".join([one] * len(batch))
+        places = ", ".join([row] * len(batch))
         connected.execute(f"insert into {table} values {places}", list(chain.from_iterable(batch)))
 
 

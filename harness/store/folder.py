@@ -65,11 +65,11 @@ class RunFolder:
             path.mkdir(mode=0o700)  # prompts and answers; a stricter umask holds
         except (OSError, ValueError) as error:  # ValueError: a NUL in the name
             raise storage_error(error, path) from error
-        made = cls(path)
-        made.files.make_folder("cells")
-        made.files.make_folder("logs")
-        seal.begin(made.files)
-        return made
+        created = cls(path)
+        created.files.make_folder("cells")
+        created.files.make_folder("logs")
+        seal.begin(created.files)
+        return created
 
     @property
     def files(self) -> Confined:
@@ -196,21 +196,21 @@ class RunFolder:
         """Returns what the cells of one load point and repeat ask, as JSON lines; returns its path in the
         folder.
         """
-        place = f"workloads/{name}.jsonl.gz"
+        file = f"workloads/{name}.jsonl.gz"
         self.files.make_folder("workloads")
         lines = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in requested.as_json())
         # No time stamp inside: equal workloads are equal files.
-        self._put(place, gzip.compress("".join(f"{line}\n" for line in lines).encode(), 6, mtime=0))
-        return place
+        self._put(file, gzip.compress("".join(f"{line}\n" for line in lines).encode(), 6, mtime=0))
+        return file
 
     def read_requested(self, facts: CellFacts) -> RequestTable | None:
         """None where the run of this cell kept none. Raises SpecError for a damaged file."""
-        place = facts.workload.file
-        if place is None:
+        file = facts.workload.file
+        if file is None:
             return None
-        seal.check(self.files, place)
+        seal.check(self.files, file)
         try:
-            with self.files.opened(place) as descriptor:
+            with self.files.opened(file) as descriptor:
                 most = max(_FREE_LINES, self.files.size(f"cells/{facts.cell}/requests.parquet") // _ROW_BYTES)
                 return RequestTable.from_json(map(json.loads, _lines(descriptor, most)))
         except (
@@ -224,7 +224,7 @@ class RunFolder:
             zlib.error,
             RecursionError,
         ) as error:
-            raise SpecError(f"cannot be read: {error}", where=str(self.path / place)) from None
+            raise SpecError(f"cannot be read: {error}", where=str(self.path / file)) from None
 
     def write_answers(self, questions: Mapping[str, object], label: str, asked: AskedBackend) -> None:
         """Writes the answers of one backend to the agreement questions, which are kept with them."""
@@ -259,12 +259,12 @@ class RunFolder:
 
     def set_aside(self, cell: str) -> str:
         """Moves a cell out of the measured ones, with all its files; returns where it lies in the folder."""
-        place = f"set-aside/{cell}.{self.times_set_aside(cell) + 1}"
+        target = f"set-aside/{cell}.{self.times_set_aside(cell) + 1}"
         self.files.make_folder("set-aside")
-        seal.move(self.files, f"cells/{cell}", place)
-        self.files.move(f"cells/{cell}", place)
+        seal.move(self.files, f"cells/{cell}", target)
+        self.files.move(f"cells/{cell}", target)
         seal.leave(self.files, f"cells/{cell}")
-        return place
+        return target
 
     def times_set_aside(self, cell: str) -> int:
         return sum(name.startswith(f"{cell}.") for name in self.files.children("set-aside"))

@@ -37,17 +37,17 @@ def upgraded(document: dict[str, Any], kind: type) -> dict[str, Any]:  # JSON, b
     """
     if document["schema"] == RUN_FORMAT:
         return document
-    for place, names in RENAMED.get(kind, {}).items():
-        document = _renamed(document, place.split("."), names)
+    for path, names in RENAMED.get(kind, {}).items():
+        document = _renamed(document, path.split("."), names)
     return {**document, "schema": RUN_FORMAT}
 
 
-def _renamed(value: Any, place: list[str], names: Mapping[str, str]) -> Any:
-    if isinstance(value, list) and place[:1] == ["*"]:
-        return [_renamed(item, place[1:], names) for item in value]
+def _renamed(value: Any, path: list[str], names: Mapping[str, str]) -> Any:
+    if isinstance(value, list) and path[:1] == ["*"]:
+        return [_renamed(item, path[1:], names) for item in value]
     if not isinstance(value, dict):
         return value
-    if not place:
+    if not path:
         return {names.get(key, key): item for key, item in value.items()}
-    step, *below = place
+    step, *below = path
     return {key: _renamed(item, below, names) if key == step else item for key, item in value.items()}

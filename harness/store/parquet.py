@@ -170,8 +170,8 @@ def _options(note: str) -> str:
     )
 
 
-def export(connected: "DuckDBPyConnection", view: str, place: str) -> None:
-    """All rows of a table or view into the open file at `place`. Raises OSError where the disk is full."""
+def export(connected: "DuckDBPyConnection", view: str, path: str) -> None:
+    """All rows of a table or view into the open file at `path`. Raises OSError where the disk is full."""
     import duckdb
 
     described = connected.execute(f"describe {view}").fetchall()
@@ -179,7 +179,7 @@ def export(connected: "DuckDBPyConnection", view: str, place: str) -> None:
         name: _PANDAS_TYPES[kind.lower()] for name, kind, *_ in described if kind.lower() in _PANDAS_TYPES
     }
     try:
-        connected.execute(f"copy (select * from {view}) to {literal(place)} ({_options(_for_pandas(types))})")
+        connected.execute(f"copy (select * from {view}) to {literal(path)} ({_options(_for_pandas(types))})")
     except duckdb.Error as error:
         known = _system_error(error)
         if isinstance(known, OSError) and known.errno is not None:
@@ -292,11 +292,11 @@ def reading(files: Confined, name: str) -> Iterator[Source]:
         raise ValueError(f"{name.rpartition('/')[2]}: {first_line(error)}") from error
 
 
-def opened(connected: "DuckDBPyConnection", place: str) -> Source:
+def opened(connected: "DuckDBPyConnection", path: str) -> Source:
     """Raises duckdb.Error for a file that is damaged."""
-    about = connected.execute("describe from read_parquet($1)", [place]).fetchall()
-    rows = connected.execute("select count(*) from read_parquet($1)", [place]).fetchall()
-    return Source(place, connected, [column[0] for column in about], rows[0][0])
+    about = connected.execute("describe from read_parquet($1)", [path]).fetchall()
+    rows = connected.execute("select count(*) from read_parquet($1)", [path]).fetchall()
+    return Source(path, connected, [column[0] for column in about], rows[0][0])
 
 
 def first_line(error: Exception) -> str:

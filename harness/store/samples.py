@@ -29,10 +29,10 @@ def write_telemetry(telemetry: Telemetry, files: Confined, folder: str) -> None:
 
 def read_telemetry(files: Confined, folder: str) -> Telemetry:
     """Empty for a cell that was measured without."""
-    place = f"{folder}/{FILE}"
-    if not files.has(place):
+    file = f"{folder}/{FILE}"
+    if not files.has(file):
         return Telemetry()
-    with parquet.reading(files, place) as source:
+    with parquet.reading(files, file) as source:
         names = source.distinct("series", _MOST_SERIES)
         wanted = {
             "series": parquet.one_of("series", names),

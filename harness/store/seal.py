@@ -52,7 +52,7 @@ def enter(files: Confined, written: Mapping[str, str]) -> None:
         sums = _read(files)
         for name, sha256 in written.items():
             there = _digest(files, name)
-            sums[name] = [sha256, *(one for one in sums.get(name, ()) if one == there != sha256)]
+            sums[name] = [sha256, *(known for known in sums.get(name, ()) if known == there != sha256)]
         _write(files, sums)
 
 
@@ -62,14 +62,17 @@ def move(files: Confined, old: str, new: str) -> None:
         with _locked(files):
             sums = _read(files)
             moved = {name: sums[name] for name in sums if name.startswith(f"{old}/")}
-            _write(files, sums | {f"{new}{name.removeprefix(old)}": one for name, one in moved.items()})
+            _write(files, sums | {f"{new}{name.removeprefix(old)}": digest for name, digest in moved.items()})
 
 
 def leave(files: Confined, old: str) -> None:
     """A sub-folder that is no longer there."""
     if files.has(FILE):
         with _locked(files):
-            _write(files, {name: one for name, one in _read(files).items() if not name.startswith(f"{old}/")})
+            _write(
+                files,
+                {name: digest for name, digest in _read(files).items() if not name.startswith(f"{old}/")},
+            )
 
 
 def check(files: Confined, name: str, data: bytes | None = None) -> None:
@@ -153,7 +156,7 @@ def _is_sums(document: object) -> bool:
     may have made the checksums as well.
     """
     return isinstance(document, dict) and all(
-        is_name(name) and isinstance(sums, list) and all(isinstance(one, str) for one in sums)
+        is_name(name) and isinstance(sums, list) and all(isinstance(entry, str) for entry in sums)
         for name, sums in document.items()
     )
 

@@ -78,26 +78,26 @@ def cell_rows(run: str, summary: Summary, manifest: Manifest) -> Iterator[Row]:
 
 def verdict_rows(run: str, verdicts: Iterable[PairVerdict]) -> Iterator[Row]:
     """Rows of VERDICTS. The verdict is about `a`; ratio is a / b, difference a - b in the metric's unit."""
-    for one in verdicts:
+    for verdict in verdicts:
         yield [
             run,
-            one.load.kind,
-            one.load.value,
-            one.metric,
-            one.primary,
-            one.better,
-            one.a,
-            one.b,
-            one.verdict,
-            *_ends(one.ratio),
-            *_ends(one.difference),
-            *one.runs,
-            *one.measured,
-            *one.failed,
-            one.method,
-            one.paired,
-            one.smallest_detectable,
-            one.why,
+            verdict.load.kind,
+            verdict.load.value,
+            verdict.metric,
+            verdict.primary,
+            verdict.better,
+            verdict.a,
+            verdict.b,
+            verdict.verdict,
+            *_ends(verdict.ratio),
+            *_ends(verdict.difference),
+            *verdict.runs,
+            *verdict.measured,
+            *verdict.failed,
+            verdict.method,
+            verdict.paired,
+            verdict.smallest_detectable,
+            verdict.why,
         ]
 
 

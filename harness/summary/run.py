@@ -130,7 +130,7 @@ def _warnings(manifest: Manifest, cells: Sequence[CellResult]) -> list[RunWarnin
 def beside(folder: RunFolder, manifest: Manifest) -> Beside:
     questions, requested = folder.read_answers()
     in_order = {label: requested[label] for label in manifest.backends if label in requested}
-    in_order |= {label: one for label, one in requested.items() if one.values and one.values.library}
+    in_order |= {label: entry for label, entry in requested.items() if entry.values and entry.values.library}
     return Beside(
         folder.read_cards().cards if folder.has("workload.json") else None,
         agreement.compare(agreement.from_json(questions), in_order) if questions else None,

@@ -128,7 +128,7 @@ class Trials:
 
     def _keep(self, trial: Trial) -> None:
         self.done.append(trial)
-        write_json(self.folder / "trials.json", {"trials": [asdict(one) for one in self.done]})
+        write_json(self.folder / "trials.json", {"trials": [asdict(finished) for finished in self.done]})
         set_to = values_text(trial.values) or "default"
         outcome = (
             f"failed: {trial.why.partition(chr(10))[0]}"

@@ -259,19 +259,19 @@ class _Session:
 
     def _provenance(self, spent_s: float) -> Provenance:
         facts = machine.host_facts()
-        place = Place.of(self._prepared, self._prepared.backends[0], facts)
+        here = Place.of(self._prepared, self._prepared.backends[0], facts)
         done = self._trials.done
         return Provenance(
             date_utc=datetime.now(UTC).isoformat(timespec="seconds"),
-            scenario=place.scenario,
-            scenario_key=place.scenario_key,
+            scenario=here.scenario,
+            scenario_key=here.scenario_key,
             workload_sha256="",
             load=self._trials.point.label,
             metric=self._trials.metric,
-            model=place.model,
-            launch=place.launch,
+            model=here.model,
+            launch=here.launch,
             host=f"{facts.cpu}, {facts.cpus_usable} CPUs",
-            host_key=place.host_key,
+            host_key=here.host_key,
             engine_version=self._trials.engine_version,
             budget_s=self._settings.budget_s,
             spent_s=round(spent_s, 1),

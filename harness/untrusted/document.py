@@ -46,14 +46,14 @@ def read_tables(text: str) -> dict[str, object]:
     return tables
 
 
-def _check(value: Any, place: str, levels: int) -> None:
+def _check(value: Any, path: str, levels: int) -> None:
     if isinstance(value, dict | list):
         if not levels:
-            raise BadDocumentError(f"{place.partition('.')[0]}: nested deeper than {DEEPEST} levels")
+            raise BadDocumentError(f"{path.partition('.')[0]}: nested deeper than {DEEPEST} levels")
         items = value.items() if isinstance(value, dict) else enumerate(value)
         for key, item in items:
-            _check(key, place, levels)
-            _check(item, f"{place}.{key}".removeprefix("."), levels - 1)
+            _check(key, path, levels)
+            _check(item, f"{path}.{key}".removeprefix("."), levels - 1)
         return
     if isinstance(value, str):
         what = "" if inert(value) == value else "has a control character"
@@ -62,7 +62,7 @@ def _check(value: Any, place: str, levels: int) -> None:
     else:
         what = "is a date; write it as text, in quotes"
     if what:
-        raise BadDocumentError(f"{place or 'a key'} {what}")
+        raise BadDocumentError(f"{path or 'a key'} {what}")
 
 
 def _fits(value: float) -> bool:

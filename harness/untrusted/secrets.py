@@ -30,13 +30,17 @@ class Secrets:
     """Finds the given credentials as they are, encoded, escaped, and with anything between characters."""
 
     def __init__(self, credentials: Iterable[str] = ()) -> None:
-        known = [one for one in credentials if len(one) >= _SHORTEST]
-        written = {form for one in known for form in (one, one.encode("utf-8", "replace").decode("latin-1"))}
-        self._exact = [re.compile(re.escape(one), re.IGNORECASE) for one in written]
-        self._lowered = [one.lower() for one in written]
-        reduced = {_reduced(form) for one in known for form in _encodings(one)}
-        reduced |= {form for one in known if len(form := _reduced(one)) >= _SURE}
-        self._needles = sorted((one for one in reduced if len(one) >= _SHORTEST), key=len, reverse=True)
+        known = [secret for secret in credentials if len(secret) >= _SHORTEST]
+        written = {
+            form for secret in known for form in (secret, secret.encode("utf-8", "replace").decode("latin-1"))
+        }
+        self._exact = [re.compile(re.escape(secret), re.IGNORECASE) for secret in written]
+        self._lowered = [secret.lower() for secret in written]
+        reduced = {_reduced(form) for secret in known for form in _encodings(secret)}
+        reduced |= {form for secret in known if len(form := _reduced(secret)) >= _SURE}
+        self._needles = sorted(
+            (secret for secret in reduced if len(secret) >= _SHORTEST), key=len, reverse=True
+        )
         self._reduced = re.compile(b"|".join(self._needles))
 
     def hidden(self, text: str) -> str:
@@ -52,11 +56,13 @@ class Secrets:
 
     def _holds(self, text: str) -> bool:
         reduced, lowered = _reduced(text), text.lower()
-        return any(one in reduced for one in self._needles) or any(one in lowered for one in self._lowered)
+        return any(form in reduced for form in self._needles) or any(
+            form in lowered for form in self._lowered
+        )
 
     def _places(self, text: str) -> Iterator[_Span]:
         """Yields where they stand in `text`, in any of its decodings."""
-        spans: list[_Span] = [(place, place + 1) for place in range(len(text))]
+        spans: list[_Span] = [(index, index + 1) for index in range(len(text))]
         before: str | None = None
         for decoded in _decodings(text):
             if before is not None:

@@ -47,8 +47,8 @@ _LATENCIES = (
 
 
 def _failed(cell: Evidence) -> Iterator[Violation]:
-    for place, url in enumerate(known(cell.facts.urls) or ()):
-        part = cell.view.alone(cell.records.requests["replica"] == place)
+    for index, url in enumerate(known(cell.facts.urls) or ()):
+        part = cell.view.alone(cell.records.requests["replica"] == index)
         rows, ok = part.tried, len(part.answers)
         refused = 0 if cell.requested is None else np.count_nonzero(form_refused(rows, cell.requested))
         if not ok or len(rows) - ok - refused > MAX_FAILED_SHARE * len(rows):
@@ -59,26 +59,26 @@ def _slower(cell: Evidence) -> Iterator[Violation]:
     """Each latency against the lowest median of it, so that of two only one is named; once for each URL."""
     found: dict[int, list[tuple[str, str]]] = {}
     replica, urls = cell.records.requests["replica"], known(cell.facts.urls) or ()
-    parts = [cell.view.alone(replica == place) for place in range(len(urls))]
+    parts = [cell.view.alone(replica == index) for index in range(len(urls))]
     for kind in _LATENCIES:
         times = [finite(kind.values(part)) for part in parts]
-        judged = [place for place, ms in enumerate(times) if len(ms) >= LEAST_ANSWERS]
+        judged = [index for index, ms in enumerate(times) if len(ms) >= LEAST_ANSWERS]
         if not judged:
             continue
-        first = min(judged, key=lambda place: float(np.median(times[place])))
+        first = min(judged, key=lambda index: float(np.median(times[index])))
         least = float(np.median(times[first]))
-        for place in judged:
-            if kind.of_length and not _like_lengths(parts[place], parts[first]):
+        for index in judged:
+            if kind.of_length and not _like_lengths(parts[index], parts[first]):
                 continue
-            noise = NOISE_ERRORS * float(np.hypot(median_error(times[place]), median_error(times[first])))
+            noise = NOISE_ERRORS * float(np.hypot(median_error(times[index]), median_error(times[first])))
             limit_ms = max(kind.least_ms, kind.share * least, noise)
-            apart_ms = float(np.median(times[place])) - least
+            apart_ms = float(np.median(times[index])) - least
             if apart_ms > limit_ms:
                 measured = f"{kind.name} {apart_ms:+.2f} ms, {least:.2f} ms at the fastest"
-                found.setdefault(place, []).append((measured, f"{kind.name} {limit_ms:.2f} ms"))
-    for place, apart in found.items():
+                found.setdefault(index, []).append((measured, f"{kind.name} {limit_ms:.2f} ms"))
+    for index, apart in found.items():
         yield Violation(
-            f"{urls[place]}: {'; '.join(measured for measured, _ in apart)}",
+            f"{urls[index]}: {'; '.join(measured for measured, _ in apart)}",
             ", ".join(limit for _, limit in apart),
         )
 
@@ -89,7 +89,9 @@ def _like_lengths(view: RequestView, others: RequestView) -> bool:
     return abs(means[0] - means[1]) <= _LIKE_LENGTHS * max(min(means), 1.0)
 
 
-_LIMITS = "; ".join(f"{one.name} {one.share:.0%} of the fastest, {one.least_ms:g} ms" for one in _LATENCIES)
+_LIMITS = "; ".join(
+    f"{latency.name} {latency.share:.0%} of the fastest, {latency.least_ms:g} ms" for latency in _LATENCIES
+)
 
 RULES = (
     Rule(

@@ -52,7 +52,7 @@ def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
     Records of earlier versions also hold some that were given up.
     """
     counted = cell.view.answered
-    reasons = (cell.records.finish_reasons[place] for place in np.flatnonzero(counted).tolist())
+    reasons = (cell.records.finish_reasons[row] for row in np.flatnonzero(counted).tolist())
     odd = Counter(reason for reason in reasons if reason and finish_of(reason) in (None, Finish.GIVEN_UP))
     if odd:
         named = ", ".join(f'{count} "{reason}"' for reason, count in odd.most_common(_MOST_NAMED))

@@ -24,7 +24,7 @@ def _fewer_than_events(cell: Evidence) -> Iterator[Violation]:
     """Tool calls are left out: an engine may send one token of them in several events."""
     places = np.flatnonzero(cell.view.answered)
     if cell.records.tool_calls:
-        places = places[[not cell.records.tool_calls[place] for place in places.tolist()]]
+        places = places[[not cell.records.tool_calls[row] for row in places.tolist()]]
     rows = cell.records.requests[places]
     rows = rows[rows["output_tokens"] != UNKNOWN]
     few = rows[rows["text_events"] > rows["output_tokens"] + ALLOWED_TOKENS]

@@ -35,14 +35,16 @@ def compared(
         elif under_load and mine.saturated.load != base.saturated.load:
             why = "asked under other loads"
         else:
-            first, second = ((one.saturated if under_load else one.unloaded).marks for one in (base, mine))
+            first, second = (
+                (answers.saturated if under_load else answers.unloaded).marks for answers in (base, mine)
+            )
             found = change(first, second, LEVEL / max(pairs, 1))
         if found is None:
             why = why or "no question was answered by both"
             yield ComparedAccuracy(a=new, b=old, change=None, under_load=under_load, why=why)
             continue
-        made = found.between(old.label, new.label, under_load=under_load)
-        yield ComparedAccuracy(a=new, b=old, change=made, under_load=under_load, why=made.words)
+        between = found.between(old.label, new.label, under_load=under_load)
+        yield ComparedAccuracy(a=new, b=old, change=between, under_load=under_load, why=between.words)
 
 
 def drops(rows: Sequence[ComparedAccuracy]) -> Iterator[GateRow]:
@@ -50,14 +52,14 @@ def drops(rows: Sequence[ComparedAccuracy]) -> Iterator[GateRow]:
     excluded.
     """
     for row in rows:
-        place = Place(row.a.run, row.a.label)
+        subject = Place(row.a.run, row.a.label)
         why = f"{'under load' if row.under_load else 'one at a time'}: {row.why}"
         if row.change is None:
-            yield place.row("not compared", why, metric=METRIC)
+            yield subject.row("not compared", why, metric=METRIC)
         elif row.change.verdict == "loses":
-            yield place.row("accuracy", why, metric=METRIC)
+            yield subject.row("accuracy", why, metric=METRIC)
         elif row.change.change.low < -MARGIN:
-            yield place.row("undecided", why, metric=METRIC)
+            yield subject.row("undecided", why, metric=METRIC)
 
 
 def _backend(agreement: Agreement | None, label: str) -> BackendAgreement | None:

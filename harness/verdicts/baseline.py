@@ -113,11 +113,11 @@ def _gate(
     for figure in gone:
         if not figure.allowed:
             yield Place(figure.run, figure.label).row("missing", figure.why, figure.load, figure.metric)
-    for pair, made in zip(pairs, compared, strict=True):
-        place = Place(pair.new.run.name, pair.new.label)
-        yield from place.findings(made.findings)
+    for pair, pair_figures in zip(pairs, compared, strict=True):
+        subject = Place(pair.new.run.name, pair.new.label)
+        yield from subject.findings(pair_figures.findings)
         for pairing in pair.pairings:
-            yield from place.counts(pairing.a, pairing.b, pairing.load)
+            yield from subject.counts(pairing.a, pairing.b, pairing.load)
 
 
 def _missing(
@@ -209,7 +209,7 @@ class _Pair:
     @cached_property
     def pairings(self) -> list[Pairing]:
         """Pairs at every load point that both have."""
-        made = []
+        pairs = []
         for load in loads([*self.new.cells, *self.old.cells]):
             a, b = (
                 _one(series(member.cells, load, member.samples), member) for member in (self.new, self.old)
@@ -217,8 +217,8 @@ class _Pair:
             if a.measured and b.measured:
                 tail = tail_metric(a, b, self.rules.metrics)
                 rules = changed(self.rules, metrics=(*self.rules.metrics, tail)) if tail else self.rules
-                made.append(Pairing(a, b, load, rules, self.refused))
-        return made
+                pairs.append(Pairing(a, b, load, rules, self.refused))
+        return pairs
 
     def accuracy(self, pairs: int) -> Iterator[ComparedAccuracy]:
         now, before = (
@@ -269,8 +269,8 @@ def _one(rows: Sequence[Series], member: _Member) -> Series:
 
 
 def _values(pairing: Pairing, finding: PairVerdict) -> tuple[float | None, float | None]:
-    one, other = (estimate(side, finding.metric) for side in (pairing.a, pairing.b))
-    return one.interval[1] if one else None, other.interval[1] if other else None
+    first, other = (estimate(side, finding.metric) for side in (pairing.a, pairing.b))
+    return first.interval[1] if first else None, other.interval[1] if other else None
 
 
 def not_allowed(document: RunComparison) -> list[MissingFigure]:

@@ -134,10 +134,10 @@ def words(capacity: Capacity) -> str:
     unit = "requests/s" if capacity.kind == "rate" else "in flight"
     knee = capacity.saturated_from
     saturated = f"; saturated from {knee:.3g}" if knee is not None else ""
-    said = (
+    answer = (
         _answer(capacity, unit) if capacity.kept_by_search is not None else _answer_of_before(capacity, unit)
     )
-    return f"{capacity.label}: {said}{saturated}"
+    return f"{capacity.label}: {answer}{saturated}"
 
 
 def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
@@ -150,7 +150,7 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
         return None
     span = f"{low:.3g} or more" if fails is None else f"{low:.3g} to {fails:.3g}"
     within = " and ".join(
-        f"{METRICS[one.metric].short} {one.share} {one.limit_ms / 1000:.3g} s" for one in limits
+        f"{METRICS[limit.metric].short} {limit.share} {limit.limit_ms / 1000:.3g} s" for limit in limits
     )
     users = f"about {float(f'{value * USER_EVERY_S:.2g}'):,.0f} users who send one every {USER_EVERY_S} s"
     return f"{capacity.label} carries {value:.3g} requests/s ({span}) within {within}: {users}."

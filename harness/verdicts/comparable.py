@@ -43,7 +43,7 @@ def obstacles(a: Series, b: Series, rules: Rules, refused: str | None) -> Obstac
         for metric in () if difference.matters else difference.metrics:
             apart[metric] = max(apart.get(metric, 0.0), difference.apart)
     conditions = dict(_conditions(a, b, rules, refused, differences))
-    other = any(one.matters and one.code in _OF_TOKENS for one in differences)
+    other = any(change.matters and change.code in _OF_TOKENS for change in differences)
     return Obstacles({**conditions, **reasons}, apart, other, idle)
 
 

@@ -44,7 +44,7 @@ def compare(
     """
     rows = rows_of(cells, samples)
     points = list(rows)
-    estimates = [made for load in points for made in _estimates(rows[load], load)]
+    estimates = [estimate for load in points for estimate in _estimates(rows[load], load)]
     findings = find_by_looks(rows, rules)
     weights, caveats = weights_of(cells), caveats_of(cells)
     metrics = dict.fromkeys([*rules.metrics, *(finding.metric for finding in findings)])

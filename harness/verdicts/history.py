@@ -34,13 +34,13 @@ def entries(manifest: Manifest, summary: Summary) -> list[HistoryEntry]:
         if estimate.metric in (*summary.verdict_rules.metrics, TAIL_METRIC):
             here = figures.setdefault((estimate.label, estimate.load), {})
             here[estimate.metric] = HistoryFigure(interval=estimate.interval, runs=estimate.runs)
-    return [_entry(manifest, summary, place, metrics) for place, metrics in figures.items()]
+    return [_entry(manifest, summary, key, metrics) for key, metrics in figures.items()]
 
 
 def _entry(
-    manifest: Manifest, summary: Summary, place: tuple[str, LoadPoint], metrics: dict[str, HistoryFigure]
+    manifest: Manifest, summary: Summary, key: tuple[str, LoadPoint], metrics: dict[str, HistoryFigure]
 ) -> HistoryEntry:
-    cells = [cell for cell in summary.cells if (cell.label, cell.point) == place]
+    cells = [cell for cell in summary.cells if (cell.label, cell.point) == key]
     host = manifest.host or HostFacts()
     failed, ended = failed_of(cells)
     return HistoryEntry(
@@ -50,8 +50,8 @@ def _entry(
         host=HistoryHost(cpu=host.cpu, cpus_usable=host.cpus_usable, gpus=host.gpus),
         harness=manifest.git.revision if manifest.git else None,
         simulated=summary.simulated,
-        label=place[0],
-        load=place[1],
+        label=key[0],
+        load=key[1],
         workload_sha256=cells[0].workload_sha256,
         engine_version=cells[0].engine_version,
         invalid=sum(cell.invalid for cell in cells),
@@ -129,7 +129,8 @@ def series(history: Sequence[HistoryEntry]) -> list[Series]:
             if metric in VERDICT_METRICS and figure.interval[1] > 0:
                 by_figure.setdefault((metric, *work), []).append(entry)
     return [
-        Series(made[0].scenario, *made[0].place, str(key[0]), tuple(made)) for key, made in by_figure.items()
+        Series(entries_of[0].scenario, *entries_of[0].place, str(key[0]), tuple(entries_of))
+        for key, entries_of in by_figure.items()
     ]
 
 
@@ -150,8 +151,10 @@ def stretches(series: Series) -> list[Stretch]:
 def changes(series: Series) -> list[Change]:
     """Returns where one level ends and the next begins, better or worse."""
     return [
-        Change(series, math.exp(two.mean - one.mean), series.entries[two.start], series.entries[one.stop - 1])
-        for one, two in pairwise(_levels(series))
+        Change(
+            series, math.exp(two.mean - first.mean), series.entries[two.start], series.entries[first.stop - 1]
+        )
+        for first, two in pairwise(_levels(series))
     ]
 
 
@@ -183,4 +186,4 @@ def _drift(series: Series, floor: float) -> Drift | None:
 
 def _rises(levels: Sequence[Level], best: Level) -> Iterator[float]:
     after = levels[levels.index(best) :]
-    return (two.mean - one.mean for one, two in pairwise(after))
+    return (two.mean - first.mean for first, two in pairwise(after))

@@ -43,7 +43,7 @@ def _of(label: str, cells: Sequence[CellResult]) -> Knee:
     usable = [cell for cell in cells if not cell.invalid and cell.prefix_cache_hit_rate is not None]
     curves = list(_curves(usable))
     found = [knee for curve in curves if (knee := _crossing(curve)) is not None]
-    lows, values, highs = ([one[place] for one in found] for place in range(3))
+    lows, values, highs = ([ends[index] for ends in found] for index in range(3))
     controls = [cell.prefix_cache_hit_rate or 0.0 for cell in usable if not cell.load.value]
     ideals = [cell.prefix_cache_ideal for cell in usable if cell.load.value and cell.prefix_cache_ideal]
     return Knee(
@@ -74,7 +74,7 @@ def _curves(cells: Sequence[CellResult]) -> Iterator[list[Point]]:
 def _crossing(curve: Sequence[Point]) -> tuple[float, float, float] | None:
     """Last point above half, the crossing, and the point after it. None where it does not fall so far."""
     half = HALF * curve[0][1]
-    below = next((place for place, (_, rate) in enumerate(curve) if rate < half), None)
+    below = next((index for index, (_, rate) in enumerate(curve) if rate < half), None)
     if below is None:
         return None
     (low, above), (high, under) = curve[below - 1], curve[below]

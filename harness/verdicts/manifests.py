@@ -33,17 +33,21 @@ def differences(baseline: Side, new: Side) -> list[Difference]:
 
     Facts of the run and the machine that one side does not know are left out: older versions kept fewer.
     """
-    one, two = settings(baseline.manifest, baseline.label), settings(new.manifest, new.label)
-    by_key = {key.code: made for key in TABLE if (made := _of_key(key, baseline, new, one, two)) is not None}
-    return [*by_key.values(), *_raw(baseline, new, one, two, by_key)]
+    first, two = settings(baseline.manifest, baseline.label), settings(new.manifest, new.label)
+    by_key = {
+        key.code: difference
+        for key in TABLE
+        if (difference := _of_key(key, baseline, new, first, two)) is not None
+    }
+    return [*by_key.values(), *_raw(baseline, new, first, two, by_key)]
 
 
-def _of_key(key: Key, baseline: Side, new: Side, one: Settings, two: Settings) -> Difference | None:
-    before, after = one.known.get(key.code), two.known.get(key.code)
+def _of_key(key: Key, baseline: Side, new: Side, first: Settings, two: Settings) -> Difference | None:
+    before, after = first.known.get(key.code), two.known.get(key.code)
     kind = relation(baseline.measured, new.measured)
     if before == after or key.effect(kind) == "ignored":
         return None
-    if None in (before, after) and not (key.named and one.raw and two.raw):
+    if None in (before, after) and not (key.named and first.raw and two.raw):
         return None
     # Whether a limit was reached is known of the cells, which are judged by the same table.
     matters = key.refuses(kind, before, after) and key.code != "max-sequences"
@@ -51,27 +55,29 @@ def _of_key(key: Key, baseline: Side, new: Side, one: Settings, two: Settings) -
 
 
 def _raw(
-    baseline: Side, new: Side, one: Settings, two: Settings, told: Mapping[str, Difference]
+    baseline: Side, new: Side, first: Settings, two: Settings, reported: Mapping[str, Difference]
 ) -> Iterator[Difference]:
     """Yields, of one engine everything that was set otherwise, of two engines what nobody classified."""
     kind = relation(baseline.measured, new.measured)
     names = {known(side.backend.backend) or "" for side in (baseline, new)}
-    for what in dict.fromkeys((*one.raw, *two.raw)):
-        before, after = one.raw.get(what, NOT_GIVEN), two.raw.get(what, NOT_GIVEN)
-        if before == after or what[0] not in one.kinds & two.kinds:
+    for what in dict.fromkeys((*first.raw, *two.raw)):
+        before, after = first.raw.get(what, NOT_GIVEN), two.raw.get(what, NOT_GIVEN)
+        if before == after or what[0] not in first.kinds & two.kinds:
             continue
         rows = [row for name in names if (row := classified(*what, name)) is not None]
-        made = Difference(" ".join(what) if what[1] else "command", before, after, False)
-        if not any(_is_said(made, row, told, kind) for row in rows):
-            yield made
+        difference = Difference(" ".join(what) if what[1] else "command", before, after, False)
+        if not any(_is_said(difference, row, reported, kind) for row in rows):
+            yield difference
 
 
-def _is_said(made: Difference, row: tuple[Key, str], told: Mapping[str, Difference], kind: Relation) -> bool:
+def _is_said(
+    difference: Difference, row: tuple[Key, str], known: Mapping[str, Difference], kind: Relation
+) -> bool:
     """Returns whether the row of the table says this already, or that it cannot matter."""
     key, means = row
     if kind == "engines" or key.effect(kind) == "ignored":
         return True
-    if key.code not in told:
+    if key.code not in known:
         return False
-    words = [means if means and word != NOT_GIVEN else word for word in (made.baseline, made.new)]
-    return words == [told[key.code].baseline, told[key.code].new]
+    words = [means if means and word != NOT_GIVEN else word for word in (difference.baseline, difference.new)]
+    return words == [known[key.code].baseline, known[key.code].new]

@@ -73,8 +73,8 @@ def invalid_words(series: Series) -> str:
     )
 
 
-def _share(count: int, of: Series) -> float:
-    return count / of.measured if of.measured else 0.0
+def _share(count: int, series: Series) -> float:
+    return count / series.measured if series.measured else 0.0
 
 
 def _nulls(

@@ -88,7 +88,7 @@ def _family(tests: Sequence["_Test"]) -> list["_Judged"]:
     if not tests:
         return []
     apart, same = adjusted(lambda test: test.p_apart), adjusted(lambda test: test.p_same)
-    return [_Judged(*one, *two, len(tests)) for one, two in zip(apart, same, strict=True)]
+    return [_Judged(*first, *two, len(tests)) for first, two in zip(apart, same, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,23 +166,23 @@ class _Test:
         interval = detectable = family_ratio = None
         a, b = self.sides
         shift, alpha = self.test.shift, self.rules.alpha
-        said = self._word(judged)
+        word = self._word(judged)
         if shift is not None:
             interval = exponential(shift.interval(1 - alpha))
             strictest = alpha / (judged.members if judged else 1)
             detectable = (1 + self.floor) * math.exp(shift.detectable(alpha=strictest)) - 1
         if shift is not None and judged is not None:
-            family_ratio = exponential(shift.interval(1 - _level(said.word, judged)))
+            family_ratio = exponential(shift.interval(1 - _level(word.word, judged)))
         return PairVerdict(
             a=a.label,
             b=b.label,
             load=self.pairing.load,
             metric=self.metric,
             better=VERDICT_METRICS[self.metric],
-            verdict=said.word,
-            why=said.why,
-            lacks=said.lacks,
-            runs_needed=said.runs_needed,
+            verdict=word.word,
+            why=word.why,
+            lacks=word.lacks,
+            runs_needed=word.runs_needed,
             runs=self.test.runs,
             measured=(a.measured, b.measured),
             failed=(a.failures(self.metric), b.failures(self.metric)),
@@ -195,7 +195,7 @@ class _Test:
             p_holm=judged.p_apart if judged else None,
             p_same_holm=judged.p_same if judged else None,
             smallest_detectable=detectable,
-            chance=self._chance(judged) if said.word == "not enough runs" else None,
+            chance=self._chance(judged) if word.word == "not enough runs" else None,
             primary=self.primary,
         )
 
@@ -204,27 +204,27 @@ class _Test:
             return _Said("not comparable", self.refused)
         if self.test.shift is None or judged is None:
             return self._missing()
-        said = self._at_least(self._measured(judged))
-        said = replace(said, why="; ".join([said.why, *self._out_words]))
+        word = self._at_least(self._measured(judged))
+        word = replace(word, why="; ".join([word.why, *self._out_words]))
         if not self._failures:
-            return said
+            return word
         a, b = self.sides
-        hurt = {"faster": (a,), "slower": (b,), "same": (a, b)}.get(said.word, ())
+        hurt = {"faster": (a,), "slower": (b,), "same": (a, b)}.get(word.word, ())
         if any(side.failures(self.metric) for side in hurt):
             return _Said("not comparable", f"{self._failures}: its remaining runs would flatter it")
-        return replace(said, why=f"{said.why}; {self._failures}")
+        return replace(word, why=f"{word.why}; {self._failures}")
 
-    def _at_least(self, said: _Said) -> _Said:
+    def _at_least(self, word: _Said) -> _Said:
         """A server that could have done more can only be called better, never worse or the same."""
         idle = next((index for index, side in enumerate(self.sides) if side.at_least), None)
         if idle is None or kind_of(self.metric) != RATES:
-            return said
+            return word
         assert self.test.shift is not None
         a_ahead = (self.test.shift.estimate < 0) == (VERDICT_METRICS[self.metric] == "lower")
         served = f"{self.sides[idle].label} served all that was sent"
-        if said.word == "same" or a_ahead != (idle == 0):
+        if word.word == "same" or a_ahead != (idle == 0):
             return _Said("not comparable", f"{served}: what more it can do is not known")
-        return replace(said, why=f"{said.why}; {served} and may do more")
+        return replace(word, why=f"{word.why}; {served} and may do more")
 
     def _measured(self, judged: _Judged) -> _Said:
         """Judges from the runs that have a figure."""

@@ -41,15 +41,15 @@ def rank(
     `weights` of `weights_of`: without them nothing is said of weights. Backends that share theirs are ranked
     among themselves.
     """
-    served = {label: weights.get(label, UNKNOWN) for one in findings for label in (one.a, one.b)}
+    served = {label: weights.get(label, UNKNOWN) for finding in findings for label in (finding.a, finding.b)}
     shared = Counter(served.values())
     differ = len(shared) > 1
     within = differ and max(shared.values()) > 1 and UNKNOWN not in shared
     rankings = []
     for only in sorted(shared) if within else [""]:
-        part = [one for one in findings if not only or served[one.a] == served[one.b] == only]
-        told = {} if within or not differ else served
-        if ranked := _ranked(part, estimates, metric, rules, told):
+        part = [finding for finding in findings if not only or served[finding.a] == served[finding.b] == only]
+        weights_shown = {} if within or not differ else served
+        if ranked := _ranked(part, estimates, metric, rules, weights_shown):
             line, groups = ranked
             ranking = Ranking(
                 load=load,
@@ -72,7 +72,7 @@ def _ranked(
 ) -> tuple[str, Groups] | None:
     """`weights` are said in the line."""
     signs, failed = _signs(findings, rules), _failed(findings)
-    involved = {label for one in findings for label in (one.a, one.b)}
+    involved = {label for finding in findings for label in (finding.a, finding.b)}
     known = involved.intersection((*estimates, *failed))
     labels = [label for label in known if failed or any(label in pair for pair in signs)]
     if len(labels) < 2:
@@ -107,8 +107,8 @@ def caveats_of(cells: Sequence[CellResult]) -> dict[str, str]:
 def with_caveats(ranking: Ranking, caveats: Mapping[str, str]) -> Ranking:
     """Each behind the line, of the backends that stand in it."""
     ranked = {label for group in ranking.groups for label in group}
-    said = "".join(f" ({label}: {caveat})" for label, caveat in caveats.items() if label in ranked)
-    return replace(ranking, line=ranking.line + said)
+    remarks = "".join(f" ({label}: {caveat})" for label, caveat in caveats.items() if label in ranked)
+    return replace(ranking, line=ranking.line + remarks)
 
 
 def _failed(findings: Sequence[PairVerdict]) -> dict[str, str]:
@@ -162,9 +162,9 @@ def _line(
     ordered: Sequence[str], signs: Signs, names: Mapping[str, str], failed: Mapping[str, str]
 ) -> tuple[str, Groups]:
     between = [signs.get(pair, APART) for pair in pairwise(ordered)]
-    told = [f"{names[label]} ({failed[label]})" if label in failed else names[label] for label in ordered]
-    groups, text = [[ordered[0]]], told[0]
-    for label, words, sign in zip(ordered[1:], told[1:], between, strict=True):
+    entries = [f"{names[label]} ({failed[label]})" if label in failed else names[label] for label in ordered]
+    groups, text = [[ordered[0]]], entries[0]
+    for label, words, sign in zip(ordered[1:], entries[1:], between, strict=True):
         text += f" {sign} {words}"
         if sign in BETTER:
             groups.append([])

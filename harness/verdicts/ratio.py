@@ -60,31 +60,35 @@ def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> R
     if not whole.shifts:
         return replace(whole, runs=estimate.runs)
     alone = estimate.difference, whole.difference
-    difference = hull([one for one in alone if one]) if all(alone) else None
+    difference = hull([value for value in alone if value]) if all(alone) else None
     return replace(estimate, shifts=estimate.shifts + whole.shifts, difference=difference)
 
 
 def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
-    one, two, paired = aligned(a.values(metric), b.values(metric))
-    counts = (len(one), len(two))
+    first, two, paired = aligned(a.values(metric), b.values(metric))
+    counts = (len(first), len(two))
     if min(counts) < least:
         pooled = _pooled(a, b, metric, least)
         return pooled or Ratio(counts, paired, "runs")
-    values, others = np.array(one), np.array(two)
+    values, others = np.array(first), np.array(two)
     if (values <= 0).any() or (others <= 0).any():
         return Ratio(counts, paired, "runs", zero=True)
-    made = Shift.paired if paired else Shift.welch
-    difference = made(values, others).interval(confidence)
-    return Ratio(counts, paired, "runs", (made(np.log(values), np.log(others)),), difference)
+    make_shift = Shift.paired if paired else Shift.welch
+    difference = make_shift(values, others).interval(confidence)
+    return Ratio(counts, paired, "runs", (make_shift(np.log(values), np.log(others)),), difference)
 
 
 def _pooled(a: Series, b: Series, metric: str, least: int) -> Ratio | None:
     share = share_of(metric)
-    one, two, paired = aligned(a.pooled(metric), b.pooled(metric))
-    if share is None or min(len(one), len(two)) < least or not (_enough(one, share) and _enough(two, share)):
+    first, two, paired = aligned(a.pooled(metric), b.pooled(metric))
+    if (
+        share is None
+        or min(len(first), len(two)) < least
+        or not (_enough(first, share) and _enough(two, share))
+    ):
         return None
-    shift = log_quantile_ratio(Pool.of(one), Pool.of(two), share, paired=paired)
-    return None if shift is None else Ratio((len(one), len(two)), paired, "pooled", (shift,))
+    shift = log_quantile_ratio(Pool.of(first), Pool.of(two), share, paired=paired)
+    return None if shift is None else Ratio((len(first), len(two)), paired, "pooled", (shift,))
 
 
 def share_of(metric: str) -> float | None:
@@ -109,9 +113,9 @@ class Estimate:
 def estimate(row: Series, metric: str) -> Estimate | None:
     values = np.array(list(row.values(metric).values()))
     if len(values) < len(row.cells):
-        made = _pooled_estimate(row, metric)
-        if made is not None:
-            return made
+        pooled = _pooled_estimate(row, metric)
+        if pooled is not None:
+            return pooled
     if not len(values):
         return None
     if len(values) == 1:

@@ -75,8 +75,8 @@ class Series:
             self._doubtful[key] = {
                 cell.cell: why
                 for cell in self.cells
-                for of, why in doubts(cell)
-                if of in (ALL, key) and not (self.at_least and (of, why) == (RATES, UNDER_LOAD))
+                for metric, why in doubts(cell)
+                if metric in (ALL, key) and not (self.at_least and (metric, why) == (RATES, UNDER_LOAD))
             }
         return self._doubtful[key]
 

@@ -107,14 +107,14 @@ def _limits(cell: CellResult) -> Iterator[str]:
         yield UNKNOWN_LATENCY
         return
     for limit in slo.limits:
-        share, of, name = _share(limit.share), slo.requests, _name(limit)
+        share, total, name = _share(limit.share), slo.requests, _name(limit)
         if share == 1:
             if limit.within < 1:
                 yield f"{name}: {limit.within:.1%} within the limit"
             continue
-        sure = share_above(round(limit.within * of), of)
-        if sure < share and of < trials_needed(share):
-            yield f"{name}: {of} requests, needs {trials_needed(share)}"
+        sure = share_above(round(limit.within * total), total)
+        if sure < share and total < trials_needed(share):
+            yield f"{name}: {total} requests, needs {trials_needed(share)}"
         elif sure < share:
             yield f"{name}: {limit.within:.1%} within the limit, surely {sure:.1%}"
 

@@ -53,12 +53,15 @@ def _command(name: str, about: str, parser: argparse.ArgumentParser) -> Command:
     shown = [action for action in parser._actions if action.help != argparse.SUPPRESS]
     options = tuple(
         Option(
-            tuple(one.option_strings), (one.help or "") % _values(one, parser), one.nargs != 0, _choices(one)
+            tuple(argument.option_strings),
+            (argument.help or "") % _values(argument, parser),
+            argument.nargs != 0,
+            _choices(argument),
         )
-        for one in shown
-        if one.option_strings
+        for argument in shown
+        if argument.option_strings
     )
-    words = [word for one in shown if not one.option_strings for word in _choices(one)]
+    words = [word for argument in shown if not argument.option_strings for word in _choices(argument)]
     return Command(name, about, options, tuple(words))
 
 

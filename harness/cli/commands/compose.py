@@ -25,11 +25,11 @@ def main(arguments: argparse.Namespace) -> int:
     without = [definition.name for definition in definitions if definition.compose is None]
     if arguments.names and without:
         raise SpecError(f"backend '{without[0]}' has no [compose] and no image", where="bench compose")
-    made = compose_files(definitions)
+    files = compose_files(definitions)
     if arguments.write is None:
-        print(made[MAIN], end="")
+        print(files[MAIN], end="")
         return ExitCode.OK
-    for name, text in made.items():
+    for name, text in files.items():
         path = arguments.write / name
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

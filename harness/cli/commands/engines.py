@@ -123,11 +123,11 @@ def _shown(definition: "Backend", ui: "Display") -> str:
 
     install, process = recipe_of(definition), definition.process
     files = planned(definition, ui.stage)
-    width = max(len(one.file) for one in files)
-    total = sum(one.size_bytes for one in files)
+    width = max(len(wheel.file) for wheel in files)
+    total = sum(wheel.size_bytes for wheel in files)
     source = f"locked in {install.lock}" if install.lock else "as the package index has them now"
     lines = [f"{definition.name}: {len(files)} files, {total / MB:,.0f} MB, {source}"]
-    lines += [f"  {one.file:<{width}}  {one.size_bytes / MB:>8,.1f} MB" for one in files]
+    lines += [f"  {wheel.file:<{width}}  {wheel.size_bytes / MB:>8,.1f} MB" for wheel in files]
     if install.torch:
         lines.append(f"before them torch {install.torch}, a CPU build from where one is found")
     python = ".".join(map(str, python_of(install)))

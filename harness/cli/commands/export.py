@@ -114,19 +114,19 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
     """Standard output takes one document; a folder takes each under the name of its run and cell."""
     from harness.report.exchange import documents
 
-    made = [
+    written = [
         (f"{folder.run_id}.{cell}.json", json.dumps(document, indent=1, allow_nan=False))
         for folder in folders
         for cell, document in documents(kind, folder.read_summary(), _measured_with(folder))
     ]
-    if to == "-" and len(made) == 1:
-        print(made[0][1])
+    if to == "-" and len(written) == 1:
+        print(written[0][1])
         return
     if to == "-":
-        raise SpecError(f"{len(made)} documents, one for each cell", where="--to -", hint="--to FOLDER")
+        raise SpecError(f"{len(written)} documents, one for each cell", where="--to -", hint="--to FOLDER")
     try:
         Path(to).mkdir(parents=True, exist_ok=True)
-        for name, text in made:
+        for name, text in written:
             Path(to, name).write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise StorageError(f"cannot be written: {error.strerror}", where=to) from None
@@ -152,11 +152,11 @@ def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
         raise SpecError("is no file that can be replaced", where=f"--to {to}")
     try:
         with Confined(path.parent).replacing(path.name) as file:
-            place = parquet.by_descriptor(file.fileno())
-            with database(folders, writes=[place]) as (connected, faults):
+            target = parquet.by_descriptor(file.fileno())
+            with database(folders, writes=[target]) as (connected, faults):
                 if faults:
                     raise faults[0]
-                parquet.export(connected, what, place)
+                parquet.export(connected, what, target)
     except StorageError as error:
         raise StorageError(error.what, where=to) from None
 

@@ -81,7 +81,7 @@ def made(
     from harness.imports import imported
     from harness.summary import summarise_folder
 
-    parts = [part for one in found for part in _parts(one, tool_version)]
+    parts = [part for results in found for part in _parts(results, tool_version)]
     for line in _had(parts):
         print(line, file=sys.stderr)
     folder = imported(parts, out, ["bench", "import", *given])
@@ -105,7 +105,7 @@ def results_at(name: str) -> Found | None:
         if kind != "folder":
             return None
         below = entries_below(path)
-        if any(one.name in OF_RUN and len(one.relative_to(path).parts) <= 2 for one in below):
+        if any(entry.name in OF_RUN and len(entry.relative_to(path).parts) <= 2 for entry in below):
             return None
         files, left_out = results_among(below)
     except OSError:  # not to be read, or gone meanwhile; whoever opens it as a run says so
@@ -151,8 +151,8 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
         print(inert(f"{first}{more}: left out: other files have the results"), file=sys.stderr)
     for file in found.files:
         source, taken = read(file, tool_version)
-        for one in taken:
-            yield Part(found.label, source, one)
+        for measurement in taken:
+            yield Part(found.label, source, measurement)
 
 
 def _had(parts: "Sequence[Part]") -> Iterator[str]:
@@ -162,8 +162,8 @@ def _had(parts: "Sequence[Part]") -> Iterator[str]:
 
     alike: dict[tuple[object, ...], list[Part]] = {}
     for part in parts:
-        one = part.taken
-        alike.setdefault((one.tool, one.version, one.level, one.lacks), []).append(part)
+        taken = part.taken
+        alike.setdefault((taken.tool, taken.version, taken.level, taken.lacks), []).append(part)
     for same in alike.values():
         first = same[0].taken
         more = f" and {counted(len(same) - 1, 'more measurement')}" if len(same) > 1 else ""

@@ -61,10 +61,10 @@ def _make(arguments: argparse.Namespace) -> int:
     print(f"{kit}: for {arguments.target}")
     print("\n".join(listing(kit)))
     if arguments.max_mb:
-        place = kit.with_name(f"{kit.name}.tar")
-        written = parts.split(kit, place, arguments.max_mb)
+        archive = kit.with_name(f"{kit.name}.tar")
+        written = parts.split(kit, archive, arguments.max_mb)
         shutil.copy(parts.__file__, kit.with_name("join.py"))
         print(f"{len(written)} part(s) of at most {arguments.max_mb:g} MB: {written[0]} …")
-        print(f"join them with `python3 join.py`, which lies next to them as {place.name}.sha256 does")
+        print(f"join them with `python3 join.py`, which lies next to them as {archive.name}.sha256 does")
     print(f"there: python3 {kit.name}/run.py --help")
     return ExitCode.OK

@@ -86,7 +86,7 @@ def _behind(suite: "Suite") -> "Iterator[str]":
         except SpecError:  # its run has failed, and the page says so
             continue
         pins = [ref.definition for ref in refs if not ref.version and not ref.url]
-        found |= {one.name: one for one in pins if needs_install(one)}
+        found |= {definition.name: definition for definition in pins if needs_install(definition)}
 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)

@@ -37,8 +37,8 @@ def main(arguments: argparse.Namespace) -> int:
 
     for name in arguments.runs:
         folder = open_run(name, arguments.out)
-        made = list(entries(folder.read_summary()))
+        logged = list(entries(folder.read_summary()))
         files = [path for file in _FILES if (path := folder.path / file).exists()]
-        TRACKERS[arguments.to](made, files, arguments.at, arguments.project)
-        print(f"{folder.run_id}: {len(made)} entries in project {arguments.project} of {arguments.to}")
+        TRACKERS[arguments.to](logged, files, arguments.at, arguments.project)
+        print(f"{folder.run_id}: {len(logged)} entries in project {arguments.project} of {arguments.to}")
     return ExitCode.OK

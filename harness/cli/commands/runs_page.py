@@ -37,8 +37,8 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
     with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
         for index, name in enumerate(names):
             found = results_at(name)
-            place = _imported(found, name, Path(imports, str(index))) if found else name
-            run = load_run(place, results, unverified=unverified)
+            source = _imported(found, name, Path(imports, str(index))) if found else name
+            run = load_run(source, results, unverified=unverified)
             for note in run.notes:
                 print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
             loaded.append(run)
@@ -59,12 +59,12 @@ def _refuse_itself(runs: "Sequence[Run]") -> None:
         seen |= dict.fromkeys(files, run.name)
 
 
-def _imported(found: "Found", name: str, place: Path) -> str:
+def _imported(found: "Found", name: str, target: Path) -> str:
     """Imports a file under the name of its file, by which it is compared."""
     from harness.cli.commands.imports import made
 
-    folder = made([found], place, [name])
-    return str(folder.path.rename(place / (Path(name).stem or "files")))
+    folder = made([found], target, [name])
+    return str(folder.path.rename(target / (Path(name).stem or "files")))
 
 
 def write(path: Path, runs: "Sequence[Run]", document: "RunComparison") -> None:

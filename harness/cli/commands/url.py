@@ -127,8 +127,10 @@ def _find(urls: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") ->
     model = _model(url, access, arguments.model_name)
     recognised = recognise(url, access)
     definition = load_backend(recognised.name if recognised else "openai")
-    told = f"recognised by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
-    ui.note(f"{url}: {definition.backend.title} ({told}), model {model}")
+    recognition = (
+        f"recognised by {' and '.join(recognised.seen)}" if recognised else "its answers fit no engine's"
+    )
+    ui.note(f"{url}: {definition.backend.title} ({recognition}), model {model}")
     ui.stage(f"{url}: a first look")
     with closing(Server(definition, url, model, access)) as server:
         seen = look(server, limit_s)
@@ -145,8 +147,8 @@ def _apis(server: "Server") -> str:
     from harness.apis import API_NAMES
 
     refused = {name: server.refusal_of(name) for name in API_NAMES[1:]}
-    has = [API_NAMES[0], *(name for name, said in refused.items() if not said)]
-    lacks = [name for name, said in refused.items() if said]
+    has = [API_NAMES[0], *(name for name, answer in refused.items() if not answer)]
+    lacks = [name for name, answer in refused.items() if answer]
     without = f"; none of {', '.join(lacks)}" if lacks else ""
     return f"APIs: {', '.join(has)}{without}; measured here: chat"
 

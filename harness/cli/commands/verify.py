@@ -52,51 +52,51 @@ def main(arguments: argparse.Namespace) -> int:
                 hint="runs of before version 0.2 have no checksums",
             )
         checked[str(folder.path)] = verify(folder)
-    sealed = all(arguments.seal in (None, one.seal) for one in checked.values())
+    sealed = all(arguments.seal in (None, run.seal) for run in checked.values())
     if arguments.json:
-        print(json.dumps({name: _as_json(one) for name, one in checked.items()}, indent=1))
+        print(json.dumps({name: _as_json(run) for name, run in checked.items()}, indent=1))
     else:
-        for name, one in checked.items():
-            for line in _lines(one):
+        for name, run in checked.items():
+            for line in _lines(run):
                 print(inert(f"{name}{line}"))
             if not sealed:
-                print(inert(f"{name}: is not what was sealed: its seal is {one.seal}"))
-    whole = all(one.whole for one in checked.values())
+                print(inert(f"{name}: is not what was sealed: its seal is {run.seal}"))
+    whole = all(run.whole for run in checked.values())
     return ExitCode.OK if whole and sealed else ExitCode.LIMIT_FAILED
 
 
-def _lines(one: "Verified") -> "Iterator[str]":
-    for fault in one.faults:
+def _lines(run: "Verified") -> "Iterator[str]":
+    for fault in run.faults:
         yield f"/{fault.path} {fault.what}"
-    for why in one.missing:
+    for why in run.missing:
         yield f": {why}"
-    for difference in one.differences[:_MOST]:
+    for difference in run.differences[:_MOST]:
         yield f": {difference.text}"
-    if (more := len(one.differences) - _MOST) > 0:
+    if (more := len(run.differences) - _MOST) > 0:
         yield f": and {more} more values"
-    if one.differences and one.other_version:
-        yield f": was measured by {one.made_by}, whose rules may differ: `bench report` computes it again"
-    if one.whole:
-        where = ", and as this machine recorded them" if one.recorded else ""
-        added = f"; {one.added} values are new in this version" if one.added else ""
-        yield f": {one.files} files are as they were written{where}; every figure is identical{added}"
-        if one.priced:
+    if run.differences and run.other_version:
+        yield f": was measured by {run.made_by}, whose rules may differ: `bench report` computes it again"
+    if run.whole:
+        where = ", and as this machine recorded them" if run.recorded else ""
+        added = f"; {run.added} values are new in this version" if run.added else ""
+        yield f": {run.files} files are as they were written{where}; every figure is identical{added}"
+        if run.priced:
             yield ": its costs are at a price that it got after the run; no record can show it"
-        yield f": seal {one.seal}"
+        yield f": seal {run.seal}"
 
 
-def _as_json(one: "Verified") -> dict[str, object]:
-    state = "differs" if one.faults or one.differences else "cannot be computed again"
+def _as_json(run: "Verified") -> dict[str, object]:
+    state = "differs" if run.faults or run.differences else "cannot be computed again"
     return {
-        "state": "identical" if one.whole else state,
-        "files": one.files,
-        "faults": {fault.path: fault.what for fault in one.faults},
-        "missing": list(one.missing),
+        "state": "identical" if run.whole else state,
+        "files": run.files,
+        "faults": {fault.path: fault.what for fault in run.faults},
+        "missing": list(run.missing),
         "differences": [
-            {"path": each.path, "stored": each.stored, "computed": each.computed} for each in one.differences
+            {"path": each.path, "stored": each.stored, "computed": each.computed} for each in run.differences
         ],
-        "added": one.added,
-        "recorded": one.recorded,
-        "made_by": one.made_by,
-        "seal": one.seal,
+        "added": run.added,
+        "recorded": run.recorded,
+        "made_by": run.made_by,
+        "seal": run.seal,
     }

@@ -173,7 +173,7 @@ def describe(prepared: Prepared) -> Description:
         prepared,
         tuple(_planned(prepared, cell, history) for cell in cells),
         tuple(lacks(prepared.engines, machine)),
-        tuple(one.sentence for one in refusals(prepared)),
+        tuple(refusal.sentence for refusal in refusals(prepared)),
         _starts(prepared),
     )
 

@@ -63,11 +63,11 @@ def unasked(prepared: Prepared) -> list[str]:
     Lengths that cannot be forced are left out: `free-lengths` says what became of them.
     """
     lacking = {engine.label: _unsaid(prepared, engine.ref.definition) for engine in prepared.engines}
-    said = {
+    missing = {
         label: "; ".join(text for name, text in texts.items() if name != "exact_output")
         for label, texts in lacking.items()
     }
-    return [f"{label}: {text}" for label, text in said.items() if text]
+    return [f"{label}: {text}" for label, text in missing.items() if text]
 
 
 def _unsaid(prepared: Prepared, definition: Backend) -> dict[str, str]:
@@ -92,7 +92,9 @@ def _flag(key: Key, values: Sequence[Mapping[str, Value]]) -> str:
 
 def _of_shapes(shapes: Sequence[str], pair: Sequence[Ahead]) -> str:
     """The shapes that both can be asked for; "" where there is none, or none is lacking."""
-    both = [shape for shape in shapes if not any(f"structured.{shape}" in one.unsupported for one in pair)]
+    both = [
+        shape for shape in shapes if not any(f"structured.{shape}" in backend.unsupported for backend in pair)
+    ]
     return f"--set 'prompts.shapes={json.dumps(both)}'" if both and len(both) < len(shapes) else ""
 
 
@@ -103,7 +105,7 @@ def confirm(prepared: Prepared, *, anyway: bool) -> None:
         return
     hint = _hint(found)
     if can_ask():
-        for line in (WHAT, *(f"  {one.sentence}" for one in found), f"hint: {hint}"):
+        for line in (WHAT, *(f"  {refusal.sentence}" for refusal in found), f"hint: {hint}"):
             print(textwrap.fill(line, page_width(80), subsequent_indent="    "), file=sys.stderr)
         if agreed("measure them all the same?"):
             return
@@ -111,14 +113,14 @@ def confirm(prepared: Prepared, *, anyway: bool) -> None:
     raise SpecError(
         WHAT,
         where="--backends",
-        below="\n".join(f"  {one.sentence}" for one in found),
+        below="\n".join(f"  {refusal.sentence}" for refusal in found),
         hint=hint,
     )
 
 
 def _hint(found: list[Refusal]) -> str:
-    flags = list(dict.fromkeys(one.flag for one in found if one.flag))
+    flags = list(dict.fromkeys(refusal.flag for refusal in found if refusal.flag))
     equal = f"{' '.join(flags)} makes them equal; " if flags else ""
-    if any(not one.flag for one in found):
+    if any(not refusal.flag for refusal in found):
         equal += "where no flag makes them equal, leave one out of --backends; "
     return f"{equal}{ANYWAY} measures them as they are, and the report refuses those verdicts"

@@ -96,8 +96,8 @@ def samples(state: "State", now: float) -> Iterator[Sample]:
     run = state.run
     if run is None:
         return
-    scripted = any(one.ref.definition.backend.simulated for one in run.prepared.backends)
-    scripted |= any(one.launch.mode == "simulate" for one in run.prepared.backends)
+    scripted = any(backend.ref.definition.backend.simulated for backend in run.prepared.backends)
+    scripted |= any(backend.launch.mode == "simulate" for backend in run.prepared.backends)
     scripted |= any(cell.simulated for cell in run.cells)
     about = {"run": run.folder.run_id, "scenario": run.prepared.scenario.name}
     yield Sample("run_info", 1, {**about, "simulated": str(scripted).lower()})
@@ -115,11 +115,11 @@ def samples(state: "State", now: float) -> Iterator[Sample]:
 def _measured(cells: "list[CellResult]") -> Iterator[Sample]:
     counts: dict[tuple[str, str, str], int] = {}
     last: dict[tuple[str, str], CellResult] = {}
-    for cell in sorted(cells, key=lambda one: one.started_unix_ns):
-        place = (cell.label, cell.load.point.label)
-        key = (*place, cell.validity.verdict)
+    for cell in sorted(cells, key=lambda cell_result: cell_result.started_unix_ns):
+        where = (cell.label, cell.load.point.label)
+        key = (*where, cell.validity.verdict)
         counts[key] = counts.get(key, 0) + 1
-        last[place] = cell
+        last[where] = cell
     for (label, load, verdict), count in counts.items():
         yield Sample("cells_measured", count, {"backend": label, "load": load, "verdict": verdict})
     for (label, load), cell in last.items():

@@ -71,8 +71,8 @@ class _Server:
         finally:
             for connection in tuple(self._open):
                 self._close(connection)
-            for one in (self._selector, self._listener, self._woken, self._waker):
-                one.close()
+            for resource in (self._selector, self._listener, self._woken, self._waker):
+                resource.close()
 
     def _until_deadline_s(self) -> float | None:
         return max(0.0, self._open[0].ends - time.monotonic()) if self._open else None

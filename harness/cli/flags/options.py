@@ -40,8 +40,8 @@ def add_json(parser: argparse._ActionsContainer, what: str = "print JSON") -> No
     parser.add_argument("--json", action="store_true", help=what)
 
 
-def add_markdown(parser: argparse._ActionsContainer, place: str) -> None:
-    parser.add_argument("--markdown", action="store_true", help=f"print Markdown for {place}")
+def add_markdown(parser: argparse._ActionsContainer, target: str) -> None:
+    parser.add_argument("--markdown", action="store_true", help=f"print Markdown for {target}")
 
 
 def add_verbose(parser: argparse._ActionsContainer) -> None:

@@ -130,5 +130,5 @@ def parser_with(command: str | None) -> argparse.ArgumentParser:
 
 
 def of_command(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentParser:
-    commands = next(one for one in parser._actions if isinstance(one, argparse._SubParsersAction))
+    commands = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return cast(argparse.ArgumentParser, commands.choices[command])

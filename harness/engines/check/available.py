@@ -106,8 +106,8 @@ class Machine:
 
     def unfit(self, definition: Backend) -> list[SetupError]:
         """Returns why no environment of it can be made or used here."""
-        made = self.is_installed(definition) or kit_env.kit() is not None
-        return list(unfit(definition, None if made else python_of(recipe_of(definition))))
+        exists = self.is_installed(definition) or kit_env.kit() is not None
+        return list(unfit(definition, None if exists else python_of(recipe_of(definition))))
 
     def has_file(self, path: str) -> bool:
         return paths.entry(Path(path)) is not None

@@ -51,8 +51,8 @@ def _await(url: str, shim: EngineProcess, log: Path) -> None:
                 return
             except SetupError:
                 if shim.exited() or time.monotonic() > ends:
-                    said = log.read_text(encoding="utf-8", errors="replace")[-300:]
-                    raise SetupError(f"did not start: {said}", where="bench's shim") from None
+                    output = log.read_text(encoding="utf-8", errors="replace")[-300:]
+                    raise SetupError(f"did not start: {output}", where="bench's shim") from None
             time.sleep(0.02)
 
 

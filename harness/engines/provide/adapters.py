@@ -40,15 +40,15 @@ def drawn_adapters(
             "adapters are drawn for a model that lies on this machine", where=f"backend {definition.name}"
         )
     model, rank = Path(weights.model), int(values["lora_rank"])
-    told = json.dumps({"count": count, "rank": rank, "seed": SEED})
-    key = fingerprint([told, str(model), _SHIM.read_text(encoding="utf-8")])
+    dumps = json.dumps({"count": count, "rank": rank, "seed": SEED})
+    key = fingerprint([dumps, str(model), _SHIM.read_text(encoding="utf-8")])
     folder = paths.cache_dir() / "adapters" / f"{definition.name}-{key[:12]}"
 
     def draw(target: Path) -> _Drawn:
         say(f"{definition.name}: drawing {count} adapters")
         log = new_log(f"adapters-{definition.name}")
         python = env.python if env else Path(sys.executable)
-        command = [str(python), "-I", str(_SHIM), str(model), str(target), told]
+        command = [str(python), "-I", str(_SHIM), str(model), str(target), dumps]
         if run_logged(command, log, say, f"{definition.name}: drawing its adapters"):
             raise SetupError(
                 f"adapters cannot be drawn for this model: {tail(log, 1)}",

@@ -55,7 +55,14 @@ def cpu_flags() -> frozenset[str]:
 
 def _python(locked: list[Locked], install: Install, python: tuple[int, int]) -> Iterator[SetupError]:
     """The first distribution of the lock that has no file for this Python."""
-    lacking = next((one for one in locked if one.needed(python) and one.here(python) is None), None)
+    lacking = next(
+        (
+            requirement
+            for requirement in locked
+            if requirement.needed(python) and requirement.here(python) is None
+        ),
+        None,
+    )
     if lacking is None:
         return
     fitting = [f"3.{minor}" for minor in range(11, NEWEST) if _complete(locked, (3, minor))]
@@ -68,7 +75,7 @@ def _python(locked: list[Locked], install: Install, python: tuple[int, int]) -> 
 
 
 def _complete(locked: list[Locked], python: tuple[int, int]) -> bool:
-    return all(one.here(python) for one in locked if one.needed(python))
+    return all(requirement.here(python) for requirement in locked if requirement.needed(python))
 
 
 def check_room(name: str, folder: Path, needed_mb: int) -> None:
@@ -86,7 +93,7 @@ def free_bytes(folder: Path) -> int | None:
     """Returns the bytes free on the file system where `folder` is, or will be; None where it cannot be
     written.
     """
-    place = next((one for one in (folder, *folder.parents) if one.exists()), None)
-    if place is None or not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+    existing = next((path for path in (folder, *folder.parents) if path.exists()), None)
+    if existing is None or not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         return None
-    return shutil.disk_usage(place).free
+    return shutil.disk_usage(existing).free

@@ -123,10 +123,10 @@ def planned(definition: Backend, say: Say) -> list[Wheel]:
     found = read_lock(install, name) if install.lock else _resolved(definition, "dry-run", say)
     python = python_of(install)
     files = []
-    for one, wheel in _files(found, python):
+    for need, wheel in _files(found, python):
         if wheel is None:
             raise SetupError(
-                f"{one.name} {one.version} has no file for Python {python[0]}.{python[1]} on this machine",
+                f"{need.name} {need.version} has no file for Python {python[0]}.{python[1]} on this machine",
                 where=name,
             )
         files.append(wheel)
@@ -146,7 +146,7 @@ def _resolved(definition: Backend, doing: str, say: Say) -> list[Locked]:
 
 def _files(found: Iterable[Locked], python: tuple[int, int]) -> Iterator[tuple[Locked, Wheel | None]]:
     """Yields what is needed on this machine, and the file that pip takes; None where there is none."""
-    return ((one, one.here(python)) for one in found if one.needed(python))
+    return ((need, need.here(python)) for need in found if need.needed(python))
 
 
 def newest(definition: Backend, say: Say) -> tuple[str, str]:

@@ -68,7 +68,7 @@ def _places(python: tuple[int, int]) -> dict[tags.Tag, int]:
     """Tags that fit this machine, the most fitting first."""
     number = f"cp{python[0]}{python[1]}"
     fitting = [*tags.cpython_tags(python), *tags.compatible_tags(python, number)]
-    return {tag: place for place, tag in enumerate(dict.fromkeys(fitting))}
+    return {tag: location for location, tag in enumerate(dict.fromkeys(fitting))}
 
 
 def asked_for(install: Install) -> str:
@@ -84,8 +84,8 @@ def lock_of(install: Install, backend: str) -> str:
         text = paths.lock_file(install.lock).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise SpecError(f"cannot be read: {error}", where=where) from None
-    of = _OF.match(text)
-    if of and of[1] != asked_for(install):
+    match = _OF.match(text)
+    if match and match[1] != asked_for(install):
         raise SpecError("is of other requirements than the definition's", where=where, hint=_anew(backend))
     return text
 
@@ -110,12 +110,12 @@ def _anew(backend: str) -> str:
 
 def lock_text(found: Sequence[Locked], install: Install, command: str) -> str:
     lines = [_HEAD.format(command=command, of=asked_for(install)).rstrip()]
-    for one in found:
-        lines += [f"# {wheel.file} {wheel.size_bytes}" for wheel in one.wheels]
-        marker = f" ; {one.marker}" if one.marker else ""
-        hashes = [f"    --hash=sha256:{wheel.sha256}" for wheel in one.wheels]
+    for requirement in found:
+        lines += [f"# {wheel.file} {wheel.size_bytes}" for wheel in requirement.wheels]
+        marker = f" ; {requirement.marker}" if requirement.marker else ""
+        hashes = [f"    --hash=sha256:{wheel.sha256}" for wheel in requirement.wheels]
         lines += [
-            f"{one.name}=={one.version}{marker} \\",
+            f"{requirement.name}=={requirement.version}{marker} \\",
             *(f"{line} \\" for line in hashes[:-1]),
             hashes[-1],
         ]
@@ -146,11 +146,11 @@ def resolve(install: Install, pip: Pip, *, cuda: bool) -> list[Locked]:
 def _resolved(uv: str, install: Install, pip: Pip, machines: Sequence["_Machine"]) -> list[Locked]:
     with tempfile.TemporaryDirectory(prefix="bench-lock-") as folder:
         names = ("in.txt", "without.txt", "pylock.toml", "pyproject.toml")
-        wanted, without, made, project = (Path(folder, name) for name in names)
+        wanted, without, output, project = (Path(folder, name) for name in names)
         wanted.write_text("\n".join(install.requirements) + "\n", encoding="utf-8")
         without.write_text("\n".join(_left_out(install)) + "\n", encoding="utf-8")
         # The only file where uv reads for which machines.
-        fitting = ", ".join(f'"{one.marker}"' for one in machines)
+        fitting = ", ".join(f'"{machine.marker}"' for machine in machines)
         head = '[project]\nname = "lock"\nversion = "0"\n'
         project.write_text(f"{head}[tool.uv]\nenvironments = [{fitting}]\n", encoding="utf-8")
         python = install.python or ".".join(map(str, OLDEST))
@@ -158,10 +158,10 @@ def _resolved(uv: str, install: Install, pip: Pip, machines: Sequence["_Machine"
             uv,
             f"resolving {', '.join(install.requirements)}",
             *(str(wanted), "--universal", "--python-version", python, "--only-binary", ":all:"),
-            *("--excludes", str(without), "--format", "pylock.toml", "--output-file", str(made)),
+            *("--excludes", str(without), "--format", "pylock.toml", "--output-file", str(output)),
             *("--directory", folder),
         )
-        packages = tomllib.loads(made.read_text(encoding="utf-8"))["packages"]
+        packages = tomllib.loads(output.read_text(encoding="utf-8"))["packages"]
     found = []
     for package in packages:
         wheels = tuple(sorted(_usable(package.get("wheels", ()), machines)))

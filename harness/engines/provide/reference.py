@@ -31,8 +31,8 @@ def reference_of(
     sentence-transformers of this Python, else transformers of an engine's environment. Raises SetupError.
     """
     tracks = (
-        one
-        for one, track in model.tracks.items()
+        candidate
+        for candidate, track in model.tracks.items()
         if track.weights == "hf" and (track.path or track.pypi or track.random_head)
     )
     track, python = next(tracks, None), _python(environments)

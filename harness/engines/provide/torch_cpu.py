@@ -30,16 +30,16 @@ def install_cpu_torch(pip: Pip, bin_folder: Path, version: str) -> str:
     """Puts torch `version` into pip's environment; answers in one sentence where it was found."""
     requirement = f"torch=={version}"
     for setting, flag in (("BENCH_TORCH_INDEX", "--index-url"), ("BENCH_TORCH_FIND_LINKS", "--find-links")):
-        place = os.environ.get(setting)
-        if place:
-            offered = _accelerators(pip, requirement, flag, place)
+        index = os.environ.get(setting)
+        if index:
+            offered = _accelerators(pip, requirement, flag, index)
             if offered:
                 raise SetupError(
                     f"{setting} offers a GPU build of {requirement} ({', '.join(offered[:3])} …)",
                     where=pip.label,
                     hint=_HINT,
                 )
-            pip.run(f"installing {requirement}", "install", requirement, flag, place)
+            pip.run(f"installing {requirement}", "install", requirement, flag, index)
             return f"{requirement} from {setting}"
     try:
         offered = _accelerators(pip, requirement)

@@ -85,7 +85,7 @@ def _add_tokenizer(writer: gguf.GGUFWriter, words: list[str]) -> None:
     writer.add_token_list([word.encode() for word in map(_word, words)])
     writer.add_token_types([_kind(word) for word in words])
     writer.add_token_type_count(2)
-    places = {word: place for place, word in enumerate(words)}
+    places = {word: index for index, word in enumerate(words)}
     for word, role in _SPECIAL.items():
         getattr(writer, f"add_{role}_token_id")(places[word])
     writer.add_eos_token_id(places["[SEP]"])
@@ -113,11 +113,11 @@ def _tensors(file: Path) -> Iterator[tuple[str, "np.ndarray[Any, Any]"]]:
     start = 8 + int.from_bytes(data[:8].tobytes(), "little")
     header = json.loads(data[8:start].tobytes())
     header.pop("__metadata__", None)
-    for name, said in header.items():
-        begin, end = said["data_offsets"]
-        if said["dtype"] in _NUMBERS:  # whole numbers are positions, which GGUF does not hold
-            numbers = data[start + begin : start + end].view(_NUMBERS[said["dtype"]])
-            yield name, numbers.reshape(said["shape"])
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        if entry["dtype"] in _NUMBERS:  # whole numbers are positions, which GGUF does not hold
+            numbers = data[start + begin : start + end].view(_NUMBERS[entry["dtype"]])
+            yield name, numbers.reshape(entry["shape"])
 
 
 if __name__ == "__main__":

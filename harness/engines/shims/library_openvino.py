@@ -40,7 +40,7 @@ class Library:
         print(f"openvino {openvino.get_version()}, {properties}", flush=True)
 
     def encode(self, text: str) -> list[int]:
-        return [int(one) for one in self._encoded(text).data[0]]
+        return [int(token) for token in self._encoded(text).data[0]]
 
     def prompt(self, messages: Sequence[dict[str, str]]) -> list[int]:
         return self.encode(self._tokenizer.apply_chat_template(list(messages), add_generation_prompt=True))

@@ -111,16 +111,16 @@ class Job:
         self._from, self._told = self._told, len(self._tokens)
         self.say(text[len(before) :])
 
-    def _write(self, how: "Writer", said: str) -> None:
+    def _write(self, how: "Writer", text: str) -> None:
         if not self.gone:
             try:
-                how(said, self.produced)
+                how(text, self.produced)
             except OSError:
                 self.gone = True
 
 
 class Writer(Protocol):
-    def __call__(self, said: str, produced: int, /) -> None: ...
+    def __call__(self, text: str, produced: int, /) -> None: ...
 
 
 class Answer:
@@ -134,14 +134,14 @@ class Answer:
         event = json.dumps(self._chunk({"content": mark}), separators=(",", ":"))
         self._before, self._after = (part.encode() for part in event.split(json.dumps(mark)))
 
-    def text(self, said: str, _produced: int) -> None:
+    def text(self, text: str, _produced: int) -> None:
         if not self._stream:
-            self._whole += said
+            self._whole += text
         elif self._begun:
-            self._send(b"data: " + self._before + json.dumps(said).encode() + self._after + b"\n\n")
+            self._send(b"data: " + self._before + json.dumps(text).encode() + self._after + b"\n\n")
         else:
             self._begun = True
-            self._event(self._chunk({"role": "assistant", "content": said}))
+            self._event(self._chunk({"role": "assistant", "content": text}))
 
     def end(self, reason: str, produced: int) -> None:
         usage = {
@@ -247,7 +247,7 @@ class _Handler(BaseHTTPRequestHandler):
         if body.get("response_format") or body.get("tools"):
             raise RefusedError("response_format and tools are not passed on to the library")
         messages = body.get("messages")
-        if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
+        if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
             raise RefusedError("messages must be a list of objects")
         prompt = self.server.library.prompt(messages)
         room = self.server.settings.context_tokens - len(prompt)

@@ -23,8 +23,8 @@ class Shape:
         """Layer, projection, A (rank × width) and B (output × rank)."""
         outputs = (("q_proj", self.heads * self.head), ("v_proj", self.kv_heads * self.head))
         for layer in range(self.layers):
-            for place, (name, output) in enumerate(outputs):
-                chance = np.random.default_rng([seed, layer, place])
+            for index, (name, output) in enumerate(outputs):
+                chance = np.random.default_rng([seed, layer, index])
                 down = chance.standard_normal((rank, self.width), np.float32) * np.float32(SPREAD)
                 up = chance.standard_normal((output, rank), np.float32) * np.float32(SPREAD)
                 yield layer, name, down, up
@@ -102,15 +102,15 @@ def write_gguf(file: Path, shape: Shape, seed: int, rank: int) -> None:
     writer.close()
 
 
-def main(model: Path, folder: Path, told: dict[str, int]) -> None:
+def main(model: Path, folder: Path, sizes: dict[str, int]) -> None:
     shape = of_folder(model) if model.is_dir() else of_gguf(model)
-    for number in range(1, told["count"] + 1):
-        seed = told["seed"] * 1000 + number
+    for number in range(1, sizes["count"] + 1):
+        seed = sizes["seed"] * 1000 + number
         if model.is_dir():
-            write_folder(folder / f"adapter-{number}", shape, seed, told["rank"])
+            write_folder(folder / f"adapter-{number}", shape, seed, sizes["rank"])
         else:
-            write_gguf(folder / f"adapter-{number}.gguf", shape, seed, told["rank"])
-    print(f"{told['count']} random adapters of rank {told['rank']}")
+            write_gguf(folder / f"adapter-{number}.gguf", shape, seed, sizes["rank"])
+    print(f"{sizes['count']} random adapters of rank {sizes['rank']}")
 
 
 if __name__ == "__main__":

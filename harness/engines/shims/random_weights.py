@@ -17,10 +17,10 @@ SPREAD = 0.02  # standard deviation, as Llamas are initialised
 
 
 class Shape:
-    def __init__(self, told: dict[str, int], vocabulary: int) -> None:
-        self.seed, self.layers, self.width = told["seed"], told["layers"], told["width"]
-        self.heads, self.kv_heads = told["heads"], told["kv_heads"]
-        self.feed_forward, self.context, self.vocabulary = told["feed_forward"], told["context"], vocabulary
+    def __init__(self, shape: dict[str, int], vocabulary: int) -> None:
+        self.seed, self.layers, self.width = shape["seed"], shape["layers"], shape["width"]
+        self.heads, self.kv_heads = shape["heads"], shape["kv_heads"]
+        self.feed_forward, self.context, self.vocabulary = shape["feed_forward"], shape["context"], vocabulary
         self.head = self.width // self.heads
 
     def tensors(self) -> Iterator[tuple[str, str, tuple[int, ...]]]:
@@ -42,13 +42,13 @@ class Shape:
 
     def values(self) -> Iterator[tuple[str, str, np.ndarray]]:
         """bf16 numbers as they lie in memory; drawn by all cores, a few tensors ahead."""
-        told = list(self.tensors())
+        tensors = list(self.tensors())
         with ThreadPoolExecutor() as pool:
-            for start in range(0, len(told), 16):
-                some = range(start, min(start + 16, len(told)))
-                drawn = pool.map(lambda n: _bf16(self.seed, n, told[n][2]), some)
+            for start in range(0, len(tensors), 16):
+                some = range(start, min(start + 16, len(tensors)))
+                drawn = pool.map(lambda n: _bf16(self.seed, n, tensors[n][2]), some)
                 for n, values in zip(some, drawn, strict=True):
-                    yield told[n][0], told[n][1], values
+                    yield tensors[n][0], tensors[n][1], values
 
 
 def _bf16(seed: int, number: int, shape: tuple[int, ...]) -> np.ndarray:
@@ -134,9 +134,9 @@ def write_hf(shape: Shape, tokenizer: Path, folder: Path) -> None:
     (folder / "config.json").write_text(json.dumps(config, indent=1), encoding="utf-8")
 
 
-def main(tokenizer: Path, folder: Path, form: str, told: dict[str, int]) -> None:
+def main(tokenizer: Path, folder: Path, form: str, sizes: dict[str, int]) -> None:
     reader = gguf.GGUFReader(tokenizer)
-    shape = Shape(told, len(reader.fields["tokenizer.ggml.tokens"].contents()))
+    shape = Shape(sizes, len(reader.fields["tokenizer.ggml.tokens"].contents()))
     if form == "gguf":
         write_gguf(shape, reader, folder / "random.gguf")
     else:

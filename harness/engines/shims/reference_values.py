@@ -17,8 +17,8 @@ def main(folder: Path, asked: list[Any]) -> dict[str, object]:
     try:
         import sentence_transformers as library
     except ImportError:
-        made = (_scores if scored else _vectors)(folder, asked)
-        return {"by": "transformers", "values": made}
+        values = (_scores if scored else _vectors)(folder, asked)
+        return {"by": "transformers", "values": values}
     if scored:
         raw = library.CrossEncoder(str(folder), device="cpu").predict(asked, activation_fn=_as_it_is)
         return {"by": "sentence-transformers", "values": raw.tolist()}

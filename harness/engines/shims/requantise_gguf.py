@@ -30,10 +30,10 @@ def main(source: Path, target: Path, type_name: str) -> None:
             writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
             continue
         before = dequantize(tensor.data, tensor.tensor_type)
-        made = quantize(before, wanted)
-        after = dequantize(made, wanted)
+        quantised = quantize(before, wanted)
+        after = dequantize(quantised, wanted)
         worst = max(worst, float(np.linalg.norm(after - before) / np.linalg.norm(before)))
-        writer.add_tensor(tensor.name, made, raw_dtype=wanted)
+        writer.add_tensor(tensor.name, quantised, raw_dtype=wanted)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

@@ -31,10 +31,10 @@ def access_of(reach: Reach) -> Access:
     """Raises SpecError for a variable that is not set, SetupError for a file that is none."""
     key = api_key(reach.api_key_env)
     headers = {"authorization": f"Bearer {key}"} if key else {}
-    headers |= {one.name: _value(one, "--header") for one in reach.headers}
-    query = {one.name: _value(one, "--query") for one in reach.query}
-    hidden = [headers[one.name] for one in reach.headers if one.variable]
-    hidden += [query[one.name] for one in reach.query if one.variable]
+    headers |= {given.name: _value(given, "--header") for given in reach.headers}
+    query = {given.name: _value(given, "--query") for given in reach.query}
+    hidden = [headers[given.name] for given in reach.headers if given.variable]
+    hidden += [query[given.name] for given in reach.query if given.variable]
     credentials = dict.fromkeys(filter(None, [key, *hidden, *(text.rpartition(" ")[2] for text in hidden)]))
     certificates = Certificates(reach.ca_cert, reach.client_cert, reach.client_key)
     certificates.context()

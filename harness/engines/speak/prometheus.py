@@ -61,9 +61,9 @@ def histogram(text: str, series: str, per_unit: float = 1) -> Histogram:
     `per_unit`: how many of the engine's units are one of those wanted.
     """
     buckets: dict[float, float] = {}
-    for labels, said in _labelled(f"{series}_bucket").findall(text):
+    for labels, number in _labelled(f"{series}_bucket").findall(text):
         match = re.search(r'\ble="([^"]+)"', labels)
-        bound, value = _number(match[1]) if match else None, _number(said)
+        bound, value = _number(match[1]) if match else None, _number(number)
         if bound is None or value is None or not 0 <= value < math.inf:
             return {"buckets": [], "sum": None, "count": None}
         buckets[bound] = buckets.get(bound, 0.0) + value
@@ -94,15 +94,15 @@ def _samples(text: str, series: Iterable[str]) -> dict[str, list[float]]:
     samples: dict[str, list[float]] = {}
     broken = set[str]()
     plain = set[str]()
-    for one in filter(None, series):
-        name, brace, label = one.rstrip("}").partition("{")
+    for sery in filter(None, series):
+        name, brace, label = sery.rstrip("}").partition("{")
         if not brace:
             plain.add(name)
         elif found := _labelled(name).findall(text):
-            numbers = [_number(said) for labels, said in found if label in labels]
-            samples[one] = [number for number in numbers if number is not None] or [0.0]
-    for name, said in _unlabelled(frozenset(plain)).findall(text):
-        value = _number(said)
+            numbers = [_number(written) for labels, written in found if label in labels]
+            samples[sery] = [number for number in numbers if number is not None] or [0.0]
+    for name, written in _unlabelled(frozenset(plain)).findall(text):
+        value = _number(written)
         if value is None:
             broken.add(name)
         else:
@@ -110,10 +110,10 @@ def _samples(text: str, series: Iterable[str]) -> dict[str, list[float]]:
     return {name: values for name, values in samples.items() if name not in broken}
 
 
-def _number(said: str) -> float | None:
+def _number(text: str) -> float | None:
     """None too for NaN, which stands where nothing was measured."""
     try:
-        value = float(said)
+        value = float(text)
     except ValueError:
         return None
     return None if math.isnan(value) else value

@@ -132,8 +132,8 @@ class Server:
             return f"POST {path}: {error.what}"
         if not answer.ok:
             return f"POST {path} answered {answer.status}: {answer.said}"
-        said = None if api.gives == "text" else read_json(answer.body, api.read, bare_list=api.bare_list)
-        wrong = said and (said.error or said.malformed)
+        document = None if api.gives == "text" else read_json(answer.body, api.read, bare_list=api.bare_list)
+        wrong = document and (document.error or document.malformed)
         return f"POST {path}: {wrong}" if wrong else ""
 
     def values(self, messages: Sequence[Message], fields: Mapping[str, object]) -> Payload:
@@ -161,9 +161,9 @@ class Server:
         if name:
             answer = self._ask("POST", path, json=body | dict.fromkeys(api.go_on, name))
         if not name or not answer.ok:
-            said = f"{answer.status}: {answer.said}" if not answer.ok else "without an id"
+            reply = f"{answer.status}: {answer.said}" if not answer.ok else "without an id"
             raise SetupError(
-                f"keeps no turns: POST {path} answered {said}",
+                f"keeps no turns: POST {path} answered {reply}",
                 where=self.base_url,
                 hint="start it with its store of responses; or leave out request.kept_turns",
             )
@@ -215,8 +215,8 @@ class Server:
         for slot in range(slots):
             path = reset.path.replace("{slot}", str(slot))
             for body in (reset.body, reset.then) if reset.then else (reset.body,):
-                said = fill(body, {"served_name": self.served_name}) or None
-                answer = self._once_idle(partial(self._ask, reset.method, path, json=said))
+                filled = fill(body, {"served_name": self.served_name}) or None
+                answer = self._once_idle(partial(self._ask, reset.method, path, json=filled))
                 if not answer.ok:
                     return ResetResult(
                         False, f"{reset.method} {path} answered {answer.status}: {answer.said}"
@@ -254,7 +254,7 @@ class Server:
         named = dataclasses.asdict(metrics.histograms).items()
         per_s = {"s": 1, "ms": 1000}[metrics.histogram_unit]
         histograms = {name: histogram(text, series, per_s) for name, series in named if series}
-        return {name: one for name, one in histograms.items() if one["count"] is not None}
+        return {name: spec for name, spec in histograms.items() if spec["count"] is not None}
 
     def _metrics_text(self) -> str | None:
         if self.definition.metrics is None:

@@ -183,8 +183,8 @@ def build_command(
         if "kv_cache_gib" in fill:
             fill["kv_tokens"] = _kv_tokens(definition, weights)
 
-    def placed(text: str, place: str) -> str:
-        return filled(text, fill, f"backend {definition.name}:{place}")
+    def placed(text: str, where: str) -> str:
+        return filled(text, fill, f"backend {definition.name}:{where}")
 
     argv = [placed(part, "process.program") for part in process.program]
     argv += [placed(part, "engine.model_args") for part in model_args(definition, hub=hub)]
@@ -196,8 +196,8 @@ def build_command(
             own: dict[str, Value] = {"adapter": name, "adapter_path": str(path)}
             argv += [filled(part, own, f"backend {definition.name}:lora.each") for part in lora.each]
     environment = _passed_on(hub=hub)
-    for place, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
-        environment.update({name: placed(value, place) for name, value in table.items()})
+    for where, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
+        environment.update({name: placed(value, where) for name, value in table.items()})
     files = {name: placed(text, "engine.files") for name, text in definition.engine.files.items()}
     return Command(tuple(argv), environment, files, second_port)
 

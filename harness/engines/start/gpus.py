@@ -58,7 +58,7 @@ def await_free(gpus: Sequence[str], wait_s: float, say: Say) -> str | None:
     driver takes to release memory.
     """
     deadline = time.monotonic() + max(wait_s, RELEASE_S)
-    told = 0.0
+    reported_s = 0.0
     while True:
         uses = gpu_uses(gpus)
         if isinstance(uses, str):
@@ -67,9 +67,9 @@ def await_free(gpus: Sequence[str], wait_s: float, say: Say) -> str | None:
             return None
         if time.monotonic() >= deadline:
             raise in_use(gpus, uses)
-        if time.monotonic() - told >= 5 * _POLL_S:
-            told = time.monotonic()
-            say(f"waiting for a free GPU, {deadline - told:.0f} s more: {'; '.join(map(str, uses))}")
+        if time.monotonic() - reported_s >= 5 * _POLL_S:
+            reported_s = time.monotonic()
+            say(f"waiting for a free GPU, {deadline - reported_s:.0f} s more: {'; '.join(map(str, uses))}")
         time.sleep(_POLL_S)
 
 

@@ -181,4 +181,4 @@ def _device(definition: Backend, asked: Device) -> str:
 
 def _present(definition: Backend) -> list[str]:
     """Devices of this machine that there is an image for, the fastest first."""
-    return [one for one in definition.devices if one == "cpu" or DEVICE_FILES[one].exists()]
+    return [device for device in definition.devices if device == "cpu" or DEVICE_FILES[device].exists()]

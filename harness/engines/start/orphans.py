@@ -33,7 +33,7 @@ def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[No
     """Keeps a note: while the context lasts, a note says which processes, or what Compose project, are
     the engine's.
     """
-    told = Note(
+    written = Note(
         label=label,
         session=session,
         log=str(log.resolve()),
@@ -45,7 +45,7 @@ def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[No
     try:
         with contextlib.suppress(OSError):  # the cache may be read-only: then the guard alone must do
             paths.made(note.parent)
-            note.write_bytes(msgspec.json.encode(told))
+            note.write_bytes(msgspec.json.encode(written))
         yield
     finally:
         with contextlib.suppress(OSError):
@@ -54,7 +54,7 @@ def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[No
 
 def stale() -> bool:
     """Returns whether a dead harness left something that the next start clears."""
-    return any(not _alive(told) for _, told in _notes())
+    return any(not _alive(note) for _, note in _notes())
 
 
 def _notes() -> Iterator[tuple[Path, Note]]:
@@ -65,25 +65,25 @@ def _notes() -> Iterator[tuple[Path, Note]]:
             continue
 
 
-def _alive(told: Note) -> bool:
-    return told.bench_born is not None and born(told.bench) == told.bench_born
+def _alive(note: Note) -> bool:
+    return note.bench_born is not None and born(note.bench) == note.bench_born
 
 
 def clear(say: Say) -> list[str]:
     """Kills what dead harnesses left running; sentences for the record, about live neighbours too."""
     remarks = []
-    for note, told in _notes():
-        if _alive(told):
-            if told.bench != os.getpid():
+    for note, content in _notes():
+        if _alive(content):
+            if content.bench != os.getpid():
                 remarks.append(
-                    f"another bench (pid {told.bench}) runs {told.label} on this machine "
+                    f"another bench (pid {content.bench}) runs {content.label} on this machine "
                     "at the same time: both measurements suffer"
                 )
             continue
         try:
-            remarks += _clear_container(told) if told.project else _clear_processes(told)
+            remarks += _clear_container(content) if content.project else _clear_processes(content)
         except SetupError as error:  # asked again at the next start
-            remarks.append(f"{told.label} was left in a container by a bench that was killed: {error}")
+            remarks.append(f"{content.label} was left in a container by a bench that was killed: {error}")
             continue
         note.unlink(missing_ok=True)
     for remark in remarks:
@@ -91,23 +91,23 @@ def clear(say: Say) -> list[str]:
     return remarks
 
 
-def _clear_processes(told: Note) -> list[str]:
-    left = [pid for pid in _processes() if _belongs(pid, told)]
+def _clear_processes(note: Note) -> list[str]:
+    left = [pid for pid in _processes() if _belongs(pid, note)]
     for pid in left:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     pids = ", ".join(map(str, left))
-    return [f"stopped {told.label} (pid {pids}), left by a bench that was killed"] if left else []
+    return [f"stopped {note.label} (pid {pids}), left by a bench that was killed"] if left else []
 
 
-def _clear_container(told: Note) -> list[str]:
+def _clear_container(note: Note) -> list[str]:
     """Clears a container: its keeper is about to remove it, has done so, or was killed too."""
     from harness.engines.start.containers.daemon import Daemon
     from harness.engines.start.containers.service import STOP_GRACE_S
 
-    removed = Daemon().remove_project(told.project, grace_s=STOP_GRACE_S)
+    removed = Daemon().remove_project(note.project, grace_s=STOP_GRACE_S)
     left = "removed its container" if removed else "nothing of its container is left"
-    return [f"{told.label} was left by a bench that was killed: {left}"]
+    return [f"{note.label} was left by a bench that was killed: {left}"]
 
 
 def _folder() -> Path:
@@ -118,7 +118,7 @@ def _processes() -> Iterator[int]:
     return (int(entry.name) for entry in Path("/proc").glob("[0-9]*"))
 
 
-def _belongs(pid: int, told: Note) -> bool:
+def _belongs(pid: int, note: Note) -> bool:
     """Tells whether a process is in the engine's session and writing to its log: a recycled number alone
     is not enough to kill for.
     """
@@ -128,7 +128,7 @@ def _belongs(pid: int, told: Note) -> bool:
     except OSError:  # gone meanwhile, or another user's
         return False
     session = int(stat.rpartition(")")[2].split()[3])
-    return bool(session == told.session and output.removesuffix(" (deleted)") == told.log)
+    return bool(session == note.session and output.removesuffix(" (deleted)") == note.log)
 
 
 def born(pid: int) -> int | None:

@@ -88,4 +88,8 @@ def _on_gpus(chosen: Sequence[str], pid: int, unseen: str | None) -> EngineFacts
 
     children = [child.pid for child in psutil.Process(pid).children(recursive=True)]
     found, why = gpus.computing(chosen, [pid, *children])
-    return {"gpus": list(chosen), "gpu_pids": found, "remarks": [one for one in (unseen, why) if one]}
+    return {
+        "gpus": list(chosen),
+        "gpu_pids": found,
+        "remarks": [reason for reason in (unseen, why) if reason],
+    }

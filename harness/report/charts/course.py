@@ -21,16 +21,16 @@ def course(series: Series, index: int = 0) -> Chart | None:
     """
     if len(series.entries) < LEAST:
         return None
-    of = measure(series.metric)
-    points = tuple(_point(series, place, of) for place in range(len(series.entries)))
+    shown = measure(series.metric)
+    points = tuple(_point(series, position, shown) for position in range(len(series.entries)))
     ends = [end for point in points for end in (point.low, point.y, point.high) if end is not None]
-    y = _around(of.title, ends)
+    y = _around(shown.title, ends)
     levels = stretches(series)
     flat = (
         Line(
             "level",
             None,
-            tuple(Point(x, level.value * of.scale) for x in _ends(level.start, level.stop)),
+            tuple(Point(x, level.value * shown.scale) for x in _ends(level.start, level.stop)),
             "ideal",
         )
         for level in levels
@@ -42,9 +42,9 @@ def course(series: Series, index: int = 0) -> Chart | None:
     return Chart(
         name=f"course-{plain(series.label)}-{series.load.label}-{series.metric}",
         family="course",
-        option=of.name,
-        title=f"{plain(series.label, 40)}, {of.name}, {point_words(series.load)}",
-        description=_description(series, of),
+        option=shown.name,
+        title=f"{plain(series.label, 40)}, {shown.name}, {point_words(series.load)}",
+        description=_description(series, shown),
         x=_runs(series),
         y=y,
         lines=(Line(series.label, index, points), *flat, *steps),
@@ -79,19 +79,19 @@ def _ends(start: int, stop: int) -> tuple[float, float]:
     return start - 0.4, stop - 0.6
 
 
-def _point(series: Series, place: int, of: Measure) -> Point:
-    entry = series.entries[place]
+def _point(series: Series, index: int, shown: Measure) -> Point:
+    entry = series.entries[index]
     low, middle, high = (
-        None if end is None else end * of.scale for end in entry.metrics[series.metric].interval
+        None if end is None else end * shown.scale for end in entry.metrics[series.metric].interval
     )
     assert middle is not None  # an entry of a series has its figure
-    before = series.entries[place - 1].engine_version if place else None
+    before = series.entries[index - 1].engine_version if index else None
     version = entry.engine_version or "version not known"
     span = "" if low is None or high is None else f" ({number(low)} to {number(high)})"
-    text = f"{number(middle)}{span} {of.unit}".strip()
-    mark = plain(version, 16) if not place or before != entry.engine_version else ""
+    text = f"{number(middle)}{span} {shown.unit}".strip()
+    mark = plain(version, 16) if not index or before != entry.engine_version else ""
     return Point(
-        float(place),
+        float(index),
         middle,
         f"{_day(entry)}, run {entry.run[-6:]}",
         f"{text}, {version}",
@@ -108,14 +108,16 @@ def _day(entry: HistoryEntry) -> str:
 
 def _runs(series: Series) -> Axis:
     count = len(series.entries)
-    ticks = tuple((float(place), _day(entry)[5:]) for place, entry in enumerate(series.entries))
+    ticks = tuple((float(index), _day(entry)[5:]) for index, entry in enumerate(series.entries))
     return Axis("runs, by month and day", -0.6, count - 0.4, ticks)
 
 
-def _description(series: Series, of: Measure) -> str:
+def _description(series: Series, shown: Measure) -> str:
     values = ", ".join(
-        f"{number(value * of.scale)} on {_day(entry)}"
+        f"{number(value * shown.scale)} on {_day(entry)}"
         for value, entry in zip(series.values, series.entries, strict=True)
     )
     found = "; ".join(map(change_words, changes(series)))
-    return f"{of.title} of {len(series.entries)} runs: {values}. {found or 'No change of level was found'}."
+    return (
+        f"{shown.title} of {len(series.entries)} runs: {values}. {found or 'No change of level was found'}."
+    )

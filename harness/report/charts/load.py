@@ -34,60 +34,60 @@ def against_load(
 ) -> Iterator[Chart]:
     """Draws figures against the load, against working sets without the control, which has none."""
     drawn = [group for group in groups if group.point.kind != "working-set" or group.point.value]
-    for of in DRAWN:
+    for shown in DRAWN:
         for kind, same_kind in groupby(drawn, key=lambda group: group.point.kind):
-            for chart in _chart(of, kind, list(same_kind), values, order):
-                found = [one for one in knees if one.value] if of.path == HITS else []
+            for chart in _chart(shown, kind, list(same_kind), values, order):
+                found = [mark for mark in knees if mark.value] if shown.path == HITS else []
                 yield _with_knees(chart, found, order) if kind == "working-set" else chart
 
 
 def _with_knees(chart: Chart, knees: Sequence[Knee], order: Sequence[str]) -> Chart:
     """Marks, of each backend the place where the hit rate falls through half, with its interval."""
     lines = [
-        Line(one.label, order.index(one.label), (
-            Point(one.value or 0.0, 50 * (one.fits or 0.0), "knee", f"knee at {number(one.value or 0.0)}",
-                  across=one.interval, mark=f"knee {number(one.value or 0.0)}"),
+        Line(mark.label, order.index(mark.label), (
+            Point(mark.value or 0.0, 50 * (mark.fits or 0.0), "knee", f"knee at {number(mark.value or 0.0)}",
+                  across=mark.interval, mark=f"knee {number(mark.value or 0.0)}"),
         ), "knee")
-        for one in knees
+        for mark in knees
     ]  # fmt: skip
-    said = "".join(f" {words}." for one in knees for words in knee.words(one))
-    return replace(chart, lines=(*chart.lines, *lines), description=f"{chart.description}{said}")
+    sentences = "".join(f" {words}." for mark in knees for words in knee.words(mark))
+    return replace(chart, lines=(*chart.lines, *lines), description=f"{chart.description}{sentences}")
 
 
-def series(groups: Sequence[Group], values: Values, of: Measure) -> Series:
+def series(groups: Sequence[Group], values: Values, shown: Measure) -> Series:
     """Label → load → value."""
     by_label: Series = {}
     for group in groups:
         for row in group.rows:
-            if value := values.value(row, of):
+            if value := values.value(row, shown):
                 by_label.setdefault(row.label, {})[group.point] = value
     return by_label
 
 
 def _chart(
-    of: Measure, kind: str, groups: Sequence[Group], values: Values, order: Sequence[str]
+    shown: Measure, kind: str, groups: Sequence[Group], values: Values, order: Sequence[str]
 ) -> Iterator[Chart]:
-    points, charts = series(groups, values, of), of.metric.charts
+    points, charts = series(groups, values, shown), shown.metric.charts
     if not points or charts is None:
         return
-    best = series(groups, values, measure(of.metric.ideal)) if of.metric.ideal else {}
+    best = series(groups, values, measure(shown.metric.ideal)) if shown.metric.ideal else {}
     single = len(groups) == 1
     where = point_words(groups[0].point) if single else f"against {AXES[kind]}"
-    drawn = _rows(points, best, of, order) if single else _lines(points, best, of, groups, order)
+    drawn = _rows(points, best, shown, order) if single else _lines(points, best, shown, groups, order)
     x, y, lines = drawn
     yield Chart(
-        name=f"{_stem(charts, of.statistic)}-load-{kind}",
+        name=f"{_stem(charts, shown.statistic)}-load-{kind}",
         family="load",
-        option=of.name,
-        title=f"{of.heading}{', ' if single else ' '}{where}",
-        description=_description(points, of),
+        option=shown.name,
+        title=f"{shown.heading}{', ' if single else ' '}{where}",
+        description=_description(points, shown),
         x=x,
         y=y,
         lines=tuple(lines),
         reading="y" if single else "x",
         sideways=single,
         bars=next((value.kind for by in points.values() for value in by.values() if value.kind), ""),
-        paper=of.statistic in charts.papers,
+        paper=shown.statistic in charts.papers,
     )
 
 
@@ -97,12 +97,12 @@ def _stem(charts: Charts, statistic: str) -> str:
 
 
 def _lines(
-    by_label: Series, best: Series, of: Measure, groups: Sequence[Group], order: Sequence[str]
+    by_label: Series, best: Series, shown: Measure, groups: Sequence[Group], order: Sequence[str]
 ) -> tuple[Axis, Axis, list[Line]]:
     places = {(row.label, group.point): _place(row, group.point) for group in groups for row in group.rows}
     lines = [
         Line(label, order.index(label), tuple(
-            Point(places[label, point], value.middle, point.label, value.text(of), value.low, value.high)
+            Point(places[label, point], value.middle, point.label, value.text(shown), value.low, value.high)
             for point, value in by_load.items()
         ))
         for label, by_load in by_label.items()
@@ -110,11 +110,11 @@ def _lines(
     ideal = {point: value for by_load in best.values() for point, value in by_load.items()}
     if ideal:
         points = (
-            Point(point.value, value.middle, point.label, value.text(of)) for point, value in ideal.items()
+            Point(point.value, value.middle, point.label, value.text(shown)) for point, value in ideal.items()
         )
         lines.append(Line("ideal", None, tuple(sorted(points, key=lambda point: point.x)), "ideal"))
     points_ = [group.point.value for group in groups]
-    return loads(AXES[groups[0].point.kind], points_, places.values()), _values_axis(of, by_label), lines
+    return loads(AXES[groups[0].point.kind], points_, places.values()), _values_axis(shown, by_label), lines
 
 
 def _place(row: Row, point: LoadPoint) -> float:
@@ -125,38 +125,40 @@ def _place(row: Row, point: LoadPoint) -> float:
     return median(sizes) if sizes else point.value
 
 
-def _rows(points: Series, best: Series, of: Measure, order: Sequence[str]) -> tuple[Axis, Axis, list[Line]]:
+def _rows(
+    points: Series, best: Series, shown: Measure, order: Sequence[str]
+) -> tuple[Axis, Axis, list[Line]]:
     """Rows for every backend, the best first. One without a value has an empty row at the end."""
     lines = []
     known = {label: value for label, by_load in points.items() for value in by_load.values()}
-    sign = 1 if of.metric.better == "lower" else -1
+    sign = 1 if shown.metric.better == "lower" else -1
     ranked = sorted(order, key=lambda label: sign * known[label].middle if label in known else math.inf)
     for label, value in known.items():
-        place = float(ranked.index(label))
-        point = Point(value.middle, place, label, value.text(of), value.low, value.high)
+        rank = float(ranked.index(label))
+        point = Point(value.middle, rank, label, value.text(shown), value.low, value.high)
         lines.append(Line(label, order.index(label), (point,)))
     ideal = [value for by_load in best.values() for value in by_load.values()]
-    title = of.title
+    title = shown.title
     if ideal:
         ends = (Point(ideal[0].middle, -0.6), Point(ideal[0].middle, len(order) - 0.4))
         lines.append(Line("ideal", None, ends, "ideal"))
         title += " (dotted: ideal)"
-    return _values_axis(of, points, title), rows([plain(label, 30) for label in ranked]), lines
+    return _values_axis(shown, points, title), rows([plain(label, 30) for label in ranked]), lines
 
 
-def _values_axis(of: Measure, points: Series, title: str | None = None) -> Axis:
-    title = title or of.title
-    if of.metric.family == "share":
+def _values_axis(shown: Measure, points: Series, title: str | None = None) -> Axis:
+    title = title or shown.title
+    if shown.metric.family == "share":
         return linear(title, 0, 100)
     return fitted(
         title, (end for by_load in points.values() for value in by_load.values() for end in value.ends)
     )
 
 
-def _description(points: Series, of: Measure) -> str:
+def _description(points: Series, shown: Measure) -> str:
     parts = [
         f"{plain(label, 40)}: "
         + ", ".join(f"{number(value.middle)} at {point.value:g}" for point, value in by_load.items())
         for label, by_load in points.items()
     ]
-    return f"{of.title}. {'; '.join(parts)}."
+    return f"{shown.title}. {'; '.join(parts)}."

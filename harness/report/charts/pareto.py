@@ -83,8 +83,8 @@ def _per_user(
 ) -> Iterator[Chart]:
     """Draws throughput per GPU where every engine's GPUs are known, else of the machine."""
     gpus = {row.label: _gpus(row) for group in groups for row in group.rows}
-    of = "GPU" if gpus and all(gpus.values()) else "machine"
-    by = {label: float(count if of == "GPU" else 1) for label, count in gpus.items()}
+    owner = "GPU" if gpus and all(gpus.values()) else "machine"
+    by = {label: float(count if owner == "GPU" else 1) for label, count in gpus.items()}
     speeds = {
         label: {point: _map(value, lambda ms: 1000 / ms) for point, value in mine.items() if _positive(value)}
         for label, mine in series(groups, values, TPOT).items()
@@ -93,7 +93,7 @@ def _per_user(
         label: {point: _map(value, partial(mul, 1 / by[label])) for point, value in mine.items()}
         for label, mine in rates.items()
     }
-    title = f"tokens/s per {of}"
+    title = f"tokens/s per {owner}"
     axes = _Axes(
         f"pareto-per-user-{kind}",
         "tokens/s per user",

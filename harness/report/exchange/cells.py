@@ -38,6 +38,8 @@ def exchanged(summary: Summary, cell: CellResult, placed: set[str], measured_wit
         definitions=cell.imported.definitions if cell.imported else {},
         figures={path: value for path, value in known.items() if path not in placed},
         estimates=tuple(
-            one for one in summary.estimates if one.label == cell.label and one.load == cell.point
+            estimate
+            for estimate in summary.estimates
+            if estimate.label == cell.label and estimate.load == cell.point
         ),
     )

@@ -127,7 +127,7 @@ def _inferencex(summary: Summary, cell: CellResult, measured_with: str | None) -
     if output is not None and "input_tokens_per_s" in known:
         total = output + known["input_tokens_per_s"]
     row: Document = {
-        "hw": ", ".join(dict.fromkeys(one.name or _NOT_KNOWN for one in cell.gpu.devices)) if cell.gpu
+        "hw": ", ".join(dict.fromkeys(device.name or _NOT_KNOWN for device in cell.gpu.devices)) if cell.gpu
         else _NOT_KNOWN,
         "tp": gpus or None,
         "conc": cell.load.slots,

@@ -40,7 +40,7 @@ def _settings(
     summary: Summary, cells: Sequence[CellResult], point: LoadPoint
 ) -> dict[str, str | float | bool]:
     first = cells[0]
-    told: dict[str, str | float | bool | None] = {
+    settings: dict[str, str | float | bool | None] = {
         "run": summary.run,
         "scenario": summary.scenario,
         "model": summary.model.name if summary.model else None,
@@ -52,17 +52,17 @@ def _settings(
         "validity": ", ".join(sorted({cell.validity.verdict for cell in cells})),
         "simulated": first.simulated,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
-def to_mlflow(made: Sequence[Entry], files: Sequence[Path], place: str | None, project: str) -> None:
-    """`place`: a tracking URI; None: what MLFLOW_TRACKING_URI says."""
+def to_mlflow(logged: Sequence[Entry], files: Sequence[Path], target: str | None, project: str) -> None:
+    """`target`: a tracking URI; None: what MLFLOW_TRACKING_URI says."""
     mlflow = _extra("mlflow")
     try:
-        if place:
-            mlflow.set_tracking_uri(place)
+        if target:
+            mlflow.set_tracking_uri(target)
         mlflow.set_experiment(project)
-        for entry in made:
+        for entry in logged:
             with mlflow.start_run(run_name=entry.name):
                 mlflow.log_params(entry.settings)
                 mlflow.log_metrics(entry.figures)
@@ -72,13 +72,13 @@ def to_mlflow(made: Sequence[Entry], files: Sequence[Path], place: str | None, p
         raise SetupError(str(error), where="mlflow") from None
 
 
-def to_wandb(made: Sequence[Entry], files: Sequence[Path], place: str | None, project: str) -> None:
-    """`place`: the folder of its local files; None: ./wandb. WANDB_MODE=offline sends nothing."""
+def to_wandb(logged: Sequence[Entry], files: Sequence[Path], target: str | None, project: str) -> None:
+    """`target`: the folder of its local files; None: ./wandb. WANDB_MODE=offline sends nothing."""
     wandb = _extra("wandb")
     try:
-        for entry in made:
+        for entry in logged:
             with wandb.init(
-                project=project, name=entry.name, config=entry.settings, dir=place, settings={"silent": True}
+                project=project, name=entry.name, config=entry.settings, dir=target, settings={"silent": True}
             ) as run:
                 run.summary.update(entry.figures)
                 for file in files:

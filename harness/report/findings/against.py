@@ -18,8 +18,8 @@ def answers(document: RunComparison) -> list[str]:
     Of every figure that is slower or faster, and of the primary metric whatever its verdict.
     """
     names = run_names(document.runs)
-    found = [said for pair in document.pairs for said in _of_pair(pair, names)]
-    lines = [text for _word, text in sorted(found, key=lambda one: _ORDER.index(one[0]))]
+    found = [sentence for pair in document.pairs for sentence in _of_pair(pair, names)]
+    lines = [text for _word, text in sorted(found, key=lambda answer: _ORDER.index(answer[0]))]
     gone = sum(not figure.allowed for figure in document.missing)
     lacking = [f"{counted(gone, 'measurement')} missing."] if gone else []
     return [*(lines or ["Nothing in common to compare."]), *lacking]
@@ -32,7 +32,10 @@ def run_names(runs: Sequence[ComparedRun]) -> dict[str, str]:
         if len(set(names.values())) == len(runs):
             return names
     known = list(names.values())
-    return {name: one if known.count(one) == 1 else f"{one} {name[-6:]}" for name, one in names.items()}
+    return {
+        name: folder if known.count(folder) == 1 else f"{folder} {name[-6:]}"
+        for name, folder in names.items()
+    }
 
 
 def _of_pair(pair: ComparedPair, names: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -46,10 +49,10 @@ def _of_pair(pair: ComparedPair, names: dict[str, str]) -> Iterator[tuple[str, s
     if not pair.findings:
         yield "not comparable", plain(f"{new} shares no load with {other}.")
     for word in _ORDER:
-        mine = [one for one in pair.findings if one.verdict == word and _is_said(one)]
+        mine = [finding for finding in pair.findings if finding.verdict == word and _is_said(finding)]
         if not mine:
             continue
-        parts = listing([_part(one) for one in mine])
+        parts = listing([_part(finding) for finding in mine])
         within = _percent(1 + pair.verdict_rules.same_within)
         text = {
             "slower": f"{new} is slower than {than}: {parts}.",
@@ -67,9 +70,11 @@ def _is_said(figure: ComparedFigure) -> bool:
 
 def _obstacles(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> str:
     unequal = [
-        f"{one.what} {one.baseline} (baseline), {one.new} (new)" for one in pair.differences if one.matters
+        f"{difference.what} {difference.baseline} (baseline), {difference.new} (new)"
+        for difference in pair.differences
+        if difference.matters
     ]
-    return "; ".join(unequal if pair.refused else dict.fromkeys(one.why for one in figures))
+    return "; ".join(unequal if pair.refused else dict.fromkeys(figure.why for figure in figures))
 
 
 def _part(figure: ComparedFigure) -> str:

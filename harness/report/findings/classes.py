@@ -17,8 +17,8 @@ _TURNS = 6
 def class_lines(summary: Summary) -> Iterator[str]:
     for group in groups(summary):
         for row in group.rows:
-            place = f"{row.label} {group.point.label}"
-            yield from (plain(f"{place}, {line}", 600) for line in _of(row))
+            subject = f"{row.label} {group.point.label}"
+            yield from (plain(f"{subject}, {line}", 600) for line in _of(row))
 
 
 def _of(row: Row) -> Iterator[str]:
@@ -42,8 +42,8 @@ def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
     by_kind: dict[str, dict[str, Counter[str]]] = {}
     for cell in row.usable:
         for check, kinds in (cell.answers.checks if cell.answers else {}).items():
-            for kind, told in kinds.items():
-                counts = {key: int(n or 0) for key, n in told.items() if key not in ("told", "rate")}
+            for kind, added in kinds.items():
+                counts = {key: int(n or 0) for key, n in added.items() if key not in ("told", "rate")}
                 by_kind.setdefault(check, {}).setdefault(kind, Counter()).update(counts)
     return by_kind
 
@@ -62,16 +62,18 @@ def _constraint(row: Row) -> str:
     return f"constraint: TTFT {waits[0]} at first use of a schema, {waits[1]} later; {cost} the free TPOT"
 
 
-def _latencies(row: Row, key: str, of: Measure) -> Iterator[str]:
+def _latencies(row: Row, key: str, shown: Measure) -> Iterator[str]:
     names = list(dict.fromkeys(name for cell in row.usable for name in value_at(cell, key) or ()))
     parts = []
     for name in names[:_TURNS]:
         values = [
-            value for cell in row.usable if (value := number_at(cell, f"{key}.{name}.{of.path}")) is not None
+            value
+            for cell in row.usable
+            if (value := number_at(cell, f"{key}.{name}.{shown.path}")) is not None
         ]
         if values:
-            parts.append(f"{name} {number(sum(values) / len(values))} {of.unit}")
+            parts.append(f"{name} {number(sum(values) / len(values))} {shown.unit}")
     if parts:
         rest = len(names) - _TURNS
         more = f", and {rest} more" if rest > 0 else ""
-        yield f"{of.name} {key.replace('_', ' ')}: {', '.join(parts)}{more}"
+        yield f"{shown.name} {key.replace('_', ' ')}: {', '.join(parts)}{more}"

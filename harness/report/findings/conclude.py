@@ -16,14 +16,14 @@ def conclude(summary: Summary) -> Conclusion:
     courses = tuple(under_load(summary))
     first = summary.verdict_rules.primary
     return Conclusion(
-        orders=tuple(one for group in groups(summary) for one in orders(summary, group)),
+        orders=tuple(element for group in groups(summary) for element in orders(summary, group)),
         under_load=courses,
         undecided=sum(
             entry.verdict == "not enough runs" for entry in summary.comparison if entry.metric == first
         ),
-        unequal=tuple(one for one in summary.unequal if one.matters or one.apart),
+        unequal=tuple(element for element in summary.unequal if element.matters or element.apart),
         caveats=caveats_of(summary.cells),
-        goodput=tuple(one for group in groups(summary) if (one := goodput(group))),
+        goodput=tuple(element for group in groups(summary) if (element := goodput(group))),
         warnings=tuple(_warnings(summary)),
         next_steps=tuple(next_steps(summary, courses)),
     )

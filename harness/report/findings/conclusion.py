@@ -55,9 +55,9 @@ def _order(group: Group, metric: str, entries: Sequence[PairVerdict]) -> Order:
     sign = -1 if measure(metric).metric.better == "higher" else 1
     places = sorted(
         (_place(row, metric) for row in group.rows),
-        key=lambda place: (place.median is None, sign * (place.median or 0.0)),
+        key=lambda standing: (standing.median is None, sign * (standing.median or 0.0)),
     )
-    doubtful = {place.label for place in places if place.doubt}
+    doubtful = {standing.label for standing in places if standing.doubt}
     pairs = tuple(speedup(entry, doubtful) for entry in entries if entry.metric == metric)
     return Order(
         load=group.point, metric=metric, places=tuple(places), groups=groups_of(places, pairs), pairs=pairs
@@ -67,7 +67,7 @@ def _order(group: Group, metric: str, entries: Sequence[PairVerdict]) -> Order:
 def groups_of(places: Sequence[Place], pairs: Sequence[Speedup]) -> tuple[tuple[str, ...], ...]:
     """Cut where all before are separated from all after, and ahead of them."""
     apart = {(pair.ahead, pair.behind) for pair in pairs if pair.state == "separated"}
-    known = [place.label for place in places if place.median is not None]
+    known = [standing.label for standing in places if standing.median is not None]
     cuts = [
         index
         for index in range(1, len(known))
@@ -164,7 +164,7 @@ def goodput(group: Group) -> Goodput | None:
     ]
     if not places:
         return None
-    places.sort(key=lambda place: -place.requests_per_s)
+    places.sort(key=lambda standing: -standing.requests_per_s)
     return Goodput(load=group.point, limits=known[0][1].limits, places=tuple(places))
 
 

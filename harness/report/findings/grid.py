@@ -81,7 +81,9 @@ def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[
         if rank(column) < 0 or size <= room:
             kept.add(id(column))
             room -= size
-    return [one for one in columns if id(one) in kept], [one for one in columns if id(one) not in kept]
+    return [candidate for candidate in columns if id(candidate) in kept], [
+        candidate for candidate in columns if id(candidate) not in kept
+    ]
 
 
 def width(column: Column, rows: Sequence[Row]) -> int:

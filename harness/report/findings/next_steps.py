@@ -44,7 +44,9 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
 
 def _most_in_doubt(summary: Summary) -> bool:
     """Returns whether one rule alone makes more than half of the cells SUSPECT."""
-    codes = Counter(code for cell in summary.cells for code in {one.code for one in cell.validity.reasons})
+    codes = Counter(
+        code for cell in summary.cells for code in {reason.code for reason in cell.validity.reasons}
+    )
     return 2 * max(codes.values(), default=0) > len(summary.cells)
 
 

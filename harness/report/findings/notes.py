@@ -140,7 +140,7 @@ def no_verdict(summary: Summary) -> str:
     """Returns why nothing was tested. Empty where something was, and where there is nothing to compare."""
     if len(labels(summary)) < 2 or tested(summary):
         return ""
-    refused = [one.text for one in summary.unequal if one.matters and not one.metrics]
+    refused = [entry.text for entry in summary.unequal if entry.matters and not entry.metrics]
     if refused:
         more = f" ({len(refused) - 1} more in the report)" if refused[1:] else ""
         return plain(f"No verdict: {refused[0]}{more}.")
@@ -193,7 +193,7 @@ def _validity(summary: Summary) -> Iterator[Note]:
     for (title, code), cases in where.items():
         reasons = [reason for _, reason in cases]
         others = " (others similar)" if len(set(map(reason_text, reasons))) > 1 else ""
-        places = [place for place, _ in cases]
+        places = [subject for subject, _ in cases]
         text = f"{title} {_places_words(places)}: {reason_text(reasons[0])}{others}"
         rank = _INVALID if title == "INVALID" else _SUSPECT
         at = places[0] if len(cases) == 1 else counted(len(cases), "cell")
@@ -237,7 +237,7 @@ def _first_look(summary: Summary) -> Iterator[Note]:
         or (sample.min_seconds < MIN_SECONDS and sample.seconds < MIN_SECONDS)
     ]
     if few:
-        answers, seconds = min(one.answers for one in few), min(one.seconds for one in few)
+        answers, seconds = min(minimum.answers for minimum in few), min(minimum.seconds for minimum in few)
         yield Note(
             "note",
             f"a first look: cells of {counted(answers, 'answer')} and {seconds:.3g} s at the least; "
@@ -271,8 +271,8 @@ def _limits(summary: Summary) -> Iterator[Note]:
     where: dict[str, list[str]] = {}
     for cell in summary.cells:
         if (limiter := cell.limiter) and cell.validity.verdict != "INVALID":
-            place = f"{cell.label} {cell.point.label}"
-            where.setdefault(limiter.code, []).append(place)
+            subject = f"{cell.label} {cell.point.label}"
+            where.setdefault(limiter.code, []).append(subject)
     parts = [f"{code} ({listing(list(dict.fromkeys(places)))})" for code, places in where.items()]
     if parts:
         yield Note("note", plain(f"limited by: {'; '.join(parts)}"))
@@ -317,10 +317,10 @@ def _unknown(load_groups: list[Group]) -> Iterator[Note]:
 def _places(places: list[tuple[Group, Row]], everywhere: list[tuple[Group, Row]]) -> str:
     if len(places) == len(everywhere):
         return ""
-    of: dict[str, list[str]] = {}
+    cells: dict[str, list[str]] = {}
     for group, row in places:
-        of.setdefault(row.label, []).append(group.point.label)
-    total = {label: sum(row.label == label for _, row in everywhere) for label in of}
+        cells.setdefault(row.label, []).append(group.point.label)
+    total = {label: sum(row.label == label for _, row in everywhere) for label in cells}
     named = [plain(label) if len(points) == total[label] else plain(f"{label} {' '.join(points)}")
-             for label, points in of.items()]  # fmt: skip
+             for label, points in cells.items()]  # fmt: skip
     return f" of {listing(named)}"

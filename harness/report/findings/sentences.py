@@ -49,8 +49,8 @@ def claims(summary: Summary, group: Group) -> list[Claim]:
         found.append((GOODPUT, text))
     if group.point.kind == "working-set":
         found.append((HITS, plain("; ".join(map(_hits, group.rows)), 600)))
-    if said := [text for row in group.rows if (text := _adapters(row))]:
-        found.append((ADAPTERS, plain("; ".join(said), 600)))
+    if texts := [text for row in group.rows if (text := _adapters(row))]:
+        found.append((ADAPTERS, plain("; ".join(texts), 600)))
     if lines := list(doubts(group)):
         short = lines if len(lines) <= NAMED else list(doubts_by_count(group))
         found.append((IN_DOUBT, plain("; ".join(short), 600)))
@@ -59,34 +59,34 @@ def claims(summary: Summary, group: Group) -> list[Claim]:
 
 def _found(summary: Summary, group: Group) -> Iterator[Claim]:
     mine = by_metric(summary, group)
-    of = order(summary, group)
-    if not mine or len(of.places) > 2:
+    ranked = order(summary, group)
+    if not mine or len(ranked.places) > 2:
         yield "", sentence(summary, group)
-        mine.pop(waited(measure(of.metric)), None)
-    refused = {waited(measure(one.metric)): one.pairs[0].why for one in orders(summary, group)
-               if len(one.pairs) == 1 and one.pairs[0].state == "not comparable"}  # fmt: skip
+        mine.pop(waited(measure(ranked.metric)), None)
+    refused = {waited(measure(ranking.metric)): ranking.pairs[0].why for ranking in orders(summary, group)
+               if len(ranking.pairs) == 1 and ranking.pairs[0].state == "not comparable"}  # fmt: skip
     for name, text in mine.items():
         yield name, plain(f"{text}: {refused[name]}" if name in refused else text)
     # Runs of an earlier version say it in `why` alone.
-    if len(of.pairs) == 1 and (pair := of.pairs[0]).state == "undecided":
+    if len(ranked.pairs) == 1 and (pair := ranked.pairs[0]).state == "undecided":
         yield "undecided", pair.lacks or pair.why
 
 
 def sentence(summary: Summary, group: Group) -> str:
     """Returns who has the best median in the primary metric, and from whom it is separated."""
-    of = order(summary, group)
-    if of.best is not None and any(pair.times for pair in of.about(of.best.label)):
-        return plain(" ".join(_best(of, of.best)), 900)
-    return plain(_why_nobody(of) + _measured(group, measure(of.metric)), 600)
+    ranking = order(summary, group)
+    if ranking.best is not None and any(pair.times for pair in ranking.about(ranking.best.label)):
+        return plain(" ".join(_best(ranking, ranking.best)), 900)
+    return plain(_why_nobody(ranking) + _measured(group, measure(ranking.metric)), 600)
 
 
-def _best(of: Order, best: Place) -> Iterator[str]:
-    about = measure(of.metric)
+def _best(ranking: Order, best: Place) -> Iterator[str]:
+    about = measure(ranking.metric)
     extreme = "Highest" if about.metric.better == "higher" else "Lowest"
-    kind = f"{extreme} median" if best is of.places[0] else f"{extreme} comparable median"
+    kind = f"{extreme} median" if best is ranking.places[0] else f"{extreme} comparable median"
     marked = f" ({IN_DOUBT})" if best.doubt else ""
     yield f"{kind} {about.name}: {best.label}{marked}, {_value(best.median or 0.0, about)}."
-    pairs = of.about(best.label)
+    pairs = ranking.about(best.label)
     apart = [pair for pair in pairs if pair.state == "separated"]
     ahead = [pair for pair in apart if pair.ahead == best.label]
     if ahead:
@@ -112,43 +112,43 @@ def by_metric(summary: Summary, group: Group) -> dict[str, str]:
     Empty where no pair has an interval.
     """
     found = orders(summary, group)
-    if not any(pair.times for one in found for pair in one.pairs):
+    if not any(pair.times for ranking in found for pair in ranking.pairs):
         return {}
     said_of: dict[str, str] = {}
-    said = ""
-    for one in found:
-        left_out = next((pair.left_out for pair in one.pairs), "") if len(one.pairs) == 1 else ""
-        more = f" ({left_out})" if left_out and left_out != said else ""
-        said = left_out or said
-        said_of[waited(measure(one.metric))] = plain(f"{_in_direction(one)}{more}")
+    sentence = ""
+    for ranking in found:
+        left_out = next((pair.left_out for pair in ranking.pairs), "") if len(ranking.pairs) == 1 else ""
+        more = f" ({left_out})" if left_out and left_out != sentence else ""
+        sentence = left_out or sentence
+        said_of[waited(measure(ranking.metric))] = plain(f"{_in_direction(ranking)}{more}")
     return said_of
 
 
-def waited(of: Measure) -> str:
+def waited(shown: Measure) -> str:
     """Returns what a person waits for, such as `first token`; of other metrics their short name."""
-    name = _WAITS.get(of.metric.name)
+    name = _WAITS.get(shown.metric.name)
     if name is None:
-        return of.name
-    return f"{name}, {of.statistic}" if of.statistic not in ("", "p50") else name
+        return shown.name
+    return f"{name}, {shown.statistic}" if shown.statistic not in ("", "p50") else name
 
 
-def _in_direction(of: Order) -> str:
-    about = measure(of.metric)
-    if len(of.places) == 2 and len(of.pairs) == 1:
-        return pair_words(of.pairs[0], about)
-    best = of.best
+def _in_direction(ranking: Order) -> str:
+    about = measure(ranking.metric)
+    if len(ranking.places) == 2 and len(ranking.pairs) == 1:
+        return pair_words(ranking.pairs[0], about)
+    best = ranking.best
     if best is None:
         return "no figure"
-    pairs = of.about(best.label)
-    marked = f" ({IN_DOUBT})" if best.doubt and not all(place.doubt for place in of.places) else ""
+    pairs = ranking.about(best.label)
+    marked = f" ({IN_DOUBT})" if best.doubt and not all(standing.doubt for standing in ranking.places) else ""
     value = f"{best.label}{marked} {_value(best.median or 0.0, about)}"
     if not pairs:
         return f"{value}, not compared with the others"
     apart = [pair for pair in pairs if pair.state == "separated"]
     behind = [pair.behind for pair in apart if pair.ahead == best.label]
-    if len(behind) == len(of.places) - 1:
+    if len(behind) == len(ranking.places) - 1:
         return f"{value}, better than all others"
-    parts = [f"better than {_few(behind, of)}"] if behind else []
+    parts = [f"better than {_few(behind, ranking)}"] if behind else []
     ahead = [pair.ahead for pair in apart if pair.behind == best.label]
     parts += [f"{name} is better over the geometric mean of the repeats" for name in ahead]
     for states, text in (
@@ -156,20 +156,20 @@ def _in_direction(of: Order) -> str:
         (("not comparable",), "not comparable with"),
     ):
         others = [pair.other(best.label) for pair in pairs if pair.state in states]
-        parts += [f"{text} {_few(others, of)}"] if others else []
+        parts += [f"{text} {_few(others, ranking)}"] if others else []
     return ", ".join([value, *parts])
 
 
-def _few(names: Sequence[str], of: Order) -> str:
-    if len(names) <= NAMED and len(of.places) < MANY:
+def _few(names: Sequence[str], ranking: Order) -> str:
+    if len(names) <= NAMED and len(ranking.places) < MANY:
         return listing(names)
     return str(len(names))
 
 
-def pair_words(pair: Speedup, of: Measure) -> str:
+def pair_words(pair: Speedup, shown: Measure) -> str:
     """`vllm 5.08× faster (4.91 to 5.25)`, `vllm 2.44× (0.96 to 6.2), undecided`, `the same within noise`."""
     if pair.state == "separated":
-        return f"{pair.ahead} {pair.span.replace(' ', f' {_more(of)} ', 1)}" if pair.times else pair.ahead
+        return f"{pair.ahead} {pair.span.replace(' ', f' {_more(shown)} ', 1)}" if pair.times else pair.ahead
     if pair.state == "same":
         return "the same within noise"
     if pair.state == "undecided" and pair.times:
@@ -177,29 +177,29 @@ def pair_words(pair: Speedup, of: Measure) -> str:
     return pair.state
 
 
-def _more(of: Measure) -> str:
-    if of.metric.family == "latency":
+def _more(shown: Measure) -> str:
+    if shown.metric.family == "latency":
         return "faster"
-    return "more" if of.metric.better == "higher" else "less"
+    return "more" if shown.metric.better == "higher" else "less"
 
 
-def _why_nobody(of: Order) -> str:
+def _why_nobody(ranking: Order) -> str:
     """Nothing where runs are missing: the page says so once."""
-    states = {pair.state for pair in of.pairs}
+    states = {pair.state for pair in ranking.pairs}
     if states == {"not comparable"}:
-        reasons = dict.fromkeys(pair.why for pair in of.pairs)
-        return f"Not comparable in {measure(of.metric).name}: {'; '.join(reasons)}. "
+        reasons = dict.fromkeys(pair.why for pair in ranking.pairs)
+        return f"Not comparable in {measure(ranking.metric).name}: {'; '.join(reasons)}. "
     return ""
 
 
-def _measured(group: Group, of: Measure) -> str:
+def _measured(group: Group, shown: Measure) -> str:
     if len(group.rows) <= IN_WORDS:
         return f"{'; '.join(map(_words, group.rows))}."
-    values = [(value.median, row.label) for row in group.rows if (value := row.spread(of.path))]
+    values = [(value.median, row.label) for row in group.rows if (value := row.spread(shown.path))]
     if not values:
         return "No valid measurement."
-    (low, one), (high, other) = min(values), max(values)
-    return f"{of.name} from {_value(low, of)} ({one}) to {_value(high, of)} ({other})."
+    (low, lowest), (high, other) = min(values), max(values)
+    return f"{shown.name} from {_value(low, shown)} ({lowest}) to {_value(high, shown)} ({other})."
 
 
 def _words(row: Row) -> str:
@@ -215,8 +215,8 @@ def _words(row: Row) -> str:
     return f"{row.label}: {wait} (median), {speed}" if first else f"{row.label}: {wait}, {speed}"
 
 
-def _value(value: float, of: Measure) -> str:
-    return f"{number(value * of.scale)} {of.unit}".strip()
+def _value(value: float, shown: Measure) -> str:
+    return f"{number(value * shown.scale)} {shown.unit}".strip()
 
 
 def under_load(summary: Summary) -> Iterator[str]:
@@ -239,8 +239,8 @@ def _known(users: Sequence[float], values: Sequence[float | None]) -> list[tuple
 
 
 def _rates(rates: Sequence[tuple[float, float]]) -> str:
-    (fewest, one), (users, rate) = rates[0], max(rates, key=lambda entry: entry[1])
-    least = "" if users == fewest else f", {number(one)} at {fewest:g}"
+    (fewest, fewest_rate), (users, rate) = rates[0], max(rates, key=lambda entry: entry[1])
+    least = "" if users == fewest else f", {number(fewest_rate)} at {fewest:g}"
     return f"{number(rate)} output tokens/s at {_users(users)}{least}"
 
 
@@ -281,8 +281,8 @@ def _adapters(row: Row) -> str:
     parts = [f"{number(first.median)}× the base model's first token"] if first else []
     parts += [f"{number(later.median)}× its further ones"] if later else []
     if swap and swaps:
-        of = row.usable[0].requests.planned
-        parts.append(f"{number(swap.median)} ms more to load one ({number(swaps.median)} of {of})")
+        planned = row.usable[0].requests.planned
+        parts.append(f"{number(swap.median)} ms more to load one ({number(swaps.median)} of {planned})")
     return f"{row.label} {', '.join(parts)}" if parts else ""
 
 
@@ -293,7 +293,10 @@ def goodput_words(group: Group) -> str:
         return ""
     limits = listing([limit_words(limit) for limit in found.limits])
     places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
-    words = [f"{one.label} {number(one.requests_per_s)} req/s, {100 * one.share:.3g} %" for one in places]
+    words = [
+        f"{standing.label} {number(standing.requests_per_s)} req/s, {100 * standing.share:.3g} %"
+        for standing in places
+    ]
     some = "" if len(places) == len(found.places) else "least and most "
     return plain(f"{some}inside {limits}: {'; '.join(words)} of the requests", 600)
 

@@ -79,7 +79,9 @@ def _merged(runs: Sequence[Run], pairs: Sequence[ComparedPair], names: dict[str,
     for name, label in members:
         shown = f"{label}, {names[name]}"
         cells += [replace(cell, label=shown) for cell in wholes[name].cells if cell.label == label]
-        estimates += [replace(one, label=shown) for one in wholes[name].estimates if one.label == label]
+        estimates += [
+            replace(estimate, label=shown) for estimate in wholes[name].estimates if estimate.label == label
+        ]
     first = wholes[pairs[0].b.run]
     return replace(
         first,

@@ -52,7 +52,7 @@ def one_start(summary: Summary) -> Iterator[tuple[str, str]]:
         return
     declared = summary.verdict_rules.between_repeats
     for how, words in ONE_START.items():
-        labels = [label for label, one in declared.items() if one == how]
+        labels = [label for label, starts in declared.items() if starts == how]
         if labels:
             yield (
                 plain(f"{listing(labels)}: {words}"),

@@ -59,8 +59,8 @@ def rank_lines(summary: Summary, metric: str) -> list[tuple[LoadPoint, str]]:
     weights are shared.
     """
     rankings = [entry for entry in summary.rankings if entry.metric == metric]
-    told = {entry.load for entry in summary.comparison if entry.metric == metric and _says(entry)}
-    return [(entry.load, plain(entry.line, 1000)) for entry in rankings if entry.load in told]
+    decided_loads = {entry.load for entry in summary.comparison if entry.metric == metric and _says(entry)}
+    return [(entry.load, plain(entry.line, 1000)) for entry in rankings if entry.load in decided_loads]
 
 
 def _says(entry: PairVerdict) -> bool:
@@ -109,7 +109,7 @@ def lines(summary: Summary) -> Iterator[str]:
     """Yields what stands below the tables: every pair of a few backends, what is unequal, why the run
     ended.
     """
-    for point in dict.fromkeys(one.load for one in summary.comparison):
+    for point in dict.fromkeys(entry.load for entry in summary.comparison):
         yield from (f"{point.label}: {line}" for line in pair_lines(summary, point))
     yield from unequal_lines(summary)
     yield from stopping_lines(summary)
@@ -175,9 +175,9 @@ def refusals_in_short(summary: Summary) -> str:
     """Conditions by which some pairs get no verdict; "" without any."""
     compared = {finding.metric.partition(".")[0] for finding in summary.comparison}
     found = [
-        one.what or one.code.replace("-", " ")
-        for one in summary.unequal
-        if one.matters and (not one.metrics or not compared or compared & set(one.metrics))
+        entry.what or entry.code.replace("-", " ")
+        for entry in summary.unequal
+        if entry.matters and (not entry.metrics or not compared or compared & set(entry.metrics))
     ]
     return plain(f"unequal, so that some pairs get no verdict: {listing(found)}") if found else ""
 

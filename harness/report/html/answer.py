@@ -84,30 +84,34 @@ def _matrix(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
         return
     known = {group.point: orders(summary, group) for group in load_groups}
     columns = {
-        one.metric: name
+        ranking.metric: name
         for point, mine in claims.items()
-        for one, name in zip(known[point] if mine else (), mine, strict=True)
+        for ranking, name in zip(known[point] if mine else (), mine, strict=True)
     }
     rows = []
     for group in load_groups:
-        cells = {columns[one.metric]: _state(one) for one in known[group.point] if one.metric in columns}
+        cells = {
+            columns[ranking.metric]: _state(ranking)
+            for ranking in known[group.point]
+            if ranking.metric in columns
+        }
         for name, text in claims[group.point].items():
-            of = next(one for one in known[group.point] if columns[one.metric] == name)
-            cells[name] = _claim(source, of, text)
+            shown = next(ranking for ranking in known[group.point] if columns[ranking.metric] == name)
+            cells[name] = _claim(source, shown, text)
         rows.append([_load_in_doubt(group), *(cells.get(name, "") for name in names)])
     caption = f"Who is ahead, with {confidence(summary)} intervals (colour: separated from all others)"
     yield table(caption, ["load", *names], rows, class_="claims-by-load")
 
 
-def _state(of: Order) -> str:
+def _state(ranking: Order) -> str:
     """Returns `undecided`, for where no pair has an interval."""
-    return listing(list(dict.fromkeys(pair.state for pair in of.pairs)))
+    return listing(list(dict.fromkeys(pair.state for pair in ranking.pairs)))
 
 
-def _claim(source: Source, of: Order, text: str) -> Html:
+def _claim(source: Source, ranking: Order, text: str) -> Html:
     """Writes the claim in the colour of the backend that is separated from all others, if one is."""
-    if len(of.groups) > 1 and len(of.groups[0]) == 1:
-        return tag("span", text, class_=f"ahead k{source.index(of.groups[0][0]) % 8}")
+    if len(ranking.groups) > 1 and len(ranking.groups[0]) == 1:
+        return tag("span", text, class_=f"ahead k{source.index(ranking.groups[0][0]) % 8}")
     return tag("span", text)
 
 
@@ -123,7 +127,7 @@ def _chart(source: Source) -> Iterator[Html]:
     wanted = measure(primary(source.summary)).name
     for family in ("trade-off", "load"):
         drawn = [chart for chart in source.charts if chart.family == family]
-        chart = next((one for one in drawn if one.option in (wanted, "TTFT p50")), None)
+        chart = next((candidate for candidate in drawn if candidate.option in (wanted, "TTFT p50")), None)
         if chart:
             yield figures.figure(chart, files=False)
             return

@@ -17,34 +17,36 @@ EXPLAINED = (
 
 def courses(series: Sequence[Series], primary: Set[str]) -> Html | None:
     """`primary`: the metrics that decide. None where no figure has several runs."""
-    drawn = [(one, figure(chart)) for one in series if (chart := course(one)) is not None]
+    drawn = [(entry, figure(chart)) for entry in series if (chart := course(entry)) is not None]
     if not drawn:
         return None
-    first = [made for one, made in drawn if one.metric in primary][:MOST_OPEN]
-    others = [made for _one, made in drawn if made not in first]
+    first = [picture for entry, picture in drawn if entry.metric in primary][:MOST_OPEN]
+    others = [picture for _one, picture in drawn if picture not in first]
     return section(
         "courses",
         "Over the runs",
         tag("p", EXPLAINED, class_="muted"),
-        _changed([one for one, _made in drawn]),
+        _changed([entry for entry, _made in drawn]),
         tag("div", *first, class_="figures"),
         *([details(f"Other figures: {counted(len(others), 'chart')}", _grid(others))] if others else []),
     )
 
 
-def _grid(made: Sequence[Html]) -> Html:
-    return tag("div", *made, class_="figures")
+def _grid(pictures: Sequence[Html]) -> Html:
+    return tag("div", *pictures, class_="figures")
 
 
 def _changed(series: Sequence[Series]) -> Html:
     """Every change of level, worst first; where none was found, how many runs it would take."""
-    found = sorted((change for one in series for change in changes(one)), key=lambda change: -change.ratio)
+    found = sorted(
+        (change for entry in series for change in changes(entry)), key=lambda change: -change.ratio
+    )
     if found:
         return items(
             tag("span", change_words(change), class_="slower" if change.ratio > 1 else "faster")
             for change in found
         )
-    most = max(len(one.entries) for one in series)
+    most = max(len(entry.entries) for entry in series)
     few = (
         ""
         if most >= 2 * LEAST_NIGHTS

@@ -31,14 +31,14 @@ def claims(source: Source) -> Html | None:
     entries = source.summary.claims
     if not entries and source.summary.simulated:
         return None
-    said = claim_text.here(entries)
+    here = claim_text.here(entries)
     parts = [
         details(f"{word.capitalize()}: {len(mine)}", _claim_table(word, mine))
         if word == "not decidable here"
         else _claim_table(word, mine)
         for word, mine in claim_text.by_verdict(entries).items()
     ]
-    conditions = [tag("p", "Here: ", "; ".join(said), ".", class_="muted")] if said else []
+    conditions = [tag("p", "Here: ", "; ".join(here), ".", class_="muted")] if here else []
     return section(
         "claims", "What others have claimed", tag("p", claim_text.counts(entries)), *conditions, *parts
     )
@@ -86,9 +86,11 @@ def peers(source: Source) -> Html | None:
 def _peers_of(source: Source, group: Group) -> list[Html]:
     rows, owners = [], []
     for row in group.rows:
-        told = {name: {pair.name: pair for pair in pairs(row, views)} for name, views in source.views.items()}
+        by_tool = {
+            name: {pair.name: pair for pair in pairs(row, views)} for name, views in source.views.items()
+        }
         for figure in PEERS_SHOWN:
-            known = [told[name].get(figure) for name in told]
+            known = [by_tool[name].get(figure) for name in by_tool]
             here = next((pair.here for pair in known if pair), None)
             if any(known):
                 rows.append([join([source.name(row.label), f" {figure}"]), or_unknown(here),
@@ -96,21 +98,21 @@ def _peers_of(source: Source, group: Group) -> list[Html]:
                 owners.append(str(source.index(row.label)))
     if not rows:
         return []
-    made = table(
+    result = table(
         point_words(group.point).capitalize(), ["backend and figure", "here", *TOOLS], rows, owners, "numbers"
     )
-    return [details(point_words(group.point).capitalize(), made)]
+    return [details(point_words(group.point).capitalize(), result)]
 
 
 def agreement(source: Source) -> Html | None:
     """None in runs that asked no questions with known answers."""
-    made = [
+    tables = [
         table(part.title, part.head, part.rows, class_="numbers") for part in agreement_tables(source.summary)
     ]
-    if not made:
+    if not tables:
         return None
     return section(
-        "agreement", "Do the backends give the same answers?", tag("p", AGREEMENT_EXPLAINED), *made
+        "agreement", "Do the backends give the same answers?", tag("p", AGREEMENT_EXPLAINED), *tables
     )
 
 
@@ -124,20 +126,20 @@ def probe(source: Source) -> Html | None:
         for label, probed in source.probes.items()
     }
     rows = ([topic, *(_probed(finding.get(topic)) for finding in by_label.values())] for topic in topics)
-    made = table("What each backend does", ["topic", *by_label], rows, class_="facts")
+    result = table("What each backend does", ["topic", *by_label], rows, class_="facts")
     odd = [
         _odd(label, finding)
         for label, findings in by_label.items()
         for finding in findings.values()
         if finding.holds is False
     ]
-    said = items(odd) if odd else tag("p", "Every backend did what its definition declares.")
-    return section("probe", "Conformance probe", said, details("Everything that was tried", made))
+    remark = items(odd) if odd else tag("p", "Every backend did what its definition declares.")
+    return section("probe", "Conformance probe", remark, details("Everything that was tried", result))
 
 
 def _odd(label: str, finding: Finding) -> str:
-    told = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}."
-    return f"{told} {finding.then}".strip()
+    sentence = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}."
+    return f"{sentence} {finding.then}".strip()
 
 
 def _probed(finding: Finding | None) -> Html:

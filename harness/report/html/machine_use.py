@@ -84,12 +84,12 @@ def _load_nodes(source: Source) -> Html | None:
         for node in cell.load_nodes:
             memory = node.memory_used_bytes.max * GIB if node.memory_used_bytes else None
             traffic = [
-                None if one is None else one / 1e6
-                for one in (node.net_received_bytes_per_s, node.net_sent_bytes_per_s)
+                None if rate is None else rate / 1e6
+                for rate in (node.net_received_bytes_per_s, node.net_sent_bytes_per_s)
             ]
             values = (node.busy_cores, node.client_cores, node.stolen_cores, memory, *traffic)
-            place = f"{cell_name(cell)}, {node.name} ({node.address})"
-            rows.append([place, str(node.cpus), *(or_unknown(value) for value in values)])
+            subject = f"{cell_name(cell)}, {node.name} ({node.address})"
+            rows.append([subject, str(node.cpus), *(or_unknown(value) for value in values)])
             owners.append(source.index(cell.label))
     if not rows:
         return None
@@ -136,10 +136,10 @@ def _scaling(source: Source) -> Html | None:
     """A row per backend and concurrency; the last column says from where on requests queue."""
     rows, owners = [], []
     for label, scaling in source.summary.scaling.items():
-        for place, load in enumerate(scaling.concurrency):
-            memory = scaling.peak_gpu_memory_bytes[place] or scaling.peak_process_memory_bytes[place]
-            values = (scaling.output_tokens_per_s[place], scaling.speedup[place],
-                      memory and memory * GIB, scaling.running[place], scaling.waiting[place],
+        for index, load in enumerate(scaling.concurrency):
+            memory = scaling.peak_gpu_memory_bytes[index] or scaling.peak_process_memory_bytes[index]
+            values = (scaling.output_tokens_per_s[index], scaling.speedup[index],
+                      memory and memory * GIB, scaling.running[index], scaling.waiting[index],
                       scaling.in_flight_before_queueing)  # fmt: skip
             rows.append([f"{label}, {load:g} in flight", *(or_unknown(value) for value in values)])
             owners.append(source.index(label))
@@ -156,7 +156,7 @@ def _costs(source: Source) -> Html | None:
     if not prices:
         return None
     price = prices[0]
-    said = f"{number(price.per_hour)} {price.currency} per hour for {price.covers} ({price.source}). "
+    basis = f"{number(price.per_hour)} {price.currency} per hour for {price.covers} ({price.source}). "
     rows = (
         [cell_name(cell), *(or_unknown(number_at(cell, f"cost.{key}")) for key in COSTS)] for cell in cells
     )
@@ -165,5 +165,5 @@ def _costs(source: Source) -> Html | None:
     every = table("What a million tokens cost", ["cell", *heads.values()], rows, owners, "numbers")
     paid = [(group, row) for group, row in every_row(source) if any(cell.cost for cell in row.cells)]
     columns = {f"cost.{key}": (head, 1.0) for key, head in heads.items()}
-    made = medians(source, "What a million tokens cost", columns, paid)
-    return join([tag("p", plain(said) + " " + COST_EXPLAINED), made, folded(len(cells), every)])
+    result = medians(source, "What a million tokens cost", columns, paid)
+    return join([tag("p", plain(basis) + " " + COST_EXPLAINED), result, folded(len(cells), every)])

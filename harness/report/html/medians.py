@@ -33,13 +33,13 @@ def medians(
     source: Source, caption: str, columns: Mapping[str, tuple[str, float]], rows: Sequence[tuple[Group, Row]]
 ) -> Html:
     """`columns`: path in a cell → heading, and what its value is multiplied by."""
-    made = (
+    cells = (
         [where(source, group, row), *(median(row, path, scale) for path, (_head, scale) in columns.items())]
         for group, row in rows
     )
     owners = [source.index(row.label) for _group, row in rows]
     heads = ["backend, load", *(head for head, _scale in columns.values())]
-    return table(f"{caption}{of_repeats(source)}", heads, made, owners, "numbers")
+    return table(f"{caption}{of_repeats(source)}", heads, cells, owners, "numbers")
 
 
 def folded(cells: int, *content: str) -> Html:

@@ -78,8 +78,8 @@ def document(title: str, body: Html) -> str:
 
 def _title(source: Source) -> str:
     names = labels(source.summary)
-    said = listing(names) if len(names) <= NAMED else counted(len(names), "backend")
-    return f"{source.summary.scenario}: {said or 'nothing measured'}"
+    names_shown = listing(names) if len(names) <= NAMED else counted(len(names), "backend")
+    return f"{source.summary.scenario}: {names_shown or 'nothing measured'}"
 
 
 def _subtitle(source: Source) -> str:

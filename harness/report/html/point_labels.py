@@ -49,16 +49,16 @@ def placed(points: Sequence[tuple[float, float, str]], area: Box) -> Iterator[La
     None where that would hide something and the same text stands so near that it is read for this point too.
     """
     taken = [Box(x - MARK, y - MARK, x + MARK, y + MARK) for x, y, _ in points]
-    said: list[tuple[float, float, str]] = []
+    labelled: list[tuple[float, float, str]] = []
     for x, y, text in points:
         boxes = [(_box(x + dx, y + dy, anchor, text), dx, dy, anchor) for dx, dy, anchor in PLACES]
-        box, dx, dy, anchor = min(boxes, key=lambda place: _hidden(place[0], taken, area))
-        near = any(text == other and abs(x - a) + abs(y - b) < NEAR for a, b, other in said)
+        box, dx, dy, anchor = min(boxes, key=lambda spot: _hidden(spot[0], taken, area))
+        near = any(text == other and abs(x - a) + abs(y - b) < NEAR for a, b, other in labelled)
         if near and _hidden(box, taken, area) > 0:
             yield None
             continue
         taken.append(box)
-        said.append((x, y, text))
+        labelled.append((x, y, text))
         yield Label(text, dx, dy, anchor)
 
 

@@ -51,12 +51,16 @@ def _findings(source: Source) -> Iterator[Html]:
     differences = source.summary.unequal
     if not differences:
         return
-    told = dict.fromkeys(
+    shown = dict.fromkeys(
         (difference.text, difference.matters, _metrics(difference)) for difference in differences
     )
     rows = (
-        [text, tag("span", "forbids a comparison", class_="invalid") if matters else "to be kept in mind", of]
-        for text, matters, of in told
+        [
+            text,
+            tag("span", "forbids a comparison", class_="invalid") if matters else "to be kept in mind",
+            metrics,
+        ]
+        for text, matters, metrics in shown
     )
     yield table("What differs between the cells", ["what", "verdict", "of figures"], rows)
 
@@ -93,8 +97,8 @@ def _cache_states(source: Source) -> Iterator[Html]:
         cache = cell.conditions.cache
         if cache:
             holds = {True: "yes", False: "no", None: "not known"}[cache.holds]
-            told = (cell.label, cache.requested, cache.description, holds)
-            rows.setdefault(tuple(part or NOT_GIVEN for part in told), cache.measured)
+            state = (cell.label, cache.requested, cache.description, holds)
+            rows.setdefault(tuple(part or NOT_GIVEN for part in state), cache.measured)
     if rows:
         head = ["backend", "state asked", "method", "holds", "example"]
         body = ([source.name(label), *rest, instance] for (label, *rest), instance in rows.items())

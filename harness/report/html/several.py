@@ -59,9 +59,9 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
 
 
 def page_of_courses(
-    title: str, said: Sequence[str], lines: Sequence[str], history: Sequence[Series], primary_of: Set[str]
+    title: str, remarks: Sequence[str], lines: Sequence[str], history: Sequence[Series], primary_of: Set[str]
 ) -> str:
-    """Returns what `said` says, the `lines` as a list, and a chart of every series; of several runs or of
+    """Returns what `remarks` says, the `lines` as a list, and a chart of every series; of several runs or of
     no run.
     """
     over_time = courses(history, primary_of) or tag("p", "No figure has more than one run yet.")
@@ -70,8 +70,8 @@ def page_of_courses(
         tag("header", tag("h1", plain(title))),
         tag(
             "main",
-            *(tag("p", plain(text, 400)) for text in said),
-            items(plain(one, 400) for one in lines),
+            *(tag("p", plain(text, 400)) for text in remarks),
+            items(plain(line, 400) for line in lines),
             over_time,
         ),
         tag("script", script()),
@@ -116,8 +116,8 @@ def _answer(
 
 def _course(found: Several, history: Sequence[Series]) -> Chart | None:
     """Draws the course of the metric that decides, at the highest load of the first backend."""
-    wanted = [one for one in history if one.metric == primary(found.whole)]
-    most = max(wanted, key=lambda one: (one.label == wanted[0].label, one.load), default=None)
+    wanted = [entry for entry in history if entry.metric == primary(found.whole)]
+    most = max(wanted, key=lambda entry: (entry.label == wanted[0].label, entry.load), default=None)
     return course(most) if most else None
 
 
@@ -128,12 +128,14 @@ def _history(runs: Sequence[Run]) -> list[HistoryEntry]:
 def _pairs(pairs: Sequence[ComparedPair], found: Several) -> Html:
     """A row per backend, run and load; a column per metric, the primary one first."""
     findings = [finding for pair in pairs for finding in pair.findings]
-    metrics = list(dict.fromkeys(one.metric for one in sorted(findings, key=lambda one: not one.primary)))
+    metrics = list(
+        dict.fromkeys(result.metric for result in sorted(findings, key=lambda result: not result.primary))
+    )
     rows = [
         [_who(pair, found, point), *(_verdict(mine.get(metric)) for metric in metrics)]
         for pair in pairs
         for point, here in baseline.by_load(pair)
-        if (mine := {one.metric: one for one in here})
+        if (mine := {result.metric: result for result in here})
     ]
     heads = [measure(metric).name for metric in metrics]
     return table(
@@ -218,7 +220,7 @@ def _versions(run: Run) -> str:
 
 
 def _verdicts(document: RunComparison) -> Html:
-    made = [
+    tables = [
         table(
             f"{baseline.pair_words(pair)}, {point.label}",
             baseline.heads(pair),
@@ -227,20 +229,20 @@ def _verdicts(document: RunComparison) -> Html:
         for pair in document.pairs
         for point, findings in baseline.by_load(pair)
     ]
-    return section("verdicts", "Every figure", *made)
+    return section("verdicts", "Every figure", *tables)
 
 
 def _differences(pairs: Sequence[ComparedPair]) -> Html:
     rows = [
         [
             baseline.pair_words(pair),
-            one.what,
-            one.baseline,
-            one.new,
-            "forbids a comparison" if one.matters else "",
+            difference.what,
+            difference.baseline,
+            difference.new,
+            "forbids a comparison" if difference.matters else "",
         ]
         for pair in pairs
-        for one in pair.differences
+        for difference in pair.differences
     ]
     if not rows:
         return section("differences", "What differs", tag("p", "Nothing recorded differs."))

@@ -11,46 +11,47 @@ from harness.report.wording import NOT_KNOWN, number
 BRACKET = "; bracket: not all separated"
 
 
-def standing(source: Source, group: Group, of: Order) -> Html:
-    places = {place.label: place for place in of.places}
+def standing(source: Source, group: Group, ranking: Order) -> Html:
+    places = {position.label: position for position in ranking.places}
     rows = {row.label: row for row in group.rows}
-    by = measure(of.metric)
-    longest = max((place.median or 0.0 for place in of.places), default=0.0)
+    by = measure(ranking.metric)
+    longest = max((position.median or 0.0 for position in ranking.places), default=0.0)
 
     def line(label: str) -> Html:
         return _row(source, rows[label], places[label], by, longest)
 
     bodies = [
-        tag("tbody", *map(line, labels), class_="tied" if len(labels) > 1 else None) for labels in of.groups
+        tag("tbody", *map(line, labels), class_="tied" if len(labels) > 1 else None)
+        for labels in ranking.groups
     ]
-    unknown = [place.label for place in of.places if place.median is None]
+    unknown = [position.label for position in ranking.places if position.median is None]
     if unknown:
         bodies.append(tag("tbody", *map(line, unknown)))
     better = "highest" if by.metric.better == "higher" else "lowest"
     title = tag("strong", point_words(group.point).capitalize())
-    tied = BRACKET if any(len(labels) > 1 for labels in of.groups) else ""
+    tied = BRACKET if any(len(labels) > 1 for labels in ranking.groups) else ""
     caption = tag("caption", title, f", median {by.name}, {better} first{tied}")
     return tag("table", caption, *bodies, class_="standing")
 
 
-def _row(source: Source, row: Row, place: Place, of: Measure, longest: float) -> Html:
-    index = source.index(place.label)
-    name = tag("th", join([sample(index), place.label]), scope="row")
-    if place.median is None:
-        text = tag("span", f"{NOT_KNOWN}: {row.why_unknown(of.path)}", class_="unknown")
+def _row(source: Source, row: Row, position: Place, shown: Measure, longest: float) -> Html:
+    index = source.index(position.label)
+    name = tag("th", join([sample(index), position.label]), scope="row")
+    if position.median is None:
+        text = tag("span", f"{NOT_KNOWN}: {row.why_unknown(shown.path)}", class_="unknown")
         return tag("tr", name, tag("td", text, colspan="2"), data_series=str(index))
-    share = 100 * place.median / longest if longest else 0.0
+    share = 100 * position.median / longest if longest else 0.0
     bar = tag("span", class_=f"bar k{index % 8}", style=f"width: {share:.1f}%")
-    doubt = [tag("span", " in doubt", class_="suspect", title=place.doubt)] if place.doubt else []
-    value = tag("td", _value(row, place, of), *doubt)
+    doubt = [tag("span", " in doubt", class_="suspect", title=position.doubt)] if position.doubt else []
+    value = tag("td", _value(row, position, shown), *doubt)
     return tag("tr", name, tag("td", bar, class_="track"), value, data_series=str(index))
 
 
-def _value(row: Row, place: Place, of: Measure) -> str:
+def _value(row: Row, position: Place, shown: Measure) -> str:
     """`191 ms (163 to 220)`: the range of the repeats."""
-    text = f"{number((place.median or 0.0) * of.scale)} {of.unit}".strip()
-    spread = row.spread(of.path)
+    text = f"{number((position.median or 0.0) * shown.scale)} {shown.unit}".strip()
+    spread = row.spread(shown.path)
     if spread is None:
         return text
-    low, high = number(spread.low * of.scale), number(spread.high * of.scale)
+    low, high = number(spread.low * shown.scale), number(spread.high * shown.scale)
     return f"{text} ({low} to {high})" if low != high else text

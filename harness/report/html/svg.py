@@ -157,8 +157,10 @@ class _Drawing:
 
     def _readable(self, points: Sequence[Point]) -> str:
         """Key, place and words of every point that can be read."""
-        told = [[p.key, round(self.x(p.x), 2), round(self.y(p.y), 2), p.text] for p in points if p.text]
-        return json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+        points_read = [
+            [p.key, round(self.x(p.x), 2), round(self.y(p.y), 2), p.text] for p in points if p.text
+        ]
+        return json.dumps(points_read, ensure_ascii=False, separators=(",", ":"))
 
 
 def _marked(points: Sequence[Point], index: int) -> Sequence[Point]:
@@ -171,10 +173,10 @@ def _apart(axis: Axis, width: float) -> Iterator[tuple[float, str]]:
     end = -LETTER
     for value, text in sorted(axis.ticks, key=lambda tick: axis.place(tick[0])):
         half = len(text) * LETTER / 2 + 3
-        place = axis.place(value) * width
-        if place - half > end or not place:
+        offset = axis.place(value) * width
+        if offset - half > end or not offset:
             yield value, text
-            end = place + half
+            end = offset + half
 
 
 def _ends(axis: Axis) -> tuple[float, float, bool, bool]:

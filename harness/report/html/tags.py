@@ -69,7 +69,7 @@ def table(
         tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest), data_series=owner)
         for (first, *rest), owner in zip(rows, owners, strict=False)
     ]
-    made = tag(
+    element = tag(
         "table",
         tag("caption", caption),
         tag("thead", tag("tr", *(tag("th", cell, scope="col") for cell in head))),
@@ -77,4 +77,4 @@ def table(
         class_=class_,
     )
     # A wide table scrolls by itself; the keyboard reaches it by tabindex.
-    return tag("div", made, class_="scroll", tabindex="0", role="group", aria_label=caption)
+    return tag("div", element, class_="scroll", tabindex="0", role="group", aria_label=caption)

@@ -20,17 +20,17 @@ def wrong(source: Source) -> Iterator[Html]:
     if not summary.cells:
         return
     found = conclude(summary).warnings
-    lines = [one.text for one in found[:WARNINGS]]
+    lines = [warning.text for warning in found[:WARNINGS]]
     if len(found) > WARNINGS:
         lines.append(tag("a", f"{counted(len(found) - WARNINGS, 'more warning')}, and hints", href="#notes"))
-    elif any(one.hint for one in found):
+    elif any(warning.hint for warning in found):
         lines.append(tag("a", "hints for these", href="#notes"))
-    said = [tag("span", counted_cells(summary.cells), class_=_worst(summary)), f" {_unanswered(summary)}"]
+    parts = [tag("span", counted_cells(summary.cells), class_=_worst(summary)), f" {_unanswered(summary)}"]
     nothing = [] if found else [" No warning."]
     yield tag(
         "div",
         tag("h3", "Is anything wrong with this run?"),
-        tag("p", join([*said, *nothing])),
+        tag("p", join([*parts, *nothing])),
         *([items(lines)] if lines else []),
         class_="small",
     )

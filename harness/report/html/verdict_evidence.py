@@ -25,24 +25,29 @@ def evidence(source: Source) -> Iterator[Html]:
 
 
 def _verdict(source: Source, entry: PairVerdict) -> Html:
-    of, point = measure(entry.metric), entry.load
-    title = f"{entry.a} against {entry.b}, {of.name}, {point_words(point)}: {entry.verdict}"
+    shown, point = measure(entry.metric), entry.load
+    title = f"{entry.a} against {entry.b}, {shown.name}, {point_words(point)}: {entry.verdict}"
     return details(
         plain(title, 300),
         tag("p", plain(entry.why, 1000)),
-        _runs(source.summary, entry, of),
-        items(_facts(source.summary, entry, of)),
+        _runs(source.summary, entry, shown),
+        items(_facts(source.summary, entry, shown)),
     )
 
 
-def _runs(summary: Summary, entry: PairVerdict, of: Measure) -> Html:
+def _runs(summary: Summary, entry: PairVerdict, shown: Measure) -> Html:
     a, b = (_cells(summary, entry, label) for label in (entry.a, entry.b))
     rows = [
-        [str(repeat), _value(a.get(repeat), of), _value(b.get(repeat), of), _quotient(a, b, repeat, of)]
+        [
+            str(repeat),
+            _value(a.get(repeat), shown),
+            _value(b.get(repeat), shown),
+            _quotient(a, b, repeat, shown),
+        ]
         for repeat in sorted({*a, *b})
     ]
     head = ["repeat", plain(entry.a, 60), plain(entry.b, 60), "first / second"]
-    return table(f"{of.title} of each run", head, rows, class_="numbers")
+    return table(f"{shown.title} of each run", head, rows, class_="numbers")
 
 
 def _cells(summary: Summary, entry: PairVerdict, label: str) -> Mapping[int, CellResult]:
@@ -50,27 +55,27 @@ def _cells(summary: Summary, entry: PairVerdict, label: str) -> Mapping[int, Cel
     return {cell.repeat: cell for cell in cells if cell.point == entry.load}
 
 
-def _value(cell: CellResult | None, of: Measure) -> Html:
+def _value(cell: CellResult | None, measured: Measure) -> Html:
     if cell is None:
         return tag("span", "not measured", class_="unknown")
     if cell.invalid:
         codes = ", ".join(reason.code for reason in cell.validity.reasons)
         return tag("span", f"INVALID: {codes}", class_="invalid")
-    value = number_at(cell, of.path)
-    shown = tag("span", NOT_KNOWN if value is None else number(value * of.scale))
+    value = number_at(cell, measured.path)
+    shown = tag("span", NOT_KNOWN if value is None else number(value * measured.scale))
     state = known(cell.state)
     return join([shown, tag("small", state, class_="range")]) if state else shown
 
 
-def _quotient(a: Mapping[int, CellResult], b: Mapping[int, CellResult], repeat: int, of: Measure) -> str:
+def _quotient(a: Mapping[int, CellResult], b: Mapping[int, CellResult], repeat: int, shown: Measure) -> str:
     pair = [cells.get(repeat) for cells in (a, b)]
     if any(cell is None or cell.invalid for cell in pair):
         return ""
-    first, second = (number_at(cell, of.path) for cell in pair)
+    first, second = (number_at(cell, shown.path) for cell in pair)
     return f"{first / second:.3f}" if first is not None and second else ""
 
 
-def _facts(summary: Summary, entry: PairVerdict, of: Measure) -> Iterator[str]:
+def _facts(summary: Summary, entry: PairVerdict, shown: Measure) -> Iterator[str]:
     rules = summary.verdict_rules
     if entry.ratio:
         at = f"{100 * rules.confidence:g} % interval"
@@ -78,8 +83,8 @@ def _facts(summary: Summary, entry: PairVerdict, of: Measure) -> Iterator[str]:
     if entry.family_ratio:
         yield f"the same at the level that all verdicts together allow: {_interval(entry.family_ratio)}"
     if entry.difference:
-        low, middle, high = (number(end * of.scale) for end in entry.difference)
-        yield f"difference, first minus second: {middle} ({low} to {high}) {of.unit}".strip()
+        low, middle, high = (number(end * shown.scale) for end in entry.difference)
+        yield f"difference, first minus second: {middle} ({low} to {high}) {shown.unit}".strip()
     yield from _tests(entry, rules)
     paired = "in pairs of the same requests" if entry.paired else "not paired"
     yield f"runs with a figure: {_both(entry.runs)}, {paired}"

@@ -74,7 +74,9 @@ def _card(source: Source) -> Iterator[Html]:
             "reusable, to the token",
             "reusable, in blocks",
         ]
-        yield table("Workload card", head, ([str(load), *_card_row(one)] for load, one in card.items()))
+        yield table(
+            "Workload card", head, ([str(load), *_card_row(described)] for load, described in card.items())
+        )
 
 
 def _card_row(card: WorkloadCard) -> list[str]:
@@ -124,5 +126,5 @@ def _arrivals_row(arrivals: Arrivals) -> Iterator[str]:
     for key in ARRIVALS:
         yield f"{or_unknown(asked.get(key))} / {or_unknown(achieved.get(key))}"
     reasons = filter(None, (known(arrivals.reason) or "").split(", "))
-    said = ", ".join(TITLES.get(reason, reason) for reason in reasons)
-    yield f"{arrivals.verdict} ({said})" if said else arrivals.verdict
+    words = ", ".join(TITLES.get(reason, reason) for reason in reasons)
+    yield f"{arrivals.verdict} ({words})" if words else arrivals.verdict

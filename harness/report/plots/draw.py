@@ -60,8 +60,8 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
             axes.annotate(point.mark, (point.x, point.y), (5, 4), textcoords="offset points", fontsize=8)
     if chart.sideways:
         for point in line.points:
-            place = (point.x, point.y)
-            axes.annotate(number(point.x), place, (0, 7), textcoords="offset points", ha="center", fontsize=8)
+            spot = (point.x, point.y)
+            axes.annotate(number(point.x), spot, (0, 7), textcoords="offset points", ha="center", fontsize=8)
 
 
 def _bars(
@@ -78,8 +78,8 @@ def _bars(
 
 
 def _aside(figure: Figure, axes: Axes, line: Line, main: Sequence[Line]) -> Transform:
-    place = main.index(line) - (len(main) - 1) / 2
-    return axes.transData + ScaledTranslation(place * DODGE_INCHES, 0, figure.dpi_scale_trans)
+    offset = main.index(line) - (len(main) - 1) / 2
+    return axes.transData + ScaledTranslation(offset * DODGE_INCHES, 0, figure.dpi_scale_trans)
 
 
 def _side(axes: Axes, side: Side, axis: Axis) -> None:

@@ -98,13 +98,15 @@ def _kv_cache(telemetry: Telemetry, end_s: float) -> Panel | None:
 
 
 def _gpus(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | None:
-    curves = [curve for gauge in _BUSY for curve in _by_gpu(telemetry, gpus, gauge, end_s, of=len(gpus))]
+    curves = [curve for gauge in _BUSY for curve in _by_gpu(telemetry, gpus, gauge, end_s, panels=len(gpus))]
     panel = _panel("GPU\n%", curves, "{name} up to {top} %")
     return replace(panel, top=105.0) if panel else None
 
 
-def _by_gpu(telemetry: Telemetry, gpus: Sequence[int], gauge: Gauge, end_s: float, *, of: int) -> list[Curve]:
-    """A curve each, or one of their sum divided by `of` where there are too many to be distinguished."""
+def _by_gpu(
+    telemetry: Telemetry, gpus: Sequence[int], gauge: Gauge, end_s: float, *, panels: int
+) -> list[Curve]:
+    """A curve each, or one of their sum divided by `panels` where there are too many to be distinguished."""
     curves = [
         Curve(
             f"GPU {index} {gauge.name}".strip(),
@@ -118,8 +120,8 @@ def _by_gpu(telemetry: Telemetry, gpus: Sequence[int], gauge: Gauge, end_s: floa
         return curves
     grid = curves[0].seconds
     total = np.sum([np.interp(grid, curve.seconds, curve.values) for curve in curves], axis=0)
-    title = f"{len(gpus)} GPUs {gauge.name}".strip() + (", mean" if of > 1 else ", sum")
-    return [Curve(title, grid, total / of, curves[0].color, gauge.dash)]
+    title = f"{len(gpus)} GPUs {gauge.name}".strip() + (", mean" if panels > 1 else ", sum")
+    return [Curve(title, grid, total / panels, curves[0].color, gauge.dash)]
 
 
 def _cpus(telemetry: Telemetry, cpus: float | None, end_s: float) -> Panel | None:
@@ -145,7 +147,9 @@ def _nodes(
 ) -> Panel | None:
     """A curve each; of many nodes those of the busiest."""
     rates = [(node.address, _summed(telemetry.of(node_series(node.address)), gauge, end_s)) for node in nodes]
-    known = sorted((one for one in rates if len(one[1][0])), key=lambda one: -float(one[1][1].max()))
+    known = sorted(
+        (curve for curve in rates if len(curve[1][0])), key=lambda curve: -float(curve[1][1].max())
+    )
     shown = [
         Curve(address, seconds, gauge.scale * values, color)
         for (address, (seconds, values)), color in zip(known, PALETTE, strict=False)
@@ -160,7 +164,7 @@ def _summed(own: Telemetry, gauge: NodeGauge, end_s: float) -> tuple[Floats, Flo
 
 
 def _power(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | None:
-    curves = _by_gpu(telemetry, gpus, _POWER, end_s, of=1)
+    curves = _by_gpu(telemetry, gpus, _POWER, end_s, panels=1)
     packages = telemetry.matching("cpu", "energy_j")
     for (package, samples), color in zip(packages, cycle(PALETTE), strict=False):
         curves.append(Curve(f"CPU package {package}", *_per_second(samples, end_s), color, DASHED))
@@ -171,8 +175,8 @@ def _panel(axis: str, curves: Sequence[Curve], words: str) -> Panel | None:
     drawn = [curve for curve in curves if len(curve.seconds)]
     if not drawn:
         return None
-    told = [words.format(name=curve.name, top=number(float(curve.values.max()))) for curve in drawn]
-    return Panel(axis, drawn, ", ".join(told))
+    tops = [words.format(name=curve.name, top=number(float(curve.values.max()))) for curve in drawn]
+    return Panel(axis, drawn, ", ".join(tops))
 
 
 def _visible(samples: Samples, end_s: float) -> tuple[Floats, Floats]:

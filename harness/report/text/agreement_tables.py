@@ -37,54 +37,62 @@ def accuracy_lines(summary: Summary) -> Iterator[str]:
     agreement = summary.agreement
     if agreement is None or agreement.values:
         return
-    for one in agreement.accuracy:
-        decided = one.verdict in ("loses", "gains")
-        if decided or (agreement.questions >= MANY and (one.a != one.b or one.verdict == "undecided")):
-            yield plain(f"accuracy, {_condition(agreement, one)}: {_between(one)}")
+    for change in agreement.accuracy:
+        decided = change.verdict in ("loses", "gains")
+        if decided or (
+            agreement.questions >= MANY and (change.a != change.b or change.verdict == "undecided")
+        ):
+            yield plain(f"accuracy, {_condition(agreement, change)}: {_between(change)}")
 
 
 def against_first(agreement: Agreement, label: str) -> str:
     """`loses 3.1 to 8.4 points against vllm (…)`, one at a time; "" of the first backend."""
     first = next(iter(agreement.backends))
-    for one in agreement.accuracy:
-        if (one.a, one.b, one.under_load) == (first, label, False):
-            return f"{one.words} against {first}"
+    for change in agreement.accuracy:
+        if (change.a, change.b, change.under_load) == (first, label, False):
+            return f"{change.words} against {first}"
     return ""
 
 
-def _between(one: AccuracyChange) -> str:
-    if one.a == one.b:
-        return f"{one.b} {one.words}, against itself one at a time"
-    return f"{one.b} against {one.a}: {one.words}"
+def _between(change: AccuracyChange) -> str:
+    if change.a == change.b:
+        return f"{change.b} {change.words}, against itself one at a time"
+    return f"{change.b} against {change.a}: {change.words}"
 
 
-def _condition(agreement: Agreement, one: AccuracyChange) -> str:
-    told = agreement.backends[one.b]
-    return _where(told.saturated) if one.under_load else "one at a time"
+def _condition(agreement: Agreement, change: AccuracyChange) -> str:
+    answers = agreement.backends[change.b]
+    return _where(answers.saturated) if change.under_load else "one at a time"
 
 
-def _where(told: ConditionAgreement) -> str:
+def _where(agreement: ConditionAgreement) -> str:
     """`48 at once`, or `between requests of c8`."""
-    load = known(told.load)
-    return f"between requests of {load.label}" if load else f"{told.concurrency} at once"
+    load = known(agreement.load)
+    return f"between requests of {load.label}" if load else f"{agreement.concurrency} at once"
 
 
 def _shares(agreement: Agreement) -> Table:
     rows = []
     for label, backend in agreement.backends.items():
-        shares = (_percent(known(one.accuracy)) for one in (backend.unloaded, backend.saturated))
+        shares = (_percent(known(condition.accuracy)) for condition in (backend.unloaded, backend.saturated))
         rows.append([plain(label), *shares])
-    loaded = next(_where(one.saturated) for one in agreement.backends.values())
+    loaded = next(_where(condition.saturated) for condition in agreement.backends.values())
     return Table("accuracy: % right, with 95 % intervals", ["backend", "one at a time", loaded], rows)
 
 
 def _accuracy(agreement: Agreement) -> Table:
     rows = []
-    for one in agreement.accuracy:
-        low, _, high = (f"{100 * end:+.1f}" for end in one.change)
-        of = f"{one.b} / itself" if one.a == one.b else f"{one.b} / {one.a}"
-        counts = [str(one.compared), str(one.lost), str(one.gained), f"{low} to {high}", one.verdict]
-        rows.append([plain(f"{of}, {_condition(agreement, one)}"), *counts])
+    for change in agreement.accuracy:
+        low, _, high = (f"{100 * end:+.1f}" for end in change.change)
+        subject = f"{change.b} / itself" if change.a == change.b else f"{change.b} / {change.a}"
+        counts = [
+            str(change.compared),
+            str(change.lost),
+            str(change.gained),
+            f"{low} to {high}",
+            change.verdict,
+        ]
+        rows.append([plain(f"{subject}, {_condition(agreement, change)}"), *counts])
     return Table(
         "accuracy: the first against the second, over the same questions",
         ["between", "compared", "lost", "gained", "points", "verdict"],
@@ -103,10 +111,10 @@ def _right(agreement: Agreement) -> Table:
     kinds = list(agreement.kinds)
     rows = []
     for label, backend in agreement.backends.items():
-        told = backend.unloaded
-        by_kind = (told.by_kind.get(kind) for kind in kinds)
+        answers = backend.unloaded
+        by_kind = (answers.by_kind.get(kind) for kind in kinds)
         shares = [f"{kind.right}/{kind.asked}" if kind else NOT_KNOWN for kind in by_kind]
-        rows.append([plain(label), f"{told.right}/{told.asked}", *shares])
+        rows.append([plain(label), f"{answers.right}/{answers.asked}", *shares])
     title = f"answers to {agreement.questions} questions, one at a time, greedy: right"
     return Table(title, ["backend", "all", *kinds], rows)
 
@@ -114,9 +122,11 @@ def _right(agreement: Agreement) -> Table:
 def _values(values: ValuesAgreement) -> Table:
     rows = []
     for pair in values.pairs:
-        of = f"{pair.a}, alone / in a batch" if pair.a == pair.b else f"{pair.a} / {pair.b}"
-        least, middle = (NOT_KNOWN if one is None else f"{one:.6f}" for one in (pair.least, pair.median))
-        rows.append([plain(of), str(pair.compared), least, middle, "yes" if pair.alike else "NO"])
+        subject = f"{pair.a}, alone / in a batch" if pair.a == pair.b else f"{pair.a} / {pair.b}"
+        least, middle = (
+            NOT_KNOWN if figure is None else f"{figure:.6f}" for figure in (pair.least, pair.median)
+        )
+        rows.append([plain(subject), str(pair.compared), least, middle, "yes" if pair.alike else "NO"])
     measure = values.pairs[0].measure if values.pairs else ""
     what = "texts" if values.gives == "vectors" else "queries"
     title = f"{values.gives} of {values.texts} {what}: {measure}"
@@ -126,12 +136,15 @@ def _values(values: ValuesAgreement) -> Table:
 def _under_load(agreement: Agreement) -> Table:
     rows = []
     for label, backend in agreement.backends.items():
-        told = backend.saturated
+        answers = backend.saturated
         changes = [str(backend.under_load.get(name, 0)) for name in _CHANGES]
-        rows.append([plain(label), f"{told.right}/{told.asked}", *changes])
-    told = max((one.saturated for one in agreement.backends.values()), key=lambda one: one.concurrency)
+        rows.append([plain(label), f"{answers.right}/{answers.asked}", *changes])
+    answers = max(
+        (condition.saturated for condition in agreement.backends.values()),
+        key=lambda condition: condition.concurrency,
+    )
     return Table(
-        f"the same, {_where(told)}: right, and what became of the answers",
+        f"the same, {_where(answers)}: right, and what became of the answers",
         ["backend", "right", *_CHANGES],
         rows,
     )

@@ -49,9 +49,9 @@ def markdown(document: RunComparison) -> str:
 
 
 def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[str]:
-    for place, text in enumerate(answers(document)):
+    for answer, text in enumerate(answers(document)):
         for line in wrap(text, columns, subsequent_indent="  "):
-            yield paint(line, "" if place else BOLD)
+            yield paint(line, "" if answer else BOLD)
     for line in missing_lines(document):
         yield from wrap(line, columns, subsequent_indent="  ")
     for pair in document.pairs:
@@ -64,7 +64,7 @@ def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[s
             yield from _table([heads(pair), *map(finding_row, findings)])
             yield from _indented([legend(findings)], columns)
             yield from _indented(_reasons(findings), columns)
-        yield from _indented((f"differs: {_difference(one)}" for one in pair.differences), columns)
+        yield from _indented((f"differs: {_difference(entry)}" for entry in pair.differences), columns)
         yield from _indented(accuracy_lines(document, pair), columns)
         if pair.refused:
             yield from _indented([f"refused: {plain(pair.refused)}; --force compares all the same"], columns)
@@ -147,7 +147,7 @@ def _markdown(document: RunComparison) -> Iterator[str]:
             yield ""
             yield markdown_row(heads(pair))
             yield "|---|---:|---:|---:|---:|---|"
-            yield from (markdown_row(finding_row(one)) for one in findings)
+            yield from (markdown_row(finding_row(entry)) for entry in findings)
             yield f"\n{markdown_escaped(legend(findings))}"
         yield from (f"- {markdown_escaped(line)}" for line in accuracy_lines(document, pair))
         if pair.refused:
@@ -155,7 +155,7 @@ def _markdown(document: RunComparison) -> Iterator[str]:
         if pair.differences:
             count = counted(len(pair.differences), "difference")
             yield f"\n<details><summary>{count} in conditions</summary>\n"
-            yield from (f"- {markdown_escaped(_difference(one))}" for one in pair.differences)
+            yield from (f"- {markdown_escaped(_difference(entry))}" for entry in pair.differences)
             yield "\n</details>"
     yield ""
     for run in document.runs:
@@ -190,8 +190,8 @@ def by_load(pair: ComparedPair) -> list[tuple[LoadPoint, list[ComparedFigure]]]:
 
 
 def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
-    of = measure(figure.metric)
-    new, old = (or_unknown(None if value is None else of.scale * value) for value in figure.values)
+    shown = measure(figure.metric)
+    new, old = (or_unknown(None if value is None else shown.scale * value) for value in figure.values)
     middle, interval = NOT_KNOWN, NOT_KNOWN
     if figure.ratio:
         low, middle, high = (change(ratio) for ratio in figure.ratio)
@@ -200,7 +200,7 @@ def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
         middle = change(figure.values[0] / figure.values[1])
     mark = PRIMARY if figure.primary else ""
     verdict = "undecided" if figure.verdict == "not enough runs" else figure.verdict
-    return (of.title + mark, old, new, middle, interval, verdict)
+    return (shown.title + mark, old, new, middle, interval, verdict)
 
 
 def legend(figures: Sequence[ComparedFigure]) -> str:
@@ -222,7 +222,7 @@ def concluded(document: RunComparison) -> ComparedConclusion:
 def _order(pair: ComparedPair, figure: ComparedFigure) -> Order:
     """Returns the order of two backends; those of one label are distinguished by their runs."""
     alike = pair.a.label == pair.b.label
-    a, b = (f"{one.label} ({one.run})" if alike else one.label for one in (pair.a, pair.b))
+    a, b = (f"{side.label} ({side.run})" if alike else side.label for side in (pair.a, pair.b))
     found = (speedup(msgspec.structs.replace(figure, a=a, b=b)),)
     sign = -1 if measure(figure.metric).metric.better == "higher" else 1
     places = sorted(
@@ -230,7 +230,7 @@ def _order(pair: ComparedPair, figure: ComparedFigure) -> Order:
             Place(label=label, median=value, repeats=runs, doubt="")
             for label, value, runs in zip((a, b), figure.values, figure.runs, strict=True)
         ),
-        key=lambda place: (place.median is None, sign * (place.median or 0.0)),
+        key=lambda standing: (standing.median is None, sign * (standing.median or 0.0)),
     )
     return Order(
         load=figure.load,

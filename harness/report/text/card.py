@@ -13,9 +13,9 @@ _BARS = " ▁▂▃▄▅▆▇█"
 def card_lines(card: WorkloadCard) -> Iterator[str]:
     """Yields the lines of one load point."""
     load, arrivals = card.load, card.arrivals
-    place = point_words(LoadPoint(load.kind, load.value))
+    load_words = point_words(LoadPoint(load.kind, load.value))
     warmup = f" after {card.warmup_requests} to warm up" if card.warmup_requests else ""
-    yield f"{place}: {card.requests:,} requests{warmup}{start_words(load)}, sha256 {card.sha256[:12]}"
+    yield f"{load_words}: {card.requests:,} requests{warmup}{start_words(load)}, sha256 {card.sha256[:12]}"
     counting = "" if card.exact_lengths else " (approximate: no tokenizer)"
     yield f"  input   {_lengths(card.input_tokens)}{counting}"
     yield f"  output  {_lengths(card.output_tokens)}"
@@ -39,22 +39,24 @@ def start_words(load: CardLoad) -> str:
     return f", slots start {start}" if start and load.value > 1 else ""
 
 
-def _lengths(told: Lengths) -> str:
-    if told.min == told.max:
-        return f"{told.min:,} tokens each"
-    counts = told.histogram.counts
+def _lengths(lengths: Lengths) -> str:
+    if lengths.min == lengths.max:
+        return f"{lengths.min:,} tokens each"
+    counts = lengths.histogram.counts
     bars = "".join(_BARS[-(-count * (len(_BARS) - 1) // max(counts))] for count in counts)
-    return f"{told.min:,} {bars} {told.max:,} tokens, median {told.p50:,.0f}, mean {told.mean:,.0f}"
+    return (
+        f"{lengths.min:,} {bars} {lengths.max:,} tokens, median {lengths.p50:,.0f}, mean {lengths.mean:,.0f}"
+    )
 
 
-def _sharing(told: Sharing, alike_chars: int | None) -> str:
-    if not told.sharing_requests:
+def _sharing(sharing: Sharing, alike_chars: int | None) -> str:
+    if not sharing.sharing_requests:
         alike = (
             "" if alike_chars is None else f"; no two texts begin with more than {alike_chars} equal letters"
         )
-        return f"none of {told.prompt_tokens:,} prompt tokens{alike}"
+        return f"none of {sharing.prompt_tokens:,} prompt tokens{alike}"
     return (
-        f"{told.radix_hit_rate:.1%} of {told.prompt_tokens:,} prompt tokens were in a prompt before "
-        f"({told.block_hit_rate:.1%} in blocks of {told.block_tokens}), "
-        f"in {counted(told.sharing_requests, 'request')}"
+        f"{sharing.radix_hit_rate:.1%} of {sharing.prompt_tokens:,} prompt tokens were in a prompt before "
+        f"({sharing.block_hit_rate:.1%} in blocks of {sharing.block_tokens}), "
+        f"in {counted(sharing.sharing_requests, 'request')}"
     )

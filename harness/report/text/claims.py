@@ -99,10 +99,10 @@ def by_version(measures: Iterable[str], width: int) -> Iterator[str]:
 
 def here(entries: Sequence[ClaimResult]) -> list[str]:
     """Conditions of all claims that this run can check: `hardware: a CPU`."""
-    said: dict[str, dict[str, None]] = {}
+    statements: dict[str, dict[str, None]] = {}
     for what, found in chain.from_iterable(entry.unstated.items() for entry in entries):
-        said.setdefault(what, {}).update(dict.fromkeys(found))
-    return [f"{what}: {', '.join(found)}" for what, found in said.items()]
+        statements.setdefault(what, {}).update(dict.fromkeys(found))
+    return [f"{what}: {', '.join(found)}" for what, found in statements.items()]
 
 
 def conditions(entry: ClaimResult) -> list[str]:

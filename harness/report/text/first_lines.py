@@ -59,7 +59,7 @@ def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
     if not course and not no_verdict(summary):
         return found
     kept = (GOODPUT, HITS, ADAPTERS, IN_DOUBT)
-    return [(load, [one for one in mine if one[0] in kept]) for load, mine in found]
+    return [(load, [line for line in mine if line[0] in kept]) for load, mine in found]
 
 
 def caveats(summary: Summary) -> Iterator[str]:

@@ -34,19 +34,22 @@ def _key(cell: CellResult) -> str:
 
 def _ended(row: Row) -> list[str]:
     counts = [cell.sessions for cell in row.cells if cell.sessions]
-    sums = (sum(getattr(one, name) for one in counts) for name in ("planned", *_ENDED[2:]))
+    sums = (sum(getattr(count, name) for count in counts) for name in ("planned", *_ENDED[2:]))
     return [plain(row.label), *map(str, sums)]
 
 
 def _by_depth(row: Row) -> Iterator[list[str]]:
     key = next((_key(cell) for cell in row.usable), "by_depth")
     classes = [getattr(cell, key) or {} for cell in row.usable]
-    names = dict.fromkeys(name for one in classes for name in one)
+    names = dict.fromkeys(name for depth in classes for name in depth)
     for name in sorted(names, key=_tokens):
         found = [row.spread(f"{key}.{name}.{path}") for path in ("ttft_ms.p50", "tpot_ms.p50")]
         cached = row.spread(f"{key}.{name}.cached_share")
-        calls = sum(one[name].requests for one in classes if name in one)
-        figures = [*(one.median if one else None for one in found), 100 * cached.median if cached else None]
+        calls = sum(depth[name].requests for depth in classes if name in depth)
+        figures = [
+            *(depth.median if depth else None for depth in found),
+            100 * cached.median if cached else None,
+        ]
         yield [plain(row.label), name, str(calls), *map(or_unknown, figures)]
 
 

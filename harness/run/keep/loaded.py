@@ -62,7 +62,10 @@ def _as_computed(folder: RunFolder, checked: Verified) -> LoadedRun:
 
 
 def _as_stored(folder: RunFolder, checked: Verified) -> LoadedRun:
-    doubts = [*checked.doubts, *(one.text for one in checked.differences if checked.other_version)]
+    doubts = [
+        *checked.doubts,
+        *(difference.text for difference in checked.differences if checked.other_version),
+    ]
     notes = tuple(f"NOT VERIFIED: {folder.path}: {doubt}" for doubt in doubts)
     return LoadedRun(folder, folder.read_manifest(), folder.read_summary(), notes, verified=False)
 
@@ -70,7 +73,7 @@ def _as_stored(folder: RunFolder, checked: Verified) -> LoadedRun:
 def comparable(runs: Sequence[LoadedRun]) -> list[Run]:
     """Each under a name that no other of them has; without samples where unverified records are damaged."""
     seen: Counter[str] = Counter()
-    made = []
+    opened = []
     for run in runs:
         seen[run.name] += 1
         name = run.name if seen[run.name] == 1 else f"{run.name} ({seen[run.name]})"
@@ -80,5 +83,5 @@ def comparable(runs: Sequence[LoadedRun]) -> list[Run]:
             if run.verified:
                 raise
             samples = {}
-        made.append(Run(name, run.manifest, run.summary.cells, samples, run.summary))
-    return made
+        opened.append(Run(name, run.manifest, run.summary.cells, samples, run.summary))
+    return opened

@@ -66,7 +66,7 @@ class ManifestWriter:
             scenario=from_json(dataclasses.asdict(prepared.scenario), ScenarioTables),
             scenario_sha256=files.fingerprint(prepared.scenario),
             model=_model(prepared),
-            backends={one.label: _backend(prepared, one) for one in prepared.backends},
+            backends={backend.label: _backend(prepared, backend) for backend in prepared.backends},
             seeds=Seeds(run=options.seed, dimensions=("prompts", "arrivals", "think")),
             repeats=prepared.repeats,
             stopping=_stopping(prepared),
@@ -117,8 +117,8 @@ class ManifestWriter:
         """A tuned variant holds for where it was tuned."""
         backend = self._backend(label)
         if tuned := backend.ref.tuned:
-            place = Place.of(self._prepared, backend, self.document.host)
-            if differences := list(elsewhere(tuned.provenance, place, version)):
+            here = Place.of(self._prepared, backend, self.document.host)
+            if differences := list(elsewhere(tuned.provenance, here, version)):
                 text = f"{label} was tuned for {'; '.join(differences)}"
                 self.warn(notices.TUNED_ELSEWHERE.warning(text))
 
@@ -139,7 +139,7 @@ class ManifestWriter:
 
     def warn(self, warning: RunWarning) -> None:
         """Warns once, however often it is reported."""
-        known = [(one.code, one.text) for one in self.document.warnings]
+        known = [(earlier.code, earlier.text) for earlier in self.document.warnings]
         if (warning.code, warning.text) not in known:
             self.document = replace(self.document, warnings=(*self.document.warnings, warning))
 

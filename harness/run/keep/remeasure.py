@@ -18,7 +18,7 @@ def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> 
     if folder.times_set_aside(name) >= MOST_AGAIN:
         return None
     kept = folder.set_aside(name)
-    measured = next(one.measured for one in cell.validity.reasons if one.code == reason[1])
+    measured = next(doubt.measured for doubt in cell.validity.reasons if doubt.code == reason[1])
     text = f"{name} was measured again: {reason[1]}, {measured}"
     hint = f"the {reason[0]} was at fault, not the engine; see {kept}"
     manifest.warn(notices.MEASURED_AGAIN.warning(text, hint))

@@ -76,8 +76,8 @@ class Stored:
                 if not facts.interrupted:
                     run.keep(records, facts, folder.read_requested(facts), folder.read_telemetry(cell))
             except DamagedError as error:
-                place = folder.set_aside(cell)
-                text = f"{error}; measured again, the damaged one is {place}"
+                moved_to = folder.set_aside(cell)
+                text = f"{error}; measured again, the damaged one is {moved_to}"
                 manifest.warn(notices.CELL_DAMAGED.warning(text, ""))
         run._warn_of_starts()
         return run

@@ -41,10 +41,10 @@ class Difference:
 
     @property
     def _by(self) -> str:
-        one, other = self.stored, self.computed
-        if not (_is_number(one) and _is_number(other) and other):
+        first, other = self.stored, self.computed
+        if not (_is_number(first) and _is_number(other) and other):
             return ""
-        return f" ({100 * (one / other - 1):+.3g} %)"
+        return f" ({100 * (first / other - 1):+.3g} %)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Verified:
         A summary of another version need not be equal: ours is used.
         """
         texts = [f"{fault.path} {fault.what}" for fault in self.faults] + list(self.missing)
-        return texts if self.other_version else texts + [one.text for one in self.differences]
+        return texts if self.other_version else texts + [difference.text for difference in self.differences]
 
     @property
     def whole(self) -> bool:
@@ -99,16 +99,18 @@ def verify(folder: RunFolder) -> Verified:
         stored = folder.stored_summary()
         missing = list(_missing(stored, summary))
         found = [] if missing else list(_differences(stored, _plain(summary)))
-        if priced := any(_COST.search(one.path) for one in found) and bool(prices := _prices_of(stored)):
+        if priced := any(_COST.search(entry.path) for entry in found) and bool(prices := _prices_of(stored)):
             summary = summarise_folder(folder, prices)
-            found = [one for one in _differences(stored, _plain(summary)) if not _COVERS.search(one.path)]
+            found = [
+                entry for entry in _differences(stored, _plain(summary)) if not _COVERS.search(entry.path)
+            ]
     except DamagedError:
         missing = ["cannot be compared: no whole summary.json"]
-    added = [one for one in found if other and _ABSENT in (one.stored, one.computed)]
+    added = [entry for entry in found if other and _ABSENT in (entry.stored, entry.computed)]
     return about(
         faults=tuple(faults),
         missing=tuple(missing),
-        differences=tuple(one for one in found if one not in added),
+        differences=tuple(entry for entry in found if entry not in added),
         added=len(added),
         priced=priced,
         made_by=_made_by(manifest),
@@ -150,15 +152,15 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
     planned = [cell.cell for block in plan.blocks for cell in block.cells]
     expected = set(planned)
     if manifest.state != "complete":
-        done = max((place for place, cell in enumerate(planned, 1) if cell in there), default=0)
+        done = max((key for key, cell in enumerate(planned, 1) if cell in there), default=0)
         expected = {cell for cell in planned[:done] if not folder.times_set_aside(cell)}
-    failed = {(one.backend, one.repeat) for one in manifest.failures}
+    failed = {(failure.backend, failure.repeat) for failure in manifest.failures}
     last: dict[tuple[str, object], int] = {}
     for block in plan.blocks:
         for cell in block.cells:
             if cell.cell in there:
-                place = (block.backend, cell.load)
-                last[place] = max(block.repeat, last.get(place, 0))
+                key = (block.backend, cell.load)
+                last[key] = max(block.repeat, last.get(key, 0))
     first_look = manifest.stopping.looks[0] if manifest.stopping and manifest.stopping.looks else None
     missing = []
     for block in plan.blocks:
@@ -219,8 +221,8 @@ def _differences(stored: Any, computed: Any, path: str = "") -> Iterator[Differe
                 below = f"{path}.{key}" if path else key
                 yield from _differences(stored.get(key, _ABSENT), computed.get(key, _ABSENT), below)
     elif isinstance(stored, list) and isinstance(computed, list) and len(stored) == len(computed):
-        for index, (one, other) in enumerate(zip(stored, computed, strict=True)):
-            yield from _differences(one, other, f"{path}[{_name(other, index)}]")
+        for index, (mine, other) in enumerate(zip(stored, computed, strict=True)):
+            yield from _differences(mine, other, f"{path}[{_name(other, index)}]")
     elif not _alike(stored, computed):
         yield Difference(path, stored, computed)
 
@@ -229,10 +231,10 @@ def _name(item: Any, index: int) -> object:
     return item.get("cell", index) if isinstance(item, dict) else index
 
 
-def _alike(one: Any, other: Any) -> bool:
-    if _is_number(one) and _is_number(other):
-        return math.isclose(one, other, rel_tol=_CLOSE, abs_tol=1e-12)
-    return type(one) is type(other) and bool(one == other)
+def _alike(stored: Any, other: Any) -> bool:
+    if _is_number(stored) and _is_number(other):
+        return math.isclose(stored, other, rel_tol=_CLOSE, abs_tol=1e-12)
+    return type(stored) is type(other) and bool(stored == other)
 
 
 def _is_number(value: Any) -> bool:

@@ -47,7 +47,7 @@ def agreement_wanted(prepared: Prepared) -> bool:
         return prepared.options.agreement
     if prepared.options.accuracy:
         return True
-    made_up = any(one.ref.definition.backend.simulated for one in prepared.backends)
+    made_up = any(backend.ref.definition.backend.simulated for backend in prepared.backends)
     return len(prepared.backends) > 1 and not made_up
 
 
@@ -87,7 +87,7 @@ def ask_all(
         load = asking.load if condition == "saturated" else None
         engine.reset_prefix_cache()
         until_s, done, enough = time.monotonic() + asking.limit_s, 0, False
-        made = AskedCondition(concurrency=0, load=load.point if load else UNSET, answers={})
+        asked_condition = AskedCondition(concurrency=0, load=load.point if load else UNSET, answers={})
         for end in look_ends(len(questions)) if asking.others else (len(questions),):
             part, done = questions[done:end], end
             left_s = until_s - time.monotonic()
@@ -103,28 +103,30 @@ def ask_all(
                 return None
             held = int(steps(result.records.requests).counts.max(initial=1)) if load else at_once
             answers = _answers(dict(zip(places, part, strict=True)), result.records)
-            made = structs.replace(
-                made, concurrency=max(made.concurrency, held), answers=made.answers | answers
+            asked_condition = structs.replace(
+                asked_condition,
+                concurrency=max(asked_condition.concurrency, held),
+                answers=asked_condition.answers | answers,
             )
-            enough = _enough(questions, made, asked, asking)
+            enough = _enough(questions, asked_condition, asked, asking)
         if not enough:
-            questions = [question for question in questions if question.id in made.answers]
-        asked.append(made)
+            questions = [question for question in questions if question.id in asked_condition.answers]
+        asked.append(asked_condition)
     return AskedBackend(unloaded=asked[0], saturated=asked[1])
 
 
 def _enough(
-    questions: Sequence[Question], made: AskedCondition, before: Sequence[AskedCondition], asking: Asking
+    questions: Sequence[Question], condition: AskedCondition, before: Sequence[AskedCondition], asking: Asking
 ) -> bool:
     """Returns whether every verdict that these answers are for is reached."""
     if not asking.others:
         return False
     first = asking.others[0].saturated if before else asking.others[0].unloaded
     pairs = asking.backends * (asking.backends - 1) // 2
-    against = [(first, LEVEL / max(pairs, 1)), *((one, LEVEL / asking.backends) for one in before)]
+    against = [(first, LEVEL / max(pairs, 1)), *((earlier, LEVEL / asking.backends) for earlier in before)]
     return all(
-        decided(questions, one, made, level) or one.answers.keys() <= made.answers.keys()
-        for one, level in against
+        decided(questions, earlier, condition, level) or earlier.answers.keys() <= condition.answers.keys()
+        for earlier, level in against
     )
 
 

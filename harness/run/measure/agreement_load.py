@@ -36,21 +36,23 @@ class UnderLoad:
         """The whole job, and where each question stands in it."""
         whole = [next(self.bodies) for _ in range(self.fill)]
         places = []
-        for place, body in enumerate(questions):
-            if place % (EVERY - 1) == 0:
+        for question, body in enumerate(questions):
+            if question % (EVERY - 1) == 0:
                 whole.append(next(self.bodies))
             places.append(len(whole))
             whole.append(body)
         return whole, places
 
 
-def under_load(prepared: Prepared, made: Workload, engine: EngineSession) -> UnderLoad:
-    """`made`: requests of its own, so that none is in the cache because it was measured."""
+def under_load(prepared: Prepared, workload: Workload, engine: EngineSession) -> UnderLoad:
+    """`workload`: requests of its own, so that none is in the cache because it was measured."""
     load, seed = prepared.scenario.load, prepared.options.seed
     point = load_points(load)[-1]
     # Later turns hold answers that no question waits for.
     first_turns = [
-        body for one, body in zip(made.requests, bodies(prepared, made, engine), strict=True) if one.turn <= 0
+        body
+        for request, body in zip(workload.requests, bodies(prepared, workload, engine), strict=True)
+        if request.turn <= 0
     ]
 
     def schedule(requests: int) -> ClosedLoop | OpenLoop:
@@ -58,7 +60,7 @@ def under_load(prepared: Prepared, made: Workload, engine: EngineSession) -> Und
             return ClosedLoop(int(point.value))
         rate = point.value
         if point.kind == "trace":
-            at_ns = made.requested.numbers["at_ns"]
+            at_ns = workload.requested.numbers["at_ns"]
             rate *= NS * len(at_ns) / max(int(np.ptp(at_ns)), 1)
         drawn = seed_for(seed, "accuracy arrivals", point.label, requests)
         process = load.arrival if point.kind == "rate" else "poisson"

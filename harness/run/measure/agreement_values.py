@@ -41,14 +41,14 @@ def reference_values(prepared: Prepared, questions: Sequence[Question], say: Say
     pairs = [(query, document) for query in queries.values() for document in documents]
     environments = (install_engine(definition, say) for definition in mine)
     asked = list(texts.values()) if gives == "vectors" else pairs
-    made = reference_of(prepared.model_name, prepared.model, environments, asked, say)
-    if made is None:
+    computed = reference_of(prepared.model_name, prepared.model, environments, asked, say)
+    if computed is None:
         return {}
-    library, values = made
+    library, values = computed
     if gives == "scores":
         values = [values[at : at + len(documents)] for at in range(0, len(pairs), len(documents))]
     named = zip(texts if gives == "vectors" else queries, values, strict=True)
-    alone = {name: tuple(map(float, one)) for name, one in named}
+    alone = {name: tuple(map(float, item)) for name, item in named}
     return {library: _asked(StoredValues(gives=gives, alone=alone, together={}, library=library))}
 
 
@@ -72,7 +72,7 @@ def _vectors(engine: EngineSession, texts: dict[str, str], fields: dict[str, obj
         name: tuple(engine.values([_user(text)], fields).values[0].tolist()) for name, text in texts.items()
     }
     batch = engine.values([_user(text) for text in texts.values()], fields).values
-    together = {name: tuple(one.tolist()) for name, one in zip(texts, batch, strict=False)}
+    together = {name: tuple(vector.tolist()) for name, vector in zip(texts, batch, strict=False)}
     longer = _too_long(engine, fields)
     return StoredValues(gives="vectors", alone=alone, together=together, too_long=longer)
 

@@ -90,9 +90,9 @@ def _first_turns(requested: RequestTable) -> Iterator[int]:
 
 def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen: set[int], salt: str) -> int:
     """One token of an answer to each: what it leaves in the cache is the prompt."""
-    made = bodies(prepared, workload, engine, salt=salt, max_tokens=1)
-    with scratch.folder("prime") as place:
-        whole = written(place / "bodies", workload, made)
+    requests = bodies(prepared, workload, engine, salt=salt, max_tokens=1)
+    with scratch.folder("prime") as folder:
+        whole = written(folder / "bodies", workload, requests)
         picked = [whole[seq] for seq in sorted(chosen)]
     if not picked:
         return 0

@@ -61,12 +61,12 @@ def make_job(
     )
 
 
-def written(path: Path, workload: Workload, made: Iterable[bytes]) -> BodyFile | GrowingBodies:
+def written(path: Path, workload: Workload, datas: Iterable[bytes]) -> BodyFile | GrowingBodies:
     if not workload.requested.has_calls():
-        return write_bodies(path, made)
-    calls = ((len(one.messages[0][1]), one.call) for one in workload.requests)
+        return write_bodies(path, datas)
+    calls = ((len(request.messages[0][1]), request.call) for request in workload.requests)
     links = ((own, call.base, call.kept_chars) for own, call in calls if call is not None)
-    return write_growing(path, made, _ESCAPED, links)
+    return write_growing(path, datas, _ESCAPED, links)
 
 
 def promised(engine: EngineSession) -> Promised:
@@ -94,33 +94,33 @@ def bodies(
     if max_tokens is not None:
         request = replace(request, exact_output=False, kept_turns=False)
     messages: list[Message] = []
-    for made in workload.requests:
-        if made.call is not None or made.turn == 0:
+    for asked_chat in workload.requests:
+        if asked_chat.call is not None or asked_chat.turn == 0:
             messages = []
         elif request.kept_turns:
             messages = [message for message in messages if message["role"] == "system"]
         else:
             messages.append({"role": "assistant", "content": UNSAID})
-        said = [_message(role, content) for role, content in made.messages]
-        if made.call is not None:
-            said[0]["content"] = UNSAID + said[0]["content"]
-        if made.call is not None or made.turn == 0:
-            said[0]["content"] = front + said[0]["content"]
-        messages += said
-        tools = made.tools
+        turns = [_message(role, content) for role, content in asked_chat.messages]
+        if asked_chat.call is not None:
+            turns[0]["content"] = UNSAID + turns[0]["content"]
+        if asked_chat.call is not None or asked_chat.turn == 0:
+            turns[0]["content"] = front + turns[0]["content"]
+        messages += turns
+        tools = asked_chat.tools
         chat = Chat(
             messages,
-            made.max_tokens if max_tokens is None else max_tokens,
-            made.constraint,
+            asked_chat.max_tokens if max_tokens is None else max_tokens,
+            asked_chat.constraint,
             tools.definitions if tools else (),
             tools.choice if tools else "auto",
             salt,
-            made.adapter,
+            asked_chat.adapter,
             prepared.scenario.lora.adapters,
-            later=made.turn > 0,
+            later=asked_chat.turn > 0,
         )
         body = render_body(engine.definition, engine.served_name, chat, request)
-        if made.turn > 0 and made.call is None:
+        if asked_chat.turn > 0 and asked_chat.call is None:
             for text, mark in APIS[engine.definition.dialect.api].marks:
                 body = body.replace(text, mark)
         yield body

@@ -150,8 +150,8 @@ def measure(
     exited = engine.exited(suspected=before[0] is not None and after[0] is None)
     counters, restarts = added(
         [
-            counted(*ends, telemetry, COUNTERS, f"engine.{place}" if len(sources) > 1 else "engine")
-            for place, ends in enumerate(zip(before, after, strict=True))
+            counted(*ends, telemetry, COUNTERS, f"engine.{index}" if len(sources) > 1 else "engine")
+            for index, ends in enumerate(zip(before, after, strict=True))
         ]
     )
     seen = _Seen(

@@ -28,7 +28,7 @@ def watch_of(engine: EngineSession, hz: float) -> Watch | None:
     return Watch(
         bench_pid=os.getpid(),
         hz=hz,
-        exporters=tuple(_exporter(*one) for one in _with_metrics(engine)),
+        exporters=tuple(_exporter(*exported) for exported in _with_metrics(engine)),
         engine_pid=engine.facts.get("pid") if here else None,
         engine_ports=tuple(address.port for address in addresses if address.port) if here else (),
         engine_env=gpu_env(engine.facts),

@@ -31,25 +31,25 @@ from harness.workload.prompts.text import TextMaker
 from harness.workload.prompts.workload import Workload
 
 
-def card_of(scenario: Scenario, seed: int, point: LoadPoint, made: Workload) -> WorkloadCard:
+def card_of(scenario: Scenario, seed: int, point: LoadPoint, workload: Workload) -> WorkloadCard:
     """Describes the requests: those of one load point's requests, as they were drawn for the first repeat."""
     load = scenario.load
     warmup = warmup_requests(scenario, point)
     times = None
     if slots_of(load, point) is None:
-        times = send_times(scenario, seed, point, 0, made.requested)
-    place = CardLoad(
+        times = send_times(scenario, seed, point, 0, workload.requested)
+    card_load = CardLoad(
         kind=point.kind,
         value=point.value,
         process=load.arrival if point.kind == "rate" else None,
         start=start_of(scenario, point),
     )
     return WorkloadCard(
-        **structs.asdict(describe(made.requested, warmup, times)),
-        load=place,
-        sha256=made.sha256,
-        exact_lengths=made.exact,
-        alike_chars=made.alike_chars,
+        **structs.asdict(describe(workload.requested, warmup, times)),
+        load=card_load,
+        sha256=workload.sha256,
+        exact_lengths=workload.exact,
+        alike_chars=workload.alike_chars,
         content=content_of(scenario),
     )
 
@@ -93,16 +93,16 @@ class Workloads:
         self._texts = TextMaker(counter, self._scenario.text)
 
     def of(self, cell: Cell) -> Workload:
-        place = cell.load, cell.repeat
-        if place not in self._made:
-            self._made[place] = generate(
+        key = cell.load, cell.repeat
+        if key not in self._made:
+            self._made[key] = generate(
                 prompts_at(self._scenario, cell.load),
                 all_requests(self._scenario, cell.load, cell.probe),
                 seed_for(self._seed, "prompts", cell.load.label, cell.repeat),
                 self._texts,
                 self._scenario.lora,
             )
-        return self._made[place]
+        return self._made[key]
 
     def cards(self, seed: int) -> dict[str, WorkloadCard]:
         """Returns the cards of the first repeat, by load point: what its requests are.

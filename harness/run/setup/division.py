@@ -67,19 +67,19 @@ def scenario_key(scenario: Scenario) -> str:
     return files.fingerprint([dataclasses.asdict(part) for part in parts])
 
 
-def elsewhere(tuned: Provenance, place: Place, version: str | None) -> Iterator[str]:
+def elsewhere(tuned: Provenance, here: Place, version: str | None) -> Iterator[str]:
     """Yields how a place differs from the one that a variant was tuned for."""
-    if tuned.scenario != place.scenario:
-        yield f"scenario {tuned.scenario}, not {place.scenario}"
-    elif tuned.scenario_key != place.scenario_key:
+    if tuned.scenario != here.scenario:
+        yield f"scenario {tuned.scenario}, not {here.scenario}"
+    elif tuned.scenario_key != here.scenario_key:
         yield f"other requests of scenario {tuned.scenario}"
-    if others := [load for load in place.loads if load != tuned.load]:
+    if others := [load for load in here.loads if load != tuned.load]:
         yield f"load {tuned.load}, not {', '.join(others)}"
-    if tuned.model != place.model:
-        yield f"model {tuned.model or 'none'}, not {place.model or 'none'}"
-    if tuned.launch != place.launch:
-        yield f"launch {tuned.launch}, not {place.launch}"
-    if tuned.host_key != place.host_key:
+    if tuned.model != here.model:
+        yield f"model {tuned.model or 'none'}, not {here.model or 'none'}"
+    if tuned.launch != here.launch:
+        yield f"launch {tuned.launch}, not {here.launch}"
+    if tuned.host_key != here.host_key:
         yield f"another machine ({tuned.host})"
     if tuned.engine_version != (version or ""):
         yield f"version {tuned.engine_version or 'unknown'}, not {version or 'unknown'}"

@@ -80,7 +80,7 @@ def stored_options(manifest: Manifest, where: str) -> RunOptions:
         what = f"was begun with options of another version: {', '.join(sorted(unknown))}"
         raise SpecError(what, where=where, hint=hint)
     try:
-        options = from_json({name: one for name, one in given.items() if name != "out"}, RunOptions)
+        options = from_json({name: option for name, option in given.items() if name != "out"}, RunOptions)
     except ValueError as error:
         raise SpecError(f"options: {error}", where=where, hint=hint) from None
     return replace(options, out=Path(given["out"]))

@@ -127,13 +127,13 @@ class Profile:
         asked = pynvml.c_nvmlGpmMetricsGet_t()
         asked.version = pynvml.NVML_GPM_METRICS_GET_VERSION
         asked.numMetrics, asked.sample1, asked.sample2 = len(self._METRICS), before, now
-        for place, metric in enumerate(self._METRICS):
-            asked.metrics[place].metricId = metric
+        for index, metric in enumerate(self._METRICS):
+            asked.metrics[index].metricId = metric
         pynvml.nvmlGpmMetricsGet(asked)
         return {
-            name: asked.metrics[place].value
-            for place, name in enumerate(self.FIELDS)
-            if asked.metrics[place].nvmlReturn == pynvml.NVML_SUCCESS
+            name: asked.metrics[index].value
+            for index, name in enumerate(self.FIELDS)
+            if asked.metrics[index].nvmlReturn == pynvml.NVML_SUCCESS
         }
 
 

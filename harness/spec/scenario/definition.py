@@ -153,14 +153,16 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
             where=f"{where}:prompts.generator",
             hint=nearest(str(generator), GENERATORS),
         )
-    made = build(GENERATORS[generator], prompts, f"{where}:prompts")
-    made.check(f"{where}:prompts")
-    scenario = build(Scenario, {**table, "prompts": made}, where)
-    check_text(scenario.text, f"{where}:text.content", made_up=not isinstance(made, PromptFile))
-    check_load(scenario.load, f"{where}:load", sessions=turns_of(made) > 1)
+    generator_spec = build(GENERATORS[generator], prompts, f"{where}:prompts")
+    generator_spec.check(f"{where}:prompts")
+    scenario = build(Scenario, {**table, "prompts": generator_spec}, where)
+    check_text(scenario.text, f"{where}:text.content", made_up=not isinstance(generator_spec, PromptFile))
+    check_load(scenario.load, f"{where}:load", sessions=turns_of(generator_spec) > 1)
     _check_groups(scenario, where)
     scenario.lora.check(f"{where}:lora")
-    one_class = isinstance(made, FixedLength) or (isinstance(made, SharedPrefix) and made.turns == 1)
+    one_class = isinstance(generator_spec, FixedLength) or (
+        isinstance(generator_spec, SharedPrefix) and generator_spec.turns == 1
+    )
     if scenario.lora.adapters and not one_class:
         raise SpecError(
             "adapters are the classes of requests: they go with the generators 'fixed-length' and "
@@ -168,9 +170,9 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
             where=f"{where}:lora.adapters",
         )
     check_api(scenario, scenario.request.api, f"{where}:request.api")
-    check_verdict(scenario.verdict, f"{where}:verdict", text=gives(made) == "text")
+    check_verdict(scenario.verdict, f"{where}:verdict", text=gives(generator_spec) == "text")
     check_slo(scenario.slo, f"{where}:slo")
-    if isinstance(made, Structured) and scenario.request.exact_output:
+    if isinstance(generator_spec, Structured) and scenario.request.exact_output:
         raise SpecError(
             "exact_output conflicts with structured output",
             where=f"{where}:request.exact_output",
@@ -186,15 +188,15 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
             f"must be at least 0, with thinking on, not {budget} with thinking {scenario.request.thinking}",
             where=f"{where}:request.thinking_budget",
         )
-    if scenario.request.kept_turns and turns_of(made) == 1:
+    if scenario.request.kept_turns and turns_of(generator_spec) == 1:
         raise SpecError("its prompts have no turns", where=f"{where}:request.kept_turns")
-    if isinstance(made, Victim) and not scenario.load.replay_speed:
+    if isinstance(generator_spec, Victim) and not scenario.load.replay_speed:
         raise SpecError(
             "prompts of generator 'victim' have times of their own",
             where=f"{where}:load",
             hint="replay_speed = [1] sends them at their pace, [2] twice as fast",
         )
-    if scenario.load.replay_speed and not has_times(made):
+    if scenario.load.replay_speed and not has_times(generator_spec):
         raise SpecError(
             f"prompts of generator '{generator}' have no times of their own",
             where=f"{where}:load.replay_speed",
@@ -205,11 +207,11 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
 
 def _check_groups(scenario: Scenario, where: str) -> None:
     """Says who says how many prefixes there are: the prompts, or the working set of each load point."""
-    made, sized = scenario.prompts, bool(scenario.load.working_set)
-    if sized and not (isinstance(made, SharedPrefix) and made.turns == 1):
+    generator_spec, sized = scenario.prompts, bool(scenario.load.working_set)
+    if sized and not (isinstance(generator_spec, SharedPrefix) and generator_spec.turns == 1):
         raise SpecError(
             "is of prompts of the generator 'shared-prefix' with one turn", where=f"{where}:load.working_set"
         )
-    if isinstance(made, SharedPrefix) and bool(made.groups) == sized:
+    if isinstance(generator_spec, SharedPrefix) and bool(generator_spec.groups) == sized:
         what = "is what [load] working_set says" if sized else "must be at least 1, not 0"
         raise SpecError(what, where=f"{where}:prompts.groups")

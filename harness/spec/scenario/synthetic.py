@@ -44,11 +44,11 @@ class Mix:
     def check(self, where: str) -> None:
         if not self.classes:
             raise SpecError("at least one class is needed", where=f"{where}.classes")
-        for place, length_class in enumerate(self.classes):
-            at_least(length_class, f"{where}.classes[{place}]", 1, "input_tokens", "output_tokens")
+        for index, length_class in enumerate(self.classes):
+            at_least(length_class, f"{where}.classes[{index}]", 1, "input_tokens", "output_tokens")
             if not length_class.weight > 0:
                 raise SpecError(
-                    f"must be above 0, not {length_class.weight}", where=f"{where}.classes[{place}].weight"
+                    f"must be above 0, not {length_class.weight}", where=f"{where}.classes[{index}].weight"
                 )
         is_share(self, where, "output_spread")
         names = [length_class.name for length_class in self.classes]

@@ -65,12 +65,12 @@ def check_slo(slo: SloTable, where: str) -> None:
         if measure not in SLO_METRICS:
             raise SpecError(f"unknown latency '{measure}'", where=where, hint=nearest(measure, SLO_METRICS))
         for share, limit_ms in limits.items():
-            place = f"{where}.{measure}.{share}"
+            key_path = f"{where}.{measure}.{share}"
             if share not in SLO_SHARES:
                 raise SpecError(
                     f"'{share}' is not one of p50, p90, p95, p99 and max",
-                    where=place,
+                    where=key_path,
                     hint=nearest(share, SLO_SHARES),
                 )
             if not 0 < limit_ms < float("inf"):
-                raise SpecError(f"must be above 0, not {limit_ms:g}", where=place)
+                raise SpecError(f"must be above 0, not {limit_ms:g}", where=key_path)

@@ -72,8 +72,8 @@ def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator
     popular, choice = Zipf(spec.tasks, spec.zipf_exponent), Random(random.random())
     tools = Tools(TOOLS, spec.tool_choice)
     task = 0
-    for place, text in enumerate(texts.stream(repeat(spec.result_tokens, count), random)):
-        session, turn = divmod(place, spec.turns)
+    for index, text in enumerate(texts.stream(repeat(spec.result_tokens, count), random)):
+        session, turn = divmod(index, spec.turns)
         tokens = spec.result_tokens
         shared: tuple[Part, ...] = ()
         messages: tuple[Message, ...] = (("tool", text),)

@@ -10,18 +10,18 @@ from harness.workload.prompts.text import TextMaker
 
 
 def documents(spec: Documents, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    made = texts.stream(repeat(spec.item_tokens, count * spec.items), random)
+    passages = texts.stream(repeat(spec.item_tokens, count * spec.items), random)
     for _ in range(count):
-        yield _request(islice(made, spec.items), spec.items * spec.item_tokens, spec.items)
+        yield _request(islice(passages, spec.items), spec.items * spec.item_tokens, spec.items)
 
 
 def rerank(spec: Rerank, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
     """An engine reads the query again with each document: that is the work, and usage counts it so."""
     lengths = [spec.query_tokens, *repeat(spec.document_tokens, spec.documents)]
-    made = texts.stream((length for _ in range(count) for length in lengths), random)
+    passages = texts.stream((length for _ in range(count) for length in lengths), random)
     tokens = spec.documents * (spec.query_tokens + spec.document_tokens)
     for _ in range(count):
-        yield _request(islice(made, len(lengths)), tokens, spec.documents)
+        yield _request(islice(passages, len(lengths)), tokens, spec.documents)
 
 
 def _request(texts: Iterable[str], tokens: int, items: int) -> ChatRequest:

@@ -26,13 +26,13 @@ def replay_calls(trace: Trace, calls: Calls, random: Random, texts: TextMaker) -
         *(calls.session, calls.turn, trace.at_ns, trace.output_tokens, own),
         *(calls.tool_ns, calls.think_ns, calls.base, calls.kept, cuts.of_request),
     )
-    for place, (session, turn, at_ns, asked, new, tool_ns, think_ns, base, kept, cut) in enumerate(
+    for row, (session, turn, at_ns, asked, new, tool_ns, think_ns, base, kept, cut) in enumerate(
         _rows(*columns)
     ):
         start = int(cuts.chars[cut]) if cut >= 0 else 0
         pieces: list[str] = []
         length = start
-        for number, (_, at) in enumerate(cuts.stretches(place)):
+        for number, (_, at) in enumerate(cuts.stretches(row)):
             pieces.append(next(more if number or kept else opening))
             length += len(pieces[-1])
             if at >= 0:
@@ -41,11 +41,11 @@ def replay_calls(trace: Trace, calls: Calls, random: Random, texts: TextMaker) -
             (("user", "".join(pieces)),),
             asked,
             content_tokens=new,
-            kind=calls.kinds[place],
+            kind=calls.kinds[row],
             session=session,
             turn=turn,
             at_ns=at_ns,
-            call=CallPlace(calls.after[place], tool_ns, think_ns, base, kept, start),
+            call=CallPlace(calls.after[row], tool_ns, think_ns, base, kept, start),
         )
 
 
@@ -78,9 +78,9 @@ class _Cuts:
         first = np.searchsorted(found[:, 0], np.arange(len(base) + 1))
         return cls(own, kept, first, found[:, 1].copy(), np.zeros(len(found), np.int64), of_request)
 
-    def stretches(self, place: int) -> Iterator[tuple[int, int]]:
+    def stretches(self, count: int) -> Iterator[tuple[int, int]]:
         """Tokens of each part of a request's own text, and the cut at its end; -1: none."""
-        length, numbers = int(self.own[place]), range(int(self.first[place]), int(self.first[place + 1]))
+        length, numbers = int(self.own[count]), range(int(self.first[count]), int(self.first[count + 1]))
         ends = [(int(self.tokens[number]), number) for number in numbers]
         if length and (not ends or ends[-1][0] < length):
             ends.append((length, -1))
@@ -89,7 +89,7 @@ class _Cuts:
 
     def lengths(self, *, opening: bool) -> Iterator[int]:
         """Returns the lengths of the texts that prompts begin with, or of all others."""
-        for place, (kept,) in enumerate(_rows(self.kept)):
-            for number, (tokens, _) in enumerate(self.stretches(place)):
+        for row, (kept,) in enumerate(_rows(self.kept)):
+            for number, (tokens, _) in enumerate(self.stretches(row)):
                 if (number == 0 and not kept) == opening:
                     yield tokens

@@ -14,6 +14,6 @@ def spread(lengths: Iterable[int], share: float, random: Random) -> Iterator[int
 
 def _drawn(lengths: Iterable[int], share: float, choice: Random) -> Iterator[int]:
     by = 0.0
-    for place, tokens in enumerate(lengths):
-        by = -by if place % 2 else choice.uniform(-share, share)
+    for index, tokens in enumerate(lengths):
+        by = -by if index % 2 else choice.uniform(-share, share)
         yield max(1, round(tokens * (1 + by)))

@@ -29,8 +29,8 @@ def mix(spec: Mix, count: int, random: Random, texts: TextMaker) -> Iterator[Cha
     choice = Random(random.random())
     drawn = choice.choices(spec.classes, cum_weights=weights, k=count)
     lengths = spread((length_class.output_tokens for length_class in drawn), spec.output_spread, random)
-    made = texts.stream((length_class.input_tokens for length_class in drawn), random)
-    for length_class, output, text in zip(drawn, lengths, made, strict=True):
+    prompts = texts.stream((length_class.input_tokens for length_class in drawn), random)
+    for length_class, output, text in zip(drawn, lengths, prompts, strict=True):
         yield ChatRequest((("user", text),), output, length_class.input_tokens, kind=length_class.name)
 
 
@@ -52,7 +52,7 @@ def classification(
             label = choice.choice(spec.labels)
             yield label, f"{text} {about(label, 3, choice)}{question}"
 
-    for (label, message), tokens in texts.counted(messages(), lambda made: made[1]):
+    for (label, message), tokens in texts.counted(messages(), lambda prompts: prompts[1]):
         yield ChatRequest((("user", message),), spec.output_tokens, tokens, expected=expected[label])
 
 
@@ -62,10 +62,10 @@ def copy_and_write(spec: CopyAndWrite, count: int, random: Random, texts: TextMa
 
     def messages() -> Iterator[tuple[str, str]]:
         passages = texts.stream((spec.passage_tokens for _ in range(count)), random)
-        for place, passage in enumerate(passages):
-            kind = WRITE if place % 2 else COPY
+        for index, passage in enumerate(passages):
+            kind = WRITE if index % 2 else COPY
             yield kind, passage + _ASKED[kind]
 
-    counted = texts.counted(messages(), lambda made: made[1])
+    counted = texts.counted(messages(), lambda prompts: prompts[1])
     for output, ((kind, message), tokens) in zip(lengths, counted, strict=True):
         yield ChatRequest((("user", message),), output, tokens, kind=kind)

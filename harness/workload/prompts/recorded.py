@@ -84,18 +84,18 @@ def _sharing(trace: Trace, random: Random, texts: TextMaker) -> Iterator[tuple[s
     """Equal parts are equal text, to the token; one that is cut short is the beginning of the whole one."""
     paths_of = list(_segments(trace))
     uses = Counter(segment for path in paths_of for segment, _ in path)
-    parts = {segment: place for place, segment in enumerate(segment for segment, n in uses.items() if n > 1)}
-    made: dict[Segment, str] = {}
+    parts = {segment: index for index, segment in enumerate(segment for segment, n in uses.items() if n > 1)}
+    texts_made: dict[Segment, str] = {}
     pending = iter(paths_of)
     while batch := list(islice(pending, _BATCH)):
-        new = {segment: tokens for path in batch for segment, tokens in path if segment not in made}
+        new = {segment: tokens for path in batch for segment, tokens in path if segment not in texts_made}
         # What is shared is checked alone: mended at the end of each prompt, it would be shared no more.
         common = {segment: tokens for segment, tokens in new.items() if segment in parts}
         own = {segment: tokens for segment, tokens in new.items() if segment not in parts}
         exact = texts.make(list(common.values()), random)
-        made |= zip(common, (f" {text}" for text in exact), strict=True)
-        made |= zip(own, texts.draft(list(own.values()), random), strict=True)
-        drafts = ["".join(made[segment] for segment, _ in path) for path in batch]
+        texts_made |= zip(common, (f" {text}" for text in exact), strict=True)
+        texts_made |= zip(own, texts.draft(list(own.values()), random), strict=True)
+        drafts = ["".join(texts_made[segment] for segment, _ in path) for path in batch]
         lengths = [sum(tokens for _, tokens in path) for path in batch]
         for path, text in zip(batch, texts.settle(drafts, lengths, random), strict=True):
             shared = []
@@ -108,7 +108,7 @@ def _sharing(trace: Trace, random: Random, texts: TextMaker) -> Iterator[tuple[s
             for segment, _ in path:
                 uses[segment] -= 1
                 if not uses[segment]:
-                    del made[segment]
+                    del texts_made[segment]
 
 
 def _segments(trace: Trace) -> Iterator[list[tuple[Segment, int]]]:
@@ -120,7 +120,7 @@ def _segments(trace: Trace) -> Iterator[list[tuple[Segment, int]]]:
         for part in path:
             cuts.setdefault(part.id, {0}).add(part.tokens)
     stretches = {name: list(pairwise(sorted(ends))) for name, ends in cuts.items()}
-    for place, (path, length) in enumerate(zip(trace.parts, trace.input_tokens.tolist(), strict=True)):
+    for index, (path, length) in enumerate(zip(trace.parts, trace.input_tokens.tolist(), strict=True)):
         segments: list[tuple[Segment, int]] = [
             ((part.id, number), stop - start)
             for part in path
@@ -128,7 +128,7 @@ def _segments(trace: Trace) -> Iterator[list[tuple[Segment, int]]]:
             if stop <= part.tokens
         ]
         rest = length - sum(tokens for _, tokens in segments)
-        yield [*segments, ((None, place), rest)] if rest else segments
+        yield [*segments, ((None, index), rest)] if rest else segments
 
 
 def from_file(spec: PromptFile, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
@@ -166,7 +166,7 @@ def _counted(prompts: list[Prompt], texts: TextMaker) -> Iterator[tuple[Prompt, 
     """Each with the tokens of its messages and of the answer that the file holds (0: none)."""
     pending = iter(prompts)
     while batch := list(islice(pending, _BATCH)):
-        said = [content for prompt in batch for _, content in prompt.messages]
-        counts = iter(texts.count([*said, *(prompt.answer or "" for prompt in batch)]))
+        contents = [content for prompt in batch for _, content in prompt.messages]
+        counts = iter(texts.count([*contents, *(prompt.answer or "" for prompt in batch)]))
         lengths = [list(islice(counts, len(prompt.messages))) for prompt in batch]
         yield from zip(batch, lengths, counts, strict=True)

@@ -34,8 +34,8 @@ def shared_prefix(spec: SharedPrefix, count: int, random: Random, texts: TextMak
     systems = texts.make([spec.prefix_tokens] * spec.groups, random)
     groups, choice = Zipf(spec.groups, spec.zipf_exponent), Random(random.random())
     group = 0
-    for place, question in enumerate(texts.stream(repeat(spec.question_tokens, count), random)):
-        session, turn = divmod(place, spec.turns)
+    for index, question in enumerate(texts.stream(repeat(spec.question_tokens, count), random)):
+        session, turn = divmod(index, spec.turns)
         if turn == 0:
             group = session % spec.groups if spec.order == "cyclic" else groups.draw(choice)
         first = turn == 0
@@ -53,8 +53,8 @@ def shared_prefix(spec: SharedPrefix, count: int, random: Random, texts: TextMak
 def few_shot(spec: FewShot, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
     tasks: list[tuple[Message, ...]] = []
     for _ in range(spec.tasks):
-        said = texts.make([spec.example_tokens] * (2 * spec.examples), random)
-        tasks.append(tuple(zip(chain(*repeat(("user", "assistant"), spec.examples)), said, strict=True)))
+        examples = texts.make([spec.example_tokens] * (2 * spec.examples), random)
+        tasks.append(tuple(zip(chain(*repeat(("user", "assistant"), spec.examples)), examples, strict=True)))
     choice, shared = Random(random.random()), 2 * spec.examples * spec.example_tokens
     lengths = spread(repeat(spec.output_tokens, count), spec.output_spread, random)
     questions = texts.stream(repeat(spec.question_tokens, count), random)
@@ -83,7 +83,7 @@ def rag(spec: Rag, count: int, random: Random, texts: TextMaker) -> Iterator[Cha
             retrieved = ranks.several(spec.retrieved, choice)
             yield retrieved, "".join(documents[rank] for rank in retrieved) + question
 
-    counted = texts.counted(messages(), lambda made: made[1])
+    counted = texts.counted(messages(), lambda prompts: prompts[1])
     for output, ((retrieved, message), tokens) in zip(lengths, counted, strict=True):
         yield ChatRequest(
             (("system", instruction), ("user", message)),

@@ -29,12 +29,12 @@ def structured(spec: Structured, count: int, random: Random, texts: TextMaker) -
     tasks = list(_tasks(spec, choice))
 
     def messages() -> Iterator[tuple[bool, _Task, str]]:
-        made = texts.stream(repeat(spec.text_tokens, count), random)
-        for (constrained, place), text in zip(_stretches(count, spec.free), made, strict=True):
-            task = tasks[place % len(tasks)]
+        prompts = texts.stream(repeat(spec.text_tokens, count), random)
+        for (constrained, index), text in zip(_stretches(count, spec.free), prompts, strict=True):
+            task = tasks[index % len(tasks)]
             yield constrained, task, f"{text}\n\n{task.question}"
 
-    for (constrained, task, message), tokens in texts.counted(messages(), lambda made: made[2]):
+    for (constrained, task, message), tokens in texts.counted(messages(), lambda prompts: prompts[2]):
         yield ChatRequest(
             (("user", message),),
             spec.output_tokens,
@@ -48,22 +48,22 @@ def structured(spec: Structured, count: int, random: Random, texts: TextMaker) -
 def _stretches(count: int, free: bool) -> Iterator[tuple[bool, int]]:
     """Yields whether each request is constrained, and which task it asks."""
     if not free:
-        yield from ((True, place) for place in range(count))
+        yield from ((True, index) for index in range(count))
         return
     bounds = [round(count * quarter / 4) for quarter in range(5)]
     sizes = [end - start for start, end in pairwise(bounds)]
     for constrained, first, size in zip(
         (False, True, True, False), (0, 0, sizes[1], sizes[1]), sizes, strict=True
     ):
-        yield from ((constrained, first + place) for place in range(size))
+        yield from ((constrained, first + index) for index in range(size))
 
 
 def _tasks(spec: Structured, choice: Random) -> Iterator[_Task]:
     """One of each shape alternately while there are; new to an engine that keeps what it compiled."""
-    of = {"json_schema": _by_schema, "regex": _by_pattern, "choice": _by_choice}
-    lists = [list(of[shape](spec, choice)) for shape in spec.shapes]
-    for place in range(max(map(len, lists))):
-        yield from (tasks[place] for tasks in lists if place < len(tasks))
+    makers = {"json_schema": _by_schema, "regex": _by_pattern, "choice": _by_choice}
+    lists = [list(makers[shape](spec, choice)) for shape in spec.shapes]
+    for index in range(max(map(len, lists))):
+        yield from (tasks[index] for tasks in lists if index < len(tasks))
 
 
 def _by_schema(spec: Structured, choice: Random) -> Iterator[_Task]:

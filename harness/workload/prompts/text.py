@@ -90,14 +90,14 @@ class TextMaker:
 
         `continuing`: each goes behind another text. It keeps its space, and is counted behind a word.
         """
-        made = list(drafts)
+        texts = list(drafts)
         if self._counter is not None:
-            for start in range(0, len(made), _CHECK_BATCH):
+            for start in range(0, len(texts), _CHECK_BATCH):
                 stop = start + _CHECK_BATCH
-                made[start:stop] = self._mend(
-                    made[start:stop], lengths[start:stop], random, continuing=continuing
+                texts[start:stop] = self._mend(
+                    texts[start:stop], lengths[start:stop], random, continuing=continuing
                 )
-        return made if continuing else [text.removeprefix(" ") for text in made]
+        return texts if continuing else [text.removeprefix(" ") for text in texts]
 
     def stream(self, lengths: Iterable[int], random: Random, *, continuing: bool = False) -> Iterator[str]:
         """`make` for any number of texts, a batch at a time; none twice where the length leaves room.
@@ -123,11 +123,11 @@ class TextMaker:
                 trusted += len(batch)
                 yield from (draft.removeprefix(space) for draft in drafts)
 
-    def counted(self, made: Iterable[T], text_of: Callable[[T], str]) -> Iterator[tuple[T, int]]:
+    def counted(self, items: Iterable[T], text_of: Callable[[T], str]) -> Iterator[tuple[T, int]]:
         """Each with the tokens of its text, counted a batch at a time."""
-        pending = iter(made)
+        pending = iter(items)
         while batch := list(islice(pending, _CHECK_BATCH)):
-            yield from zip(batch, self.count([text_of(one) for one in batch]), strict=True)
+            yield from zip(batch, self.count([text_of(item) for item in batch]), strict=True)
 
     def _new_draft(self, length: int, random: Random, seen: set[int]) -> str:
         for _ in range(_NEW_TRIES):
@@ -159,10 +159,10 @@ class TextMaker:
         """Adds real text from a random place of the source on; of the last piece the words that will fit,
         by their share.
         """
-        place = random.randrange(len(self._real))
+        randrange = random.randrange(len(self._real))
         while used < length:
-            text, cost = self._real[place % len(self._real)]
-            place += 1
+            text, cost = self._real[randrange % len(self._real)]
+            randrange += 1
             words = _WORD.findall(text) if used + cost > length else [text]
             room = len(words) * (length - used) // cost if len(words) > 1 else 1
             pieces += words[:room]

@@ -38,8 +38,8 @@ PATTERNS = (
 
 def about(topic: str, sentences: int, random: Random) -> str:
     """Sentences that hold several words of the topic."""
-    said = []
+    parts = []
     for _ in range(sentences):
         words = random.sample(TOPICS[topic], 3)
-        said.append(random.choice(_FRAMES).format(*words))
-    return " ".join(said)
+        parts.append(random.choice(_FRAMES).format(*words))
+    return " ".join(parts)

@@ -17,8 +17,8 @@ def victim(spec: Victim, count: int, random: Random, texts: TextMaker) -> Iterat
     planned = list(islice(_times(spec, count), count))
     sizes = {True: (spec.heavy_input_tokens, spec.heavy_output_tokens)}
     lengths = [sizes.get(kind == HEAVY, (spec.input_tokens, spec.output_tokens)) for _, kind in planned]
-    made = texts.stream((given for given, _ in lengths), random)
-    for (at_s, kind), (given, asked), text in zip(planned, lengths, made, strict=True):
+    stream = texts.stream((given for given, _ in lengths), random)
+    for (at_s, kind), (given, asked), text in zip(planned, lengths, stream, strict=True):
         yield ChatRequest((("user", text),), asked, given, kind=kind, at_ns=round(at_s * _NS))
 
 

@@ -82,7 +82,7 @@ def _longest_alike(heads: list[str]) -> int:
 
 
 def _alike(a: str, b: str) -> int:
-    differ = (place for place, (one, other) in enumerate(zip(a, b, strict=False)) if one != other)
+    differ = (index for index, (first, other) in enumerate(zip(a, b, strict=False)) if first != other)
     return next(differ, min(len(a), len(b)))
 
 
@@ -103,45 +103,45 @@ class _Taken:
         source = iter(requests)
         while batch := list(islice(source, _BATCH)):
             self.spool.add(batch)
-            for made in batch:
-                self.digest.update(self._line(made))
-                self.tools = self.tools or made.tools is not None
-                if made.turn <= 0:
-                    self.heads.append(made.messages[0][1][:ALIKE_CHARS])
-                if made.constraint is not None:
-                    self.constraints.setdefault(made.constraint.shape, made.constraint)
-                place = -1 if made.expected is None else self._place(made.expected)
+            for request in batch:
+                self.digest.update(self._line(request))
+                self.tools = self.tools or request.tools is not None
+                if request.turn <= 0:
+                    self.heads.append(request.messages[0][1][:ALIKE_CHARS])
+                if request.constraint is not None:
+                    self.constraints.setdefault(request.constraint.shape, request.constraint)
+                index = -1 if request.expected is None else self._place(request.expected)
                 numbers: tuple[int, ...] = (
-                    made.max_tokens,
-                    made.content_tokens,
-                    made.group,
-                    made.session,
-                    made.turn,
+                    request.max_tokens,
+                    request.content_tokens,
+                    request.group,
+                    request.session,
+                    request.turn,
                 )
-                numbers += (made.at_ns, place, made.items)
-                if (call := made.call) is None:
-                    yield numbers, made.kind, made.shared
+                numbers += (request.at_ns, index, request.items)
+                if (call := request.call) is None:
+                    yield numbers, request.kind, request.shared
                 else:
                     links = call.tool_ns, call.think_ns, call.base, call.kept
-                    yield (*numbers, *links), made.kind, made.shared, call.after
+                    yield (*numbers, *links), request.kind, request.shared, call.after
 
     def _place(self, expected: Expected) -> int:
-        place = self._places.setdefault(self._text(expected), len(self._places))
-        if place == len(self.expectations):
+        index = self._places.setdefault(self._text(expected), len(self._places))
+        if index == len(self.expectations):
             self.expectations.append(expected)
-        return place
+        return index
 
-    def _line(self, made: ChatRequest) -> bytes:
+    def _line(self, request: ChatRequest) -> bytes:
         """Returns what of a request reaches a server, and when, where it has a time of its own."""
-        line: list[Any] = [made.messages, made.max_tokens]
-        if made.at_ns >= 0:
-            line.append(made.at_ns)
-        if made.adapter:
-            line.append(made.adapter)
+        line: list[Any] = [request.messages, request.max_tokens]
+        if request.at_ns >= 0:
+            line.append(request.at_ns)
+        if request.adapter:
+            line.append(request.adapter)
         text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
-        if made.turn or made.constraint or made.tools:
-            text += f" {made.turn} {self._text(made.constraint)} {self._text(made.tools)}"
-        if (call := made.call) is not None:
+        if request.turn or request.constraint or request.tools:
+            text += f" {request.turn} {self._text(request.constraint)} {self._text(request.tools)}"
+        if (call := request.call) is not None:
             text += f" {call.after} {call.tool_ns} {call.think_ns} {call.base} {call.kept}"
         return text.encode() + b"\n"
 

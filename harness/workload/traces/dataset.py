@@ -70,12 +70,12 @@ def read_dataset(path: Path, named: str = "auto", turns: int = 1) -> Dataset:
     prompts: list[Prompt] = []
     skipped: Counter[str] = Counter()
     first_bad: dict[str, int] = {}
-    for place, entry in entries:
+    for index, entry in entries:
         try:
             prompts.append(_prompt(entry, turns))
         except BadRow as bad:
             skipped[str(bad)] += 1
-            first_bad.setdefault(str(bad), place)
+            first_bad.setdefault(str(bad), index)
     if not prompts:
         reason, _ = next(iter(skipped.most_common(1)), ("it is empty", 0))
         raise SpecError(
@@ -111,10 +111,10 @@ def _prompt(entry: object, turns: int) -> Prompt:
         if not prompt.strip():
             raise BadRow("an empty prompt")
         return Prompt((*before, ("user", _sendable(prompt))), output_tokens=asked)
-    said = entry.get("messages", entry.get("conversations"))
-    if not isinstance(said, list):
+    conversation = entry.get("messages", entry.get("conversations"))
+    if not isinstance(conversation, list):
         raise BadRow("none of prompt, messages, conversations")
-    messages, answer = _conversation([_message(item) for item in said], turns)
+    messages, answer = _conversation([_message(item) for item in conversation], turns)
     return Prompt(messages, answer, asked)
 
 
@@ -135,18 +135,18 @@ def _sendable(text: str) -> str:
     return text
 
 
-def _conversation(said: list[Message], turns: int) -> tuple[tuple[Message, ...], str | None]:
+def _conversation(messages: list[Message], turns: int) -> tuple[tuple[Message, ...], str | None]:
     """Cuts a conversation: up to its `turns`-th user turn, or its last.
 
     An answer before the first question is left out.
     """
-    users = [place for place, (role, _) in enumerate(said) if role == "user"]
+    users = [index for index, (role, _) in enumerate(messages) if role == "user"]
     if not users:
         raise BadRow("no user turn")
     last = users[min(turns, len(users)) - 1]
-    before = [message for message in said[: users[0]] if message[0] == "system"]
-    kept = said[users[0] : last + 1]
-    if any(role != ("user", "assistant")[place % 2] for place, (role, _) in enumerate(kept)):
+    before = [message for message in messages[: users[0]] if message[0] == "system"]
+    kept = messages[users[0] : last + 1]
+    if any(role != ("user", "assistant")[index % 2] for index, (role, _) in enumerate(kept)):
         raise BadRow("turns that do not alternate")
-    answered = last + 1 < len(said) and said[last + 1][0] == "assistant"
-    return (*before[:1], *kept), said[last + 1][1] if answered else None
+    answered = last + 1 < len(messages) and messages[last + 1][0] == "assistant"
+    return (*before[:1], *kept), messages[last + 1][1] if answered else None

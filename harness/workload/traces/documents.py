@@ -60,7 +60,7 @@ class Documents:
                     if text.strip():
                         yield number, _decoded(text)
                 return
-            yield from ((number, one) for one in (value if isinstance(value, list) else [value]))
+            yield from ((number, entry) for entry in (value if isinstance(value, list) else [value]))
 
     def _too_long(self, number: int) -> SpecError:
         return SpecError(

@@ -142,8 +142,8 @@ def _session(spans: dict[str, _Span], skipped: "Counter[str]", remarks: "Counter
         remarks[NO_PARENT] += bool(span.parent) and parent is None
         (top if parent is None else parent.children).append(span)
     order = _downward(top)
-    if lost := sum(one.call is not None for one in spans.values()) - sum(
-        one.call is not None for one in order
+    if lost := sum(item.call is not None for item in spans.values()) - sum(
+        item.call is not None for item in order
     ):
         skipped["calls in spans that are inside each other"] += lost
     for span in reversed(order):  # what is inside comes first
@@ -151,7 +151,7 @@ def _session(spans: dict[str, _Span], skipped: "Counter[str]", remarks: "Counter
         span.item = span.call or _thread(span.children, span.start_s)
     _tell_tools(top)
     if (thread := _thread(top, None)) is not None:
-        cached = {id(one.call): one.cached for one in order if one.call is not None}
+        cached = {id(item.call): item.cached for item in order if item.call is not None}
         _tell_beginnings(thread, MAIN, cached, remarks)
         yield thread
 
@@ -166,13 +166,13 @@ def _downward(top: Sequence[_Span]) -> list[_Span]:
 
 def _tell_tools(spans: Sequence[_Span]) -> None:
     """A call brings what a tool gave where the last that had ended next to it is no call."""
-    ended = sorted(spans, key=lambda one: one.end_s)
-    place = -1
-    for span in sorted(spans, key=lambda one: one.start_s):
-        while place + 1 < len(ended) and ended[place + 1].end_s <= span.start_s:
-            place += 1
+    ended = sorted(spans, key=lambda candidate: candidate.end_s)
+    index = -1
+    for span in sorted(spans, key=lambda candidate: candidate.start_s):
+        while index + 1 < len(ended) and ended[index + 1].end_s <= span.start_s:
+            index += 1
         if span.call is not None:
-            span.call.tool = place >= 0 and ended[place].call is None
+            span.call.tool = index >= 0 and ended[index].call is None
 
 
 def _thread(spans: Sequence[_Span], start_s: float | None) -> Thread | None:
@@ -186,7 +186,7 @@ def _thread(spans: Sequence[_Span], start_s: float | None) -> Thread | None:
     if len(items) == 1 and isinstance(items[0], Thread):
         return items[0]
     if any(isinstance(item, Thread) and item.levels >= MOST_LEVELS for item in items):
-        items = [one for item in items for one in (item.items if isinstance(item, Thread) else [item])]
+        items = [part for item in items for part in (item.items if isinstance(item, Thread) else [item])]
     return Thread.of(items, start_s)
 
 
@@ -194,7 +194,7 @@ def _tell_beginnings(
     thread: Thread, kind: str, cached: Mapping[int, int | None], remarks: "Counter[str]"
 ) -> None:
     """An agent's prompt begins like its one before. Agents below one that has calls are subagents."""
-    calls = sorted((item for item in thread.items if isinstance(item, Call)), key=lambda one: one.start_s)
+    calls = sorted((item for item in thread.items if isinstance(item, Call)), key=lambda span: span.start_s)
     for before, call in zip([None, *calls], calls, strict=False):
         call.kind, call.tool = kind, call.tool or kind == SUBAGENT
         known = cached[id(call)]

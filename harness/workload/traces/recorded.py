@@ -130,11 +130,11 @@ def _opening(path: Parts, openings: dict[Parts, Call]) -> Begins | None:
 
 
 def _cell(path: Path) -> tuple[RunFolder, str]:
-    place = path.resolve()
-    of_cell = RunFolder(place.parent.parent)
-    if place.parent.name == "cells" and of_cell.has(f"cells/{place.name}/cell.json"):
+    folder = path.resolve()
+    of_cell = RunFolder(folder.parent.parent)
+    if folder.parent.name == "cells" and of_cell.has(f"cells/{folder.name}/cell.json"):
         of_cell.files.check()
-        return of_cell, place.name
+        return of_cell, folder.name
     run = RunFolder(path)
     run.files.check()
     cells = run.cells()

@@ -99,7 +99,7 @@ def _walk(thread: Thread, inherited: tuple[Call, ...], calls: list[Call]) -> tup
             frontier.append((end, start, last))
             last_start, moved = max(last_start, start), True
         if moved:
-            frontier = [one for one in frontier if one[0] > last_start or one[1] == last_start]
+            frontier = [entry for entry in frontier if entry[0] > last_start or entry[1] == last_start]
         before = tuple(call for _, _, last in frontier for call in last) or inherited
         if isinstance(item, Call):
             item.waits_for = before
@@ -136,13 +136,13 @@ class Columns:
             self.at_ns.append(round((call.start_s - origin_s) * NS_PER_S))
             self.lengths.extend((call.input_tokens, call.output_tokens))
             self.links.extend(_links(call, start, origin_s))
-            after = tuple(sorted({call.number - one.number for one in call.waits_for})) or (0,)
+            after = tuple(sorted({call.number - earlier.number for earlier in call.waits_for})) or (0,)
             self.after.append(PREVIOUS if after == PREVIOUS or call.number == start else after)
             self.kinds.append(call.kind)
 
 
 def _links(call: Call, start: int, origin_s: float) -> tuple[int, int, int, int]:
-    since_s = max((one.end_s for one in call.waits_for), default=origin_s)
+    since_s = max((earlier.end_s for earlier in call.waits_for), default=origin_s)
     wait_s = max(call.start_s - since_s, 0.0) if call.wait_s is None else call.wait_s
     wait_ns = round(wait_s * NS_PER_S) if call.number > start else 0
     like, kept = call.begins or (call, 0)

@@ -35,7 +35,7 @@ def threads(
         except BadRow as bad:
             skipped[str(bad)] += 1
     for session in list(sessions):
-        rounds = sorted(sessions.pop(session), key=lambda one: one[0].start_s)
+        rounds = sorted(sessions.pop(session), key=lambda entry: entry[0].start_s)
         before: Call | None = None
         for call, prefix in rounds:
             if before is None:

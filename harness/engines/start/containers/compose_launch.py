@@ -166,17 +166,17 @@ class ProjectFile:
     def content(self) -> dict[str, Any]:
         definition = self.definition
         fill = {name: literal(text) for name, text in self.fill.items()}
-        made = service(definition, self.device, fill, hub=self.hub)
-        used = [volume.partition(":")[0] for volume in made["volumes"]]
-        made["volumes"] += self.mounts
-        made["ports"] = [
+        entry = service(definition, self.device, fill, hub=self.hub)
+        used = [volume.partition(":")[0] for volume in entry["volumes"]]
+        entry["volumes"] += self.mounts
+        entry["ports"] = [
             f"{LOOPBACK}:{here}:{there}" for here, there in zip(self.ports, ports_of(definition), strict=True)
         ]
-        made["labels"] = self.labels
+        entry["labels"] = self.labels
         # Readiness is seen from here; a check inside would run during the measurement.
-        made["healthcheck"] = {"disable": True}
+        entry["healthcheck"] = {"disable": True}
         return {
-            "services": {definition.name: made | gpu_access(self.device, self.gpus)},
+            "services": {definition.name: entry | gpu_access(self.device, self.gpus)},
             "networks": {"default": {"labels": self.labels}},
             "volumes": {name: volumes_of(definition)[name] | {"external": True} for name in used},
         }
@@ -191,9 +191,9 @@ def _weights_fill(
         return fill, []
     if not weights.local:
         return fill | {"model": weights.model, "offline": "0"}, []
-    place, mount = _mounted(Path(weights.model))
-    name = place.removeprefix(f"{MODELS}/")
-    return fill | {"model": place, "model_name": name, "offline": "1"}, [mount]
+    path, mount = _mounted(Path(weights.model))
+    name = path.removeprefix(f"{MODELS}/")
+    return fill | {"model": path, "model_name": name, "offline": "1"}, [mount]
 
 
 def _write_files(definition: Backend, fill: Mapping[str, str], folder: Path) -> dict[str, str]:

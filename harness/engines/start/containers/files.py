@@ -60,34 +60,34 @@ _HEADS = {
 def compose_files(definitions: Sequence[Backend]) -> dict[str, str]:
     """Relative path -> text, for the definitions that have a container image."""
     shown = [definition for definition in definitions if definition.compose]
-    made: dict[str, str] = {}
-    made[MAIN] = _text(MAIN, {d.name: _by_hand(d) for d in shown}, shown)
-    made[GPU] = _text(
+    files: dict[str, str] = {}
+    files[MAIN] = _text(MAIN, {d.name: _by_hand(d) for d in shown}, shown)
+    files[GPU] = _text(
         GPU, {d.name: gpu_access("cuda", ["${BENCH_GPUS:-0}"]) for d in shown if d.image.cuda}, shown
     )
     for name, device in ((CPU, "cpu"), (ROCM, "rocm")):
         overlay = {d.name: _overlay(d, device) for d in shown if device in d.devices}
-        made[name] = _text(name, overlay, shown)
+        files[name] = _text(name, overlay, shown)
     for definition in shown:
         model = _model(definition)[1]
         fill = plain_fill(definition) | {"model": model, "model_name": model.removeprefix(f"{MODELS}/")}
         for file, content in definition.engine.files.items():
-            made[_file_path(definition, file)] = filled(content, fill, definition.name)
-    return made
+            files[_file_path(definition, file)] = filled(content, fill, definition.name)
+    return files
 
 
 def _by_hand(definition: Backend) -> dict[str, Any]:
     compose = definition.compose
     assert compose is not None
     fetches = definition.engine.fetches
-    made = service(definition, definition.devices[0], _fill(definition), hub=fetches)
+    result = service(definition, definition.devices[0], _fill(definition), hub=fetches)
     variables = "BENCH_PORT", "BENCH_METRICS_PORT"
     ports = [
         f"127.0.0.1:${{{name}:-{port}}}:{port}"
         for name, port in zip(variables, ports_of(definition), strict=False)
     ]
     files = [f"./{_file_path(definition, name)}:{SCRATCH}/{name}:ro" for name in definition.engine.files]
-    made["volumes"] += files if fetches else [_WEIGHTS, *files]
+    result["volumes"] += files if fetches else [_WEIGHTS, *files]
     health = {
         "test": [filled(part, _fill(definition), definition.name) for part in compose.healthcheck],
         "interval": "10s",
@@ -95,7 +95,7 @@ def _by_hand(definition: Backend) -> dict[str, Any]:
         "retries": 3,
         "start_period": f"{compose.start_period_s}s",
     }
-    return {"profiles": [definition.name], **made, "ports": ports, "healthcheck": health}
+    return {"profiles": [definition.name], **result, "ports": ports, "healthcheck": health}
 
 
 def _overlay(definition: Backend, device: str) -> dict[str, object]:
@@ -106,7 +106,9 @@ def _overlay(definition: Backend, device: str) -> dict[str, object]:
     there = service(definition, device, _fill(definition), hub=definition.engine.fetches)
     changed = {key: value for key, value in there.items() if key != "volumes" and value != base.get(key)}
     if "security_opt" in changed:  # Compose adds these up
-        changed["security_opt"] = [one for one in there["security_opt"] if one not in base["security_opt"]]
+        changed["security_opt"] = [
+            option for option in there["security_opt"] if option not in base["security_opt"]
+        ]
     return changed | gpu_access(device)
 
 
@@ -117,7 +119,7 @@ def _file_path(definition: Backend, name: str) -> str:
 def _text(name: str, services: dict[str, dict[str, object]], shown: Sequence[Backend]) -> str:
     without = [d.name for d in shown if d.name not in services]
     head = _HEADS[name].format(made=_MADE, variables=_variables(shown), without=", ".join(without) or "none")
-    content: dict[str, object] = {"services": {name: one for name, one in services.items() if one}}
+    content: dict[str, object] = {"services": {name: entry for name, entry in services.items() if entry}}
     if name == MAIN and (volumes := {k: v for d in shown for k, v in volumes_of(d).items()}):
         content["volumes"] = volumes
     return head + "\n" + yaml_text(content)

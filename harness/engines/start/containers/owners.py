@@ -39,10 +39,10 @@ class Running:
 def running(daemon: Daemon, engine: str = "") -> list[Running]:
     """Containers that this machine's harnesses started: of one engine and its variants, or all."""
     containers = []
-    for container, told in daemon.containers(f"{OURS}host={platform.node()}").items():
-        if engine in ("", told[ENGINE], told[ENGINE].partition("@")[0]):
-            kept, url = told.get(KEPT) == "yes", _url(daemon, container)
-            containers.append(Running(told[ENGINE], container, told.get(PROJECT, ""), kept, url))
+    for container, labels in daemon.containers(f"{OURS}host={platform.node()}").items():
+        if engine in ("", labels[ENGINE], labels[ENGINE].partition("@")[0]):
+            kept, url = labels.get(KEPT) == "yes", _url(daemon, container)
+            containers.append(Running(labels[ENGINE], container, labels.get(PROJECT, ""), kept, url))
     return containers
 
 
@@ -50,7 +50,9 @@ def _url(daemon: Daemon, container_id: str) -> str | None:
     attributes = daemon.inspect(container_id)
     ports = attributes["NetworkSettings"]["Ports"] if attributes else {}
     published = [
-        f"http://{place['HostIp']}:{place['HostPort']}" for places in ports.values() for place in places or ()
+        f"http://{binding['HostIp']}:{binding['HostPort']}"
+        for places in ports.values()
+        for binding in places or ()
     ]
     return next(iter(published), None)
 

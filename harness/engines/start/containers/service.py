@@ -63,27 +63,27 @@ def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: b
         environment[HUB_TOKEN] = None  # passed on from the environment of Compose where it is set there
     if device == "rocm":
         environment["HIP_VISIBLE_DEVICES"] = None
-    made: dict[str, object] = {"image": f"${{{image_variable(definition)}:-{image.name}:{image.tag}}}"}
+    entries: dict[str, object] = {"image": f"${{{image_variable(definition)}:-{image.name}:{image.tag}}}"}
     if compose.entrypoint is not None:
-        made["entrypoint"] = list(compose.entrypoint)
-    made["command"] = [placed(part) for part in (*compose.program, *naming, *kept, *image.args)]
-    made["environment"] = environment
-    made["volumes"] = [
+        entries["entrypoint"] = list(compose.entrypoint)
+    entries["command"] = [placed(part) for part in (*compose.program, *naming, *kept, *image.args)]
+    entries["environment"] = environment
+    entries["volumes"] = [
         f"{name}:{path}" for name, path in compose.volumes.items() if hub or name != _HUB_CACHE
     ]
-    made["tmpfs"] = [SCRATCH]
+    entries["tmpfs"] = [SCRATCH]
     if compose.shm_size:
-        made["shm_size"] = compose.shm_size
+        entries["shm_size"] = compose.shm_size
     if compose.ipc:
-        made["ipc"] = compose.ipc
+        entries["ipc"] = compose.ipc
     if compose.ulimits:
         # A rootless Docker may not raise them.
-        made["ulimits"] = {
+        entries["ulimits"] = {
             name: f"${{BENCH_ULIMIT_{name.upper()}:-{limit}}}" for name, limit in compose.ulimits.items()
         }
     if image.capabilities:
-        made["cap_add"] = list(image.capabilities)
-    return made | {
+        entries["cap_add"] = list(image.capabilities)
+    return entries | {
         "cap_drop": list(_DROPPED),
         "security_opt": [*_SECURITY, *(["seccomp:unconfined"] if device == "rocm" else [])],
         "mem_limit": "${BENCH_MEM_LIMIT:-0}",
