@@ -67,7 +67,7 @@ def _usage(document: Document) -> Usage:
 
 
 def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
-    """Builds the next turn. of several calls the first is carried on; a result that no call asked for is
+    """Builds the next turn. Of several calls the first is carried on; a result that no call asked for is
     the user's message.
     """
     message: dict[str, object] = {"role": "assistant", "content": text}

@@ -128,7 +128,7 @@ def _whole(message: Document) -> Payload:
 
 
 def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
-    """Builds the next turn. of several calls the first is carried on; a result that no call asked for is
+    """Builds the next turn. Of several calls the first is carried on; a result that no call asked for is
     the user's message.
     """
     blocks: list[dict[str, object]] = [{"type": "text", "text": text}] if text or not tool_calls else []

@@ -55,7 +55,7 @@ def foreseen(
 
 
 def _searched_by_both(key: Key, first: Ahead, second: Ahead) -> bool:
-    """Tells whether both were tuned. in the tuned division each engine has its own best: that they differ
+    """Tells whether both were tuned. In the tuned division each engine has its own best: that they differ
     is the question.
     """
     rows = [

@@ -76,7 +76,7 @@ def said(key: Key, values: Mapping[str, object]) -> str:
 
 
 def _both_tuned(key: Key, a: CellResult, b: CellResult) -> bool:
-    """Tells whether both were tuned. in the tuned division each engine has its own best: that they differ
+    """Tells whether both were tuned. In the tuned division each engine has its own best: that they differ
     is the question.
     """
     searched = any(key.code in cell.conditions.searched for cell in (a, b))

@@ -147,7 +147,7 @@ def _manifest(
     models: set[str],
     command: Sequence[str],
 ) -> Manifest:
-    """Builds the manifest. of the machine nothing is known: it is not the one that imports."""
+    """Builds the manifest. Of the machine nothing is known: it is not the one that imports."""
     began = datetime.fromtimestamp(min(map(_began, parts)) / 1e9, UTC)
     name = next(iter(models), None)
     entry = BackendEntry(launch=LaunchChoice(mode=LAUNCH, why="from files of other tools"))

@@ -57,7 +57,7 @@ class _Error(msgspec.Struct):
 
 
 class _Entry(msgspec.Struct):
-    """Entry. of the texts that it holds nothing is kept but the model's name."""
+    """Entry. Of the texts that it holds nothing is kept but the model's name."""
 
     start_time: float
     end_time: float

@@ -66,7 +66,7 @@ def equal_lengths(arrays: Mapping[str, int], where: str) -> int:
 
 
 def load(rate: Number | str | None, most: int | None, burstiness: Number | None, requests: int) -> Load:
-    """Returns the load. without a rate and a limit everything is sent at once."""
+    """Returns the load. Without a rate and a limit everything is sent at once."""
     per_second, shape = plain(rate), plain(burstiness)
     if not per_second:
         return Load(kind="concurrency", value=most or max(requests, 1), think_time_s=0.0)

@@ -22,7 +22,7 @@ class _File(serving.Arrays):
 
 
 def read(document: Document) -> Iterator[Taken]:
-    """Reads the file. its requests have no time of sending: latencies are computed again, rates are the
+    """Reads the file. Its requests have no time of sending: latencies are computed again, rates are the
     tool's.
     """
     file, where = document.read_as(_File, TOOL), document.where

@@ -47,7 +47,7 @@ class Step:
             file.write(line + "\n")
 
     def do(self, name: str, command: Sequence[str], limit_s: float = 1e9, cwd: Path | None = None) -> int:
-        """Runs a command. its output goes to NAME.log. It is interrupted at its limit, and at the step's."""
+        """Runs a command. Its output goes to NAME.log. It is interrupted at its limit, and at the step's."""
         limit_s = min(limit_s, self.left_s())
         if limit_s < LEAST_S:
             self.say(f"{name}: left out, the step's minutes are over")

@@ -50,7 +50,7 @@ class Conservation(Figures):
 
 
 def compute(cell: CellView) -> Conservation:
-    """Applies the laws. without a window nothing was answered, and no law applies."""
+    """Applies the laws. Without a window nothing was answered, and no law applies."""
     if cell.window is None:
         return Conservation(conservation=())
     rates, counts = cell.of(rates_of), cell.of(requests_of)

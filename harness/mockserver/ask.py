@@ -152,11 +152,11 @@ def parse_ask(
 
 
 def _adapter(fields: Mapping[str, object]) -> str:
-    """By the model's name, or as the one whose scale in the list `lora` is above 0."""
+    """Returns the adapter that the model's name says, or whose scale in the list `lora` is above 0."""
     name, scales = str(fields.get("model") or ""), fields.get("lora")
-    for one in scales if isinstance(scales, list) else ():
-        if isinstance(one, Mapping) and one.get("scale") and isinstance(one.get("id"), int):
-            return adapter_name(one["id"])
+    for entry in scales if isinstance(scales, list) else ():
+        if isinstance(entry, Mapping) and entry.get("scale") and isinstance(entry.get("id"), int):
+            return adapter_name(entry["id"])
     return name if name.startswith(adapter_name(0)[:-1]) else ""
 
 

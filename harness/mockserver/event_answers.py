@@ -43,7 +43,7 @@ def _cut_at_text(event: bytes) -> tuple[bytes, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class EventAnswer(Answer, ABC):
-    """Answer in events. its text comes in parts, first what was thought: each is opened, written piece by
+    """Answer in events. Its text comes in parts, first what was thought: each is opened, written piece by
     piece, and closed.
     """
 

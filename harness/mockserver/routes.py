@@ -125,7 +125,7 @@ class Routes:
         return json_answer(200, {**extra, tokenizer.tokens_key: ids})
 
     def _reset(self, reset: Reset) -> bytes:
-        """Answers a reset. with requests running: refused by status, or as vLLM with 200 and `success`
+        """Answers a reset. With requests running: refused by status, or as vLLM with 200 and `success`
         false.
         """
         idle = not self._engine.running

@@ -148,7 +148,7 @@ class Line:
         self._client.close()
 
     def ask(self, body: bytes, most_s: float = inf) -> Seen:
-        """Sends a request. never raises for what the server does: no answer in time is an answer with an
+        """Sends a request. Never raises for what the server does: no answer in time is an answer with an
         error.
         """
         left = min(self.deadline - time.monotonic(), most_s)

@@ -35,6 +35,7 @@ from harness.run.search import probes
 from harness.run.setup import noise
 from harness.run.setup.context import too_long
 from harness.run.setup.provision import provide
+from harness.run.setup.working_sets import kv_tokens
 from harness.run.status_lines import cell_line, cell_words
 from harness.run.stopping import Stopping
 from harness.validity import notices
@@ -310,7 +311,7 @@ class Run(Stored):
                 self._reference(questions)
 
     def _asking(self, label: str, engine: EngineSession) -> Asking:
-        """Asks the questions: of the questions alone unless an accuracy was asked for."""
+        """Returns how the questions are put: between requests of the load where an accuracy was asked for."""
         between = self._workloads(engine).between
         if between is None:
             return Asking()
@@ -378,22 +379,13 @@ class Run(Stored):
         return self.workloads
 
     def _size_working_sets(self, engine: EngineSession) -> None:
-        """Sizes the working sets by the KV cache of the first engine, for all backends: they get the same
-        bytes.
-        """
-        load = self.prepared.scenario.load
-        if not load.working_set:
-            return
-        tokens = load.kv_tokens or self.manifest.document.kv_tokens or engine.kv_tokens()
+        tokens = kv_tokens(self.prepared.scenario.load, self.manifest.document.kv_tokens, engine)
         if tokens is None:
-            raise SpecError(
-                "the server does not say how many tokens its KV cache holds",
-                where=engine.base_url,
-                hint="--set load.kv_tokens=N sizes the working sets",
-            )
+            return
         self.manifest.write(kv_tokens=tokens)
         self.ui.note(f"working sets are multiples of a KV cache of {tokens:,} tokens")
-        sized = replace(self.prepared.scenario, load=replace(load, kv_tokens=tokens))
+        scenario = self.prepared.scenario
+        sized = replace(scenario, load=replace(scenario.load, kv_tokens=tokens))
         self.prepared = replace(self.prepared, scenario=sized)
 
 

@@ -49,7 +49,7 @@ def pinned(install: Install) -> str | None:
 
 
 def _install(install: Install, version: str) -> Install:
-    """Sets the version. also renames the distribution under which the engine looks itself up.
+    """Sets the version. Also renames the distribution under which the engine looks itself up.
 
     The lock is of the pinned one.
     """

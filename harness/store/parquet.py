@@ -188,7 +188,7 @@ def export(connected: "DuckDBPyConnection", view: str, path: str) -> None:
 
 
 def _for_pandas(types: Mapping[str, str]) -> str:
-    """Writes the note for pandas. without it, pandas.read_parquet makes floats of integers with nulls,
+    """Writes the note for pandas. Without it, pandas.read_parquet makes floats of integers with nulls,
     and nanoseconds lose digits.
     """
     about = [

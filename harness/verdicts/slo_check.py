@@ -88,7 +88,7 @@ def _length(cell: CellResult) -> Iterator[str]:
 
 
 def time_in_system_s(queue: Backlog) -> float:
-    """By Little's law."""
+    """Returns the mean time of a request in the system, by Little's law."""
     return float(queue.in_system_mean * queue.window_s / max(queue.arrivals, 1))
 
 

@@ -41,7 +41,7 @@ def _distance(process: Process, count: int, seed: int, burstiness: float) -> flo
 
 @cache
 def _reference(process: Process, burstiness: float) -> dict[float, tuple[Floats, Floats]]:
-    """By utilisation: waits, and the share of requests that wait longer in the long run."""
+    """Returns, by utilisation, waits and the share of requests that wait longer in the long run."""
     arrived = _units(process, LONG_RUN, 0, burstiness)
     reference = {}
     for utilisation in UTILISATIONS:

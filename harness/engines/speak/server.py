@@ -205,7 +205,7 @@ class Server:
         self._accepted(self._ask("POST", path, json=body, content=upload, timeout_s=step.timeout_s))
 
     def reset_prefix_cache(self) -> ResetResult:
-        """Resets the cache. never raises for a refusal: a cell on a warm cache is marked, not lost."""
+        """Resets the cache. Never raises for a refusal: a cell on a warm cache is marked, not lost."""
         reset = self.definition.prefix_cache.reset
         if reset is None:
             return ResetResult(

@@ -45,15 +45,6 @@ def accuracy_lines(summary: Summary) -> Iterator[str]:
             yield plain(f"accuracy, {_condition(agreement, change)}: {_between(change)}")
 
 
-def against_first(agreement: Agreement, label: str) -> str:
-    """`loses 3.1 to 8.4 points against vllm (…)`, one at a time; "" of the first backend."""
-    first = next(iter(agreement.backends))
-    for change in agreement.accuracy:
-        if (change.a, change.b, change.under_load) == (first, label, False):
-            return f"{change.words} against {first}"
-    return ""
-
-
 def _between(change: AccuracyChange) -> str:
     if change.a == change.b:
         return f"{change.b} {change.words}, against itself one at a time"

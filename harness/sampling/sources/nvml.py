@@ -201,7 +201,7 @@ class Gpus(ABC):
         yield from self.beside(device, put)
 
     def beside(self, device: Device, put: Put) -> Iterator[str]:
-        """Reads the memory. what is not a field of the device itself."""
+        """Reads the memory. What is not a field of the device itself."""
         yield from ()
 
     def close(self) -> None:
@@ -220,7 +220,7 @@ class NvidiaGpus(Gpus):
         ]
 
     def beside(self, device: Device, put: Put) -> Iterator[str]:
-        """Reads the memory. of a MIG instance only its memory can be read; power and energy are the whole
+        """Reads the memory. Of a MIG instance only its memory can be read; power and energy are the whole
         GPU's.
         """
         for number, handle in device.mig.items():

@@ -26,9 +26,9 @@ def _times(spec: Victim, count: int) -> Iterator[tuple[float, str]]:
     """Both streams at their pace, ordered. Heavy ones come half-way between two light ones at first."""
     fits = count / (4 / spec.every_s + 2 / spec.heavy_every_s)
     stretch = max(1, round(fits / spec.every_s)) * spec.every_s
-    light = [(place * spec.every_s, "") for place in range(count)]
+    light = [(number * spec.every_s, "") for number in range(count)]
     first = stretch + spec.every_s / 2
-    heavy = [(first + place * spec.heavy_every_s, HEAVY) for place in range(count)]
+    heavy = [(first + number * spec.heavy_every_s, HEAVY) for number in range(count)]
     both = [*light, *((at, kind) for at, kind in heavy if at < 3 * stretch)]
     last = max((at for at, kind in both if kind), default=0.0)
     for at, kind in sorted(both):
