@@ -70,7 +70,7 @@ def test_a_mistake_is_a_document_where_documents_are_asked_for():
 
 
 def test_every_character_can_be_printed():
-    code = "from harness.cli import streams; streams.prepare(); print('≈ é')"
+    code = "from harness.cli.display import streams; streams.prepare(); print('≈ é')"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, env={**os.environ, "PYTHONIOENCODING": "ascii"}
     )
