@@ -21,7 +21,7 @@ def test_an_early_role_chunk_ends_its_ttft_as_foreseen():
     env = install_engine(load_backend("vllm"), print)
     name, model = choose_model(None)
     weights = ensure_weights(name, model, "bf16-from-q4_1", env, print)
-    peers = ["--peer", f"vllm={env.bin / 'vllm'}", "--peer", "aiperf=none", "--peer", "guidellm=none"]
+    peers = ["--peer", f"vllm={env.bin / 'vllm'}"]
     asked = [*peers, "--tokenizer", weights.model, "--only", "role chunk at once"]
     done = subprocess.run(
         [sys.executable, "-m", "tests.bench.peer_views", *asked],
