@@ -1,8 +1,11 @@
-"""Turns that a server keeps, and constraints, in the other APIs of real engines: minutes on two cores."""
+"""Kept turns, constraints, budgets and scores in the APIs of real engines: minutes on two cores."""
+
+from math import exp
 
 import pytest
 
-from tests.engines.runs import VLLM, cells_of
+from harness.records.layout import EventKind
+from tests.engines.runs import VLLM, bench_run, cells_of
 from tests.engines.seen import assert_recorded
 
 APIS = ("chat", "completions", "responses", "messages")
@@ -68,3 +71,51 @@ def test_constraints_hold_where_the_definition_says_so(tmp_path, entry, constrai
     }
     assert held >= constrained
     assert not [one for one in probed.mismatches if one.topic.startswith("structured")]
+
+
+def test_a_budget_ends_the_thought(tmp_path):
+    asked = (
+        "--requests",
+        "6",
+        "--concurrency",
+        "1",
+        "--output-tokens",
+        "64",
+        "--set",
+        "load.warmup_requests=1",
+    )
+    apis = ("chat", "responses", "messages")
+    folder, cells = cells_of(
+        tmp_path,
+        "thinking",
+        ["llamacpp@open-thinking"],
+        *asked,
+        *("--api", ",".join(apis), "--set", "request.thinking_budget=4"),
+    )
+    for cell in cells.values():
+        events = folder.read_cell(cell["cell"])[0].events
+        counts = {kind: int((events["kind"] == kind).sum()) for kind in (EventKind.REASONING, EventKind.TEXT)}
+        assert 0 < counts[EventKind.REASONING] <= 4 * 6 < counts[EventKind.TEXT], cell["label"]
+
+
+def test_scores_of_two_engines_rank_as_the_models_own_library_does(tmp_path):
+    short = ("--requests", "6", "--concurrency", "1", "--set", "load.min_seconds=0", "--no-report")
+    once = ("--repeats", "1", "--profile", "cpu")
+    folder, shown = bench_run(tmp_path, "rerank-top-100", [VLLM, "llamacpp"], *once, *short)
+    summary = folder.read_json("summary.json")
+    values = summary["agreement"]["values"]
+    assert (values["gives"], values["reference"]) == ("scores", "transformers")
+    assert len(values["pairs"]) == 5
+    assert all(pair["alike"] and pair["least"] > 0.99 for pair in values["pairs"]), values["pairs"]
+    for cell in summary["cells"]:
+        assert cell["requests"]["ok"] == 6
+        assert cell["items_per_s"] == pytest.approx(20 * cell["requests_per_s"])
+        assert "random weights" in cell["quantisation"]
+    assert "rank correlation" in shown
+    logits = folder.read_answers()[1]["llamacpp@rerank"].values.alone
+    chances = folder.read_answers()[1][f"{VLLM}@rerank"].values.alone
+    assert all(
+        chance == pytest.approx(1 / (1 + exp(-logit)), abs=0.01)
+        for name, found in logits.items()
+        for logit, chance in zip(found, chances[name], strict=True)
+    )

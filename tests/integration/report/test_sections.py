@@ -71,8 +71,8 @@ def test_the_capacity_stands_with_every_load_that_was_tried(folder):
     edit_summary(folder, capacity=[found])
     text = section(folder, "limits")
     assert (
-        f"Capacity: {FIRST}: 6 requests/s keep the limits (kept in long probes: 5, 6, 6); 7 does not; saturated from 8"
-        in text
+        f"Capacity: {FIRST}: 6 requests/s keep the limits (kept in long probes: 5, 6, 6); 7 does not; "
+        "saturated from 8" in text
     )
     assert "0 of 260.07.50saturated: 540 answers to 600 arrivals" in text
 
