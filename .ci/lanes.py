@@ -132,6 +132,9 @@ def end(pid):
         time.sleep(EVERY_S)
         found |= dict.fromkeys(descendants(pid))
     send(found, signal.SIGKILL)
+    until = time.monotonic() + GRACE_S
+    while any(map(alive, found)) and time.monotonic() < until:  # a kill takes effect when they next run
+        time.sleep(EVERY_S)
 
 
 def send(pids, number):
