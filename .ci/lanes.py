@@ -126,15 +126,12 @@ def end(pid):
     What is left after the grace, or began in it, is killed.
     """
     found = dict.fromkeys(descendants(pid) + [pid] * (pid != os.getpid()))
-    send(found, signal.SIGINT)
-    until = time.monotonic() + GRACE_S
-    while any(map(alive, found)) and time.monotonic() < until:
-        time.sleep(EVERY_S)
-        found |= dict.fromkeys(descendants(pid))
-    send(found, signal.SIGKILL)
-    until = time.monotonic() + GRACE_S
-    while any(map(alive, found)) and time.monotonic() < until:  # a kill takes effect when they next run
-        time.sleep(EVERY_S)
+    for number in (signal.SIGINT, signal.SIGKILL):  # a kill, too, takes effect when they next run
+        send(found, number)
+        until = time.monotonic() + GRACE_S
+        while any(map(alive, found)) and time.monotonic() < until:
+            time.sleep(EVERY_S)
+            found |= dict.fromkeys(descendants(pid))
 
 
 def send(pids, number):
