@@ -4,11 +4,9 @@ import json
 import sys
 from pathlib import Path
 
-import msgspec
-
 from harness.engines.provide.install import EngineEnv
-from harness.engines.provide.logged import new_log, run_logged, tail
-from harness.engines.provide.shared_folders import Say, built
+from harness.engines.provide.logged import run_or_raise
+from harness.engines.provide.shared_folders import Say, filled
 from harness.engines.provide.weights import Weights
 from harness.errors import SetupError
 from harness.host import paths
@@ -18,10 +16,6 @@ from harness.spec.scenario import adapter_names
 
 _SHIM = Path(__file__).parents[1] / "shims" / "random_adapters.py"
 SEED = 1
-
-
-class _Drawn(msgspec.Struct):
-    pass
 
 
 def drawn_adapters(
@@ -44,18 +38,17 @@ def drawn_adapters(
     key = fingerprint([dumps, str(model), _SHIM.read_text(encoding="utf-8")])
     folder = paths.cache_dir() / "adapters" / f"{definition.name}-{key[:12]}"
 
-    def draw(target: Path) -> _Drawn:
+    def draw(target: Path) -> None:
         say(f"{definition.name}: drawing {count} adapters")
-        log = new_log(f"adapters-{definition.name}")
         python = env.python if env else Path(sys.executable)
-        command = [str(python), "-I", str(_SHIM), str(model), str(target), dumps]
-        if run_logged(command, log, say, f"{definition.name}: drawing its adapters"):
-            raise SetupError(
-                f"adapters cannot be drawn for this model: {tail(log, 1)}",
-                where=f"backend {definition.name}",
-                hint=f"log: {log}",
-            )
-        return _Drawn()
+        run_or_raise(
+            [str(python), "-I", str(_SHIM), str(model), str(target), dumps],
+            f"adapters-{definition.name}",
+            f"{definition.name}: drawing its adapters",
+            say,
+            failed="adapters cannot be drawn for this model",
+            where=f"backend {definition.name}",
+        )
 
-    built(folder, f"adapters of {definition.name}", draw, _Drawn, say)
+    filled(folder, f"adapters of {definition.name}", draw, say)
     return {name: next(folder.glob(f"{name}.gguf"), folder / name) for name in adapter_names(count)}

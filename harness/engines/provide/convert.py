@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from harness.engines.provide.install import EngineEnv, install_engine
-from harness.engines.provide.logged import new_log, run_logged, tail
+from harness.engines.provide.logged import run_or_raise
 from harness.engines.provide.shared_folders import Say, built
 from harness.engines.provide.weights import Weights, digest
 from harness.errors import SetupError, SpecError
@@ -46,16 +46,17 @@ def converted(
 
     def convert(target: Path) -> _Converted:
         say(f"{model_name}: converting {name} to {to}")
-        log = new_log(f"convert-{model_name}")
         needed = {"gguf"} if track.weights == "gguf" else {"accelerate", "gguf", "torch", "transformers"}
         python = with_libraries(env, needed, say).python
-        command = [str(python), "-I", str(script), source.model, str(target), *arguments]
-        if run_logged(command, log, say, f"{model_name}: converting") != 0:
-            raise SetupError(
-                f"conversion of {name} to {to} failed: {tail(log, 1)}",
-                where=f"--model {model_name}",
-                hint=f"only Llama, and BERT to GGUF, convert; log: {log}",
-            )
+        run_or_raise(
+            [str(python), "-I", str(script), source.model, str(target), *arguments],
+            f"convert-{model_name}",
+            f"{model_name}: converting",
+            say,
+            failed=f"conversion of {name} to {to} failed",
+            where=f"--model {model_name}",
+            hint="only Llama, and BERT to GGUF, convert; ",
+        )
         return _Converted(digest(target))
 
     for force in (False, True):

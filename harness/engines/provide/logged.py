@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from harness.engines.provide.shared_folders import Say
+from harness.errors import SetupError
 from harness.host import paths
 from harness.host.helper_process import follow, without_credentials
 
@@ -53,6 +54,18 @@ class Reporter:
             self._last = time.monotonic()
             line = self._state(self._log)
             self._say(f"{self._label} ({self.elapsed_s:.0f} s){f': {line}' if line else ''}")
+
+
+def run_or_raise(
+    command: Sequence[str], name: str, label: str, say: Say, *, failed: str, where: str, hint: str = ""
+) -> None:
+    """Runs a program whose failure the user has to see; `name` is that of its log.
+
+    Raises SetupError with the last line of the log.
+    """
+    log = new_log(name)
+    if run_logged(command, log, say, label):
+        raise SetupError(f"{failed}: {tail(log, 1)}", where=where, hint=f"{hint}log: {log}")
 
 
 def run_logged(

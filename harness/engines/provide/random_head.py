@@ -4,10 +4,9 @@ import json
 import shutil
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
-from harness.engines.provide.shared_folders import Say, built
+from harness.engines.provide.shared_folders import Say, filled
 from harness.engines.provide.weights import Weights
 from harness.errors import SetupError
 from harness.host import paths
@@ -19,10 +18,6 @@ _TYPES = "embeddings.token_type_embeddings.weight"
 _TOKENIZER = ("vocab.txt", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json")
 
 
-class _Made(msgspec.Struct):
-    pass
-
-
 def with_random_head(body: Weights, head: RandomHead, model_name: str, say: Say) -> tuple[Path, str]:
     """A folder, and in words how it came about.
 
@@ -32,15 +27,14 @@ def with_random_head(body: Weights, head: RandomHead, model_name: str, say: Say)
     key = fingerprint([body.sha256, head.seed, Path(__file__).read_text(encoding="utf-8")])
     folder = paths.cache_dir() / "models" / f"{model_name}-{key[:12]}"
 
-    def make(target: Path) -> _Made:
+    def make(target: Path) -> None:
         say(f"{model_name}: drawing its classifier")
         try:
             _write(source, target / model_name, head.seed)
         except (OSError, ValueError, KeyError) as error:
             raise SetupError(f"not a BERT model: {error}", where=str(source)) from error
-        return _Made()
 
-    built(folder, f"weights of {model_name}", make, _Made, say)
+    filled(folder, f"weights of {model_name}", make, say)
     how = f"{body.how}; a classifier drawn from seed {head.seed}: scores are nonsense, timing is real"
     return folder / model_name, how
 

@@ -7,22 +7,15 @@ from collections.abc import Set
 from importlib.util import find_spec
 from pathlib import Path
 
-import msgspec
-
 from harness.engines.provide.convert import with_libraries
 from harness.engines.provide.install import EngineEnv
-from harness.engines.provide.logged import new_log, run_logged, tail
-from harness.engines.provide.shared_folders import Say, built
-from harness.errors import SetupError
+from harness.engines.provide.logged import run_or_raise
+from harness.engines.provide.shared_folders import Say, filled
 from harness.host import kit_env, paths
 from harness.spec.files import fingerprint
 from harness.spec.models import Track
 
 _SHIM = Path(__file__).parents[1] / "shims" / "random_weights.py"
-
-
-class _Drawn(msgspec.Struct):
-    pass
 
 
 def drawn(
@@ -34,21 +27,20 @@ def drawn(
     key = fingerprint([shape, track.weights, tokenizer.name, _SHIM.read_text(encoding="utf-8")])
     folder = paths.cache_dir() / "models" / f"{model_name}-{track.weights}-{key[:12]}"
 
-    def draw(target: Path) -> _Drawn:
+    def draw(target: Path) -> None:
         say(f"{model_name}: drawing its weights")
-        log = new_log(f"random-{model_name}")
         needed = {"gguf", "transformers"} if track.weights == "hf" else {"gguf"}
         python = _python(env, needed, say)
-        command = [str(python), "-I", str(_SHIM), str(tokenizer), str(target), track.weights, shape]
-        if run_logged(command, log, say, f"{model_name}: drawing its weights"):
-            raise SetupError(
-                f"its weights cannot be drawn: {tail(log, 1)}",
-                where=f"--model {model_name}",
-                hint=f"log: {log}",
-            )
-        return _Drawn()
+        run_or_raise(
+            [str(python), "-I", str(_SHIM), str(tokenizer), str(target), track.weights, shape],
+            f"random-{model_name}",
+            f"{model_name}: drawing its weights",
+            say,
+            failed="its weights cannot be drawn",
+            where=f"--model {model_name}",
+        )
 
-    built(folder, f"weights of {model_name}", draw, _Drawn, say)
+    filled(folder, f"weights of {model_name}", draw, say)
     how = f"drawn on this machine from seed {track.random.seed}: its text is nonsense, its timing is real"
     return next(folder.glob("*.gguf"), folder), how
 

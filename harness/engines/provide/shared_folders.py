@@ -68,6 +68,20 @@ def built(
         ) from error
 
 
+class _Filled(msgspec.Struct):
+    pass
+
+
+def filled(folder: Path, what: str, fill: Callable[[Path], None], say: Say) -> None:
+    """Fills `folder` as `built` does, where nothing but its files is to be known of it."""
+
+    def build(target: Path) -> _Filled:
+        fill(target)
+        return _Filled()
+
+    built(folder, what, build, _Filled, say)
+
+
 @contextmanager
 def _lock(folder: Path, what: str, say: Say) -> Iterator[None]:
     paths.made(folder.parent)
