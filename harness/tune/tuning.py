@@ -7,8 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from harness.engines.check.available import Machine
-from harness.engines.check.preflight import require
 from harness.engines.start.command import configured
 from harness.errors import SetupError, SpecError
 from harness.host.cpus import usable_cpus
@@ -20,6 +18,7 @@ from harness.run.interrupts import Interrupts
 from harness.run.setup.division import Place
 from harness.run.setup.options import RunOptions, Ui
 from harness.run.setup.prepare import Prepared, prepare
+from harness.run.setup.provision import check_machine
 from harness.sampling import machine
 from harness.spec.backend import BackendRef, Value
 from harness.spec.backend_refs import candidates
@@ -73,15 +72,7 @@ def tune(settings: Settings, ui: Ui) -> Result:
     prepared, point, metric = _prepared(settings)
     tunable = _tunable(prepared)
     ui.stage("checking what the backend needs")
-    options = prepared.options
-    require(
-        prepared.engines,
-        Machine(
-            ui.stage,
-            gpu_wait_s=options.gpu_wait_s,
-            gpus=options.gpus,
-        ),
-    )
+    check_machine(prepared, ui.stage)
     session = _Session(settings, prepared, point, metric, _folder(prepared), ui)
     with Interrupts():
         return session.conduct(tunable)

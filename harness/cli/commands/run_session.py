@@ -10,13 +10,12 @@ from harness.cli.display.metrics_port import serving
 from harness.cli.display.output import page_width, print_error, progress_display
 from harness.cli.display.progress import Display
 from harness.cli.display.results import show
-from harness.engines.check.available import Machine
-from harness.engines.check.preflight import require
 from harness.errors import ExitCode, SetupError
 from harness.report.text.screen import Sketch
 from harness.run.execute import Run
 from harness.run.setup.options import Ui
 from harness.run.setup.prepare import Prepared
+from harness.run.setup.provision import check_machine
 
 
 def conduct(
@@ -39,15 +38,7 @@ def _run(prepared: Prepared, begin: Callable[[Ui], Run], ui: Display, *, draw: b
     for backend in prepared.backends:
         ui.note(backend.launch.why)
     ui.stage("checking what the backends need")
-    options = prepared.options
-    require(
-        prepared.engines,
-        Machine(
-            ui.stage,
-            gpu_wait_s=options.gpu_wait_s,
-            gpus=options.gpus,
-        ),
-    )
+    check_machine(prepared, ui.stage)
     run = begin(ui)
     ui.follow(run)
     with run.folder.held():

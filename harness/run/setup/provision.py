@@ -1,10 +1,18 @@
 """Engines and weights of a run, on this machine before anything is measured."""
 
+from harness.engines.check.available import Machine
+from harness.engines.check.preflight import require
 from harness.engines.provide.install import install_engine, needs_install
 from harness.engines.provide.models import ensure_weights
 from harness.engines.provide.shared_folders import Say
 from harness.engines.start.containers.compose_launch import provide_image
 from harness.run.setup.prepare import Prepared
+
+
+def check_machine(prepared: Prepared, say: Say) -> None:
+    """Raises SetupError with everything that the engines need and this machine has not."""
+    options = prepared.options
+    require(prepared.engines, Machine(say, gpu_wait_s=options.gpu_wait_s, gpus=options.gpus))
 
 
 def provide(prepared: Prepared, say: Say) -> None:
