@@ -13,9 +13,9 @@ import numpy as np
 from harness.engines.session import EngineSession
 from harness.load.job import ClosedLoop, OpenLoop
 from harness.model import LoadPoint
-from harness.plan import load_points, seed_for
+from harness.plan import load_points, seed_for, slots_of
 from harness.run.measure.job import bodies
-from harness.run.measure.workloads import EVERY, FILL
+from harness.run.measure.workloads import EVERY, filling
 from harness.run.setup.prepare import Prepared
 from harness.workload.arrivals import NS, arrivals
 from harness.workload.prompts.workload import Workload
@@ -24,13 +24,9 @@ from harness.workload.prompts.workload import Workload
 @dataclass(frozen=True, slots=True)
 class UnderLoad:
     point: LoadPoint
+    fill: int  # requests of the load before the first question
     bodies: Iterator[bytes]  # of the load, without end
     schedule: Callable[[int], ClosedLoop | OpenLoop]
-
-    @property
-    def fill(self) -> int:
-        """Requests of the load before the first question."""
-        return int(self.point.value) if self.point.kind == "concurrency" else FILL
 
     def between(self, questions: Sequence[bytes]) -> tuple[list[bytes], list[int]]:
         """The whole job, and where each question stands in it."""
@@ -48,6 +44,7 @@ def under_load(prepared: Prepared, workload: Workload, engine: EngineSession) ->
     """`workload`: requests of its own, so that none is in the cache because it was measured."""
     load, seed = prepared.scenario.load, prepared.options.seed
     point = load_points(load)[-1]
+    slots = slots_of(load, point)
     # Later turns hold answers that no question waits for.
     first_turns = [
         body
@@ -56,8 +53,8 @@ def under_load(prepared: Prepared, workload: Workload, engine: EngineSession) ->
     ]
 
     def schedule(requests: int) -> ClosedLoop | OpenLoop:
-        if point.kind == "concurrency":
-            return ClosedLoop(int(point.value))
+        if slots is not None:
+            return ClosedLoop(slots)
         rate = point.value
         if point.kind == "trace":
             at_ns = workload.requested.numbers["at_ns"]
@@ -67,4 +64,4 @@ def under_load(prepared: Prepared, workload: Workload, engine: EngineSession) ->
         intended_ns = arrivals(process, rate, requests, drawn, burstiness=load.burstiness)
         return OpenLoop(intended_ns, load.max_in_flight, "wait")
 
-    return UnderLoad(point, cycle(first_turns), schedule)
+    return UnderLoad(point, filling(load, point), cycle(first_turns), schedule)

@@ -23,7 +23,7 @@ from harness.plan import (
 )
 from harness.run.measure.job import send_times
 from harness.run.setup.prepare import Prepared
-from harness.spec.scenario import Scenario
+from harness.spec.scenario import Load, Scenario
 from harness.workload.prompts.content import content_of
 from harness.workload.prompts.generate import generate
 from harness.workload.prompts.request import TokenCounter
@@ -137,14 +137,19 @@ def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:
     )
 
 
+def filling(load: Load, point: LoadPoint) -> int:
+    """Counts the requests of the load before the first question: as many as it keeps in flight."""
+    slots = slots_of(load, point)
+    return FILL if slots is None else slots
+
+
 def between_questions(prepared: Prepared) -> int:
     """Requests of the load that are needed for the questions of an accuracy; 0 without one."""
     if not prepared.options.accuracy:
         return 0
-    point = load_points(prepared.scenario.load)[-1]
-    filling = int(point.value) if point.kind == "concurrency" else FILL
+    load = prepared.scenario.load
     questions = prepared.options.accuracy + len(load_questions())
-    return len(LOOKS) * filling + questions // (EVERY - 1) + len(LOOKS)
+    return len(LOOKS) * filling(load, load_points(load)[-1]) + questions // (EVERY - 1) + len(LOOKS)
 
 
 def token_counter(engine: EngineSession) -> TokenCounter | None:
