@@ -188,10 +188,11 @@ class SessionDispatcher:
         if not whole and start not in self._failed:
             self._failed.add(start)
             self._pending -= self._left_in[start]
-            kept = [request for request in self._due if self._start_of[request[1]] != start]
-            self._begun[start] -= len(self._due) - len(kept)
-            self._due = kept
-            heapq.heapify(kept)
+            if self._begun[start]:  # some of a tree may be due; of a chain never
+                kept = [request for request in self._due if self._start_of[request[1]] != start]
+                self._begun[start] -= len(self._due) - len(kept)
+                self._due = kept
+                heapq.heapify(kept)
         if start not in self._failed:
             for follower in self._followers.pop(index, ()):
                 self._missing[follower] -= 1
