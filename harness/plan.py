@@ -11,12 +11,21 @@ from harness.spec.scenario import Load, Prompts, Scenario, SharedPrefix, turns_o
 
 
 @dataclass(frozen=True, slots=True)
+class Probe:
+    """The least size of a cell that tries one load of a capacity search."""
+
+    seconds: float  # of an open loop, so that a queue can build
+    answers: int  # so that the share of them within a limit has a confidence bound
+    waves: int = 10  # of a closed loop, whose queue does not grow with time: answers of each slot
+
+
+@dataclass(frozen=True, slots=True)
 class Cell:
     name: str  # 003-llamacpp-c8-r0: unique in the run, sorts in plan order
     backend: int  # index into the run's backends
     load: LoadPoint
     repeat: int
-    probe: "Probe | None" = None  # the least size, in a capacity search
+    probe: Probe | None = None  # the least size, in a capacity search
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +98,9 @@ def warmup_requests(scenario: Scenario, point: LoadPoint) -> int:
     return max(asked, sessions * turns)
 
 
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """The least size of a cell that tries one load of a capacity search."""
-
-    seconds: float  # of an open loop, so that a queue can build
-    answers: int  # so that the share of them within a limit has a confidence bound
-    waves: int = 10  # of a closed loop, whose queue does not grow with time: answers of each slot
+SHORTER, SHORT_ANSWERS, SHORT_ANSWER_TIMES = 6, 20, 4
+LONG_ANSWERS, LONG_NEEDED, LONG_ANSWER_TIMES = 1500, 6, 12
+MOST_LONGER = 5  # times the least seconds of a long probe
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +130,6 @@ class ProbeSizes:
     def most(self, point: LoadPoint) -> Probe:
         """The largest probe of this load, however long its answers are."""
         return self.long(point, math.inf)
-
-
-SHORTER, SHORT_ANSWERS, SHORT_ANSWER_TIMES = 6, 20, 4
-LONG_ANSWERS, LONG_NEEDED, LONG_ANSWER_TIMES = 1500, 6, 12
-MOST_LONGER = 5  # times the least seconds of a long probe
 
 
 def measured_requests(load: Load, point: LoadPoint, probe: Probe | None = None) -> int:

@@ -36,25 +36,20 @@ def why_not_kept(cell: CellResult, *, short: bool = False) -> list[str]:
     it was measured; it need not be steady.
     """
     if short:
-        return [*_invalid(cell), *queue_reasons(cell, SHORT_CHANCE), *_missed(cell)]
+        return [*_doubts(cell, steady=False), *queue_reasons(cell, SHORT_CHANCE), *_missed(cell)]
     return [*_doubts(cell), *queue_reasons(cell), *_length(cell), *_limits(cell)]
 
 
-def _doubts(cell: CellResult) -> Iterator[str]:
+def _doubts(cell: CellResult, *, steady: bool = True) -> Iterator[str]:
     """An INVALID cell kept nothing: the load was more than could be sent.
 
     Doubts that can only make a load look harder (a busy client, a lag of its loop) do not count. Nor do
     failed requests: each is outside of every limit, however long the limit is, and counts in its share.
     """
-    yield from _invalid(cell)
     for reason in cell.validity.reasons:
-        if reason.verdict != "INVALID" and reason.code != IssueCode.FAILED_REQUESTS and eases(reason.code):
-            yield f"{reason.code}: {reason.measured}"
-
-
-def _invalid(cell: CellResult) -> Iterator[str]:
-    for reason in cell.validity.reasons:
-        if reason.verdict == "INVALID" and reason.code != IssueCode.FAILED_REQUESTS:
+        if reason.code == IssueCode.FAILED_REQUESTS:
+            continue
+        if reason.verdict == "INVALID" or (steady and eases(reason.code)):
             yield f"{reason.code}: {reason.measured}"
 
 

@@ -17,6 +17,7 @@ from harness.workload.arrivals import NS, Process, arrivals
 DRAWS = 50
 UTILISATIONS = (0.75, 0.85, 0.93)
 LONG_RUN = 1_000_000  # arrivals of the reference
+SHARES = np.array([0.2, 0.1, 0.05, 0.02, 0.01])  # of the requests, that wait longer than what is compared
 
 Floats = NDArray[np.float64]
 
@@ -32,23 +33,20 @@ def _distance(process: Process, count: int, seed: int, burstiness: float) -> flo
     """Differences of the shares beyond each wait, in units of their standard deviation (but for a factor)."""
     arrived = _units(process, count, seed, burstiness)
     distance = 0.0
-    for utilisation, (waits, shares) in _reference(process, burstiness).items():
+    for utilisation, waits in _reference(process, burstiness).items():
         ascending = np.sort(_waits(arrived, utilisation))
         beyond = 1 - np.searchsorted(ascending, waits, side="right") / count
-        distance += float((np.abs(beyond - shares) / np.sqrt(shares)).sum())
+        distance += float((np.abs(beyond - SHARES) / np.sqrt(SHARES)).sum())
     return distance
 
 
 @cache
-def _reference(process: Process, burstiness: float) -> dict[float, tuple[Floats, Floats]]:
-    """Returns, by utilisation, waits and the share of requests that wait longer in the long run."""
+def _reference(process: Process, burstiness: float) -> dict[float, Floats]:
+    """Returns, by utilisation, the waits that SHARES of the requests are longer than in the long run."""
     arrived = _units(process, LONG_RUN, 0, burstiness)
-    reference = {}
-    for utilisation in UTILISATIONS:
-        ascending = np.sort(_waits(arrived, utilisation))
-        waits = np.quantile(ascending, [0.8, 0.9, 0.95, 0.98, 0.99])
-        reference[utilisation] = waits, 1 - np.searchsorted(ascending, waits, side="right") / LONG_RUN
-    return reference
+    return {
+        utilisation: np.quantile(_waits(arrived, utilisation), 1 - SHARES) for utilisation in UTILISATIONS
+    }
 
 
 def _units(process: Process, count: int, seed: int, burstiness: float) -> Floats:
