@@ -24,6 +24,7 @@ _WAITS = {
     "itl_ms": "gap between tokens",
     "tpot_ms": "each further token",
     "e2e_ms": "whole answer",
+    "session_ms": "whole session",
     "output_tokens_per_s": "output tokens/s",
     "output_chars_per_s": "output characters/s",
     "items_per_s": "items/s",
