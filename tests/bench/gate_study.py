@@ -1,13 +1,15 @@
 """How often a gate fails on equal servers and passes worse ones: records are drawn, and compared whole.
 
-    python -m tests.bench.gate_study [--number 60] [--noise 0.01] [--repeats 3] [--seed 0]
+    python -m tests.bench.gate_study [--number 60] [--noise 0.01] [--repeats 3] [--seed 0] [--wire N]
 
 A baseline and a new run, each of some cells with 100 requests, four in flight. Every cell has a speed of its
-own, with the relative deviation --noise. Prints a Markdown table.
+own, with the relative deviation --noise. Prints a Markdown table. --wire N: N pairs of a kind are measured by
+`bench run` on a scripted server instead, 35 s each.
 """
 
 import argparse
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +21,11 @@ from harness.model import Manifest, from_json
 from harness.records.layout import Outcome, Phase, Records
 from harness.summary import summarise_cell
 from harness.verdicts.baseline import Run, compare_runs
+from tests.bench.gate_wire import outcome, wire
 from tests.factories.runs import MS, Engine, Shape, cell_facts, make_records, manifest_of
 
 ENGINES, REQUESTS = (Engine("engine"),), 100
 LOAD = {"kind": "concurrency", "value": 4}
-WORSE = ("slower", "failures", "stalls", "missing", "not compared")
 
 
 @dataclass(frozen=True)
@@ -52,23 +54,27 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--noise", type=float, default=0.01, help="deviation of a run's speed")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--wire", type=int, default=0, metavar="N", help="pairs of each kind, measured")
     arguments = parser.parse_args()
+    print("| the new one | worse | not decided | passed |\n|---|---:|---:|---:|")
+    for name, found in wire(arguments.wire, arguments.seed) if arguments.wire else _drawn(arguments):
+        shares = (f"{found[kind] / found.total():.0%}" for kind in ("worse", "not decided", "passed"))
+        print(f"| {name} | {' | '.join(shares)} |", flush=True)
+
+
+def _drawn(arguments: argparse.Namespace) -> Iterator[tuple[str, Counter[str]]]:
     study = Study(
         Shape(ENGINES, (4,), repeats=arguments.repeats, requests=REQUESTS, output_tokens=16),
         arguments.noise,
         np.random.default_rng(arguments.seed),
     )
-    print("| the new one | worse | not decided | passed |\n|---|---:|---:|---:|")
     for case in CASES:
         pairs = ((study.run("base", CASES[0]), study.run("new", case)) for _ in range(arguments.number))
-        found = Counter(_gate(base, new) for base, new in pairs)
-        shares = (f"{found[name] / arguments.number:.0%}" for name in ("worse", "not decided", "passed"))
-        print(f"| {case.name} | {' | '.join(shares)} |", flush=True)
+        yield case.name, Counter(_gate(base, new) for base, new in pairs)
 
 
 def _gate(base: Run, new: Run) -> str:
-    kinds = {row.kind for row in compare_runs([base, new]).gate}
-    return "worse" if kinds.intersection(WORSE) else "not decided" if kinds else "passed"
+    return outcome({row.kind for row in compare_runs([base, new]).gate})
 
 
 @dataclass(frozen=True)
