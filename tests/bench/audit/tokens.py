@@ -160,7 +160,7 @@ def _apart(
     def look(room: Path) -> Seen:
         ran = _pair(first, second, room, tokens)
         found = {metric: ran.verdict(metric).verdict for metric in words}
-        unequal = re.findall(r"^unequal: ([^;]*);", ran.text, re.M)
+        unequal = re.findall(r"^(?:warning: )?unequal[^:]*: ([^;\n]*)", ran.text, re.M)
         return Seen(
             f"{found}; unequal in the terminal: {unequal}; exit {ran.code}",
             _wrong(
