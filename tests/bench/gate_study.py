@@ -1,6 +1,7 @@
 """How often a gate fails on equal servers and passes worse ones: records are drawn, and compared whole.
 
-    python -m tests.bench.gate_study [--number 60] [--noise 0.01] [--repeats 3] [--seed 0] [--wire N]
+    python -m tests.bench.gate_study [--number 60] [--noise 0.01] [--repeats 3] [--seed 0]
+    python -m tests.bench.gate_study --wire N [--only NAME] [--seed 0]
 
 A baseline and a new run, each of some cells with 100 requests, four in flight. Every cell has a speed of its
 own, with the relative deviation --noise. Prints a Markdown table. --wire N: N pairs of a kind are measured by
@@ -55,9 +56,11 @@ def main() -> None:
     parser.add_argument("--noise", type=float, default=0.01, help="deviation of a run's speed")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--wire", type=int, default=0, metavar="N", help="pairs of each kind, measured")
+    parser.add_argument("--only", default="", metavar="NAME", help="of --wire: rows with this in their name")
     arguments = parser.parse_args()
+    measured = wire(arguments.wire, arguments.seed, arguments.only) if arguments.wire else None
     print("| the new one | worse | not decided | passed |\n|---|---:|---:|---:|")
-    for name, found in wire(arguments.wire, arguments.seed) if arguments.wire else _drawn(arguments):
+    for name, found in measured or _drawn(arguments):
         shares = (f"{found[kind] / found.total():.0%}" for kind in ("worse", "not decided", "passed"))
         print(f"| {name} | {' | '.join(shares)} |", flush=True)
 

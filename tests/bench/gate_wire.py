@@ -38,11 +38,14 @@ CHANGES = (
 )
 
 
-def wire(times: int, seed: int) -> Iterator[tuple[str, Counter[str]]]:
-    """Yields for each change how often the gate found something worse, could not decide, and passed."""
-    draw = random.Random(seed)
+def wire(times: int, seed: int, only: str = "") -> Iterator[tuple[str, Counter[str]]]:
+    """Yields how often the gate found something worse, could not decide, and passed, for each change whose
+    name contains `only`.
+    """
     for changed in CHANGES:
-        yield changed.name, Counter(_pair(changed, draw) for _ in range(times))
+        if only in changed.name:
+            draw = random.Random(f"{seed} {changed.name}")
+            yield changed.name, Counter(_pair(changed, draw) for _ in range(times))
 
 
 def _pair(changed: Changed, draw: random.Random) -> str:

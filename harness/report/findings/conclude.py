@@ -6,7 +6,7 @@ from harness.model import Conclusion, Summary, Warned
 from harness.report.findings.conclusion import goodput, orders, under_load
 from harness.report.findings.next_steps import next_steps
 from harness.report.findings.notes import most_important
-from harness.report.findings.verdict_words import refusals_in_short
+from harness.report.findings.verdict_words import unequal_in_short
 from harness.report.view import groups
 from harness.verdicts.ranking import caveats_of
 
@@ -30,6 +30,5 @@ def conclude(summary: Summary) -> Conclusion:
 
 
 def _warnings(summary: Summary) -> Iterator[Warned]:
-    if refused := refusals_in_short(summary):
-        yield Warned(text=refused, hint="")
+    yield from (Warned(text=line, hint="") for line in unequal_in_short(summary))
     yield from (Warned(text=note.short or note.text, hint=note.hint) for note in most_important(summary))

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from harness.model import METRICS, LoadPoint, PairVerdict, Speedup, Summary
+from harness.model import METRICS, LoadPoint, PairVerdict, Speedup, Summary, Unequal
 from harness.model.measures import measure
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.stopping import stopping_lines
@@ -171,15 +171,24 @@ def noise_lines(summary: Summary) -> Iterator[str]:
         yield plain(f"noise {what} differs from itself by {apart}; smallest detectable effect {detectable}")
 
 
-def refusals_in_short(summary: Summary) -> str:
-    """Conditions by which some pairs get no verdict; "" without any."""
+def unequal_in_short(summary: Summary) -> Iterator[str]:
+    """Yields the conditions by which some pairs get no verdict, and those that a verdict has to exceed."""
     compared = {finding.metric.partition(".")[0] for finding in summary.comparison}
-    found = [
-        entry.what or entry.code.replace("-", " ")
+    about = [
+        entry
         for entry in summary.unequal
-        if entry.matters and (not entry.metrics or not compared or compared & set(entry.metrics))
+        if not entry.metrics or not compared or compared & set(entry.metrics)
     ]
-    return plain(f"unequal, so that some pairs get no verdict: {listing(found)}") if found else ""
+    refusing = [_in_few_words(entry) for entry in about if entry.matters]
+    if refusing:
+        yield plain(f"unequal, so that some pairs get no verdict: {listing(refusing)}")
+    widening = [_in_few_words(entry) for entry in about if entry.apart and not entry.matters]
+    if widening:
+        yield plain(f"unequal, so that a verdict takes a larger difference: {listing(widening)}")
+
+
+def _in_few_words(entry: Unequal) -> str:
+    return entry.what or entry.code.replace("-", " ")
 
 
 def pair_lines(summary: Summary, point: LoadPoint) -> Iterator[str]:

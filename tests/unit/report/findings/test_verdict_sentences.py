@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.model import PairVerdict
+from harness.model import PairVerdict, Summary, Unequal
 from harness.report.findings import verdict_words
 from tests.factories import documents
 
@@ -37,3 +37,20 @@ def test_an_interval_is_not_said_twice():
     assert said("not enough runs", "2 and 2 runs, 3 are needed") == (
         "vllm and sglang: not enough runs, 2 and 2 runs, 3 are needed"
     )
+
+
+def test_what_refuses_and_what_widens_is_named_apart():
+    unequal = (
+        Unequal("usage", ("a",), "usage of a", matters=True, metrics=("tpot_ms",), what="usage of a"),
+        Unequal("output-length", ("a",), "", matters=False, metrics=("e2e_ms",), apart=0.04),
+        Unequal("page-size", ("a",), "", matters=False, metrics=("e2e_ms",)),
+        Unequal("kv-cache", ("a",), "", matters=True, metrics=("power_w",), what="of what nobody compared"),
+    )
+    pairs = tuple(
+        documents.made(PairVerdict, a="a", b="b", metric=metric, verdict="same")
+        for metric in ("tpot_ms.p50", "e2e_ms.p50")
+    )
+    assert list(verdict_words.unequal_in_short(documents.made(Summary, unequal=unequal, comparison=pairs))) == [
+        "unequal, so that some pairs get no verdict: usage of a",
+        "unequal, so that a verdict takes a larger difference: output length",
+    ]
