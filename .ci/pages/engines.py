@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from harness.host import paths
-from harness.spec.backend import DEVICES, Backend, Facts, Metrics
+from harness.spec.backend import DEVICES, Backend, Facts
 from harness.spec.backend_refs import load_backend
+from harness.spec.engine_metrics import Metrics
 from harness.spec.versions import pinned
 
 HEAD = """# Engines

@@ -41,6 +41,8 @@ class Api:
     templated: bool = True  # the server puts messages into a chat template; False: the prompt is raw text
     tools: Callable[[Sequence[Tool]], list[Tool]] = list  # definitions in the API's own form
     tool_choice: Callable[[str], object] = str
+    image: Callable[[str], Fields] | None = None  # address to a part of a message; None: the API has none
+    text_part: str = "text"  # type of the parts with text, next to those with images
     keep_prefix: Callable[[Fields], Fields] | None = None  # asks for what chats share to be kept in a cache
     keep_turns: Fields = field(default_factory=dict)  # has the server keep its answer; {}: it cannot
     go_on: Fields = field(default_factory=dict)  # of a later turn, in the place of the turns before it

@@ -25,6 +25,10 @@ def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
     return {"messages": list(messages), "max_tokens": max_tokens}
 
 
+def _image(url: str) -> Fields:
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
 def read(document: Document) -> Payload:
     """A chunk of a chat or of a completion, or a whole answer of either: engines mix the two."""
     texts: list[str] = []
@@ -94,4 +98,5 @@ CHAT = Api(
         (b'{"role":"tool","tool_call_id":"\\u0000",', TOOL),
     ),
     stream_options=True,
+    image=_image,
 )

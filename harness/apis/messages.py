@@ -37,6 +37,13 @@ def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
     return {**({"system": system} if system else {}), "messages": turns, "max_tokens": max_tokens}
 
 
+def _image(url: str) -> Fields:
+    media_type, coded, data = url.removeprefix("data:").partition(";base64,")
+    if not coded:
+        return {"type": "image", "source": {"type": "url", "url": url}}
+    return {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+
+
 def _keep_prefix(body: Fields) -> Fields:
     """`cache_control` at the end of the system's messages; engines that cache by themselves ignore it."""
     if "system" not in body:
@@ -180,4 +187,5 @@ MESSAGES = Api(
     tools=_tools,
     tool_choice=_tool_choice,
     keep_prefix=_keep_prefix,
+    image=_image,
 )

@@ -41,6 +41,10 @@ def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
     return {**instructions, "input": items, "max_output_tokens": max_tokens, "store": False}
 
 
+def _image(url: str) -> Fields:
+    return {"type": "input_image", "image_url": url}
+
+
 def _item(message: Message) -> Message:
     role, content = message["role"], message["content"]
     if role == "tool":
@@ -156,6 +160,8 @@ RESPONSES = Api(
         (b'"previous_response_id":"\\u0000"', b'"previous_response_id":' + KEPT),
     ),
     counter_keys=("sequence_number",),
+    image=_image,
+    text_part="input_text",
     tools=_tools,
     keep_turns={"store": True},
     go_on={"previous_response_id": UNSAID},

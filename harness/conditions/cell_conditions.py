@@ -46,6 +46,7 @@ def conditions(
         thinking=Thinking(asked=request.thinking, seen=_reasoned(view.records)),
         api=request.api,
         content=facts.workload.content,
+        images=facts.workload.images,
         sent_fields=request.fields,
         unsupported=request.unsupported,
         engine_values=facts.engine_values,

@@ -55,6 +55,7 @@ class EngineSession(Server):
         log: Path | None = None,
         others: Sequence[Server] = (),
         metrics: Sequence[Server] = (),
+        roles: Sequence[str] = (),
     ) -> None:
         super().__init__(definition, base_url, served_name, access)
         self.facts: EngineFacts = {}
@@ -64,6 +65,7 @@ class EngineSession(Server):
         self._life, self._log = life, log
         self.replicas: tuple[Server, ...] = (self, *others)
         self.counter_sources = tuple(metrics) or self.replicas  # whose counters add up to the engine's
+        self.roles = tuple(roles)  # of these, where they share the work on each request; then they do not
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -135,7 +137,9 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     access, name = access_of(ref.reach), ref.reach.served_name or ""
     others = [Server(ref.definition, url, name, access) for url in ref.urls[1:]]
     metrics = [_metrics_of(ref.definition, url, _access_for(url, ref)) for url in ref.metrics_urls]
-    session = EngineSession(ref.definition, ref.urls[0], name, access, others=others, metrics=metrics)
+    session = EngineSession(
+        ref.definition, ref.urls[0], name, access, others=others, metrics=metrics, roles=ref.metrics_roles
+    )
     with closing(session):
         for server in session.replicas:
             server.check_reachable()

@@ -66,10 +66,9 @@ def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[f
 
     `counters` are differences over the cell; `prompt_tokens` includes the cached ones.
     """
-    rows = view.answers
-    known = len(rows) and (rows["cached_tokens"] != UNKNOWN).all() and rows["prompt_tokens"].sum() > 0
-    if known and not len(beyond_prompt(view)):
-        return float(rows["cached_tokens"].sum() / rows["prompt_tokens"].sum()), "usage"
+    share = cached_share(view.answers)
+    if share is not None and not len(beyond_prompt(view)):
+        return share, "usage"
     if counters and counters.get("prompt_tokens") and "cached_prompt_tokens" in counters:
         return counters["cached_prompt_tokens"] / counters["prompt_tokens"], "counters"
     return None, None
@@ -82,6 +81,14 @@ def host_share(counters: Mapping[str, float] | None) -> float | None:
     if not counters or not {"host_cached_tokens", "cached_prompt_tokens"} <= counters.keys():
         return None
     return counters["host_cached_tokens"] / max(counters["cached_prompt_tokens"], 1.0)
+
+
+def cached_share(rows: Rows) -> float | None:
+    """Returns the share of the prompt tokens of these answers that came from a cache; None where a usage
+    does not tell.
+    """
+    known = len(rows) and (rows["cached_tokens"] != UNKNOWN).all() and rows["prompt_tokens"].sum() > 0
+    return float(rows["cached_tokens"].sum() / rows["prompt_tokens"].sum()) if known else None
 
 
 def _why_unknown(view: RequestView) -> str:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.metrics import latency
+from harness.metrics.cache_hits import cached_share
 from harness.metrics.distribution import describe
 from harness.metrics.replicas import replicas
-from harness.metrics.view import CellView, Figures, Mask, RequestView, Rows
+from harness.metrics.view import CellView, Figures, Mask, RequestView
 from harness.model import ClassStats, Replicas
-from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable
 
 _LEAST_POWER = 7  # shorter prompts are of one depth
@@ -95,11 +95,6 @@ def _by(view: RequestView, masks: Mapping[str, Mask]) -> dict[str, ClassStats]:
                 for metric, values in latency.values_ms(part).items()
                 if metric in ClassStats.__struct_fields__
             },
-            cached_share=_cached(part.answers),
+            cached_share=cached_share(part.answers),
         )
     return stats
-
-
-def _cached(rows: Rows) -> float | None:
-    known = len(rows) and (rows["cached_tokens"] != UNKNOWN).all() and rows["prompt_tokens"].sum() > 0
-    return float(rows["cached_tokens"].sum() / rows["prompt_tokens"].sum()) if known else None

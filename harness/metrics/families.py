@@ -12,9 +12,11 @@ from harness.metrics import (
     counts,
     course,
     goodput,
+    images,
     latency,
     pace,
     quality,
+    roles,
     sessions,
     slots,
     standstill,
@@ -42,6 +44,8 @@ FAMILIES: Sequence[Callable[[CellView], Figures]] = (
     quality.compute,
     classes.compute,
     adapters.compute,
+    images.compute,
+    roles.compute,
     conservation.compute,
 )
 

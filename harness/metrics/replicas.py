@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from harness.metrics import latency
+from harness.metrics.cache_hits import cached_share
 from harness.metrics.distribution import describe
 from harness.metrics.view import Floats, RequestView, Rows
 from harness.metrics.window import Window
@@ -33,6 +34,7 @@ def replicas(view: RequestView, facts: CellFacts, window: Window | None, shares:
                 ttft_ms=describe(latency.of_metric(part, "ttft_ms"))[0],
                 tpot_ms=describe(latency.tpot_ms(part))[0],
                 e2e_ms=describe(latency.of_metric(part, "e2e_ms"))[0],
+                cached_share=cached_share(part.answers),
                 output_tokens_per_s=_tokens_per_s(part.requests, window, shares[mask]),
             )
         )

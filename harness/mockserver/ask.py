@@ -9,6 +9,7 @@ from zlib import crc32
 from harness.mockserver.constraint import constrained_text, pieces, value_at
 from harness.mockserver.dialect import Dialect
 from harness.mockserver.event_style import EventStyle, MessagesStyle, ResponsesStyle
+from harness.mockserver.images import ImageError, as_text
 from harness.mockserver.sample import UnsupportedError
 from harness.mockserver.values import Values, ValuesError, ValuesStyle
 
@@ -37,6 +38,7 @@ class Ask:
     words: tuple[str, ...] = ()  # the answer's tokens, where the request constrains them
     said: str = ""  # the last message, where answers are known by it
     salt: str = ""  # prompts of another salt share no prefix with this one
+    images: tuple[str, ...] = ()  # sums of what they hold
     adapter: str = ""  # that answers; "": the base model
     uncached: bool = False  # the prompt is neither looked up in the cache nor kept there
     style: EventStyle | None = None  # of an API with named events; None: chunks of Chat Completions
@@ -104,6 +106,7 @@ def parse_ask(
     *,
     chat: bool,
     chars_per_token: int,
+    image_tokens: int = 0,
     style: EventStyle | None = None,
     kept: Mapping[str, Messages] | None = None,
 ) -> Ask:
@@ -117,6 +120,12 @@ def parse_ask(
         conversation, before = _list(fields.get("messages")), _before(name, style, kept or {})
         fields["messages"] = [*filter(_is_system, conversation), *before, *_without_system(conversation)]
     _check_fields(fields, dialect)
+    try:
+        messages, images = as_text(fields.get("messages"), image_tokens * chars_per_token)
+    except ImageError as error:
+        raise BadAskError(str(error), field="messages") from error
+    if images:
+        fields["messages"] = messages
     forces_length = dialect.forces_length and (style is None or style.forces_length)
     if ("messages" in fields) != chat:
         message = "messages is required" if chat else "messages is not for this route"
@@ -143,6 +152,7 @@ def parse_ask(
         words=() if constrained is None else pieces(constrained),
         said=_last_said(fields),
         salt=str(fields.get(dialect.salt_field) or "") if dialect.salt_field else "",
+        images=images,
         adapter=_adapter(fields),
         uncached=bool(dialect.uncached_field) and fields.get(dialect.uncached_field) is False,
         style=style,

@@ -108,6 +108,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SHARE[:above=N]",
         help="answer this share of them wrongly, 0 to 1; above: only with more than N requests running",
     )
+    add(
+        "--transfer-ms",
+        type=_number,
+        metavar="MS",
+        help="ms added to TTFT, in which a prompt's KV cache comes from another engine (default: 0)",
+    )
     add("--no-prefix-cache", action="store_true", help="disable the prefix cache")
     add(
         "--cache-tokens",
@@ -132,6 +138,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_integer(1),
         metavar="N",
         help="block size of the prefix cache (default: 16)",
+    )
+    add(
+        "--image-tokens",
+        type=_integer(1),
+        metavar="N",
+        help="prompt tokens that stand for an image (default: 64)",
+    )
+    add("--image-ms", type=_number, metavar="MS", help="ms added to TTFT per image (default: 0)")
+    add(
+        "--image-cache",
+        type=_integer(0),
+        metavar="N",
+        help="images that are not encoded again when they come again, LRU (default: 0)",
     )
     add("--adapters", type=_integer(0), metavar="N", help="answer for adapter-1 to adapter-N (default: 0)")
     add(

@@ -12,6 +12,7 @@ from harness.mockserver.cache import PrefixCache
 from harness.mockserver.event_answers import ResponsesAnswer, answer_to
 from harness.mockserver.faults import Fault, garbage, strike_body, strike_wire
 from harness.mockserver.habits import framed, streamed
+from harness.mockserver.images import ImageCache
 from harness.mockserver.ledger import Record
 from harness.mockserver.options import Options
 from harness.mockserver.script import Script, Write, output_tokens, token_dues_ns
@@ -38,6 +39,7 @@ class Engine:
         self.cache = PrefixCache(capacity, options.cache_block_tokens)
         self._known = Known(options.answers, options.wrong, options.seed)
         self.host_cache = PrefixCache(options.host_cache_tokens, options.cache_block_tokens)
+        self.image_cache = ImageCache(options.image_cache)
         self.running: set[Job] = set()
         self.waiting: deque[tuple[Job, Callable[[int], None]]] = deque()
         self.prompt_tokens = 0
@@ -172,6 +174,9 @@ class Engine:
         prefill_us = uncached * options.prefill_us_per_token + host * options.host_us_per_token
         if ask.adapter:
             prefill_us += uncached * options.adapter_us_per_token + self._swap_us(ask.adapter)
+        prefill_us += self.image_cache.claim(ask.images) * 1000 * options.image_ms
+        record.transfer_ns = round(options.transfer_ms * 1000 * NS_PER_US)
+        prefill_us += 1000 * options.transfer_ms
         prefill_ns = round(prefill_us * NS_PER_US)
         dues_ns = token_dues_ns(options.ttft_ms, options.gap_ms, prefill_ns, record.planned_tokens, job.rng)
         return Script(

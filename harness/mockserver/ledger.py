@@ -31,6 +31,7 @@ class Record:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     planned_tokens: int = 0
+    transfer_ns: int = 0  # for which its KV cache came from another engine
     tokens: int = 0  # written
     # One per event that carries generated text: when it was to be written, and the clock just before send().
     due_ns: "array[int]" = field(default_factory=lambda: array("q"))

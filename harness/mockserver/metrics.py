@@ -67,19 +67,23 @@ class Meter:
     def __init__(self, engine: Engine, dialect: Dialect, model: str) -> None:
         self._engine, self._dialect = engine, dialect
         self._labels = dialect.labels.replace("{model}", model)
+        # A connector between engines tells of transfers where there is one.
+        self._series = [
+            series for series in dialect.series if series.quantity != "transfer" or engine.options.transfer_ms
+        ]
         self._histograms = {
-            series.name: _histogram(series) for series in dialect.series if series.kind == "histogram"
+            series.name: _histogram(series) for series in self._series if series.kind == "histogram"
         }
         self._iterations = 0
 
     def prometheus(self) -> str:
         ended = self._engine.take_ended()
-        for series in self._dialect.series:
+        for series in self._series:
             if series.kind == "histogram":
                 for record in ended:
                     for value in _OBSERVED[series.quantity](record):
                         self._histograms[series.name].add(value)
-        return "".join(f"{line}\n" for series in self._dialect.series for line in self._lines(series))
+        return "".join(f"{line}\n" for series in self._series for line in self._lines(series))
 
     def json(self) -> list[dict[str, object]]:
         """TensorRT-LLM's iteration statistics, of one iteration."""
@@ -122,6 +126,10 @@ class Meter:
                 return engine.cached_tokens - engine.host_cached_tokens
             case "host_cached":
                 return engine.host_cached_tokens
+            case "image_queries":
+                return engine.image_cache.queries
+            case "image_hits":
+                return engine.image_cache.hits
             case "generated":
                 return engine.generated_tokens
             case "finished":
@@ -146,6 +154,7 @@ _OBSERVED: dict[Quantity, Callable[[Record], list[float]]] = {
     "tpot": _tpot,
     "e2e": lambda record: [(record.write_ns[-1] - record.received_ns) / NS],
     "queue": lambda record: [(record.admitted_ns - record.received_ns) / NS],
+    "transfer": lambda record: [record.transfer_ns / NS],
     "input_lengths": lambda record: [float(record.prompt_tokens)],
     "output_lengths": lambda record: [float(record.tokens)],
 }

@@ -26,6 +26,10 @@ class Options:
     cache_block_tokens: int = 16
     host_cache_tokens: int = 0  # of a second cache, which also holds what left the first
     host_us_per_token: float = 0.0  # for which a token comes back from there
+    image_tokens: int = 64  # of the prompt, that stand for an image
+    image_ms: float = 0.0  # for which an image is encoded, one after the other
+    image_cache: int = 0  # images whose encoding is kept
+    transfer_ms: float = 0.0  # for which the KV cache of a prompt comes from the engine that read it
     adapters: int = 0  # that it answers for, by the names adapter-1 and so on
     adapter_slots: int = 1  # of them in memory at once; the others have to be loaded
     adapter_swap_ms: float = 0.0  # for which one is loaded

@@ -193,6 +193,7 @@ class Server:
             self.options.dialect,
             chat=request.path != COMPLETION_PATH,
             chars_per_token=chars_per_token,
+            image_tokens=self.options.image_tokens,
             style=self._styles.get(request.path),
             kept=self.engine.kept,
         )

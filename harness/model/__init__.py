@@ -38,6 +38,7 @@ from harness.model.cell_facts import (
     HistogramIncrease,
     LoadNode,
     Minimum,
+    RoleFacts,
     Sampled,
     SampledSource,
     Workers,
@@ -107,6 +108,7 @@ from harness.model.figures import (
     Constraint,
     Counts,
     EngineStall,
+    ImageFigures,
     LatencyStats,
     Law,
     Limit,
@@ -115,6 +117,7 @@ from harness.model.figures import (
     Replica,
     Replicas,
     Requests,
+    Roles,
     Sample,
     SessionCounts,
     Slo,
@@ -159,7 +162,7 @@ from harness.model.manifest import (
     Seeds,
 )
 from harness.model.metric import PERCENTILES, STATISTICS, WITHOUT_TEXT, Better, Column, Distortion, Metric
-from harness.model.metric_table import METRICS, SLO_METRICS, VERDICT_METRICS, distorted_by, family
+from harness.model.metric_table import METRICS, SLO_METRICS, VERDICT_METRICS, better_of, distorted_by, family
 from harness.model.plan import (
     DryRun,
     MissingNeed,
@@ -271,6 +274,7 @@ __all__ = [
     "Host",
     "HostFacts",
     "Identity",
+    "ImageFigures",
     "Imported",
     "Interval",
     "IssueCode",
@@ -332,6 +336,8 @@ __all__ = [
     "RequestFigures",
     "Requests",
     "RightCount",
+    "RoleFacts",
+    "Roles",
     "RunComparison",
     "RunState",
     "RunWarning",
@@ -380,6 +386,7 @@ __all__ = [
     "WorkloadCard",
     "WorkloadCards",
     "as_json",
+    "better_of",
     "distorted_by",
     "doc",
     "family",

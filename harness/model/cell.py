@@ -12,12 +12,14 @@ from harness.model.figures import (
     ClassStats,
     Constraint,
     EngineStall,
+    ImageFigures,
     LatencyStats,
     Law,
     OutputTokens,
     ProbeSize,
     Replicas,
     Requests,
+    Roles,
     Sample,
     SessionCounts,
     Slo,
@@ -112,6 +114,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
     template_tokens: Annotated[TemplateTokens | None, doc("Of the chat template.")]
     by_kind: Annotated[dict[str, ClassStats] | None, doc("Latencies by class of request.")]
     adapters: Annotated[AdapterFigures | None, doc("Null where no request names an adapter.")] = None
+    images: Annotated[ImageFigures | None, doc("Null where no request could have an image.")] = None
     by_turn: Annotated[dict[str, ClassStats] | None, doc("Latencies by turn of the chats.")]
     by_depth: Annotated[
         dict[str, ClassStats] | None, doc("Latencies of recorded calls by the tokens of their prompts.")
@@ -121,6 +124,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
     server: Annotated[Server | None, doc("Null where nothing is known of the engine.")]
     host: Annotated[Host | None, doc("Null where nothing was sampled.")]
     replicas: Annotated[Replicas | None, doc("By URL, where there were several; null: one server.")] = None
+    roles: Annotated[Roles | None, doc("Null where no engine has a role.")] = None
     load_nodes: Annotated[
         tuple[LoadNodeUse, ...], doc("Of a cluster that sent the load; empty: this machine did.")
     ] = ()

@@ -34,6 +34,7 @@ class CellWorkload(Record, frozen=True, kw_only=True):
     content: Annotated[
         str | None, doc("What the texts are: random, prose, code, json or a file; null: not kept.")
     ] = None
+    images: Annotated[str | None, doc("Images of the requests, in words; null: none.")] = None
     file: Annotated[str | None, doc("What was asked, below the run folder; null: not kept.")] = None
 
 
@@ -62,6 +63,8 @@ class Minimum(Record, frozen=True, kw_only=True):
 
     seconds: Annotated[Number, doc("First measured send to the end of the last measured request.")]
     answers: Annotated[int, doc("Measured ones.")]
+    coverage: Annotated[float, doc("Share of the duration that answers must reach; 0: of none is asked.")] = 0
+    duration_s: Annotated[Number | None, doc("For which requests were to be sent, s.")] = None
 
 
 class CachePreparation(Record, frozen=True, kw_only=True):
@@ -84,6 +87,17 @@ class HistogramIncrease(Record, frozen=True, kw_only=True):
     ]
     sum: Annotated[float, doc("Of all observations.")]
     count: Annotated[float, doc("Observations.")]
+
+
+class RoleFacts(Record, frozen=True, kw_only=True):
+    """Holds what the engines of one role counted over the cell."""
+
+    role: Annotated[str, doc("prefill or decode.")]
+    places: Annotated[tuple[int, ...], doc("Of them in metrics_urls: N of the series engine.N.")]
+    urls: Annotated[tuple[str, ...], doc("Where their metrics were read.")]
+    counters: Annotated[dict[str, float] | None, doc("After less before; null: one did not answer.")]
+    restarts: Annotated[int, doc("Counters that fell: an engine restarted.")] = 0
+    histograms: Annotated[dict[str, HistogramIncrease], doc("Their own, over the cell.")]
 
 
 class Workers(Record, frozen=True):
@@ -214,6 +228,10 @@ class CellFacts(Record, frozen=True, kw_only=True):
     ] = UNSET
     metrics_urls: Annotated[
         tuple[str, ...] | UnsetType, doc("Where counters were read, if not at the server's own URLs.")
+    ] = UNSET
+    roles: Annotated[
+        tuple[RoleFacts, ...] | UnsetType,
+        doc("Engines that share the work on each request; the counters are then of its whole way."),
     ] = UNSET
     counter_restarts: Annotated[int, doc("Counters that fell: the engine restarted.")] = 0
     server_histograms: Annotated[

@@ -66,6 +66,7 @@ class Conditions(Record, frozen=True, kw_only=True):
     content: Annotated[
         str | None, doc("Of the prompts: random, prose, code, json or a file; null: not kept.")
     ] = None
+    images: Annotated[str | None, doc("Images of the requests, in words; null: none.")] = None
     cache: Annotated[CacheState | None, doc("Of the prefix cache.")] = None
     prefix_cache: Annotated[bool | None, doc("On or off.")] = None
     exact_output: Annotated[ExactOutput | None, doc("Of the answers.")] = None

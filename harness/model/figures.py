@@ -214,6 +214,20 @@ class AdapterFigures(Record, frozen=True, kw_only=True):
     tpot_over_base: Annotated[float | None, doc("Of adapters in memory over the base model.")]
 
 
+class ImageFigures(Record, frozen=True, kw_only=True):
+    """Holds what images cost. Latencies of each count and sort are in `by_kind`."""
+
+    sent: Annotated[int, doc("Images of the measured requests.")]
+    sent_bytes: Annotated[int, doc("Of their files; base64 has a third more.")]
+    ms_by_sort: Annotated[
+        dict[str, float | None],
+        doc("TTFT that one image adds, by size, format and state; null: only one count was answered."),
+    ]
+    cache_hit_rate: Annotated[
+        float | None, doc("By the engine's counters over the whole cell, 0 to 1; null: it counts none.")
+    ]
+
+
 class ClassStats(Record, frozen=True, kw_only=True):
     """Statistics of the requests of one class."""
 
@@ -235,6 +249,37 @@ class SessionCounts(Record, frozen=True, kw_only=True):
     cut: Annotated[int, doc("Not begun, or not at their end, when the cell was over.")]
 
 
+class RoleFigures(Record, frozen=True, kw_only=True):
+    """Holds what the engines of one role did, by their own counts. A prefill engine writes tokens too."""
+
+    urls: Annotated[tuple[str, ...], doc("Where their metrics were read.")]
+    prompt_tokens: Annotated[float | None, doc("That they were given, cached ones included.")]
+    cached_prompt_tokens: Annotated[float | None, doc("Of these, from their caches.")]
+    output_tokens: Annotated[float | None, doc("That they wrote.")]
+    running: Annotated[float | None, doc("Mean number of requests at work.")]
+    waiting: Annotated[float | None, doc("Mean number of requests that wait.")]
+    kv_use: Annotated[float | None, doc("Fullest KV cache, 0 to 1.")]
+    ttft_ms: Annotated[float | None, doc("Mean, by their own histogram.")]
+    e2e_ms: Annotated[float | None, doc("Mean, by their own histogram.")]
+
+
+class TtftSplit(Record, frozen=True, kw_only=True):
+    """Holds the mean TTFT of all answers, the warm-up's too, and what it is made of."""
+
+    client_ms: Annotated[float, doc("From the send to the first text, as bench saw it.")]
+    prefill_ms: Annotated[float, doc("E2E at the prefill engines: queue and prompt.")]
+    decode_ms: Annotated[float, doc("TTFT at the decode engines, with the transfer of the KV cache.")]
+    transfer_ms: Annotated[float | None, doc("Of decode_ms, that transfer; null: no engine counts it.")]
+    rest_ms: Annotated[float, doc("What is left: the router and the network.")]
+
+
+class Roles(Record, frozen=True, kw_only=True):
+    """Engines behind one address that share the work on each request."""
+
+    of: Annotated[dict[str, RoleFigures], doc("By role; nothing is added up over two.")]
+    ttft_split: Annotated[TtftSplit | None, doc("Null: the engines did not count it.")]
+
+
 class Replica(Record, frozen=True, kw_only=True):
     """Share of the measured requests that went to one of several URLs."""
 
@@ -246,6 +291,9 @@ class Replica(Record, frozen=True, kw_only=True):
     ttft_ms: Annotated[LatencyStats, doc("As of the cell.")]
     tpot_ms: Annotated[LatencyStats | UnsetType, doc("As of the cell.")] = UNSET
     e2e_ms: Annotated[LatencyStats | UnsetType, doc("As of the cell.")] = UNSET
+    cached_share: Annotated[
+        float | UnsetType | None, doc("Of its prompt tokens, from its cache, 0 to 1; null: usage lacks it.")
+    ] = UNSET
     output_tokens_per_s: Annotated[float | None, doc("Its part of the cell's; null: no token counts.")]
 
 

@@ -33,6 +33,7 @@ class IssueCode(StrEnum):
     DROPPED_REQUESTS = "dropped-requests"
     TOO_FEW_SAMPLES = "too-few-samples"
     TOO_SHORT = "too-short"
+    COVERAGE_SHORT = "coverage-short"
     FEW_WAVES = "few-waves"
     ENGINE_DIED = "engine-died"
     OUTPUT_LENGTH = "output-length"

@@ -94,6 +94,8 @@ class Server(Record, frozen=True, kw_only=True):
         UNSET
     )
     output_tokens: Annotated[_COUNT, doc("By the engine's counter.")] = UNSET
+    image_queries: Annotated[_COUNT, doc("Images looked up in a cache of their own.")] = UNSET
+    image_hits: Annotated[_COUNT, doc("Images found there.")] = UNSET
     preemptions: Annotated[_COUNT, doc("Requests that lost their place in the KV cache.")] = UNSET
     draft_tokens: Annotated[_COUNT, doc("Speculated.")] = UNSET
     accepted_tokens: Annotated[_COUNT, doc("Speculated and kept.")] = UNSET

@@ -55,6 +55,7 @@ class ScenarioHeader(Record, frozen=True, kw_only=True):
 
     name: Annotated[str, doc("As --scenario takes it.")]
     purpose: Annotated[str, doc("What the scenario is for.")]
+    rules: Annotated[str, doc("Standard whose rules it keeps; empty: none.")] = ""
 
 
 class DeclaredVerdict(Record, frozen=True, kw_only=True):
@@ -86,6 +87,7 @@ class ScenarioTables(Record, frozen=True, kw_only=True):
         dict[str, dict[str, Number]] | UnsetType, doc("Limits in ms by latency and share of requests.")
     ] = UNSET
     lora: Annotated[dict[str, Any] | UnsetType, doc("Adapters, and which request names which.")] = UNSET
+    images: Annotated[dict[str, Any] | UnsetType, doc("Images that go with the prompts.")] = UNSET
     engine_values: Annotated[dict[str, Value] | UnsetType, doc("[engine.values] of every backend.")] = UNSET
     profile: Annotated[str | UnsetType, doc("Of its sizes: gpu, cpu, or none.")] = UNSET
 

@@ -4,26 +4,35 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from harness.model.metric import Charts, Metric
-from harness.model.metric_table import METRICS
+from harness.model.metric_table import METRICS, of_class
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
     metric: Metric
     statistic: str = ""
+    of: str = ""  # class of requests, `by_depth.4k`; "": the whole cell
 
     @property
     def path(self) -> str:
         """Path in a cell of summary.json."""
-        return f"{self.metric.name}.{self.statistic}" if self.statistic else self.metric.name
+        return ".".join(part for part in (self.of, self.metric.name, self.statistic) if part)
 
     @property
     def name(self) -> str:
-        return f"{self.metric.short} {self.statistic}".strip()
+        return self._words(self.metric.short)
 
     @property
     def heading(self) -> str:
-        return f"{self.metric.title} {self.statistic}".strip()
+        return self._words(self.metric.title)
+
+    @property
+    def whose(self) -> str:
+        """Words for the class behind the name: ` of 4k`; "" of the whole cell."""
+        return f" of {self.of.partition('.')[2]}" if self.of else ""
+
+    def _words(self, name: str) -> str:
+        return f"{name} {self.statistic}".strip() + self.whose
 
     @property
     def unit(self) -> str:
@@ -44,9 +53,10 @@ class Measure:
 
 def measure(path: str) -> Measure:
     """A path that nobody knows is its own name."""
-    whole, _, statistic = path.partition(".")
+    classes, metric = of_class(path)
+    whole, _, statistic = metric.partition(".")
     known = METRICS.get(whole)
-    return Measure(known, statistic) if known else Measure(_unknown(path))
+    return Measure(known, statistic, classes) if known else Measure(_unknown(path))
 
 
 def _unknown(path: str) -> Metric:

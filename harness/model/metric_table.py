@@ -6,6 +6,7 @@ from typing import get_type_hints
 
 from msgspec.structs import replace
 
+from harness.model.figures import ClassStats
 from harness.model.metric import Better, Distortion, Family, Metric
 from harness.model.metrics import Measured
 
@@ -23,6 +24,33 @@ METRICS: Mapping[str, Metric] = MappingProxyType(dict(_declared()))
 VERDICT_METRICS: Mapping[str, Better] = MappingProxyType(
     {path: metric.better for metric in METRICS.values() if metric.better for path in metric.paths}
 )
+
+
+# Keys of a cell with figures of some of its requests, by the name of their class.
+CLASSES = ("by_kind", "by_turn", "by_depth")
+_OF_CLASSES = tuple(f"{name}." for name in METRICS if name in ClassStats.__struct_fields__)
+
+
+def of_class(path: str) -> tuple[str, str]:
+    """The class that a path is of, and the metric: `by_depth.4k` and `ttft_ms.p50`; "" of the whole cell."""
+    key, _, rest = path.partition(".")
+    if key not in CLASSES:
+        return "", path
+    name, _, metric = rest.partition(".")
+    return f"{key}.{name}", metric
+
+
+def root_of(path: str) -> str:
+    """Returns the name of the metric, without class and statistic: `ttft_ms` of `by_depth.4k.ttft_ms.p50`."""
+    return of_class(path)[1].partition(".")[0]
+
+
+def better_of(path: str) -> Better | None:
+    """Returns which values are better; None for what no verdict can be about."""
+    classes, metric = of_class(path)
+    if classes and not metric.startswith(_OF_CLASSES):
+        return None
+    return VERDICT_METRICS.get(metric)
 
 
 def family(wanted: Family) -> list[Metric]:

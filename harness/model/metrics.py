@@ -4,14 +4,7 @@ from typing import Annotated
 
 from harness.model.figures import LatencyStats
 from harness.model.identity import Identity
-from harness.model.metric import (
-    OF_ANSWERS,
-    OF_LENGTH,
-    OF_TOKENS,
-    Charts,
-    Column,
-    Metric,
-)
+from harness.model.metric import OF_ANSWERS, OF_LENGTH, OF_TOKENS, Charts, Column, Metric
 
 
 class Measured(Identity, frozen=True, kw_only=True):
@@ -357,6 +350,19 @@ class Measured(Identity, frozen=True, kw_only=True):
             distorted_by=OF_ANSWERS,
             columns=(Column(head=("victim", "loss", "×"), presence="where it applies"),),
             charts=Charts(stem="victim"),
+        ).meta,
+    ] = None
+    image_ms: Annotated[
+        float | None,
+        Metric(
+            of_text=True,
+            family="price",
+            short="TTFT that an image adds",
+            title="Images",
+            own_unit="ms",
+            about="TTFT that one fresh image adds, by the medians of requests with the most and the fewest.",
+            columns=(Column(head=("per", "image", "ms"), presence="where it applies"),),
+            charts=Charts(stem="images"),
         ).meta,
     ] = None
     cost_per_million_output_tokens: Annotated[

@@ -37,12 +37,13 @@ class Part(NamedTuple):
 
 # Of a request, each -1 where it has none. `content_tokens`: of its own new messages, without the chat
 # template. `at_ns`: in the time of the trace it is from. `expected`: position in `RequestTable.expectations`.
-# `items`: texts to embed, or documents to rank.
+# `items`: texts to embed, or documents to rank. `image_bytes`: of all its images, as files.
 # Of a call in a recorded session: the wait for tools and for a person before it. Its prompt begins with the
 # first `kept` tokens of the prompt of the request `base` places before it.
 NUMBERS = (
     *("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected", "items"),
     *("tool_ns", "think_ns", "base", "kept"),
+    *("images", "image_bytes"),
 )
 # What a call waits for: requests so many places before it; 0 stands for the start of its session.
 After = tuple[int, ...]
@@ -103,7 +104,7 @@ class RequestTable:
             kinds.append(row[1])
             shared.append(row[2])
             after.append(row[3] if len(row) > 3 else PREVIOUS)
-        numbered = np.array(numbers, "<i8").view(np.dtype([(name, "<i8") for name in NUMBERS]))
+        numbered = np.frombuffer(numbers, np.dtype([(name, "<i8") for name in NUMBERS]))
         trees = any(waits is not PREVIOUS for waits in after)
         return cls(numbered, kinds, shared, expectations, after if trees else ())
 

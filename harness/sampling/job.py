@@ -35,6 +35,7 @@ class Watch:
     engine_pid: int | None = None
     engine_ports: tuple[int, ...] = ()
     engine_env: Mapping[str, str] = field(default_factory=dict)  # which GPUs it was given
+    apart: bool = False  # exporters are of engines with other roles: nothing of them adds up
     engine_here: bool = True  # False: what this machine's GPUs and CPUs draw is not the engine's
 
 

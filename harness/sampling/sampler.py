@@ -88,7 +88,7 @@ def sources(watch: Watch) -> dict[str, Source]:
     if len(watch.exporters) == 1:
         found["engine"] = EngineExporter(watch.exporters[0], period_s=5 * beat)
     elif watch.exporters:
-        found["engine"] = EngineExporters(watch.exporters, period_s=5 * beat)
+        found["engine"] = EngineExporters(watch.exporters, 5 * beat, apart=watch.apart)
     if watch.engine_here:
         found["nvidia"] = NvidiaGpus(watch.engine_env, period_s=beat)
         found["nvidia-slow"] = NvidiaGpusSlowly(watch.engine_env, processes.engine_pids, period_s=10 * beat)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from harness.apis import ApiName
 from harness.spec.dialect import Dialect, Fields, Lora
+from harness.spec.engine_metrics import Metrics
 from harness.spec.reach import Reach
 
 if TYPE_CHECKING:
@@ -267,67 +268,6 @@ class PrefixCache:
 
 
 @dataclass(frozen=True, slots=True)
-class Counters:
-    """Totals since the start. `a + b` is a sum, `a{label="value"}` one label's part."""
-
-    prompt_tokens: str = ""
-    cached_prompt_tokens: str = ""
-    host_cached_tokens: str = ""  # of the cached ones: from host memory, or wherever the KV cache spills to
-    output_tokens: str = ""
-    preemptions: str = ""
-    draft_tokens: str = ""
-    accepted_tokens: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Gauges:
-    """Values now."""
-
-    running: str = ""  # requests
-    waiting: str = ""
-    kv_use: str = ""  # 0 to 1
-    cache_hit_rate: str = ""  # 0 to 1, over a window of the engine's choice
-
-
-@dataclass(frozen=True, slots=True)
-class Histograms:
-    """Histograms of times; names without _bucket, _sum and _count."""
-
-    ttft: str = ""
-    itl: str = ""
-    tpot: str = ""
-    e2e: str = ""
-    queue: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class JsonMetrics:
-    """A JSON answer besides the Prometheus one; gauges are dotted paths into its last element.
-
-    `a / b` is a quotient of two.
-    """
-
-    path: str
-    gauges: Gauges = Gauges()
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Metrics:
-    """Prometheus series by our names; one that stands in no answer is null."""
-
-    path: str
-    counters: Counters = Counters()
-    gauges: Gauges = Gauges()
-    histograms: Histograms = Histograms()
-    histogram_unit: Literal["s", "ms"] = "s"
-    own_port: bool = False  # at {second_port} of an engine that bench starts, else at --metrics-url
-    prompt_tokens_exclude_cached: bool = False
-    json: JsonMetrics | None = None
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Variant:
     """`NAME@VARIANT`: declared keys that differ, nothing else."""
 
@@ -385,6 +325,7 @@ class BackendRef:
     url: str | None  # attach to a running server; several of one model are joined by +
     version: str | None = None  # in place of the one that the definition pins
     metrics_urls: tuple[str, ...] = ()  # where a running server's metrics are read; (): at its URLs
+    metrics_roles: tuple[str, ...] = ()  # what the engine at each of these does; (): all do all
     tuned: "Tuned | None" = None  # where the variant is what `bench tune` stored
     reach: Reach = field(default_factory=Reach)  # of a running server
     api: ApiName = "chat"  # that its requests speak; the definition's dialect is that of this API

@@ -32,6 +32,20 @@ class RandomHead:
 
 
 @dataclass(frozen=True, slots=True)
+class RandomVision:
+    """An Idefics3's vision, drawn from the seed, in front of a Llama's own weights."""
+
+    text: str  # model of models.toml
+    layers: int
+    width: int
+    heads: int
+    tile: int  # pixels of the squares that an image is cut into
+    patch: int  # pixels of the squares of such a tile
+    longest: int  # pixels that the longer side of an image is scaled to
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class Track:
     """One set of weights. Two sets are never the same work: their numerics differ."""
 
@@ -48,6 +62,7 @@ class Track:
     convert_to: str = ""  # type of the tensors of a GGUF file that is made so, as Q8_0
     random: Random | None = None  # drawn on this machine: the text is nonsense
     random_head: RandomHead | None = None  # drawn on this machine: the scores are nonsense
+    random_vision: RandomVision | None = None  # drawn on this machine: what is said of images is nonsense
     source: str = ""  # where these facts were read
 
 
@@ -58,6 +73,7 @@ class Model:
     context_tokens: int | None = None  # None: not known
     parameters_millions: float | None = None
     gives: Literal["text", "vectors", "scores"] = "text"
+    images: bool = False  # it takes images
     tracks: dict[str, Track] = field(default_factory=dict)
 
 
@@ -74,13 +90,20 @@ def load_models() -> Models:
     return build(Models, files.read_toml(path), str(path))
 
 
-def choose_model(name: str | None, gives: str = "text") -> tuple[str, Model]:
-    """`name` of --model; None: the first model of vectors or scores, else the file's default."""
+def choose_model(name: str | None, gives: str = "text", *, images: bool = False) -> tuple[str, Model]:
+    """`name` of --model; None: the first of vectors, of scores or with images, else the file's default."""
     known = load_models()
-    fitting = [candidate for candidate, model in known.models.items() if model.gives == gives != "text"]
+    fitting = [
+        candidate
+        for candidate, model in known.models.items()
+        if model.gives == gives and (model.images if images else gives != "text")
+    ]
     chosen = name or next(iter(fitting), known.default)
     if chosen not in known.models:
         raise SpecError(f"unknown model '{chosen}'", where="--model", hint=nearest(chosen, known.models))
+    if images and not known.models[chosen].images:
+        hint = f"--model {' or '.join(fitting)}, or the folder of one that does"
+        raise SpecError(f"'{chosen}' takes no images", where="--model", hint=hint)
     return chosen, known.models[chosen]
 
 

@@ -9,6 +9,7 @@ from harness.errors import SpecError
 from harness.spec.backend import BackendRef
 from harness.spec.strict import nearest
 
+PREFILL, DECODE = ROLES = ("prefill", "decode")  # of engines that share the work on one request
 MOST_URLS = 64  # each has connections and a sampler's reads of its own
 
 
@@ -60,10 +61,13 @@ def server_url(url: str, where: str) -> str:
 def with_metrics_urls(
     refs: Sequence[BackendRef], labels: Sequence[str], given: Sequence[str]
 ) -> tuple[BackendRef, ...]:
-    """`[BACKEND=]URL` of --metrics-url, added to their backends; without BACKEND it is of the only one."""
+    """`[BACKEND=][ROLE@]URL` of --metrics-url, added to their backends; without BACKEND of the only one."""
     for text in given:
         where = f"--metrics-url {text}"
-        label, _, url = ("", "", text) if text.startswith(("http://", "https://")) else text.partition("=")
+        bare = text.startswith(("http://", "https://", *(f"{role}@" for role in ROLES)))
+        label, _, url = ("", "", text) if bare else text.partition("=")
+        role, at, rest = url.partition("@")
+        role, url = (role, rest) if at and role in ROLES else ("", url)
         if not label and len(refs) > 1:
             raise SpecError(
                 "several backends: whose metrics are these?", where=where, hint="write BACKEND=URL"
@@ -84,6 +88,17 @@ def with_metrics_urls(
             )
         if url in ref.metrics_urls:
             raise SpecError("is given twice", where=where, hint="its counters would be summed twice")
-        changed = replace(ref, metrics_urls=(*ref.metrics_urls, url))
+        if bool(role) != bool(ref.metrics_roles) and ref.metrics_urls:
+            raise SpecError(
+                "some have a role, and some have none",
+                where=where,
+                hint="write prefill@URL or decode@URL each",
+            )
+        roles = (*ref.metrics_roles, role) if role else ()
+        changed = replace(ref, metrics_urls=(*ref.metrics_urls, url), metrics_roles=roles)
         refs = [changed if index == chosen else address for index, address in enumerate(refs)]
+    for ref in refs:
+        if lacking := [role for role in ROLES if ref.metrics_roles and role not in ref.metrics_roles]:
+            hint = f"--metrics-url {lacking[0]}@URL"
+            raise SpecError(f"no engine has the role '{lacking[0]}'", where="--metrics-url", hint=hint)
     return tuple(refs)

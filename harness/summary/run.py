@@ -61,7 +61,7 @@ def summarise_run(
     others = others or Beside()
     cells = conditions.with_manifest(cells, manifest, others.agreement)
     invalid, state = any(cell.invalid for cell in cells), manifest.state
-    compared = compare(cells, rules_of(manifest), pooled)
+    compared = compare(cells, rules_of(manifest, cells), pooled)
     summary = Summary(
         run=manifest.run,
         state="invalid" if state == "complete" and invalid else state,
@@ -100,7 +100,7 @@ def standing(
     `summarise_run`.
     """
     cells = conditions.with_manifest(cells, manifest, others.agreement)
-    return stand(rows_of(cells, pooled), rules_of(manifest))
+    return stand(rows_of(cells, pooled), rules_of(manifest, cells))
 
 
 def _stopping(manifest: Manifest) -> Stopping | None:

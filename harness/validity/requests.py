@@ -9,7 +9,7 @@ from harness.metrics.quality import form_refused
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, amount
 from harness.model import IssueCode
 from harness.records.finish import Finish, finish_of
-from harness.records.layout import Outcome
+from harness.records.layout import UNKNOWN, Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 
 MAX_FAILED_SHARE = 0.01
@@ -84,6 +84,26 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
     )
 
 
+def _coverage_short(cell: Evidence) -> Iterator[Violation]:
+    """Judges, as AgentX does, how far first tokens and the ends of answers with further ones reach."""
+    asked, rows = cell.facts.minimum, cell.view.answers
+    if asked is None or not asked.coverage or not asked.duration_s or not len(rows):
+        return
+    sent = cell.view.tried["sent_ns"]
+    begin = int(sent[sent != UNKNOWN].min(initial=rows["sent_ns"][0]))
+    further = rows[rows["last_text_ns"] > rows["first_text_ns"]]
+    reached = [
+        (int(part[stamp].max(initial=begin)) - begin) / (1e9 * asked.duration_s)
+        for part, stamp in ((rows, "first_text_ns"), (further, "last_text_ns"))
+    ]
+    if min(reached) < asked.coverage:
+        first, last = (f"{100 * min(share, 1):.1f} %" for share in reached)
+        yield Violation(
+            f"first tokens {first}, further ones {last} of {asked.duration_s:g} s",
+            f"{100 * asked.coverage:g} %",
+        )
+
+
 def _resent(cell: Evidence) -> Iterator[Violation]:
     rows = cell.view.tried
     if resent := int(np.count_nonzero(rows["attempts"] > 1)):
@@ -149,6 +169,16 @@ RULES = (
         hint="measure longer: raise --requests",
         cause="work",
         eases=True,
+    ),
+    Rule(
+        code=IssueCode.COVERAGE_SHORT,
+        find=_coverage_short,
+        measures="share of the duration that the last first token and the last further one reach",
+        limit="what the scenario declares (`[load] min_coverage`)",
+        verdicts=("INVALID",),
+        hint="the trace ended before the duration, or sessions failed: a longer trace, or more --concurrency "
+        "for fewer gaps",
+        cause="work",
     ),
     Rule(
         code=IssueCode.REQUESTS_RESENT,

@@ -86,7 +86,7 @@ def compare_runs(
     check_allowed(
         allow_missing,
         [cell for run in runs for cell in run.cells],
-        {metric for run in runs for metric in rules_of(run.manifest).metrics},
+        {metric for run in runs for metric in rules_of(run.manifest, run.cells).metrics},
     )
     pairs = [_Pair(new, old, force, floor) for new, old in members]
     pairings = [pairing for pair in pairs for pairing in pair.pairings]
@@ -257,7 +257,7 @@ class _Pair:
 
 def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rules:
     separate = new.run is not old.run
-    declared = rules_of(new.run.manifest)
+    declared = rules_of(new.run.manifest, new.run.cells)
     # What a run that stopped by its figures may claim is bounded by the level of its looks.
     level = min(declared.look_alpha, rules_of(old.run.manifest).look_alpha)
     smallest = floor if floor is not None else SESSION_FLOOR if separate else declared.floor

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from harness.conditions import unequal
 from harness.model import CellResult, Unequal
+from harness.model.metric_table import root_of
 from harness.verdicts.evidence import ALL, RATES, TIMES, UNDER_LOAD, kind_of, state_of, unsteady
 from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
@@ -48,12 +49,12 @@ def obstacles(a: Series, b: Series, rules: Rules, refused: str | None) -> Obstac
 
 
 def apart_in(apart: Mapping[str, float], metric: str) -> float:
-    return apart.get(metric.partition(".")[0], 0.0)
+    return apart.get(root_of(metric), 0.0)
 
 
 def refusal(reasons: Mapping[str, str], metric: str) -> str | None:
     """The one that is most about this metric."""
-    keys = (metric, metric.partition(".")[0], kind_of(metric), ALL)
+    keys = (metric, root_of(metric), kind_of(metric), ALL)
     return next((reasons[key] for key in keys if key is not None and key in reasons), None)
 
 

@@ -44,7 +44,7 @@ def compare(
     """
     rows = rows_of(cells, samples)
     points = list(rows)
-    estimates = [estimate for load in points for estimate in _estimates(rows[load], load)]
+    estimates = [estimate for load in points for estimate in _estimates(rows[load], load, rules.metrics)]
     findings = find_by_looks(rows, rules)
     weights, caveats = weights_of(cells), caveats_of(cells)
     metrics = dict.fromkeys([*rules.metrics, *(finding.metric for finding in findings)])
@@ -78,9 +78,9 @@ def _about(findings: Sequence[PairVerdict], load: LoadPoint, metric: str) -> lis
     return [finding for finding in findings if (finding.load, finding.metric) == (load, metric)]
 
 
-def _estimates(rows: Sequence[Series], load: LoadPoint) -> Iterator[Estimate]:
+def _estimates(rows: Sequence[Series], load: LoadPoint, declared: Sequence[str]) -> Iterator[Estimate]:
     for row in rows:
-        for metric in VERDICT_METRICS:
+        for metric in dict.fromkeys((*VERDICT_METRICS, *declared)):
             if interval := estimate(row, metric):
                 yield Estimate(
                     label=row.label,

@@ -9,7 +9,6 @@ from operator import attrgetter
 import numpy as np
 
 from harness.model import (
-    VERDICT_METRICS,
     HistoryEntry,
     HistoryFigure,
     HistoryHost,
@@ -18,6 +17,7 @@ from harness.model import (
     Manifest,
     Summary,
     as_json,
+    better_of,
 )
 from harness.stats.steps import Level, levels
 from harness.verdicts.gate import TAIL, failed_of
@@ -126,7 +126,7 @@ def series(history: Sequence[HistoryEntry]) -> list[Series]:
     for entry in sorted(history, key=attrgetter("created_utc")):
         work = (entry.scenario, *entry.place, entry.host, entry.workload_sha256)
         for metric, figure in entry.metrics.items():
-            if metric in VERDICT_METRICS and figure.interval[1] > 0:
+            if better_of(metric) and figure.interval[1] > 0:
                 by_figure.setdefault((metric, *work), []).append(entry)
     return [
         Series(entries_of[0].scenario, *entries_of[0].place, str(key[0]), tuple(entries_of))
@@ -164,7 +164,7 @@ def _levels(series: Series) -> list[Level]:
 
 
 def _sign(series: Series) -> int:
-    return 1 if VERDICT_METRICS[series.metric] == "lower" else -1
+    return 1 if better_of(series.metric) == "lower" else -1
 
 
 def _drift(series: Series, floor: float) -> Drift | None:

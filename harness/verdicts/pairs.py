@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from harness.model import VERDICT_METRICS, Interval, LoadPoint, PairVerdict, Word
+from harness.model import Interval, LoadPoint, PairVerdict, Word, better_of
 from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.student import t_quantile
 from harness.verdicts.comparable import apart_in, obstacles, refusal
@@ -178,7 +178,7 @@ class _Test:
             b=b.label,
             load=self.pairing.load,
             metric=self.metric,
-            better=VERDICT_METRICS[self.metric],
+            better=better_of(self.metric) or "lower",
             verdict=word.word,
             why=word.why,
             lacks=word.lacks,
@@ -220,7 +220,7 @@ class _Test:
         if idle is None or kind_of(self.metric) != RATES:
             return word
         assert self.test.shift is not None
-        a_ahead = (self.test.shift.estimate < 0) == (VERDICT_METRICS[self.metric] == "lower")
+        a_ahead = (self.test.shift.estimate < 0) == (better_of(self.metric) == "lower")
         served = f"{self.sides[idle].label} served all that was sent"
         if word.word == "same" or a_ahead != (idle == 0):
             return _Said("not comparable", f"{served}: what more it can do is not known")
@@ -233,7 +233,7 @@ class _Test:
         span = exponential(self.test.shift.interval(1 - alpha))
         words = f"{span_words(span)} over {self.test.runs_words}"
         if judged.p_apart < alpha:
-            better = (span.estimate < 1) == (VERDICT_METRICS[self.metric] == "lower")
+            better = (span.estimate < 1) == (better_of(self.metric) == "lower")
             beyond = f"beyond the floor of {_percent(self.floor)}{self._unequal}"
             return _Said("faster" if better else "slower", f"{words}, {beyond}")
         if judged.p_same < alpha:

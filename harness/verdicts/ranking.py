@@ -15,7 +15,7 @@ from types import MappingProxyType
 
 from msgspec.structs import replace
 
-from harness.model import VERDICT_METRICS, CellResult, LoadPoint, PairVerdict, Ranking
+from harness.model import CellResult, LoadPoint, PairVerdict, Ranking, better_of
 from harness.verdicts.pairs import left_out_words
 from harness.verdicts.rules import Rules
 
@@ -135,7 +135,7 @@ def _place(
 ) -> tuple[bool, bool, float]:
     """Sorts best first; failures last, without any figure at the very end."""
     value = estimates.get(label)
-    better = -1 if VERDICT_METRICS[metric] == "higher" else 1
+    better = -1 if better_of(metric) == "higher" else 1
     return label in failed, value is None, better * (value or 0.0)
 
 

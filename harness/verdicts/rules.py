@@ -1,10 +1,11 @@
 """Says what a verdict needs, as data: stored in summary.json with the verdicts."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from harness.model import Manifest, VerdictRules, known
+from harness.model import CellResult, Manifest, VerdictRules, known
 from harness.spec.scenario import Verdict
+from harness.spec.scenario.verdict import EACH
 
 DEFAULT_FLOOR = 0.02
 # Between two sessions a machine differs by more than its runs of one session show.
@@ -71,15 +72,22 @@ class Rules:
         )
 
 
-def rules_of(manifest: Manifest) -> Rules:
+def rules_of(manifest: Manifest, cells: Sequence[CellResult] = ()) -> Rules:
     """Returns the rules as the run declared them; manifests of earlier versions declare nothing and get
-    the defaults.
+    the defaults. Without `cells` a metric of each class stands for none.
     """
     declared = known(manifest.scenario.verdict) or Verdict()
     stopping = manifest.stopping
     return Rules(
         primary=declared.primary,
-        metrics=tuple(dict.fromkeys((declared.primary, *declared.metrics))),
+        metrics=tuple(
+            dict.fromkeys(
+                (
+                    declared.primary,
+                    *(metric for asked in declared.metrics for metric in _of_each(asked, cells)),
+                )
+            )
+        ),
         measured_floors=manifest.noise_floor or {},
         looks=stopping.looks if stopping else (),
         last_look=stopping.repeats if stopping else 0,
@@ -87,3 +95,15 @@ def rules_of(manifest: Manifest) -> Rules:
             label: how for label, entry in manifest.backends.items() if (how := known(entry.between_repeats))
         },
     )
+
+
+def _of_each(metric: str, cells: Sequence[CellResult]) -> Iterator[str]:
+    """The metric itself, or in its place that of each class that the cells have."""
+    before, each, after = metric.partition(EACH)
+    if not each:
+        yield metric
+        return
+    classes = (getattr(cell, before.rstrip(".")) or {} for cell in cells)
+    for name in dict.fromkeys(name for found in classes for name in found):
+        if "." not in name:  # which would be another path
+            yield f"{before}{name}{after}"

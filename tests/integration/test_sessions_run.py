@@ -149,3 +149,39 @@ def test_a_ladder_of_depths_has_a_row_for_each(here):
         "a trace has its own depths"
         in bench(*("run", "--depth", "1k", "--trace", "trace.jsonl", "--backends", "calm"), code=2).stderr
     )
+
+
+@pytest.mark.time
+def test_verdicts_and_charts_say_at_which_depth_one_is_slower(here):
+    """Both need 100 ms and so much for each token of the prompt: 0.1 ms in one, 0.2 ms in the other."""
+    for name, us_per_token in (("quick", 100), ("slow", 200)):
+        define(name, "--prefill-us-per-token", str(us_per_token), ttft_ms=100, gap_ms=5)
+    size = ("--requests", "30", "--output-tokens", "4", "--repeats", "4", "--set", "load.min_answers=12")
+    bench("run", "--depth", "128,2k", "--backends", "quick,slow", "--no-probe", "--no-agreement", *size)
+    found = {one["metric"]: one for one in summary()["comparison"]}
+    template = 9  # tokens
+    for depth, tokens in (("128", 128), ("2k", 2048)):
+        verdict, read = found[f"by_kind.{depth}.ttft_ms.p50"], tokens - 4 + template
+        assert (verdict["a"], verdict["verdict"]) == ("quick", "faster")
+        assert verdict["ratio"][1] == pytest.approx((100 + 0.1 * read) / (100 + 0.2 * read), rel=0.05)
+    assert summary()["verdict_rules"]["primary"] == "by_kind.2k.ttft_ms.p50"
+    assert (run_folder() / "plots" / "ttft-depth-c1.png").is_file()
+    assert "Against the depth of the context" in (run_folder() / "report.html").read_text()
+
+
+def test_a_trace_that_ends_before_the_duration_is_not_enough_of_it(here):
+    asked = ("--replay-speed", "1", "--set", "load.min_coverage=0.95", "--no-report")
+    done = run(*asked, "--duration", "60", code=4)
+    (cell,) = summary()["cells"]
+    (reason,) = [one for one in cell["validity"]["reasons"] if one["code"] == "coverage-short"]
+    assert reason["limit"] == "95 %"
+    assert "of 60 s" in reason["measured"]
+    assert "coverage-short" in done.stdout
+
+
+def test_a_trace_that_is_too_short_for_agentx_says_how_far_it_reached(here):
+    quick = ("--launch", "simulate", "--concurrency", "8", "--no-probe", "--no-report", "--no-agreement")
+    done = bench("run", "--scenario", "agentx", "--backends", "vllm", *quick, code=4)
+    (cell,) = summary()["cells"]
+    assert "coverage-short" in [one["code"] for one in cell["validity"]["reasons"]]
+    assert "of 1800 s" in " ".join(done.stdout.split())

@@ -246,6 +246,7 @@ MAY_TALK = {
     "load/httpx_carrier.py": "the load through proxies that the fast loop does not know",
     "load/wire.py": "builds requests and sends none",
     "mockserver/process.py": "the scripted server that it started itself",
+    "mockserver/images.py": "images that a request names, on 127.0.0.1 alone",
 }
 
 

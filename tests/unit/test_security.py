@@ -190,6 +190,7 @@ def test_chat_templates_are_rendered_in_a_sandbox_only():
         "engines/shims/convert_gguf.py",
         "engines/shims/library_ctranslate2.py",
         "engines/shims/library_mistralrs.py",
+        "engines/shims/random_vision.py",
         "engines/shims/random_weights.py",
         "engines/shims/reference_values.py",
     }

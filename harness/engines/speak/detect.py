@@ -13,8 +13,9 @@ from harness.errors import SetupError
 from harness.host import paths
 from harness.host.access import Access
 from harness.model.json_path import value_at
-from harness.spec.backend import Backend, Metrics, Probe
+from harness.spec.backend import Backend, Probe
 from harness.spec.backend_refs import load_backend
+from harness.spec.engine_metrics import Metrics
 
 Ask = Callable[[str], Answer | None]  # path -> what the server answers with 2xx
 

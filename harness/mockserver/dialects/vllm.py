@@ -46,6 +46,8 @@ TRUTH = Dialect(
             "prefix_cache_queries_total": "prompt",
             "prefix_cache_hits_total": "device_cached",
             "external_prefix_cache_hits_total": "host_cached",
+            "mm_cache_queries_total": "image_queries",
+            "mm_cache_hits_total": "image_hits",
         },
     ),
     loading="503",
@@ -57,6 +59,8 @@ VLLM_COUNTERS: dict[str, Quantity] = {
     "prefix_cache_queries_total": "prompt",
     "prefix_cache_hits_total": "device_cached",
     "external_prefix_cache_hits_total": "host_cached",
+    "mm_cache_queries_total": "image_queries",
+    "mm_cache_hits_total": "image_hits",
     "num_preemptions_total": "zero",
     "request_success_total": "finished",
 }
@@ -67,6 +71,7 @@ _VLLM_HISTOGRAMS: dict[str, Quantity] = {
     "request_time_per_output_token_seconds": "tpot",
     "e2e_request_latency_seconds": "e2e",
     "request_queue_time_seconds": "queue",
+    "nixl_xfer_time_seconds": "transfer",
     "request_prompt_tokens": "input_lengths",
     "request_generation_tokens": "output_lengths",
 }

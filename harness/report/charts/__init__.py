@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.model import Summary
 from harness.report.charts.accuracy import speed_and_accuracy
+from harness.report.charts.depth import against_depth
 from harness.report.charts.distribution import distributions
 from harness.report.charts.load import against_load
 from harness.report.charts.model import Axis, Chart, Line, Point
@@ -20,5 +21,6 @@ def charts(summary: Summary, samples: Mapping[str, Samples]) -> Iterator[Chart]:
     load_groups, order, values = groups(summary), labels(summary), Values(summary)
     yield from distributions(load_groups, samples, order)
     yield from against_load(load_groups, values, order, summary.knees)
+    yield from against_depth(load_groups, values, order)
     yield from trade_offs(load_groups, values, order)
     yield from speed_and_accuracy(load_groups, values, order, summary.agreement)

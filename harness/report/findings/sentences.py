@@ -17,6 +17,7 @@ IN_DOUBT = "in doubt"
 GOODPUT = "goodput"
 HITS = "cache hits"
 ADAPTERS = "adapters"
+IMAGES = "images"
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",
@@ -52,6 +53,8 @@ def claims(summary: Summary, group: Group) -> list[Claim]:
         found.append((HITS, plain("; ".join(map(_hits, group.rows)), 600)))
     if texts := [text for row in group.rows if (text := _adapters(row))]:
         found.append((ADAPTERS, plain("; ".join(texts), 600)))
+    if texts := [text for row in group.rows if (text := _images(row))]:
+        found.append((IMAGES, plain("; ".join(texts), 600)))
     if lines := list(doubts(group)):
         short = lines if len(lines) <= NAMED else list(doubts_by_count(group))
         found.append((IN_DOUBT, plain("; ".join(short), 600)))
@@ -130,7 +133,8 @@ def waited(shown: Measure) -> str:
     name = _WAITS.get(shown.metric.name)
     if name is None:
         return shown.name
-    return f"{name}, {shown.statistic}" if shown.statistic not in ("", "p50") else name
+    statistic = f", {shown.statistic}" if shown.statistic not in ("", "p50") else ""
+    return f"{name}{shown.whose}{statistic}"
 
 
 def _in_direction(ranking: Order) -> str:
@@ -285,6 +289,14 @@ def _adapters(row: Row) -> str:
         planned = row.usable[0].requests.planned
         parts.append(f"{number(swap.median)} ms more to load one ({number(swaps.median)} of {planned})")
     return f"{row.label} {', '.join(parts)}" if parts else ""
+
+
+def _images(row: Row) -> str:
+    """Words for images: `vllm 41 ms for each fresh one, 3 ms repeated`, by sort where there are several."""
+    sorts = dict.fromkeys(sort for cell in row.usable if cell.images for sort in cell.images.ms_by_sort)
+    found = [(sort, row.spread(f"images.ms_by_sort.{sort}")) for sort in sorts]
+    parts = [f"{number(spread.median)} ms for each of {sort}" for sort, spread in found if spread]
+    return f"{row.label} {'; '.join(parts)}" if parts else ""
 
 
 def goodput_words(group: Group) -> str:

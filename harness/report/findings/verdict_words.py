@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from harness.model import METRICS, LoadPoint, PairVerdict, Speedup, Summary, Unequal
 from harness.model.measures import measure
+from harness.model.metric_table import root_of
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.stopping import stopping_lines
 from harness.report.wording import counted, listing, plain
@@ -119,7 +120,7 @@ def unequal_lines(summary: Summary) -> Iterator[str]:
     """Yields what is unequal and changes a verdict of the metrics compared, and how many other conditions
     differ.
     """
-    compared = {finding.metric.partition(".")[0] for finding in summary.comparison}
+    compared = {root_of(finding.metric) for finding in summary.comparison}
     others = 0
     for difference in summary.unequal:
         about = [metric for metric in difference.metrics if metric in compared or not compared]
@@ -173,7 +174,7 @@ def noise_lines(summary: Summary) -> Iterator[str]:
 
 def unequal_in_short(summary: Summary) -> Iterator[str]:
     """Yields the conditions by which some pairs get no verdict, and those that a verdict has to exceed."""
-    compared = {finding.metric.partition(".")[0] for finding in summary.comparison}
+    compared = {root_of(finding.metric) for finding in summary.comparison}
     about = [
         entry
         for entry in summary.unequal

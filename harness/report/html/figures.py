@@ -15,6 +15,10 @@ FAMILIES = {
         "Against the load",
         "One point per load; a backend that is not drawn did not report this figure.",
     ),
+    "depth": (
+        "Against the depth of the context",
+        "One point per class of prompts, up to so many tokens; a class without an answer has none.",
+    ),
     "trade-off": (
         "Throughput against latency",
         "Up is better, and to the left (latency) or right (speed per user); the grey line joins the points "

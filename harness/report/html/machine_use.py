@@ -9,6 +9,7 @@ from harness.report.html.medians import every_row, folded, median, medians, of_r
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
 from harness.report.text.replicas import replica_tables
+from harness.report.text.roles import role_tables
 from harness.report.view import Row, cell_name
 from harness.report.wording import NOT_KNOWN, number, or_unknown, plain
 
@@ -59,7 +60,7 @@ def machine(source: Source) -> Html | None:
 
 
 def _replicas(source: Source) -> Html | None:
-    parts = replica_tables(source.summary)
+    parts = [*replica_tables(source.summary), *role_tables(source.summary)]
     return join(table(part.title, part.head, part.rows, class_="numbers") for part in parts) or None
 
 

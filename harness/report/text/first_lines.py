@@ -8,6 +8,7 @@ from harness.report.findings.sentences import (
     ADAPTERS,
     GOODPUT,
     HITS,
+    IMAGES,
     IN_DOUBT,
     Claim,
     claims,
@@ -58,7 +59,7 @@ def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
     found = [(load_words(group.point), claims(summary, group)) for group in groups(summary)]
     if not course and not no_verdict(summary):
         return found
-    kept = (GOODPUT, HITS, ADAPTERS, IN_DOUBT)
+    kept = (GOODPUT, HITS, ADAPTERS, IMAGES, IN_DOUBT)
     return [(load, [line for line in mine if line[0] in kept]) for load, mine in found]
 
 

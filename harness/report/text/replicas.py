@@ -5,7 +5,7 @@ from harness.report.view import cell_name
 from harness.report.wording import NOT_KNOWN, Table, or_unknown, plain
 
 _HEAD = ("URL", "requests", "share %", "errors", "TTFT p50 ms", "TTFT p99 ms",
-         "TPOT p50 ms", "E2E p50 ms", "output tok/s")  # fmt: skip
+         "TPOT p50 ms", "E2E p50 ms", "cached %", "output tok/s")  # fmt: skip
 
 
 def replica_tables(summary: Summary) -> list[Table]:
@@ -30,6 +30,7 @@ def _row(replica: Replica, *, withheld: bool) -> list[str]:
         replica.ttft_ms.p99,
         tpot.p50 if tpot else None,
         e2e.p50 if e2e else None,
+        None if (cached := known(replica.cached_share)) is None else 100 * cached,
         replica.output_tokens_per_s,
     )
     return [

@@ -16,10 +16,11 @@ from harness.report.findings.notes import (
 from harness.report.text.agreement_tables import agreement_tables
 from harness.report.text.first_lines import first_lines, markdown_lines
 from harness.report.text.replicas import replica_tables
+from harness.report.text.roles import role_tables
 from harness.report.text.sessions import session_tables
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, wrap
 from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
-from harness.report.wording import counted, markdown_escaped, markdown_row, plain
+from harness.report.wording import Table, counted, markdown_escaped, markdown_row, plain
 
 LABEL_LIMIT = 40
 
@@ -37,7 +38,7 @@ def _lines(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
     yield ""
     yield from first_lines(summary, width, paint)
     yield from _figures(summary, width, paint)
-    for table in (*session_tables(summary), *replica_tables(summary), *agreement_tables(summary)):
+    for table in _more_tables(summary):
         yield from table.lines()
     yield ""
     yield from _legend(summary, width)
@@ -46,6 +47,11 @@ def _lines(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
     for note in notes(summary):
         yield from _wrapped(note, width, paint)
     yield from loud
+
+
+def _more_tables(summary: Summary) -> Iterator[Table]:
+    for tables in (session_tables, replica_tables, role_tables, agreement_tables):
+        yield from tables(summary)
 
 
 def headline(summary: Summary, spread: str) -> str:
@@ -183,7 +189,7 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
             texts = (f"{entry.text} [{entry.range}]" if entry.range else entry.text for entry in entries)
             yield markdown_row([_name(row.label, marked), *texts])
         yield ""
-    for table in (*session_tables(summary), *replica_tables(summary), *agreement_tables(summary)):
+    for table in _more_tables(summary):
         yield f"### {markdown_escaped(table.title)}"
         yield ""
         yield markdown_row(table.head)

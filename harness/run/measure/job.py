@@ -1,13 +1,13 @@
 """A cell's requests as a job of the load room: wire bytes in the engine's dialect, and when they leave."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.apis import APIS, UNSAID, Message
+from harness.apis import APIS, UNSAID, Api, Message
 from harness.engines.session import EngineSession
 from harness.engines.speak.dialect import Chat, render_body
 from harness.load.balance import round_robin
@@ -19,7 +19,10 @@ from harness.plan import Cell, seed_for, slots_of, start_of, warmup_requests
 from harness.records.request_table import PREVIOUS, RequestTable
 from harness.run.setup.prepare import Prepared
 from harness.spec.scenario import Scenario
+from harness.spec.scenario.images import Images
 from harness.workload.arrivals import Profile, arrivals, due_within, replayed, think_times
+from harness.workload.prompts.images import url_of
+from harness.workload.prompts.request import Picture
 from harness.workload.prompts.workload import Workload
 from harness.workload.typical import typical_seed
 
@@ -90,7 +93,7 @@ def bodies(
     A `salt` that the dialect has no field for stands in front of the first message.
     """
     front = "" if engine.definition.dialect.cache_salt or not salt else f"{salt} "
-    request = prepared.scenario.request
+    request, api = prepared.scenario.request, APIS[engine.definition.dialect.api]
     if max_tokens is not None:
         request = replace(request, exact_output=False, kept_turns=False)
     messages: list[Message] = []
@@ -107,6 +110,10 @@ def bodies(
         if asked_chat.call is not None or asked_chat.turn == 0:
             turns[0]["content"] = front + turns[0]["content"]
         messages += turns
+        if asked_chat.images:
+            spec, last = prepared.scenario.images, turns[-1]["content"]
+            parts = _parts(api, spec, last, asked_chat.images)
+            messages[-1] = {**turns[-1], "content": parts}
         tools = asked_chat.tools
         chat = Chat(
             messages,
@@ -121,9 +128,16 @@ def bodies(
         )
         body = render_body(engine.definition, engine.served_name, chat, request)
         if asked_chat.turn > 0 and asked_chat.call is None:
-            for text, mark in APIS[engine.definition.dialect.api].marks:
+            for text, mark in api.marks:
                 body = body.replace(text, mark)
         yield body
+
+
+def _parts(api: Api, images: Images, text: str, pictures: Sequence[Picture]) -> list[object]:
+    assert api.image is not None  # the scenario was checked for the API
+    parts: list[object] = [api.image(url_of(picture)) for picture in pictures]
+    parts.insert(0 if images.place == "after" else len(parts), {"type": api.text_part, "text": text})
+    return parts
 
 
 def _message(role: str, content: str) -> dict[str, str]:

@@ -33,6 +33,7 @@ from harness.model import (
     Minimum,
     ProbeSize,
     RateSegment,
+    RoleFacts,
     Sampled,
     UnsetType,
     Workers,
@@ -42,6 +43,7 @@ from harness.plan import Cell, prefixes, slots_of, start_of, warmup_requests
 from harness.records.series import Telemetry
 from harness.run.measure.cache_state import CacheState, bring_about
 from harness.run.measure.job import make_job
+from harness.run.measure.roles import by_role, together
 from harness.run.measure.watch import COUNTERS, watch_of
 from harness.run.measure.workers import choose_workers
 from harness.run.setup.division import division
@@ -148,19 +150,21 @@ def measure(
         if worker_pool is not None:
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
     exited = engine.exited(suspected=before[0] is not None and after[0] is None)
-    counters, restarts = added(
-        [
-            counted(*ends, telemetry, COUNTERS, f"engine.{index}" if len(sources) > 1 else "engine")
-            for index, ends in enumerate(zip(before, after, strict=True))
-        ]
-    )
+    counts = [
+        counted(*ends, telemetry, COUNTERS, f"engine.{index}" if len(sources) > 1 else "engine")
+        for index, ends in enumerate(zip(before, after, strict=True))
+    ]
+    shapes = list(map(histogram_increase, shapes_before, shapes_after))
+    roles = by_role(engine.roles, [source.base_url for source in sources], counts, shapes)
+    counters, restarts = together(roles) if roles else added(counts)
     seen = _Seen(
         result=result,
         cache=cache,
         workers=workers,
         counters=counters,
         restarts=restarts,
-        histograms=added_histograms(list(map(histogram_increase, shapes_before, shapes_after))),
+        histograms={} if roles else added_histograms(shapes),
+        roles=roles,
         sampled=watcher.sampled,
         exited=exited,
         nodes=worker_pool.nodes() if worker_pool else UNSET,
@@ -190,7 +194,13 @@ def _minimum(scenario: Scenario, *, searched: bool) -> Minimum:
     """
     if searched:
         return Minimum(seconds=0, answers=0)
-    return Minimum(seconds=scenario.load.min_seconds, answers=scenario.load.min_answers)
+    load = scenario.load
+    return Minimum(
+        seconds=load.min_seconds,
+        answers=load.min_answers,
+        coverage=load.min_coverage,
+        duration_s=load.duration_s,
+    )
 
 
 def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
@@ -238,6 +248,7 @@ def _workload(prepared: Prepared, cell: Cell, workload: Workload, request: CellR
         adapters=prepared.scenario.lora.adapters,
         cold_cache=prepared.scenario.cache.state == "cold",
         content=content_of(prepared.scenario),
+        images=prepared.scenario.images.words or None,
     )
 
 
@@ -272,6 +283,7 @@ class _Seen(NamedTuple):
     sampled: Sampled
     exited: str | None
     nodes: tuple[LoadNode, ...] | UnsetType
+    roles: tuple[RoleFacts, ...]
 
 
 def _facts(
@@ -307,6 +319,7 @@ def _facts(
         metrics_urls=prepared.of(cell).ref.metrics_urls or UNSET,
         urls=engine.urls if len(engine.urls) > 1 else UNSET,
         balance=(prepared.options.balance or "round-robin") if len(engine.urls) > 1 else UNSET,
+        roles=seen.roles or UNSET,
         counter_restarts=seen.restarts,
         server_histograms=seen.histograms,
         telemetry=seen.sampled,

@@ -10,7 +10,7 @@ from harness.engines.speak.server import Server
 from harness.engines.start.started import EngineFacts
 from harness.sampling import machine
 from harness.sampling.job import Exporter, Watch
-from harness.spec.backend import Counters, Metrics
+from harness.spec.engine_metrics import Counters, Metrics
 
 # What an engine counts up; its gauges (running, waiting) have no difference.
 COUNTERS = frozenset(field.name for field in fields(Counters))
@@ -33,6 +33,7 @@ def watch_of(engine: EngineSession, hz: float) -> Watch | None:
         engine_ports=tuple(address.port for address in addresses if address.port) if here else (),
         engine_env=gpu_env(engine.facts),
         engine_here=here,
+        apart=bool(engine.roles),
     )
 
 

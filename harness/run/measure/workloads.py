@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 
 from msgspec import structs
 
@@ -21,11 +22,13 @@ from harness.plan import (
     start_of,
     warmup_requests,
 )
+from harness.run.measure.image_shelf import ImageShelf
 from harness.run.measure.job import send_times
 from harness.run.setup.prepare import Prepared
 from harness.spec.scenario import Load, Scenario
 from harness.workload.prompts.content import content_of
-from harness.workload.prompts.generate import generate
+from harness.workload.prompts.generate import Dress, as_they_are, generate
+from harness.workload.prompts.lora import assigned
 from harness.workload.prompts.request import TokenCounter
 from harness.workload.prompts.text import TextMaker
 from harness.workload.prompts.workload import Workload
@@ -77,6 +80,7 @@ class Workloads:
     ) -> None:
         """`between`: requests more, as those of the last load point, for questions to stand between."""
         self._scenario, self._seed = scenario, seed
+        self._dress = dress_of(scenario)
         self.count_with(counter)
         self.exact = self._texts.exact
         self._made: dict[tuple[LoadPoint, int], Workload] = {}
@@ -86,7 +90,9 @@ class Workloads:
             for point in self._points:
                 self.of(Cell("", 0, point, repeat, sizes.short(point) if sizes else None))
         of_last = seed_for(seed, "accuracy", points[-1].label, 0)
-        self.between = generate(scenario.prompts, between, of_last, self._texts) if between else None
+        self.between = (
+            generate(scenario.prompts, between, of_last, self._texts, self._dress) if between else None
+        )
 
     def count_with(self, counter: TokenCounter | None) -> None:
         """Counts tokens with `counter` from now on."""
@@ -100,7 +106,7 @@ class Workloads:
                 all_requests(self._scenario, cell.load, cell.probe),
                 seed_for(self._seed, "prompts", cell.load.label, cell.repeat),
                 self._texts,
-                self._scenario.lora,
+                self._dress,
             )
         return self._made[key]
 
@@ -123,6 +129,13 @@ class Workloads:
         for point in self._points:
             digest.update(f"{point.label} {self._made[point, 0].sha256}\n".encode())
         return digest.hexdigest()
+
+
+def dress_of(scenario: Scenario) -> Dress:
+    """Returns what gives each request the adapter or the images that the scenario says."""
+    if scenario.images.counts:
+        return ImageShelf(scenario.images).dress
+    return partial(assigned, scenario.lora) if scenario.lora.adapters else as_they_are
 
 
 def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
+from urllib.parse import urlsplit
 
 from harness.apis import APIS
 from harness.engines.check.preflight import Planned
@@ -26,7 +27,7 @@ from harness.plan import (
 from harness.run.setup.options import RunOptions
 from harness.run.setup.repeats import Between, between_of, repeats_of
 from harness.sampling.job import MOST_HZ
-from harness.sampling.machine import gpu_names
+from harness.sampling.machine import gpu_names, is_this_machine
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
@@ -154,7 +155,9 @@ def prepare(options: RunOptions) -> Prepared:
         not options.find_capacity and how == "restart" and _starts_for_each_cell(scenario, *pair)
         for pair, how in zip(started, between, strict=True)
     ]
-    model_name, model = find_model(options.model, APIS[scenario.request.api].gives)
+    with_images = bool(scenario.images.counts)
+    model_name, model = find_model(options.model, APIS[scenario.request.api].gives, images=with_images)
+    _check_images(scenario, backends, launches)
     if scenario.lora.adapters and any(launch.mode == "compose" for launch in launches):
         raise SpecError(
             "adapters do not come into a container: they are drawn for an engine that runs as a process",
@@ -204,6 +207,22 @@ def prepare(options: RunOptions) -> Prepared:
 
 def _said_to_restart(launch: LaunchChoice) -> LaunchChoice:
     return replace(launch, why=f"{launch.why}; again for every cell, since it has no cache reset")
+
+
+def _check_images(
+    scenario: Scenario, backends: Sequence[BackendRef], launches: Sequence[LaunchChoice]
+) -> None:
+    """Raises SpecError where an engine cannot fetch files from this machine's own address."""
+    if not scenario.images.counts or scenario.images.send != "url":
+        return
+    for ref, launch in zip(backends, launches, strict=True):
+        hosts = (urlsplit(url).hostname or "" for url in ref.urls)
+        if launch.mode == "compose" or not all(map(is_this_machine, hosts)):
+            raise SpecError(
+                f"{ref.label} does not reach 127.0.0.1, where the files of images are served",
+                where="images.send",
+                hint='images.send = "data" puts them into the requests',
+            )
 
 
 def _check_turns(scenario: Scenario, ref: BackendRef) -> None:

@@ -93,8 +93,9 @@ class EngineExporters:
     together.
     """
 
-    def __init__(self, exporters: Sequence[Exporter], period_s: float) -> None:
-        self.period_s = period_s
+    def __init__(self, exporters: Sequence[Exporter], period_s: float, *, apart: bool = False) -> None:
+        """`apart`: they have other roles, and there is nothing of all together."""
+        self.period_s, self._apart = period_s, apart
         self._parts = [EngineExporter(exporter, period_s) for exporter in exporters]
         self.about: dict[str, object] = {"urls": [exporter.url for exporter in exporters]}
 
@@ -125,7 +126,7 @@ class EngineExporters:
         if problems:
             raise UnreadableError("; ".join(problems))
         for name, parts in samples.items():
-            if len(parts) == len(self._parts):
+            if len(parts) == len(self._parts) and not self._apart:
                 values, times = zip(*parts, strict=True)
                 put(name, _together(name, values), sum(times) // len(times))
 

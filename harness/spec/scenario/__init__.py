@@ -17,6 +17,7 @@ from harness.spec.scenario.definition import (
     with_profile,
 )
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, TraceReplay, turns_of
+from harness.spec.scenario.images import Images
 from harness.spec.scenario.load import Load, Segment
 from harness.spec.scenario.lora import LoraMix, adapter_names
 from harness.spec.scenario.synthetic import FixedLength, SharedPrefix
@@ -29,6 +30,7 @@ __all__ = [
     "Cache",
     "FixedLength",
     "Header",
+    "Images",
     "Load",
     "LoraMix",
     "Profile",

@@ -8,8 +8,10 @@ from harness.apis import APIS, ApiName
 from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
+from harness.spec.scenario.images import Images
 from harness.spec.scenario.load import Load, check_load
 from harness.spec.scenario.lora import LoraMix
+from harness.spec.scenario.rules import check_rules
 from harness.spec.scenario.synthetic import FixedLength, SharedPrefix, Structured, Victim
 from harness.spec.scenario.text import Text, check_text
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
@@ -53,6 +55,7 @@ class Cache:
 class Header:
     name: str
     purpose: str
+    rules: Literal["", "agentx"] = ""  # of a standard: what they lock cannot be set otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Scenario:
     verdict: Verdict = field(default_factory=Verdict)
     slo: dict[str, dict[str, float]] = field(default_factory=dict)  # latency → share of requests → ms
     lora: LoraMix = field(default_factory=LoraMix)
+    images: Images = field(default_factory=Images)
     # [engine.values] of every backend that has them, where --engine-set does not say otherwise.
     engine_values: dict[str, int | float | str] = field(default_factory=dict)
     profile: str = ""  # of [profiles] that was applied; "": the file declares none
@@ -87,6 +91,10 @@ def check_api(scenario: Scenario, api: ApiName, where: str) -> None:
             f"the prompts of '{scenario.name}' are not for the {APIS[api].title} API",
             where=where,
             hint=f"--api {api} goes with {fitting[wanted]}",
+        )
+    if scenario.images.counts and APIS[api].image is None:
+        raise SpecError(
+            f"the {APIS[api].title} API takes no images", where=where, hint="use chat, responses or messages"
         )
 
 
@@ -159,16 +167,12 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
     check_text(scenario.text, f"{where}:text.content", made_up=not isinstance(generator_spec, PromptFile))
     check_load(scenario.load, f"{where}:load", sessions=turns_of(generator_spec) > 1)
     _check_groups(scenario, where)
+    check_rules(scenario.scenario.rules, generator_spec, scenario.load, where)
+    if scenario.scenario.rules and not scenario.request.exact_output:
+        raise SpecError("the rules of AgentX lock it to true", where=f"{where}:request.exact_output")
     scenario.lora.check(f"{where}:lora")
-    one_class = isinstance(generator_spec, FixedLength) or (
-        isinstance(generator_spec, SharedPrefix) and generator_spec.turns == 1
-    )
-    if scenario.lora.adapters and not one_class:
-        raise SpecError(
-            "adapters are the classes of requests: they go with the generators 'fixed-length' and "
-            "'shared-prefix' with one turn",
-            where=f"{where}:lora.adapters",
-        )
+    scenario.images.check(f"{where}:images")
+    _check_classes(scenario, where)
     check_api(scenario, scenario.request.api, f"{where}:request.api")
     check_verdict(scenario.verdict, f"{where}:verdict", text=gives(generator_spec) == "text")
     check_slo(scenario.slo, f"{where}:slo")
@@ -203,6 +207,22 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
             hint="give concurrency or rate, or use generator 'trace'",
         )
     return scenario
+
+
+def _check_classes(scenario: Scenario, where: str) -> None:
+    """Adapters and images are classes of requests, which can be of one division only."""
+    divided = {"lora.adapters": bool(scenario.lora.adapters), "images.counts": bool(scenario.images.counts)}
+    asked = [key for key, given in divided.items() if given]
+    if len(asked) > 1:
+        raise SpecError("adapters and images do not go together", where=f"{where}:{asked[1]}")
+    spec = scenario.prompts
+    one_class = isinstance(spec, FixedLength) or (isinstance(spec, SharedPrefix) and spec.turns == 1)
+    if asked and not one_class:
+        raise SpecError(
+            f"{'adapters' if scenario.lora.adapters else 'images'} are the classes of requests: they go with "
+            "the generators 'fixed-length' and 'shared-prefix' with one turn",
+            where=f"{where}:{asked[0]}",
+        )
 
 
 def _check_groups(scenario: Scenario, where: str) -> None:

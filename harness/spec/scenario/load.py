@@ -44,6 +44,7 @@ class Load:
     duration_s: float | None = None  # stop sending after this, even if requests are left
     min_seconds: float = 10.0  # of a cell; a shorter one is SUSPECT
     min_answers: int = 100  # of a cell; with fewer it is SUSPECT
+    min_coverage: float = 0.0  # share of duration_s that first tokens and further ones reach; else INVALID
     max_in_flight: int = 4096
     over_cap: Literal["wait", "drop"] = "wait"
 
@@ -93,6 +94,11 @@ def _check_working_set(load: Load, where: str) -> None:
         raise SpecError(f"must be at least 1, not {load.kv_tokens}", where=f"{where}.kv_tokens")
     if not 0 <= load.rest_s < float("inf"):
         raise SpecError(f"must not be negative, not {load.rest_s}", where=f"{where}.rest_s")
+    if load.min_coverage and not (0 < load.min_coverage <= 1 and load.duration_s):
+        raise SpecError(
+            f"must be from 0 to 1, and is of duration_s, not {load.min_coverage:g}",
+            where=f"{where}.min_coverage",
+        )
     if load.rest_s and (load.concurrency != (1,) or not load.warmup_requests):
         raise SpecError("needs concurrency = [1] and warmup_requests", where=f"{where}.rest_s")
 

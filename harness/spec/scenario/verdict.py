@@ -5,19 +5,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import SpecError
-from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS
+from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS, better_of
+from harness.model.metric_table import root_of
 from harness.spec.strict import nearest
 
 # `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
 SloTable = Mapping[str, Mapping[str, float]]
 LEAST_REPEATS = 3  # fewer give no interval worth the name
+EACH = "*"  # in the place of a class: `by_depth.*.ttft_ms.p50` is a metric for each depth that was measured
 SLO_SHARES = (*PERCENTILES, "max")
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     primary: str = "ttft_ms.p50"  # what the rank line is about
-    # Declared before the run: only these get verdicts, and each makes the others harder to reach.
+    # Declared before the run: only these get verdicts, and each makes the others harder to reach. Of a class
+    # of requests as `by_kind.short.ttft_ms.p50`, of each class as `by_kind.*.ttft_ms.p50`.
     metrics: tuple[str, ...] = ("ttft_ms.p50", "tpot_ms.p50", "e2e_ms.p50", "output_tokens_per_s")
     # Of `bench run` with two backends or more. "auto": until every verdict on the primary metric is decided,
     # from min_repeats to max_repeats.
@@ -33,11 +36,11 @@ def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
     """`text`: answers are generated text; vectors and scores have no tokens."""
     for key, names in (("primary", (verdict.primary,)), ("metrics", verdict.metrics)):
         for name in names:
-            if name not in VERDICT_METRICS:
+            if better_of(name) is None or (key == "primary" and EACH in name):
                 raise SpecError(
                     f"unknown metric '{name}'", where=f"{where}.{key}", hint=nearest(name, VERDICT_METRICS)
                 )
-            if not text and METRICS[name.partition(".")[0]].of_text:
+            if not text and METRICS[root_of(name)].of_text:
                 raise SpecError(
                     f"'{name}' is of generated text, which these answers are not",
                     where=f"{where}.{key}",

@@ -1,10 +1,10 @@
 """Prompt generators: a scenario's [prompts] table and a seed to the requests of one cell."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any
 
-from harness.spec.scenario import LoraMix, PromptFile, Prompts, TraceReplay
+from harness.spec.scenario import PromptFile, Prompts, TraceReplay
 from harness.spec.scenario.synthetic import (
     Agent,
     Classification,
@@ -21,7 +21,6 @@ from harness.spec.scenario.synthetic import (
 )
 from harness.workload.prompts.agent import agent
 from harness.workload.prompts.batches import documents, rerank
-from harness.workload.prompts.lora import assigned
 from harness.workload.prompts.plain import classification, copy_and_write, fixed_length, mix
 from harness.workload.prompts.recorded import from_file, replay
 from harness.workload.prompts.request import ChatRequest
@@ -34,13 +33,19 @@ from harness.workload.prompts.workload import Workload, workload
 # Table, number of requests, source of chance, texts: so many requests, from a file at most so many, in order.
 Maker = Callable[[Any, int, Random, TextMaker], Iterator[ChatRequest]]
 
-_NO_LORA = LoraMix()
+# Requests and a seed to the same ones with what else they bring.
+Dress = Callable[[Iterable[ChatRequest], int], Iterable[ChatRequest]]
 
 
-def generate(prompts: Prompts, count: int, seed: int, texts: TextMaker, lora: LoraMix = _NO_LORA) -> Workload:
+def as_they_are(requests: Iterable[ChatRequest], _seed: int) -> Iterable[ChatRequest]:
+    return requests
+
+
+def generate(
+    prompts: Prompts, count: int, seed: int, texts: TextMaker, dress: Dress = as_they_are
+) -> Workload:
     """Equal arguments and tokenizer give equal bytes on every machine."""
-    requests = MAKERS[type(prompts)](prompts, count, Random(seed), texts)
-    return workload(assigned(requests, lora, seed) if lora.adapters else requests, texts.exact)
+    return workload(dress(MAKERS[type(prompts)](prompts, count, Random(seed), texts), seed), texts.exact)
 
 
 MAKERS: dict[type[Prompts], Maker] = {

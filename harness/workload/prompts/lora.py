@@ -11,7 +11,7 @@ from harness.workload.prompts.request import ChatRequest
 BASE = "base"
 
 
-def assigned(requests: Iterable[ChatRequest], mix: LoraMix, seed: int) -> Iterator[ChatRequest]:
+def assigned(mix: LoraMix, requests: Iterable[ChatRequest], seed: int) -> Iterator[ChatRequest]:
     """Each request with its adapter, whose name is also its class."""
     for request, adapter in zip(requests, _names(mix, seed), strict=False):
         yield replace(request, adapter=adapter, kind=adapter or BASE)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
 from harness.records.request_table import After, Expected, Part
@@ -50,6 +51,21 @@ class CallPlace:
     kept: int = 0  # tokens
     kept_chars: int = 0
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Copies by position: dataclasses look their fields up for each copy, which takes longer."""
+        return CallPlace, _place_values(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Holds one image: its file, and the address at which a server has it; "": it goes into the request."""
+
+    file: str
+    media_type: str
+    sha256: str
+    size_bytes: int
+    address: str = ""
+
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
@@ -72,4 +88,12 @@ class ChatRequest:
     expected: Expected | None = None
     call: CallPlace | None = None
     adapter: str = ""  # LoRA adapter that it names; "": the base model
+    images: tuple[Picture, ...] | None = None  # of its last message; None: the scenario has none
     items: int = -1  # texts to embed, or documents to rank; -1: the answer is text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ChatRequest, _request_values(self)
+
+
+_place_values = attrgetter(*CallPlace.__slots__)
+_request_values = attrgetter(*ChatRequest.__slots__)

@@ -11,10 +11,13 @@ from dataclasses import asdict, dataclass
 from itertools import islice, pairwise
 from typing import IO, Any
 
+import msgspec
+
 from harness.records.request_table import Expected, RequestTable
 from harness.workload.prompts.request import ChatRequest, Constraint, Tools
 
 ALIKE_CHARS = 64
+_NO_CALL = (-1,) * 4  # where a call of a session has its waits and its beginning
 _BATCH = 256  # requests of one batch share the memory of what they have in common
 
 
@@ -119,7 +122,10 @@ class _Taken:
                     request.turn,
                 )
                 numbers += (request.at_ns, index, request.items)
-                if (call := request.call) is None:
+                if request.images is not None:
+                    sizes = [picture.size_bytes for picture in request.images]
+                    yield (*numbers, *_NO_CALL, len(sizes), sum(sizes)), request.kind, request.shared
+                elif (call := request.call) is None:
                     yield numbers, request.kind, request.shared
                 else:
                     links = call.tool_ns, call.think_ns, call.base, call.kept
@@ -138,12 +144,14 @@ class _Taken:
             line.append(request.at_ns)
         if request.adapter:
             line.append(request.adapter)
-        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"))
+        if request.images is not None:
+            line.append([picture.sha256 for picture in request.images])
+        more = ""
         if request.turn or request.constraint or request.tools:
-            text += f" {request.turn} {self._text(request.constraint)} {self._text(request.tools)}"
+            more = f" {request.turn} {self._text(request.constraint)} {self._text(request.tools)}"
         if (call := request.call) is not None:
-            text += f" {call.after} {call.tool_ns} {call.think_ns} {call.base} {call.kept}"
-        return text.encode() + b"\n"
+            more += f" {call.after} {call.tool_ns} {call.think_ns} {call.base} {call.kept}"
+        return b"%b%b\n" % (msgspec.json.encode(line), more.encode())
 
     def _text(self, part: "Constraint | Tools | Expected | None") -> str:
         if part is None:

@@ -47,18 +47,18 @@ def number(value: object) -> float:
 
 def check(row: Row, block_tokens: int) -> Row:
     """Raises BadRow for values that no request can have."""
-    values = (row.at_s, row.input_tokens, row.output_tokens)
-    if not all(math.isfinite(value) for value in values):
+    given, asked = row.input_tokens, row.output_tokens
+    if not (math.isfinite(row.at_s) and math.isfinite(given) and math.isfinite(asked)):
         raise BadRow("a value is not a number")
-    if min(values[1:]) < 0:
+    if given < 0 or asked < 0:
         raise BadRow("a negative length")
-    if any(value != int(value) for value in values[1:]):
+    if given != int(given) or asked != int(asked):
         raise BadRow("a length that is not whole")
-    if row.input_tokens == 0:
+    if given == 0:
         raise BadRow("no input token")
-    if row.output_tokens == 0:
+    if asked == 0:
         raise BadRow("no output token (a request that failed when it was recorded)")
-    if max(values[1:]) > MAX_TOKENS:
+    if max(given, asked) > MAX_TOKENS:
         raise BadRow(f"a length above {MAX_TOKENS:,} tokens")
     if block_tokens and len(row.blocks) != -(-int(row.input_tokens) // block_tokens):
         raise BadRow(f"blocks of {block_tokens} tokens that do not add up to the input")

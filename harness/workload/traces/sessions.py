@@ -70,12 +70,16 @@ Item = Call | Thread
 
 def checked(at_s: float, input_tokens: float, output_tokens: float, lasts_s: float = 0.0) -> Row:
     """Checks the values of what a file says of a call. Raises BadRow for values that no call can have."""
-    row = check(Row(at_s, input_tokens, output_tokens), 0)
+    check_lasts(lasts_s)
+    return check(Row(at_s, input_tokens, output_tokens), 0)
+
+
+def check_lasts(lasts_s: float) -> None:
+    """Checks a time between two moments. Raises BadRow."""
     if lasts_s < 0:
         raise BadRow("a negative time")
     if not lasts_s <= MAX_SPAN_S:
         raise BadRow("a value is not a number" if lasts_s != lasts_s else "a call that lasts over 400 days")
-    return row
 
 
 def lay_out(thread: Thread) -> list[Call]:

@@ -9,7 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.workload.traces.rows import BadRow, number
-from harness.workload.traces.sessions import MAIN, MOST_LEVELS, SUBAGENT, Begins, Call, Item, Thread, checked
+from harness.workload.traces.sessions import (
+    MAIN,
+    MOST_LEVELS,
+    SUBAGENT,
+    Begins,
+    Call,
+    Item,
+    Thread,
+    check_lasts,
+    checked,
+)
 
 KEYS = {"requests", "block_size"}
 NO_DURATION = "calls without a duration: the whole time to the next one is waited"
@@ -120,7 +130,7 @@ class _Reader:
             0.0 if lasts is None else number(lasts),
         )
         wait_s = None if wait is None else number(wait)
-        checked(0.0, 1, 1, wait_s or 0.0)
+        check_lasts(wait_s or 0.0)
         end_s = row.at_s + (0.0 if lasts is None else number(lasts))
         brought = entry.get("input_types")
         tool = "tool_result" in brought if isinstance(brought, list) and brought else stop == "tool_use"

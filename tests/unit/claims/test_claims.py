@@ -293,7 +293,8 @@ def test_every_scenario_is_of_a_kind_of_work():
         *("prompt-file", "trace", "cold-start"),
         *("embed-documents", "embed-queries", "rerank-top-100"),  # no claim is about vectors or scores
         *("kv-working-set", "lora-mix", "victim-probe"),  # nor about full caches, adapters, interference
-        *("agent-sessions", "context-depth"),  # nor about whole sessions, contexts of one depth
+        "images-in",  # nor about images
+        *("agent-sessions", "agentx", "context-depth"),  # nor about whole sessions, contexts of one depth
     }
     assert set(kinds) <= set(paths.definitions("workloads"))
 

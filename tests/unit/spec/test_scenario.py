@@ -164,3 +164,34 @@ def test_the_data_folders_hold_no_python():
 @pytest.mark.parametrize("name", sorted(paths.definitions("workloads")))
 def test_every_shipped_scenario_is_named_like_its_file(name):
     assert load_scenario(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("load.duration_s", 600, "ask for 900 s or more"),
+        ("load.min_coverage", 0.9, "ask for 0.95 or more"),
+        ("prompts.unique_sessions", False, "ask for true"),
+        ("prompts.max_wait_s", 5, "ask for waits as recorded"),
+        ("prompts.max_input_tokens", 100, "ask for whole prompts"),
+        ("request.exact_output", False, "lock it to true"),
+    ],
+)
+def test_what_agentx_locks_cannot_be_set_otherwise(key, value, message):
+    assert load_scenario("agentx", {"load.duration_s": 900}).scenario.rules == "agentx"
+    with pytest.raises(SpecError, match=message) as error:
+        load_scenario("agentx", {key: value})
+    assert error.value.where == f"{key}, as given"
+
+
+def test_a_coverage_is_of_a_duration():
+    with pytest.raises(SpecError, match="is of duration_s"):
+        load_scenario("agent-sessions", {"load.min_coverage": 0.95})
+
+
+@pytest.mark.parametrize("metric", ["by_kind.*.output_tokens_per_s", "by_kind.4k", "by_kind.*"])
+def test_a_class_has_no_verdict_on_what_it_does_not_have(metric):
+    with pytest.raises(SpecError, match="unknown metric"):
+        load_scenario("context-depth", {"verdict.metrics": [metric]})
+    with pytest.raises(SpecError, match="unknown metric"):
+        load_scenario("context-depth", {"verdict.primary": "by_kind.*.ttft_ms.p50"})

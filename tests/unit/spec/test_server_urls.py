@@ -71,6 +71,8 @@ def test_metrics_go_to_the_backend_that_is_named():
     assert (one.metrics_urls, other.metrics_urls) == ((), ("http://m/metrics", "http://n"))
     (only,) = with_metrics_urls(both[:1], ["vllm"], ["http://m:1"])
     assert only.metrics_urls == ("http://m:1",)
+    (apart,) = with_metrics_urls(both[:1], ["vllm"], ["prefill@http://p", "vllm=decode@http://d"])
+    assert (apart.metrics_urls, apart.metrics_roles) == (("http://p", "http://d"), ("prefill", "decode"))
 
 
 @pytest.mark.parametrize(
@@ -82,6 +84,9 @@ def test_metrics_go_to_the_backend_that_is_named():
         (f"openai={A}", ["http://m"], "declares no metrics"),
         (f"vllm={A}", ["http://m", "http://m/"], "is given twice"),
         (f"vllm={A}", ["vllm=m"], "is not an http:// or https:// URL"),
+        (f"vllm={A}", ["decode@http://d"], "no engine has the role 'prefill'"),
+        (f"vllm={A}", ["decode@http://d", "http://p"], "some have a role, and some have none"),
+        (f"vllm={A}", ["draft@http://d"], "is not"),
     ],
 )
 def test_metrics_of_nothing_are_one_error(backends, given, said):

@@ -51,6 +51,7 @@ OTHER_FILES = {
     "tune/tuning.py": "makes the new folder of a tuning",
     "workload/prompts/workload.py": "an unnamed temporary file",
     "workload/traces/documents.py": "a trace that the user names",
+    "workload/prompts/images.py": "images, in a folder of the run's own that goes with it",
     "workload/prompts/content.py": "a text that the user names, or a shipped one",
     "workload/traces/read.py": "a trace that the user names",
 }

@@ -75,6 +75,17 @@ def test_too_short_names_what_would_do():
     assert "too-short" not in reasons(made, minimum={"seconds": 1.9, "answers": 20})
 
 
+@pytest.mark.parametrize(("duration_s", "short"), [(2.0, False), (2.05, False), (2.2, True)])
+def test_answers_reach_as_much_of_the_duration_as_is_asked_for(duration_s, short):
+    """The last first token comes after 1.905 s, the last further one after 2 s."""
+    least = {"seconds": 0.0, "answers": 1, "coverage": 0.92, "duration_s": duration_s}
+    found = reasons(loop(0, 100), minimum=least).get("coverage-short")
+    assert (found is not None) == short
+    if short:
+        assert found.measured == "first tokens 86.6 %, further ones 90.9 % of 2.2 s"
+        assert (found.verdict, found.limit) == ("INVALID", "92 %")
+
+
 def test_times_that_vary_need_waves():
     """Half of the answers take 50 ms, half 150: cv 0.5, 5 waves. 20 answers are 5 waves of four slots."""
     rows = [

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from functools import partial
 from itertools import groupby
 from random import Random
 from typing import get_args
@@ -27,6 +28,7 @@ from harness.spec.scenario.synthetic import (
     Topic,
 )
 from harness.workload.prompts.generate import generate
+from harness.workload.prompts.lora import assigned
 from harness.workload.prompts.text import TextMaker
 from harness.workload.prompts.topics import TOPICS
 
@@ -258,7 +260,7 @@ def test_a_scenario_sizes_the_engines_it_starts_and_the_command_line_wins():
 
 
 def mixed(count=400, **lora):
-    made = generate(FixedLength(8, 4), count, 5, TextMaker(words), LoraMix(**lora))
+    made = generate(FixedLength(8, 4), count, 5, TextMaker(words), partial(assigned, LoraMix(**lora)))
     return [request.adapter for request in made.requests], made
 
 

@@ -35,6 +35,25 @@ def test_each_figure_against_the_load():
     assert [text for _, text in chart.x.ticks] == ["1", "4"]
 
 
+def test_calls_are_drawn_against_the_depth_of_their_context():
+    depths = {
+        name: {"ttft_ms": {"p50": p50}, "tpot_ms": {"p50": 7.0}}
+        for name, p50 in (("1k", 90.0), ("512", 40.0))
+    }
+    found = made(
+        cell(p50=10.0, load=ONE, by_depth=depths), cell(p50=12.0, load=ONE, repeat=1, by_depth=depths)
+    )
+    chart = found["ttft-depth-c1"]
+    assert [(point.x, point.y, point.key) for point in main(chart)["llamacpp"].points] == [
+        (512.0, 40.0, "512"),
+        (1024.0, 90.0, "1k"),
+    ]
+    assert [text for _, text in chart.x.ticks] == ["512", "1k"]
+    assert "tpot-depth-c1" in found
+    single = made(cell(p50=10.0, load=ONE, by_depth={"1k": depths["1k"]}))
+    assert "ttft-depth-c1" not in single
+
+
 def test_intervals_over_runs_are_taken_where_there_are_enough():
     estimate = {"label": "llamacpp", "load": ONE, "metric": "ttft_ms.p50", "interval": [8.0, 11.0, 14.0]}
     cells = [cell(p50=10.0 + repeat, load=ONE, repeat=repeat) for repeat in range(3)]

@@ -52,7 +52,14 @@ def said(salt, salt_field=None, monkeypatch=None):
     monkeypatch.setattr(job, "render_body", lambda *given: json.dumps(given[2].messages).encode())
     made = [
         SimpleNamespace(
-            turn=turn, messages=messages, max_tokens=8, constraint=None, tools=None, adapter="", call=None
+            turn=turn,
+            messages=messages,
+            max_tokens=8,
+            constraint=None,
+            tools=None,
+            adapter="",
+            call=None,
+            images=None,
         )
         for turn, messages in (
             (0, [("system", "be kind"), ("user", "one")]),

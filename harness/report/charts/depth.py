@@ -1,0 +1,61 @@
+"""First token and further ones against the depth of the context, a line per backend."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from harness.model.measures import measure
+from harness.report.charts.axes import fitted, loads
+from harness.report.charts.model import Chart, Line, Point
+from harness.report.charts.values import Values
+from harness.report.depths import depths
+from harness.report.view import Group, Row, point_words
+from harness.report.wording import number, plain
+
+_LEAST = 2  # depths of a line
+_SHOWN = ("ttft_ms.p50", "tpot_ms.p50")
+
+
+def against_depth(groups: Sequence[Group], values: Values, order: Sequence[str]) -> Iterator[Chart]:
+    """Draws a chart of each at every load that has several depths."""
+    for group in groups:
+        for path in _SHOWN:
+            lines = [
+                Line(row.label, order.index(row.label), points)
+                for row in group.rows
+                if len(points := tuple(_points(row, path, values))) >= _LEAST
+            ]
+            if lines:
+                yield _chart(group, path, lines)
+
+
+def _points(row: Row, path: str, values: Values) -> Iterator[Point]:
+    for classes, tokens in depths(row).items():
+        shown = measure(f"{classes}.{path}")
+        if value := values.value(row, shown):
+            name = classes.partition(".")[2]
+            yield Point(float(tokens), value.middle, name, value.text(shown), value.low, value.high)
+
+
+def _chart(group: Group, path: str, lines: Sequence[Line]) -> Chart:
+    shown = measure(path)
+    points = [point for line in lines for point in line.points]
+    ends = [end for point in points for end in (point.low, point.y, point.high) if end is not None]
+    words = (
+        f"{plain(line.label, 40)}: " + ", ".join(f"{number(point.y)} at {point.key}" for point in line.points)
+        for line in lines
+    )
+    names = {point.x: point.key for point in points}
+    axis = loads("tokens of the context, up to", sorted(names))
+    return Chart(
+        name=f"{shown.metric.name.removesuffix('_ms')}-depth-{group.point.label}",
+        family="depth",
+        option=shown.name,
+        title=f"{shown.heading} against the depth of the context, {point_words(group.point)}",
+        description=f"{shown.title}. {'; '.join(words)}.",
+        x=replace(axis, ticks=tuple(sorted(names.items()))),
+        y=fitted(shown.title, ends),
+        lines=tuple(lines),
+        reading="x",
+        bars="spread of the repeats, or 95 % interval over three runs and more",
+        paper=True,
+    )

@@ -1,0 +1,46 @@
+"""Counts of engines with roles, by role: figures of two roles are never added up."""
+
+from collections.abc import Mapping, Sequence
+
+from harness.model import HistogramIncrease, RoleFacts
+from harness.sampling.counter_deltas import added, added_histograms
+from harness.spec.server_urls import DECODE, PREFILL
+
+Counted = tuple[dict[str, float] | None, int]
+# Of a prompt: counted where it is read. All else is of the answer, and counted where that is written.
+_OF_PROMPT = ("prompt_tokens", "cached_prompt_tokens", "host_cached_tokens", "image_queries", "image_hits")
+
+
+def by_role(
+    roles: Sequence[str],
+    urls: Sequence[str],
+    counts: Sequence[Counted],
+    shapes: Sequence[Mapping[str, HistogramIncrease]],
+) -> tuple[RoleFacts, ...]:
+    """Engines of one role work as one."""
+    found = []
+    for role in dict.fromkeys(roles):
+        places = tuple(number for number, given in enumerate(roles) if given == role)
+        counters, restarts = added([counts[number] for number in places])
+        found.append(
+            RoleFacts(
+                role=role,
+                places=places,
+                urls=tuple(urls[number] for number in places),
+                counters=counters,
+                restarts=restarts,
+                histograms=added_histograms([shapes[number] for number in places]),
+            )
+        )
+    return tuple(found)
+
+
+def together(roles: Sequence[RoleFacts]) -> Counted:
+    """Counters of a request's whole way: of prompts where they are read, of answers where written."""
+    by_name = {each.role: each.counters for each in roles}
+    read, written = by_name.get(PREFILL), by_name.get(DECODE)
+    restarts = sum(each.restarts for each in roles)
+    if read is None or written is None:
+        return None, restarts
+    prompt = {name: read[name] for name in _OF_PROMPT if name in read}
+    return prompt | {name: value for name, value in written.items() if name not in _OF_PROMPT}, restarts

@@ -1,0 +1,81 @@
+"""A prefill and a decode engine behind one URL: what each did is told apart, and the first token is split."""
+
+import pytest
+
+from harness.mockserver import running
+from tests.integration.router import in_roles, router
+from tests.integration.scripted import bench, summary
+
+PREFILL_MS, DECODE_MS, TRANSFER_MS, GAP_MS = 120, 40, 60, 4
+INPUT, OUTPUT, REQUESTS = 64, 8, 24
+
+
+@pytest.fixture
+def pools():
+    """Of scripted servers, which tell of themselves as vLLM does."""
+    same = {"dialect": "vllm", "gap_ms": GAP_MS}
+    with (
+        running(**same, ttft_ms=PREFILL_MS) as prefill,
+        running(**same, ttft_ms=DECODE_MS, transfer_ms=TRANSFER_MS) as decode,
+        router([prefill.url, decode.url], in_roles(prefill.url)) as url,
+    ):
+        yield url, f"prefill@{prefill.url}", f"decode@{decode.url}"
+
+
+def run(url, *places, code=(0, 4)):
+    size = ("--input-tokens", str(INPUT), "--output-tokens", str(OUTPUT), "--requests", str(REQUESTS))
+    where = [word for place in places for word in ("--metrics-url", place)]
+    load = (
+        "--scenario",
+        "fixed-length",
+        "--concurrency",
+        "2",
+        "--repeats",
+        "1",
+        "--no-probe",
+        "--no-report",
+        "-v",
+    )
+    return bench("run", "--backends", f"vllm={url}", *load, *size, *where, code=code)
+
+
+def the_cell():
+    (cell,) = summary()["cells"]
+    return cell
+
+
+def test_what_each_role_did_is_never_added_up(here, pools):
+    run(*pools)
+    cell = the_cell()
+    prefill, decode = cell["roles"]["of"]["prefill"], cell["roles"]["of"]["decode"]
+    sent = cell["requests"]["ok"] + cell["requests"]["warmup"]
+    assert (prefill["output_tokens"], decode["output_tokens"]) == (sent, sent * OUTPUT)
+    assert prefill["prompt_tokens"] == decode["prompt_tokens"] >= sent * INPUT
+    # The counters of the cell are those of a request's way: its prompt once, its answer once.
+    assert cell["server"]["prompt_tokens"] == prefill["prompt_tokens"]
+    assert cell["server"]["output_tokens"] == decode["output_tokens"]
+    assert cell["server"]["running"] is None
+    laws = {law["law"]: law["holds"] for law in cell["conservation"]}
+    assert laws["output tokens: by the engine's counters = in its answers"] is True
+
+
+@pytest.mark.time
+def test_the_first_token_is_split_with_the_transfer_inside(here, pools):
+    done = run(*pools)
+    split = the_cell()["roles"]["ttft_split"]
+    assert split["prefill_ms"] == pytest.approx(PREFILL_MS, abs=10)
+    assert split["decode_ms"] == pytest.approx(DECODE_MS + TRANSFER_MS, abs=10)
+    assert split["transfer_ms"] == pytest.approx(TRANSFER_MS)
+    parts = split["prefill_ms"] + split["decode_ms"] + split["rest_ms"]
+    assert parts == pytest.approx(split["client_ms"])
+    assert 0 < split["rest_ms"] < 40
+    assert "by role, as the engines count; never added up" in done.stdout
+    assert "of it transfer" in done.stdout
+
+
+def test_roles_that_do_not_fit_are_one_error_each(here, pools):
+    url, prefill, decode = pools
+    done = run(url, prefill, code=2)
+    assert "no engine has the role 'decode'" in done.stderr
+    done = run(url, prefill, decode.removeprefix("decode@"), code=2)
+    assert "some have a role, and some have none" in done.stderr
