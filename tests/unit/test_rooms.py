@@ -295,5 +295,15 @@ def test_help_loads_nothing_heavy(command):
         assert f"'{heavy}'" not in loaded
 
 
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [("harness.sampling.sampler", ("numpy", "httpx")), ("harness.mockserver.server", ("numpy", "msgspec"))],
+)
+def test_what_is_started_for_every_cell_and_engine_starts_light(module, heavy):
+    code = f"import sys, {module}\nprint(*{{name.split('.')[0] for name in sys.modules}})"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not set(heavy) & set(loaded.split())
+
+
 if __name__ == "__main__":
     PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
