@@ -19,6 +19,8 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.integration import helpers
+
 ROOT = Path(__file__).resolve().parents[2]
 _OURS = dict(os.environ)
 _LATER = (
@@ -31,20 +33,21 @@ _LATER = (
 
 def run(words, environment, cwd=None, limit_s=120):
     """As subprocess.run does: CompletedProcess with text, or TimeoutExpired."""
-    if _before_main(environment) != _before_main(_OURS):
+    if helpers.before_main(environment) != helpers.before_main(_OURS):
         command = [sys.executable, "-m", "harness", *words]
         return subprocess.run(
             command, env=environment, cwd=cwd, timeout=limit_s, capture_output=True, text=True
         )
     with TemporaryDirectory() as folder:
-        said = [f"{folder}/{name}" for name in ("out", "err")]
-        code = _asked([words, environment, str(cwd or Path.cwd()), *said], limit_s)
-        texts = (Path(path).read_text(encoding="utf-8") for path in said)
+        out, err = f"{folder}/out", f"{folder}/err"
+        code = start(words, environment, out=out, err=err, cwd=cwd, limit_s=limit_s)
+        texts = (Path(path).read_text(encoding="utf-8") for path in (out, err))
         return subprocess.CompletedProcess(words, code, *texts)
 
 
-def _before_main(environment):
-    return {name: value for name, value in environment.items() if name.startswith(("PYTHON", "LD_", "OMP_"))}
+def start(words, environment, *, out, err, cwd=None, limit_s=120):
+    """Its exit code. `out` and `err` are paths of files, or of a terminal."""
+    return _asked([words, environment, str(cwd or Path.cwd()), out, err], limit_s)
 
 
 def _asked(job, limit_s):
@@ -75,6 +78,8 @@ def _serve():
     for module in (
         *(module for module, _help in COMMANDS.values()),
         "harness.cli.commands.run_session",
+        *helpers.USERS,
+        *helpers.PRELOADED,
         *_LATER,
     ):
         import_module(module)
@@ -98,6 +103,9 @@ def _become(words, environment, cwd, out, err):
             os.close(opened)
         streams = [open(at, mode, encoding="utf-8", closefd=False) for at, mode in enumerate("rww")]  # noqa: SIM115
         sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__ = streams
+        starter = helpers.forked()
+        for name in helpers.USERS:
+            sys.modules[name].spawn = starter.spawn
         sys.argv, sys.path[0] = ["harness", *words], cwd
         runpy.run_module("harness", run_name="__main__", alter_sys=True)
     except SystemExit as ended:

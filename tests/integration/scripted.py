@@ -77,11 +77,7 @@ def command(*arguments):
 
 def bench(*arguments, code=0, limit_s=120, cwd=None, **environment):
     """`code`: the exit code that it must have, or several."""
-    done = forks.run(arguments, {**os.environ, "COLUMNS": "100", **environment}, cwd, limit_s)
-    allowed = (code,) if isinstance(code, int) else code
-    assert done.returncode in allowed, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
-    return done
+    return _checked(forks.run(arguments, {**os.environ, "COLUMNS": "100", **environment}, cwd, limit_s), code)
 
 
 def bench_here(*arguments, code=0):
@@ -89,8 +85,13 @@ def bench_here(*arguments, code=0):
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), patch.dict(os.environ, COLUMNS="100"):
         found = main(arguments)
-    done = subprocess.CompletedProcess(arguments, found, out.getvalue(), err.getvalue())
-    assert found == code, f"exit {found}\n{done.stdout}\n{done.stderr}"
+    return _checked(subprocess.CompletedProcess(arguments, found, out.getvalue(), err.getvalue()), code)
+
+
+def _checked(done, code):
+    allowed = (code,) if isinstance(code, int) else code
+    assert done.returncode in allowed, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
     return done
 
 
