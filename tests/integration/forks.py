@@ -31,8 +31,11 @@ _LATER = (
 )
 
 
-def run(words, environment, cwd=None, limit_s=120):
-    """As subprocess.run does: CompletedProcess with text, or TimeoutExpired."""
+def run(words, environment, cwd=None, limit_s=120, *, pictures=False):
+    """As subprocess.run does: CompletedProcess with text, or TimeoutExpired.
+
+    `pictures`: a report draws them, which takes seconds.
+    """
     if helpers.before_main(environment) != helpers.before_main(_OURS):
         command = [sys.executable, "-m", "harness", *words]
         return subprocess.run(
@@ -40,14 +43,14 @@ def run(words, environment, cwd=None, limit_s=120):
         )
     with TemporaryDirectory() as folder:
         out, err = f"{folder}/out", f"{folder}/err"
-        code = start(words, environment, out=out, err=err, cwd=cwd, limit_s=limit_s)
+        code = start(words, environment, out=out, err=err, cwd=cwd, limit_s=limit_s, pictures=pictures)
         texts = (Path(path).read_text(encoding="utf-8") for path in (out, err))
         return subprocess.CompletedProcess(words, code, *texts)
 
 
-def start(words, environment, *, out, err, cwd=None, limit_s=120):
+def start(words, environment, *, out, err, cwd=None, limit_s=120, pictures=False):
     """Its exit code. `out` and `err` are paths of files, or of a terminal."""
-    return _asked([words, environment, str(cwd or Path.cwd()), out, err], limit_s)
+    return _asked([words, environment, str(cwd or Path.cwd()), out, err, pictures], limit_s)
 
 
 def _asked(job, limit_s):
@@ -91,7 +94,7 @@ def _serve():
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
 
-def _become(words, environment, cwd, out, err):
+def _become(words, environment, cwd, out, err, pictures):
     code = 1
     try:
         os.chdir(cwd)
@@ -106,6 +109,8 @@ def _become(words, environment, cwd, out, err):
         starter = helpers.forked()
         for name in helpers.USERS:
             sys.modules[name].spawn = starter.spawn
+        if not pictures:
+            sys.modules["harness.report.plots"].draw = lambda *_arguments, **_options: []
         sys.argv, sys.path[0] = ["harness", *words], cwd
         runpy.run_module("harness", run_name="__main__", alter_sys=True)
     except SystemExit as ended:

@@ -55,7 +55,7 @@ REPORTED = (
     "--output-tokens",
     "8",
 )
-SMALL = (*REPORTED, "--no-report")  # pictures take seconds
+SMALL = (*REPORTED, "--no-report")
 
 
 def define(name, *arguments, ttft_ms=400, gap_ms=10):
@@ -75,9 +75,10 @@ def command(*arguments):
     return [sys.executable, "-m", "harness", *arguments]
 
 
-def bench(*arguments, code=0, limit_s=120, cwd=None, **environment):
+def bench(*arguments, code=0, limit_s=120, cwd=None, pictures=False, **environment):
     """`code`: the exit code that it must have, or several."""
-    return _checked(forks.run(arguments, {**os.environ, "COLUMNS": "100", **environment}, cwd, limit_s), code)
+    environment = {**os.environ, "COLUMNS": "100", **environment}
+    return _checked(forks.run(arguments, environment, cwd, limit_s, pictures=pictures), code)
 
 
 def bench_here(*arguments, code=0):
