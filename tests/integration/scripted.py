@@ -43,7 +43,7 @@ prompt_tokens = "vllm:prompt_tokens_total"
 cached_prompt_tokens = "vllm:prefix_cache_hits_total"
 output_tokens = "vllm:generation_tokens_total"
 """
-# Faults strike by number, and the probe's requests would count.
+# Faults strike by number, and the probe's requests would count. A scripted server has nothing to cool down.
 REPORTED = (
     "--no-probe",
     "--set",
@@ -54,6 +54,8 @@ REPORTED = (
     "8",
     "--output-tokens",
     "8",
+    "--set",
+    "verdict.cool_down_s=0",
 )
 SMALL = (*REPORTED, "--no-report")
 
