@@ -74,7 +74,7 @@ def watched(*words, **environment):
     lines, over = set[bytes](), threading.Event()
 
     def look():
-        while not over.wait(0.02):
+        while not over.wait(0.05):
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
                     lines.add(path.read_bytes())
@@ -163,7 +163,7 @@ def test_a_url_alone_and_the_probe_reach_it_too(here, folder, front, monkeypatch
     assert f"model {ALIAS}" in done.stderr
     assert "--header X-Gateway-Key=ENV:TEAM_KEY" in done.stdout.replace("\\\n", " ")
     (run,) = asked  # as the run of the first test is asked for
-    assert (run.header, str(run.ca_cert)) == (["X-Gateway-Key=ENV:TEAM_KEY"], str(folder / "ca.pem"))
+    assert (run.header, run.ca_cert) == (["X-Gateway-Key=ENV:TEAM_KEY"], [str(folder / "ca.pem")])
     probed = bench_here("probe", f"vllm={front.url}", *reach(folder), "--json", code=(0, 1))
     assert json.loads(probed.stdout)["served_name"] == ALIAS
 

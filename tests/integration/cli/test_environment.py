@@ -101,7 +101,7 @@ def cases():
             yield pytest.param(command, names, variables, id=f"{command}: {', '.join(names)}")
 
 
-@pytest.mark.parametrize(("command", "names", "variables"), cases())
+@pytest.mark.parametrize(("command", "names", "variables"), list(cases()))
 def test_a_command_works_or_says_in_one_line_why_not(command, names, variables, here, stored):
     _, first, codes = ENVIRONMENTS[names[0]]
     environment = {**os.environ, "PYTHONPATH": str(paths.CHECKOUT), **variables}
