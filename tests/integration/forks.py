@@ -77,6 +77,7 @@ def _server():
 
 def _serve():
     from harness.cli.flags.parsers import COMMANDS
+    from harness.client.client import Client
 
     for module in (
         *(module for module, _help in COMMANDS.values()),
@@ -86,6 +87,7 @@ def _serve():
         *_LATER,
     ):
         import_module(module)
+    Client("http://nowhere").close()  # has read the certificates of the system, once for all
     for line in sys.stdin:
         pid = os.fork()
         if not pid:

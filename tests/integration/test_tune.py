@@ -14,7 +14,7 @@ from tests.integration.scripted import bench, bench_here, command, define
 from tests.schemas import fault
 
 WORK = (
-    *("--scenario", "fixed-length", "--set", "load.requests=16", "--set", "load.warmup_requests=2"),
+    *("--scenario", "fixed-length", "--set", "load.requests=8", "--set", "load.warmup_requests=2"),
     *("--set", "prompts.output_tokens=4", "--set", "verdict.cool_down_s=0"),
     *("--set", "load.min_seconds=0", "--set", "load.min_answers=4"),
 )

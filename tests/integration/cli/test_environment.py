@@ -24,6 +24,7 @@ COMMANDS = {
 }
 OK, SETUP = 0, 3
 NO_MEMORY = {"dry": SETUP, "report": SETUP, "run": SETUP}
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}  # else Python keeps files of it that were cut off
 
 # Name -> variables (None: unset), what a shell does first, and the exit codes that are not 0.
 ENVIRONMENTS = {
@@ -37,8 +38,8 @@ ENVIRONMENTS = {
         "mkdir gone && cd gone && rmdir ../gone",
         {"list": SETUP, "dry": SETUP, "run": SETUP},
     ),
-    "files of no byte": ({}, "ulimit -f 0", {"report": SETUP, "run": SETUP}),
-    "files of 4 KiB": ({}, "ulimit -f 4", {"report": SETUP, "run": SETUP}),
+    "files of no byte": (NO_BYTECODE, "ulimit -f 0", {"report": SETUP, "run": SETUP}),
+    "files of 4 KiB": (NO_BYTECODE, "ulimit -f 4", {"report": SETUP, "run": SETUP}),
     "home missing": ({"HOME": "/proc/no/such", "BENCH_CACHE": None}, "", {}),
     "home unset": ({"HOME": None}, "", {}),
     "home of nobody": ({"BENCH_CACHE": "~no-such-user/x"}, "", {"run": SETUP}),
