@@ -1,4 +1,4 @@
-"""What a client should find: statistics of the requests that the ledger keeps."""
+"""Statistics of the requests that the ledger keeps: a client should find the same."""
 
 from collections.abc import Collection, Iterable
 from typing import Any
