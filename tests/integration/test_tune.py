@@ -14,7 +14,7 @@ from tests.integration.scripted import bench, bench_here, command, define
 from tests.schemas import fault
 
 WORK = (
-    *("--scenario", "fixed-length", "--set", "load.requests=8", "--set", "load.warmup_requests=2"),
+    *("--scenario", "fixed-length", "--set", "load.requests=16", "--set", "load.warmup_requests=2"),
     *("--set", "prompts.output_tokens=4", "--set", "verdict.cool_down_s=0"),
     *("--set", "load.min_seconds=0", "--set", "load.min_answers=4"),
 )
@@ -60,7 +60,7 @@ def trials():
 
 
 def test_what_is_faster_is_stored_and_can_be_used(config):
-    tunable("dial", "[400, 800, 200, -5]")
+    tunable("dial", "[400, 200, -5]")
     done = bench("tune", "dial", "--budget", "90s", *TUNE, limit_s=240)
     assert "tuned dial is faster: ttft_ms=200" in done.stdout
     tuned = load_tuned(config / "variants" / "dial.toml")
