@@ -6,6 +6,7 @@ test sets what Python or the loader reads before that, a fresh interpreter is st
 """
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -88,6 +89,7 @@ def _serve():
     ):
         import_module(module)
     Client("http://nowhere").close()  # has read the certificates of the system, once for all
+    gc.freeze()  # what is here stays: no fork looks through it for garbage in the midst of a load
     for line in sys.stdin:
         pid = os.fork()
         if not pid:

@@ -7,6 +7,7 @@ machine has no such call, a fresh interpreter is started.
 
 import atexit
 import ctypes
+import gc
 import json
 import os
 import platform
@@ -147,4 +148,5 @@ def _read(end, count):
 if __name__ == "__main__":
     for name in PRELOADED:
         import_module(name)
+    gc.freeze()  # what is here stays: no fork looks through it for garbage in the midst of a load
     _serve(socket.socket(fileno=int(sys.argv[1])))
