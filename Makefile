@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 SOAK_MINUTES ?= 120
-WAITERS ?= 4
+WAITERS ?= 6
 VENV := .venv
 BIN := $(VENV)/bin
 

@@ -11,12 +11,14 @@ from typing import Any, Generic, TypeVar
 from harness.host.helper_process import spawn
 from harness.load.worker import READY, Facts, Pulse, Share
 
-# glibc gives large freed blocks back to the kernel at once and faults them in again for the next answer,
-# a quarter of the cost of a token at full speed. Other libcs ignore the names.
-_KEEP_FREED_MEMORY = {
+_SETTINGS = {
+    # glibc gives large freed blocks back to the kernel at once and faults them in again for the next answer,
+    # a quarter of the cost of a token at full speed. Other libcs ignore the names.
     "MALLOC_TRIM_THRESHOLD_": str(512 << 20),
     "MALLOC_MMAP_THRESHOLD_": str(512 << 20),
     "MALLOC_TOP_PAD_": str(16 << 20),
+    # Else the linear algebra of numpy, which no worker uses, starts a thread for each further core.
+    "OPENBLAS_NUM_THREADS": "1",
 }
 _SILENCE_S = 60.0  # a running worker tells something four times a second
 _START_AHEAD_NS = 50_000_000  # so that every worker hears of t0 before it
@@ -107,7 +109,7 @@ class LocalWorkerPool(WorkerPool[Process]):
     """Processes of this machine, which write into the folders of their shares."""
 
     def start(self, share: Share) -> None:
-        process, here = spawn("harness.load", _KEEP_FREED_MEMORY)
+        process, here = spawn("harness.load", _SETTINGS)
         worker = Process(share=share, process=process, pipe=here)
         self.workers.append(worker)
         self._send(worker, share)

@@ -2,11 +2,8 @@
 
 from array import array
 from collections import deque
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
-
-import numpy as np
+from typing import Literal, get_args
 
 Outcome = Literal["open", "complete", "refused", "aborted", "faulted"]
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
@@ -72,47 +69,9 @@ class Ledger:
 
         Latencies are of complete answers only, from received; ITL is between text events, pooled.
         """
-        records = self.records
-        outcomes = [record.outcome for record in records]
-        whole = [record for record in records if record.outcome == "complete" and record.write_ns]
-        received = np.array([record.received_ns for record in whole], np.int64)
-        first = np.array([record.write_ns[0] for record in whole], np.int64)
-        last = np.array([record.write_ns[-1] for record in whole], np.int64)
-        tokens = np.array([record.tokens for record in whole], np.int64)
-        streamed = last > first
-        gaps = [np.diff(np.asarray(record.write_ns)) for record in whole]
-        late = [np.asarray(record.write_ns) - np.asarray(record.due_ns) for record in whole]
-        return {
-            "requests": len(records),
-            **{outcome: outcomes.count(outcome) for outcome in OUTCOMES},
-            "dropped": self.dropped,
-            "tokens": sum(record.tokens for record in records),
-            "blocked_writes": self.blocked_writes,
-            "ttft_ms": _summary(first - received, 1e6),
-            "itl_ms": _summary(_joined(gaps), 1e6),
-            "tpot_ms": _summary((last - first)[streamed] / (tokens[streamed] - 1), 1e6),
-            "e2e_ms": _summary(last - received, 1e6),
-            "schedule_error_us": _summary(_joined(late), 1e3),
-            "read_lag_us": _summary(np.array([r.read_ns - r.received_ns for r in whole], np.int64), 1e3),
-        }
+        from harness.mockserver.statistics import statistics  # loads numpy, which no answer needs
+
+        return statistics(self.records) | {"dropped": self.dropped, "blocked_writes": self.blocked_writes}
 
     def as_json(self) -> dict[str, object]:
         return {"statistics": self.statistics(), "records": [record.as_json() for record in self.records]}
-
-
-def _joined(parts: Iterable[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
-    return np.concatenate([np.empty(0, np.int64), *parts])
-
-
-def _summary(values: np.ndarray[Any, Any], unit_ns: float) -> dict[str, float | int]:
-    if not len(values):
-        return {"n": 0}
-    scaled = values / unit_ns
-    quantiles = {f"p{q}": float(np.percentile(scaled, q)) for q in (50, 90, 99)}
-    return {
-        "n": len(scaled),
-        "mean": float(scaled.mean()),
-        "min": float(scaled.min()),
-        **quantiles,
-        "max": float(scaled.max()),
-    }

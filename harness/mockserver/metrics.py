@@ -2,8 +2,7 @@
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-
-import numpy as np
+from itertools import pairwise
 
 from harness.mockserver.dialect import Dialect, Quantity, Series
 from harness.mockserver.engine import Engine
@@ -138,8 +137,7 @@ class Meter:
 
 
 def _itl(record: Record) -> list[float]:
-    gaps: list[float] = (np.diff(np.asarray(record.write_ns)) / NS).tolist()
-    return gaps
+    return [(later - earlier) / NS for earlier, later in pairwise(record.write_ns)]
 
 
 def _tpot(record: Record) -> list[float]:

@@ -11,7 +11,9 @@ from typing import Any
 
 from harness.apis import CHAT, Api
 from harness.apis.payload import Payload, error_message, mapping
-from harness.client import Answer, Client, Limits
+from harness.client.answer import Answer
+from harness.client.client import Client
+from harness.client.limits import Limits
 from harness.errors import SetupError
 from harness.host.access import Access
 from harness.load.sse import read_block

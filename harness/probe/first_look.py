@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
-from harness.client import REFUSALS
+from harness.client.answer import REFUSALS
 from harness.engines.speak.access import KEY_HINT
 from harness.engines.speak.server import Server
 from harness.errors import SetupError

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from hypothesis import strategies as st
 
 from harness.cli.main import main
-from harness.client import Answer
+from harness.client.answer import Answer
 from harness.doctor import result as doctor
 from harness.engines.provide.models import local_model
 from harness.engines.speak.prometheus import gauge_paths, histogram, read_series

@@ -3,6 +3,9 @@ import os
 import psutil
 import pytest
 
+from harness.host import helper_process
+from tests.integration import helpers
+
 # Begun first, so that no worker is left with a long test at the end.
 _LONG = """
 hostile_documents nights engines_install stopping verdicts tune cache_state html plots simulate apis doctor
@@ -61,6 +64,22 @@ def own_cache(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
         yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_helpers():
+    """Load workers and samplers of this process start without importing: helpers.py."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in helpers.USERS:
+            patch.setattr(f"{name}.spawn", lambda *job: helpers.of_this_process().spawn(*job))
+        yield
+
+
+@pytest.fixture
+def fresh_helpers(monkeypatch):
+    """For tests that know them by their command lines."""
+    for name in helpers.USERS:
+        monkeypatch.setattr(f"{name}.spawn", helper_process.spawn)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ test sets what Python or the loader reads before that, a fresh interpreter is st
 """
 
 import atexit
+import gc
 import json
 import os
 import runpy
@@ -19,6 +20,8 @@ from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.integration import helpers
+
 ROOT = Path(__file__).resolve().parents[2]
 _OURS = dict(os.environ)
 _LATER = (
@@ -29,22 +32,26 @@ _LATER = (
 )
 
 
-def run(words, environment, cwd=None, limit_s=120):
-    """As subprocess.run does: CompletedProcess with text, or TimeoutExpired."""
-    if _before_main(environment) != _before_main(_OURS):
+def run(words, environment, cwd=None, limit_s=120, *, pictures=False):
+    """As subprocess.run does: CompletedProcess with text, or TimeoutExpired.
+
+    `pictures`: a report draws them, which takes seconds.
+    """
+    if helpers.before_main(environment) != helpers.before_main(_OURS):
         command = [sys.executable, "-m", "harness", *words]
         return subprocess.run(
             command, env=environment, cwd=cwd, timeout=limit_s, capture_output=True, text=True
         )
     with TemporaryDirectory() as folder:
-        said = [f"{folder}/{name}" for name in ("out", "err")]
-        code = _asked([words, environment, str(cwd or Path.cwd()), *said], limit_s)
-        texts = (Path(path).read_text(encoding="utf-8") for path in said)
+        out, err = f"{folder}/out", f"{folder}/err"
+        code = start(words, environment, out=out, err=err, cwd=cwd, limit_s=limit_s, pictures=pictures)
+        texts = (Path(path).read_text(encoding="utf-8") for path in (out, err))
         return subprocess.CompletedProcess(words, code, *texts)
 
 
-def _before_main(environment):
-    return {name: value for name, value in environment.items() if name.startswith(("PYTHON", "LD_", "OMP_"))}
+def start(words, environment, *, out, err, cwd=None, limit_s=120, pictures=False):
+    """Its exit code. `out` and `err` are paths of files, or of a terminal."""
+    return _asked([words, environment, str(cwd or Path.cwd()), out, err, pictures], limit_s)
 
 
 def _asked(job, limit_s):
@@ -71,13 +78,18 @@ def _server():
 
 def _serve():
     from harness.cli.flags.parsers import COMMANDS
+    from harness.client.client import Client
 
     for module in (
         *(module for module, _help in COMMANDS.values()),
         "harness.cli.commands.run_session",
+        *helpers.USERS,
+        *helpers.PRELOADED,
         *_LATER,
     ):
         import_module(module)
+    Client("http://nowhere").close()  # has read the certificates of the system, once for all
+    gc.freeze()  # what is here stays: no fork looks through it for garbage in the midst of a load
     for line in sys.stdin:
         pid = os.fork()
         if not pid:
@@ -86,7 +98,7 @@ def _serve():
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
 
 
-def _become(words, environment, cwd, out, err):
+def _become(words, environment, cwd, out, err, pictures):
     code = 1
     try:
         os.chdir(cwd)
@@ -98,6 +110,11 @@ def _become(words, environment, cwd, out, err):
             os.close(opened)
         streams = [open(at, mode, encoding="utf-8", closefd=False) for at, mode in enumerate("rww")]  # noqa: SIM115
         sys.stdin, sys.stdout, sys.stderr = sys.__stdin__, sys.__stdout__, sys.__stderr__ = streams
+        starter = helpers.forked()
+        for name in helpers.USERS:
+            sys.modules[name].spawn = starter.spawn
+        if not pictures:
+            sys.modules["harness.report.plots"].draw = lambda *_arguments, **_options: []
         sys.argv, sys.path[0] = ["harness", *words], cwd
         runpy.run_module("harness", run_name="__main__", alter_sys=True)
     except SystemExit as ended:

@@ -43,7 +43,7 @@ prompt_tokens = "vllm:prompt_tokens_total"
 cached_prompt_tokens = "vllm:prefix_cache_hits_total"
 output_tokens = "vllm:generation_tokens_total"
 """
-# Faults strike by number, and the probe's requests would count.
+# Faults strike by number, and the probe's requests would count. A scripted server has nothing to cool down.
 REPORTED = (
     "--no-probe",
     "--set",
@@ -54,8 +54,10 @@ REPORTED = (
     "8",
     "--output-tokens",
     "8",
+    "--set",
+    "verdict.cool_down_s=0",
 )
-SMALL = (*REPORTED, "--no-report")  # pictures take seconds
+SMALL = (*REPORTED, "--no-report")
 
 
 def define(name, *arguments, ttft_ms=400, gap_ms=10):
@@ -75,13 +77,10 @@ def command(*arguments):
     return [sys.executable, "-m", "harness", *arguments]
 
 
-def bench(*arguments, code=0, limit_s=120, cwd=None, **environment):
+def bench(*arguments, code=0, limit_s=120, cwd=None, pictures=False, **environment):
     """`code`: the exit code that it must have, or several."""
-    done = forks.run(arguments, {**os.environ, "COLUMNS": "100", **environment}, cwd, limit_s)
-    allowed = (code,) if isinstance(code, int) else code
-    assert done.returncode in allowed, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-    assert "Traceback" not in done.stderr
-    return done
+    environment = {**os.environ, "COLUMNS": "100", **environment}
+    return _checked(forks.run(arguments, environment, cwd, limit_s, pictures=pictures), code)
 
 
 def bench_here(*arguments, code=0):
@@ -89,8 +88,13 @@ def bench_here(*arguments, code=0):
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err), patch.dict(os.environ, COLUMNS="100"):
         found = main(arguments)
-    done = subprocess.CompletedProcess(arguments, found, out.getvalue(), err.getvalue())
-    assert found == code, f"exit {found}\n{done.stdout}\n{done.stderr}"
+    return _checked(subprocess.CompletedProcess(arguments, found, out.getvalue(), err.getvalue()), code)
+
+
+def _checked(done, code):
+    allowed = (code,) if isinstance(code, int) else code
+    assert done.returncode in allowed, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert "Traceback" not in done.stderr
     return done
 
 

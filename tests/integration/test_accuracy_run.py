@@ -5,12 +5,14 @@ import json
 import pytest
 
 from harness.agreement import made_questions, messages_of
-from tests.integration.scripted import bench, define, run_folder, summary
+from tests.factories.runs import Shape, make_run
+from tests.integration.scripted import bench, bench_here, define, run_folder, summary
 
 QUESTIONS = 300
 RUN = (
     *("run", "--scenario", "fixed-length", "--concurrency", "1,8", "--requests", "16", "--repeats", "1"),
-    *("--output-tokens", "8", "--no-probe", "--no-report", "--accuracy", str(QUESTIONS)),
+    *("--set", "verdict.cool_down_s=0", "--output-tokens", "8", "--no-probe", "--no-report"),
+    *("--accuracy", str(QUESTIONS)),
 )
 MEASURED = (0, 4)  # quick servers: their cells may be INVALID on a busy machine
 
@@ -70,23 +72,22 @@ def test_the_gate_fails_on_lost_accuracy_and_on_what_it_cannot_exclude(here):
     assert [row["change"]["verdict"] for row in both["accuracy"]] == ["loses", "loses"]
 
 
-def test_a_gate_on_runs_without_questions_is_one_error(here):
-    plain = tuple(word for word in RUN if word not in ("--accuracy", str(QUESTIONS)))
-    bench(*plain, "--backends", "sound,damaged", code=MEASURED)
-    done = bench("compare", str(run_folder()), "--fail-on", "accuracy.drop", code=2)
+def test_a_gate_on_runs_without_questions_is_one_error(tmp_path):
+    made = make_run(tmp_path, Shape(concurrency=(2,), requests=6))
+    done = bench_here("compare", str(made.path), "--fail-on", "accuracy.drop", code=2)
     assert "no questions were asked in these runs" in done.stderr
     assert "--accuracy" in done.stderr
 
 
 @pytest.mark.parametrize("given", ["5", "-1", "many", "1000000"])
 def test_a_bad_number_of_questions_is_one_error(here, given):
-    done = bench(*RUN[:-1], given, "--backends", "sound", code=2)
+    done = bench_here(*RUN[:-1], given, "--backends", "sound", code=2)
     assert "is not a number of questions from 60 to 10000" in done.stderr
 
 
 @pytest.mark.parametrize("other", ["--find-capacity", "--no-agreement"])
 def test_flags_that_contradict_are_one_error(here, other):
-    done = bench(*RUN, "--backends", "sound", other, code=2)
+    done = bench_here(*RUN, "--backends", "sound", other, code=2)
     assert f"--accuracy: does not go with {other}" in done.stderr
 
 

@@ -47,7 +47,7 @@ def reasons(cell):
 
 def test_cold_by_the_engines_reset(here):
     engine("one", RESET)
-    summary, facts = run("one", "cold")
+    summary, facts = run("one", "cold", "--no-probe")
     for cell, fact in zip(summary["cells"], facts, strict=True):
         assert fact["cache"]["method"] == "reset"
         assert cell["conditions"]["cache"]["holds"]
@@ -55,9 +55,9 @@ def test_cold_by_the_engines_reset(here):
 
 def test_warm_holds_what_is_shared_and_primed_holds_all(here):
     engine("one", RESET)
-    warm, facts = run("one", "warm")
+    warm, facts = run("one", "warm", "--no-probe")
     assert all(1 <= fact["cache"]["primed"] <= 2 for fact in facts)  # one per system prompt that occurs
-    primed, facts = run("one", "primed")
+    primed, facts = run("one", "primed", "--no-probe")
     assert [fact["cache"]["primed"] for fact in facts] == [8, 8]
     for colder, warmer in zip(warm["cells"], primed["cells"], strict=True):
         assert colder["conditions"]["cache"]["holds"]
@@ -67,20 +67,20 @@ def test_warm_holds_what_is_shared_and_primed_holds_all(here):
 
 def test_an_engine_without_a_reset_is_started_for_every_cell(here):
     engine("one")
-    summary, facts = run("one", "cold")
+    summary, facts = run("one", "cold", "--no-probe")
     assert [fact["cache"]["method"] for fact in facts] == ["restart", "restart"]
     assert len({fact["engine_log"] for fact in facts}) == 2
     assert all(cell["conditions"]["cache"]["holds"] for cell in summary["cells"])
     manifest = json.loads(next(Path("results").glob("*/manifest.json")).read_text())
     assert "again for every cell" in manifest["backends"]["one"]["launch"]["why"]
-    _, facts = run("one", "any")
+    _, facts = run("one", "any", "--no-probe")
     assert len({fact["engine_log"] for fact in facts}) == 1
 
 
 def test_a_server_that_cannot_be_restarted_is_salted(here):
     engine("salted", more=SALT)
     with running(ttft_ms=5, gap_ms=1) as server:
-        summary, facts = run(f"salted={server.url}", "cold")
+        summary, facts = run(f"salted={server.url}", "cold", "--no-probe")
     assert [(fact["cache"]["method"], fact["cache"]["salted"]) for fact in facts] == [("salt", True)] * 2
     assert summary["cells"][0]["workload_sha256"]
 
@@ -89,7 +89,7 @@ def test_a_cache_that_was_not_emptied_is_found_by_the_hit_rate(here):
     """The same prompts twice on one server whose reset does nothing."""
     engine("liar", LYING)
     with running(ttft_ms=5, gap_ms=1) as server:
-        run(f"liar={server.url}", "cold")
+        run(f"liar={server.url}", "cold", "--no-probe")
         summary, _ = run(f"liar={server.url}", "cold")
     for cell in summary["cells"]:
         assert "cache-not-cold" in reasons(cell)

@@ -9,14 +9,16 @@ from contextlib import contextmanager
 
 import pytest
 
-from harness.doctor import measure
+from harness.doctor import loads, measure
 from harness.doctor.loads import Load
 from harness.doctor.result import advice
 from harness.errors import ExitCode, SetupError
 from harness.mockserver import running
 from harness.sampling.machine import host_facts
+from tests.integration.scripted import bench_here
 
 BENCH = [sys.executable, "-m", "harness"]
+SMALL = Load("concurrency", 2, gap_ms=1, tokens=2, requests=4)
 
 
 def bench(*arguments, cache, **settings):
@@ -66,14 +68,14 @@ def test_too_few_open_files_are_an_error_with_what_to_do(tmp_path):
     assert "Traceback" not in done.stderr
 
 
-def test_a_cache_that_cannot_be_written_does_not_cost_the_figures(tmp_path):
+def test_a_cache_that_cannot_be_written_does_not_cost_the_figures(tmp_path, monkeypatch):
     blocked = tmp_path / "file"
     blocked.write_text("")
-    done = bench("doctor", "--quick", cache=blocked)
-    assert done.returncode == ExitCode.SETUP
+    monkeypatch.setenv("BENCH_CACHE", str(blocked))
+    monkeypatch.setattr(loads, "QUICK", (SMALL,))
+    done = bench_here("doctor", "--quick", code=ExitCode.SETUP)
     assert "TTFT error" in done.stdout
     assert "the result could not be stored" in done.stderr
-    assert "Traceback" not in done.stderr
 
 
 def test_a_server_that_ends_is_an_error_with_its_name(monkeypatch):
@@ -85,4 +87,4 @@ def test_a_server_that_ends_is_an_error_with_its_name(monkeypatch):
 
     monkeypatch.setattr(measure, "running", lost)
     with pytest.raises(SetupError, match="bench truth: stopped answering"):
-        measure.measure(Load("concurrency", 2, gap_ms=1, tokens=2, requests=4), None)
+        measure.measure(SMALL, None)

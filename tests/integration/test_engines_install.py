@@ -1,9 +1,11 @@
 """Real virtual environments and real pip, on tiny wheels and without an index."""
 
 import subprocess
+import sys
 
 import pytest
 
+from harness.engines.provide import install
 from harness.engines.provide.install import install_engine, installed
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Backend, Header, Install, Process, Server
@@ -16,11 +18,26 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
 
 
-def backend(install):
+@pytest.fixture(scope="session")
+def empty_environment(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("environment") / "env"
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    return folder
+
+
+@pytest.fixture
+def copied(empty_environment, monkeypatch):
+    """Environments begin as copies of one: to make one takes seconds."""
+    monkeypatch.setattr(
+        install, "_creating", lambda _recipe, folder, _name: ["cp", "-a", str(empty_environment), str(folder)]
+    )
+
+
+def backend(recipe):
     return Backend(
         Header("tiny", "Tiny", "MIT", "", weights="none"),
         Server("/", 1),
-        process=Process(("x",), install=install),
+        process=Process(("x",), install=recipe),
     )
 
 
@@ -43,6 +60,7 @@ def test_an_environment_is_built_and_found_again(tmp_path, monkeypatch):
     assert installed(backend(Install(("tinyengine==1.5",), version_of="tinyengine", size_mb=13))) == made
 
 
+@pytest.mark.usefixtures("copied")
 def test_a_lock_lets_nothing_else_in(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     wheel = make_wheel(tmp_path / "wheels", "tinyengine", "1.5")
@@ -62,6 +80,7 @@ def test_a_lock_lets_nothing_else_in(tmp_path, monkeypatch):
         installed(definition)
 
 
+@pytest.mark.usefixtures("copied")
 def test_requirements_left_out_and_the_alias(tmp_path, monkeypatch):
     wheels = tmp_path / "wheels"
     asks = ["torch==9", "Torch_Audio", "tinydep; python_version > '3'", "absent; extra == 'more'"]
@@ -84,6 +103,7 @@ def test_requirements_left_out_and_the_alias(tmp_path, monkeypatch):
     assert subprocess.check_output([made.python, "-c", asked], text=True) == "0.3.0+cpu\n"
 
 
+@pytest.mark.usefixtures("copied")
 def test_torch_is_pinned_against_what_comes_later(tmp_path, monkeypatch):
     wheels = tmp_path / "wheels"
     make_wheel(wheels, "torch", "2.0+cpu")
@@ -105,6 +125,7 @@ def test_torch_is_pinned_against_what_comes_later(tmp_path, monkeypatch):
     assert made.torch_source == "torch==2.0 as pip finds it: a CPU build"
 
 
+@pytest.mark.usefixtures("copied")
 def test_no_network_is_one_sentence_with_the_log(tmp_path, monkeypatch):
     no_network(monkeypatch)
     definition = backend(Install(("tinyengine==1",), version_of="tinyengine"))

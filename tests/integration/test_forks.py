@@ -1,12 +1,15 @@
-"""What `scripted.bench` forks ends and says as a fresh interpreter does."""
+"""What `scripted.bench` forks ends and says as a fresh interpreter does, and what cells start is a child."""
 
 import os
+import signal
 import subprocess
+from pathlib import Path
 
 import pytest
 
-from tests.integration import forks
+from tests.integration import forks, helpers
 from tests.integration.scripted import command
+from tests.waiting import until
 
 ENVIRONMENT = {**os.environ, "COLUMNS": "80"}
 
@@ -40,3 +43,25 @@ def test_one_that_does_not_end_is_ended_and_the_next_is_served():
     with pytest.raises(subprocess.TimeoutExpired):
         forks.run(["truth", "--port", "0"], ENVIRONMENT, limit_s=0.5)
     assert forks.run(["--version"], ENVIRONMENT).returncode == 0
+
+
+def place(pid):
+    """Of a process: (parent, session, working directory)."""
+    parent, _group, session = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1:4]
+    return int(parent), int(session), Path(f"/proc/{pid}/cwd").readlink()
+
+
+@pytest.mark.parametrize("module", ["harness.load", "harness.sampling"])
+def test_a_helper_is_a_child_in_a_session_of_its_own_that_ends_with_its_pipe(here, module):
+    process, pipe = helpers.of_this_process().spawn(module)
+    until(lambda: place(process.pid) == (os.getpid(), process.pid, here), "it is where it belongs")
+    assert process.poll() is None
+    pipe.close()
+    assert process.wait(30) == 1
+
+
+def test_a_helper_that_is_killed_is_waited_for(here):
+    process, pipe = helpers.of_this_process().spawn("harness.sampling")
+    with pipe:
+        process.kill()
+        assert process.wait(30) == -signal.SIGKILL

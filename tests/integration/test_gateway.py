@@ -12,7 +12,7 @@ import pytest
 
 from harness.mockserver.process import running
 from tests.integration.gateway import ALIAS, HEADER_KEY, QUERY_KEY, gateway, make_certificates
-from tests.integration.scripted import bench, command
+from tests.integration.scripted import bench, bench_here, command
 
 STRANGER = {"client_cert": "stranger.pem", "client_key": "stranger.key"}
 KEY = "sk-bearer-0123456789abcdef"
@@ -74,7 +74,7 @@ def watched(*words, **environment):
     lines, over = set[bytes](), threading.Event()
 
     def look():
-        while not over.wait(0.02):
+        while not over.wait(0.05):
             for path in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
                     lines.add(path.read_bytes())
@@ -154,13 +154,17 @@ def test_each_mistake_is_one_error(here, folder, front, words, changed, environm
         assert not any(form in (done.stdout + done.stderr).encode() for form in spellings(secret))
 
 
-def test_a_url_alone_and_the_probe_reach_it_too(here, folder, front):
-    done = bench(
-        front.url, "--minutes", "0.2", "--no-report", *reach(folder), code=MEASURED, limit_s=240, **SECRETS
-    )
+def test_a_url_alone_and_the_probe_reach_it_too(here, folder, front, monkeypatch):
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    asked = []
+    monkeypatch.setattr("harness.cli.commands.run.measure", lambda flags, *_: asked.append(flags) or 0)
+    done = bench_here(front.url, *reach(folder))
     assert f"model {ALIAS}" in done.stderr
     assert "--header X-Gateway-Key=ENV:TEAM_KEY" in done.stdout.replace("\\\n", " ")
-    probed = bench("probe", f"vllm={front.url}", *reach(folder), "--json", code=(0, 1), **SECRETS)
+    (run,) = asked  # as the run of the first test is asked for
+    assert (run.header, run.ca_cert) == (["X-Gateway-Key=ENV:TEAM_KEY"], [str(folder / "ca.pem")])
+    probed = bench_here("probe", f"vllm={front.url}", *reach(folder), "--json", code=(0, 1))
     assert json.loads(probed.stdout)["served_name"] == ALIAS
 
 

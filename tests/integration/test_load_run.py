@@ -461,6 +461,7 @@ def test_two_workers_share_one_schedule() -> None:
     assert result.client.workers == 2
 
 
+@pytest.mark.usefixtures("fresh_helpers")
 def test_a_dead_worker_is_told_and_the_rest_is_kept() -> None:
     killed = threading.Event()
 

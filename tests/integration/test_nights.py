@@ -1,10 +1,12 @@
 """Nights of the scripted server: a step is found when it has lasted, and not before."""
 
+import io
 import json
 import signal
 import subprocess
 import sys
 import time
+from contextlib import redirect_stdout
 
 import pytest
 
@@ -16,45 +18,47 @@ from tests.factories import foreign
 USUAL, SLOWER = (["--engine-set", f"ttft_ms={ttft}"] for ttft in (100, 300))
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    return tmp_path_factory.mktemp("nights") / "results"
-
-
 def night(results, *words):
     return main(["nightly", "truth", "--out", str(results), *words])
 
 
 @pytest.fixture(scope="module")
-def codes(results):
-    """Three nights as they were, three after the first token became slower."""
-    return [night(results, *USUAL) for _ in range(3)] + [night(results, *SLOWER) for _ in range(3)]
+def nights(tmp_path_factory):
+    """(exit codes, results, all that was printed) of three usual nights and three with a slower first token.
+
+    The last of them writes the page of its job.
+    """
+    room = tmp_path_factory.mktemp("nights")
+    (room / "page.md").write_text("before\n", encoding="utf-8")
+    results, page = room / "results", ("--page", str(room / "page.md"))
+    asked = (USUAL, USUAL, USUAL, SLOWER, SLOWER, [*SLOWER, *page])
+    with redirect_stdout(io.StringIO()) as out:
+        codes = [night(results, *words) for words in asked]
+    return codes, results, out.getvalue()
 
 
 @pytest.mark.time
-def test_one_bad_night_fails_nothing_and_the_third_fails_the_gate(codes):
-    assert codes == [0, 0, 0, 0, 0, 1]
+def test_one_bad_night_fails_nothing_and_the_third_fails_the_gate(nights):
+    assert nights[0] == [0, 0, 0, 0, 0, 1]
 
 
 @pytest.mark.time
-def test_the_page_of_the_job_names_the_step(codes, results, tmp_path, capsys):
-    page = tmp_path / "page.md"
-    page.write_text("before\n", encoding="utf-8")
-    assert night(results, *SLOWER, "--page", str(page)) == 1
-    text = page.read_text(encoding="utf-8")
+def test_the_page_of_the_job_names_the_step(nights):
+    _codes, results, printed = nights
+    text = (results.parent / "page.md").read_text(encoding="utf-8")
     assert text.startswith("before\n# Nightly: truth\n")
     assert "Slower for several nights" in text
     assert "by one step, since" in text
     assert "SIMULATED" in text
-    assert capsys.readouterr().out == text.removeprefix("before\n")
+    assert printed.endswith(text.removeprefix("before\n"))
     kept = sorted((results / "nightly").glob("*-truth.md"))
     assert kept[-1].read_text(encoding="utf-8") == text.removeprefix("before\n")
 
 
 @pytest.mark.time
-def test_the_history_has_a_line_per_backend_load_and_night(codes, results):
-    lines = (results / "history" / "runs.jsonl").read_text(encoding="utf-8").splitlines()
-    assert len({json.loads(line)["run"] for line in lines}) == len(lines) >= 6
+def test_the_history_has_a_line_per_backend_load_and_night(nights):
+    lines = (nights[1] / "history" / "runs.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len({json.loads(line)["run"] for line in lines}) == len(lines) == 6
 
 
 def test_a_run_that_cannot_be_costs_the_others_nothing(tmp_path, capsys):

@@ -26,7 +26,12 @@ from harness.sampling.sources.system import System
 from harness.sampling.watcher import Watcher
 from tests.integration.scripted import bench, define, summary
 
-SPIN = "import time\nend = time.monotonic() + {s}\nwhile time.monotonic() < end: pass"
+# A third of a core: others measure next to it.
+SPIN = """import time
+end = time.monotonic() + {s}
+while (now := time.monotonic()) < end:
+    while time.monotonic() < now + 0.02: pass
+    time.sleep(0.04)"""
 
 
 def watched(seconds, halfway=lambda: None, **watch):

@@ -171,7 +171,7 @@ def test_a_run_on_two_gpus_has_energy_cost_and_a_limiter(machine, tmp_path):
         machine.set("processes", f"0 {server.pid} {30 * GIB}\n")
         run = [sys.executable, "-m", "harness", "run", "--scenario", "fixed-length"]
         asked = ["--backends", f"vllm={server.url}", "--concurrency", "4", "--requests", "100"]
-        flags = ["--output-tokens", "16", "--price-per-gpu-hour", "3.60EUR"]
+        flags = ["--output-tokens", "16", "--price-per-gpu-hour", "3.60EUR", "--no-report"]
         process = subprocess.Popen([*run, *asked, *flags], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         next(line for line in process.stderr if "preparing" in line)  # what was asked before is not the cell
         deadline = time.monotonic() + 60

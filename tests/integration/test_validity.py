@@ -24,6 +24,7 @@ from harness.workload.arrivals import arrivals
 from tests.factories import documents
 
 TOKENS = 4
+pytestmark = pytest.mark.usefixtures("fresh_helpers")
 
 
 def open_loop(server, rate, count, **cap):

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from harness.mockserver.process import running
-from tests.integration.scripted import bench_in
+from tests.integration.scripted import bench_in, define
 
 LOAD = (
     "--requests",
@@ -64,7 +64,7 @@ def test_the_vectors_agree_and_the_verdict_is_about_items(embedded):
 def test_values_of_another_model_refuse_the_verdict(tmp_path, scenario, api):
     done = bench_in(
         tmp_path, "run", "--scenario", scenario, "--backends", "vllm,llamacpp", *SIMULATED, *LOAD,
-        "--repeats", "3", "--simulate-fault", f"llamacpp@{api}=wrong-values", code=(0, 4),
+        "--repeats", "1", "--simulate-fault", f"llamacpp@{api}=wrong-values", code=(0, 4),
     )  # fmt: skip
     assert f"answers disagree: vllm@{api} and llamacpp@{api}:" in " ".join(done.stdout.split())
     summary = summary_of(tmp_path)
@@ -72,17 +72,37 @@ def test_values_of_another_model_refuse_the_verdict(tmp_path, scenario, api):
     assert any(one["code"] == "answers-differ" for one in summary["warnings"])
 
 
-@pytest.mark.parametrize(("fault", "outcome"), [
-    ("nan-values:every=3", "malformed"), ("truncation:every=3", "truncated"),
-    ("error-event:every=3", "stream_error"), ("malformed:every=3", "malformed"),
-    ("503:every=3", "http_error"),
-])  # fmt: skip
-def test_what_is_no_vector_is_a_failure(tmp_path, fault, outcome):
+FAULTS = {
+    "nans": ("nan-values:every=3", "malformed"),
+    "truncates": ("truncation:every=3", "truncated"),
+    "errs": ("error-event:every=3", "stream_error"),
+    "garbles": ("malformed:every=3", "malformed"),
+    "unavailable": ("503:every=3", "http_error"),
+}
+
+
+@pytest.fixture(scope="module")
+def failing(tmp_path_factory):
+    """Cells by backend, of one run of five that fail in different ways."""
+    here = tmp_path_factory.mktemp("failing")
+    (here / "backends").mkdir()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(here)
+        for name, (fault, _) in FAULTS.items():
+            file = define(name, "--fault", fault, ttft_ms=20)
+            file.write_text(
+                file.read_text().replace("[prefix_cache]", "[dialect.apis.embeddings]\n[prefix_cache]")
+            )
     bench_in(
-        tmp_path, "run", "--scenario", "embed-queries", "--backends", "vllm", "--launch", "simulate", *LOAD,
-        "--no-probe", "--no-report", "--simulate-fault", f"vllm@embeddings={fault}", code=4,
+        here, "run", "--scenario", "embed-queries", "--backends", ",".join(FAULTS), *LOAD, "--repeats", "1",
+        "--no-probe", "--no-report", code=4,
     )  # fmt: skip
-    (cell,) = summary_of(tmp_path)["cells"]
+    return {cell["label"].partition("@")[0]: cell for cell in summary_of(here)["cells"]}
+
+
+@pytest.mark.parametrize(("name", "outcome"), [(name, outcome) for name, (_, outcome) in FAULTS.items()])
+def test_what_is_no_vector_is_a_failure(failing, name, outcome):
+    cell = failing[name]
     assert cell["requests"]["outcomes"].keys() == {"ok", outcome}
     assert cell["validity"]["verdict"] == "INVALID"
 

@@ -16,6 +16,7 @@ def run(backend, *more, code=(0, 4)):
         "prompts.heavy_output_tokens": ANSWER,
         "prompts.settle_s": 1,
         "verdict.metrics": '["victim_loss"]',
+        "verdict.cool_down_s": 0,
     }
     settings = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
     what = (

@@ -7,8 +7,6 @@ readers stumbled over begin with few words: prepositions, conjunctions, relative
 import ast
 from pathlib import Path
 
-import pytest
-
 HARNESS = Path(__file__).resolve().parents[2] / "harness"
 SOURCES = sorted(HARNESS.rglob("*.py"))
 FRAGMENTS = set(
@@ -54,10 +52,13 @@ def vague(tree):
                 yield f"line {node.lineno}: {node.arg}"
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(HARNESS).as_posix())
-def test_docstrings_are_sentences_and_names_say_something(path):
-    tree = ast.parse(path.read_text("utf-8"))
-    assert sorted({*fragments(tree), *vague(tree)}) == []
+def test_docstrings_are_sentences_and_names_say_something():
+    found = {}
+    for path in SOURCES:
+        tree = ast.parse(path.read_text("utf-8"))
+        found[path.relative_to(HARNESS).as_posix()] = sorted({*fragments(tree), *vague(tree)})
+    assert len(found) > 500
+    assert {name: breaches for name, breaches in found.items() if breaches} == {}
 
 
 def test_what_breaks_a_rule_is_found():

@@ -174,7 +174,7 @@ def _opened(to: str) -> Iterator[TextIO]:
 
 
 def _send(messages: Iterable[Mapping[str, Any]], url: str) -> None:
-    from harness.client import Client
+    from harness.client.client import Client
 
     with closing(Client("")) as client:
         for message in messages:

@@ -183,7 +183,8 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
 
 def _hint(url: str) -> str:
     """Returns why an address that leads to no model list may be wrong."""
-    from harness.client import Client, Limits
+    from harness.client.client import Client
+    from harness.client.limits import Limits
 
     scheme, _, rest = url.partition("://")
     other = ("http" if scheme == "https" else "https") + f"://{rest}"

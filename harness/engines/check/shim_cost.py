@@ -12,7 +12,7 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-from harness.client import Client
+from harness.client.client import Client
 from harness.engines.start.ports import free_port
 from harness.engines.start.process import EngineProcess
 from harness.errors import SetupError

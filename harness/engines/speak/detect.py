@@ -7,7 +7,9 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-from harness.client import Answer, Client, Limits
+from harness.client.answer import Answer
+from harness.client.client import Client
+from harness.client.limits import Limits
 from harness.engines.speak.prometheus import totals
 from harness.errors import SetupError
 from harness.host import paths

@@ -11,7 +11,9 @@ from typing import Any, BinaryIO
 
 from harness.apis import APIS, ApiName, Message
 from harness.apis.payload import Payload, read_json
-from harness.client import Answer, Client, Limits
+from harness.client.answer import Answer
+from harness.client.client import Client
+from harness.client.limits import Limits
 from harness.engines.speak.access import KEY_HINT
 from harness.engines.speak.prometheus import Histogram, histogram, read_series
 from harness.errors import SetupError

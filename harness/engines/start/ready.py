@@ -7,7 +7,8 @@ from contextlib import closing
 from http import HTTPStatus
 from pathlib import Path
 
-from harness.client import Client, Limits
+from harness.client.client import Client
+from harness.client.limits import Limits
 from harness.engines.provide.logged import Reporter, tail
 from harness.engines.provide.shared_folders import Say
 from harness.engines.start.started import Started

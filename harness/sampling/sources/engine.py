@@ -4,7 +4,9 @@ import time
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
-from harness.client import Answer, Limits, LookUp
+from harness.client.answer import Answer
+from harness.client.limits import Limits
+from harness.client.look_up import LookUp
 from harness.engines.speak.prometheus import gauge_paths, read_series
 from harness.errors import SetupError
 from harness.sampling.job import Exporter

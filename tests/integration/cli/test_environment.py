@@ -24,6 +24,7 @@ COMMANDS = {
 }
 OK, SETUP = 0, 3
 NO_MEMORY = {"dry": SETUP, "report": SETUP, "run": SETUP}
+NO_BYTECODE = {"PYTHONDONTWRITEBYTECODE": "1"}  # else Python keeps files of it that were cut off
 
 # Name -> variables (None: unset), what a shell does first, and the exit codes that are not 0.
 ENVIRONMENTS = {
@@ -37,8 +38,8 @@ ENVIRONMENTS = {
         "mkdir gone && cd gone && rmdir ../gone",
         {"list": SETUP, "dry": SETUP, "run": SETUP},
     ),
-    "files of no byte": ({}, "ulimit -f 0", {"report": SETUP, "run": SETUP}),
-    "files of 4 KiB": ({}, "ulimit -f 4", {"report": SETUP, "run": SETUP}),
+    "files of no byte": (NO_BYTECODE, "ulimit -f 0", {"report": SETUP, "run": SETUP}),
+    "files of 4 KiB": (NO_BYTECODE, "ulimit -f 4", {"report": SETUP, "run": SETUP}),
     "home missing": ({"HOME": "/proc/no/such", "BENCH_CACHE": None}, "", {}),
     "home unset": ({"HOME": None}, "", {}),
     "home of nobody": ({"BENCH_CACHE": "~no-such-user/x"}, "", {"run": SETUP}),
@@ -75,10 +76,35 @@ def stored(tmp_path_factory):
     return make_run(tmp_path_factory.mktemp("stored"), Shape(TWO[:1], (1,), requests=8)).path
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_a_command_works_or_says_in_one_line_why_not(name, command, here, stored):
-    variables, first, codes = ENVIRONMENTS[name]
+def together(command):
+    """(names, variables) of environments that change nothing for this command; no group sets one twice."""
+    groups = []
+    for name, (variables, first, codes) in ENVIRONMENTS.items():
+        if first or command in codes:
+            continue
+        fitting = [group for group in groups if not group[1].keys() & variables.keys()]
+        if fitting:
+            names, others = min(fitting, key=lambda group: len(group[0]))
+            names.append(name)
+            others.update(variables)
+        else:
+            groups.append(([name], dict(variables)))
+    return groups
+
+
+def cases():
+    """What starts processes or draws pictures takes seconds: harmless environments share such a command."""
+    for command in COMMANDS:
+        groups = together(command) if command in ("run", "report") else []
+        shared = {name for names, _ in groups for name in names}
+        groups += [([name], ENVIRONMENTS[name][0]) for name in ENVIRONMENTS if name not in shared]
+        for names, variables in groups:
+            yield pytest.param(command, names, variables, id=f"{command}: {', '.join(names)}")
+
+
+@pytest.mark.parametrize(("command", "names", "variables"), list(cases()))
+def test_a_command_works_or_says_in_one_line_why_not(command, names, variables, here, stored):
+    _, first, codes = ENVIRONMENTS[names[0]]
     environment = {**os.environ, "PYTHONPATH": str(paths.CHECKOUT), **variables}
     words = [word.format(run=stored, out=here / "results") for word in COMMANDS[command]]
     done = subprocess.run(

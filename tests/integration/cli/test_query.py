@@ -102,21 +102,24 @@ def test_no_rows_are_said(capsys, results):
 
 
 @pytest.mark.parametrize(
-    "sql",
+    ("sql", "form"),
     [
-        "selec 1",
-        "select nothing from cells",
-        "",
-        "select 1; select 2",
-        "copy cells to 'x.csv'",
-        "create table x as select 1",
-        "set threads = 4",
-        "select * from read_csv('/etc/passwd')",
-        "select * from 'http://127.0.0.1:1/x.parquet'",
-        "select cast('a' as integer)",
+        ("selec 1", None),
+        ("selec 1", "--json"),
+        ("selec 1", "--csv"),
+        ("select nothing from cells", None),
+        ("", None),
+        ("select 1; select 2", None),
+        ("copy cells to 'x.csv'", None),
+        ("create table x as select 1", None),
+        ("set threads = 4", None),
+        ("select * from read_csv('/etc/passwd')", None),
+        ("select * from 'http://127.0.0.1:1/x.parquet'", None),
+        ("select cast('a' as integer)", None),  # while rows are fetched
+        ("select cast('a' as integer)", "--json"),
+        ("select cast('a' as integer)", "--csv"),
     ],
 )
-@pytest.mark.parametrize("form", ["--json", "--csv", None])
 def test_what_cannot_be_asked_is_one_error(capsys, results, sql, form):
     words = [sql, "--out", results, *([form] if form else [])]
     code, out, err = query(capsys, *words)

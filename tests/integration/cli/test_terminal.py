@@ -6,15 +6,15 @@ import json
 import os
 import pty
 import re
-import subprocess
-import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
 
 from harness.cli.commands.query import write_csv
-from harness.host import paths
 from tests.factories.runs import TWO, Engine, Shape, make_run
+from tests.integration import forks
+from tests.integration.scripted import bench_here
 
 ACTIVE = "\x1b]0;owned\x07\x1b[2J\x1b[8m\x9b31m\u202e\r"
 TEXT = f"=1+1{ACTIVE}"
@@ -52,25 +52,28 @@ def stored(tmp_path_factory):
 
 
 def words(stored, command):
-    return [
-        sys.executable,
-        *("-m", "harness"),
-        *(word.format(run=stored, above=stored.parent, text=ACTIVE) for word in COMMANDS[command]),
-    ]
+    return [word.format(run=stored, above=stored.parent, text=ACTIVE) for word in COMMANDS[command]]
 
 
-def on_terminal(command):
+def on_terminal(words):
     """All that a terminal was sent, bench's own colours left out."""
     leader, follower = pty.openpty()
-    with subprocess.Popen(
-        command, stdout=follower, stderr=follower, env={**os.environ, "PYTHONPATH": str(paths.CHECKOUT)}
-    ) as process:
-        os.close(follower)
+
+    def read():
         said = b""
         with suppress(OSError):  # the end of a terminal is an error
             while data := os.read(leader, 65536):
                 said += data
-        process.wait(60)
+        return said
+
+    with ThreadPoolExecutor(1) as reader:
+        reading = reader.submit(read)
+        terminal = os.ttyname(follower)
+        try:
+            forks.start(words, dict(os.environ), out=terminal, err=terminal)
+        finally:
+            os.close(follower)
+        said = reading.result()
     os.close(leader)
     text = said.decode().replace("\r\n", "\n")
     assert "Traceback" not in text
@@ -86,22 +89,21 @@ def test_a_terminal_is_sent_nothing_that_it_would_act_upon(stored, command):
 
 @pytest.mark.parametrize("command", ["query csv", "export"])
 def test_other_programs_get_every_character_and_a_spreadsheet_no_formula(stored, command):
-    done = subprocess.run(words(stored, command), capture_output=True, check=True)
-    rows = list(csv.DictReader(io.StringIO(done.stdout.decode(), newline="")))
+    done = bench_here(*words(stored, command))
+    rows = list(csv.DictReader(io.StringIO(done.stdout, newline="")))
     assert {row["text"] for row in rows} == {f"'{TEXT}", OTHER, ""}
     assert {row["phase"] for row in rows} == {"warmup", "measure"}
 
 
 @pytest.mark.parametrize("command", ["query json", "export jsonl"])
 def test_json_has_texts_as_they_are(stored, command):
-    done = subprocess.run(words(stored, command), capture_output=True, check=True)
-    text = done.stdout.decode()
+    text = bench_here(*words(stored, command)).stdout
     rows = json.loads(text) if command == "query json" else list(map(json.loads, text.splitlines()))
     assert {row["text"] for row in rows} == {TEXT, OTHER, ""}
 
 
 def test_a_table_for_people_is_inert_in_a_pipe_too(stored):
-    done = subprocess.run(words(stored, "query"), capture_output=True, check=True, encoding="utf-8")
+    done = bench_here(*words(stored, "query"))
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", done.stdout)
 
 

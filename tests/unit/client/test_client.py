@@ -7,7 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from harness.client import Client, Limits, LookUp
+from harness.client.client import Client
+from harness.client.limits import Limits
+from harness.client.look_up import LookUp
 from harness.errors import SetupError
 from harness.host.access import Access
 from harness.untrusted import BadDocumentError

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.client import Answer
+from harness.client.answer import Answer
 from harness.engines.speak.detect import best
 from harness.host import paths
 from harness.spec.backend_refs import load_backend
