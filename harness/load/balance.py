@@ -1,14 +1,12 @@
 """Says which of several servers of one model a request goes to: by the schedule, or by what is in flight."""
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.load.job import LoadJob, Sessions
 from harness.load.sharding import units_of
-
-Balance = Literal["round-robin", "least-outstanding"]
 
 
 def round_robin(count: int, sessions: Sessions | None, replicas: int) -> NDArray[np.int16]:

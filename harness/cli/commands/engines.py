@@ -8,7 +8,7 @@ from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
     from harness.cli.display.progress import Display
-    from harness.engines.start.launch_choice import Device
+    from harness.model.choices import Device
     from harness.spec.backend import Backend
 
 

@@ -51,7 +51,9 @@ def main(arguments: argparse.Namespace) -> int:
         suite = replace(suite, suite=replace(suite.suite, budget_minutes=arguments.budget))
     _append(arguments.page, "")  # a page that cannot be written is better known before the night
     began = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    extra = [word for given in arguments.engine_set for word in ("--engine-set", given)]
+    extra = [
+        word for key, value in arguments.engine_values.items() for word in ("--engine-set", f"{key}={value}")
+    ]
     night = spend(
         suite,
         arguments.out,

@@ -124,7 +124,7 @@ def _find(urls: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") ->
     access = access_of(reach_of(options.reach_flags(arguments)))
     url = urls.partition("+")[0]  # replicas are alike, which the run checks
     ui.stage(f"{url}: asking what it serves")
-    model = _model(url, access, arguments.model_name)
+    model = _model(url, access, arguments.served_name)
     recognised = recognise(url, access)
     definition = load_backend(recognised.name if recognised else "openai")
     recognition = (

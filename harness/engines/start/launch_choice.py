@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import SpecError
+from harness.model.choices import Device, LaunchMode
 from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model, choose_track
-
-Mode = Literal["auto", "compose", "process", "attach", "simulate"]
-Device = Literal["auto", "cuda", "rocm", "cpu"]
 
 DEVICE_FILES = {"cuda": Path("/dev/nvidiactl"), "rocm": Path("/dev/kfd")}
 _DOCKER_SOCKET = Path("/var/run/docker.sock")
@@ -29,7 +27,7 @@ class LaunchChoice:
     device: str = ""  # of a container: cuda, rocm or cpu; of a process: cuda where it is [process_cuda]
 
 
-def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> LaunchChoice:
+def resolve_launch(ref: BackendRef, mode: LaunchMode, device: Device = "auto") -> LaunchChoice:
     """Raises SpecError where the mode contradicts the entry of --backends or the definition."""
     name, where = ref.label, f"--launch {mode}"
     if mode in ("process", "compose", "simulate") and ref.url:

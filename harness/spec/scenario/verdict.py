@@ -6,6 +6,7 @@ from typing import Literal
 
 from harness.errors import SpecError
 from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS
+from harness.model.choices import BetweenRepeats
 from harness.spec.strict import nearest
 
 # `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
@@ -25,7 +26,7 @@ class Verdict:
     min_repeats: int = 3
     max_repeats: int = 10
     # What happens to an engine between two repeats. "auto": restart, or keep where bench did not start it.
-    between_repeats: Literal["auto", "restart", "reset", "keep"] = "auto"
+    between_repeats: Literal["auto", BetweenRepeats] = "auto"
     cool_down_s: float = 2.0  # between two engines
 
 

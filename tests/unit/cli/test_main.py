@@ -12,11 +12,11 @@ from harness.errors import ExitCode
 @pytest.mark.parametrize(
     ("words", "says", "hint"),
     [
-        (["rn"], "unknown command 'rn'", "did you mean `run`?"),
+        (["rn"], "unknown command 'rn'", "did you mean 'run'?"),
         (["frobnicate"], "unknown command 'frobnicate'", "`bench --help` lists them"),
-        (["list", "scenarios", "--jsn"], "unknown option '--jsn'", "did you mean `--json`?"),
-        (["run", "--scenaro", "x"], "unknown option '--scenaro'", "did you mean `--scenario`?"),
-        (["list", "scenario"], "'scenario' is not one of its values", "did you mean `scenarios`?"),
+        (["list", "scenarios", "--jsn"], "unknown option '--jsn'", "did you mean '--json'?"),
+        (["run", "--scenaro", "x"], "unknown option '--scenaro'", "did you mean '--scenario'?"),
+        (["list", "scenario"], "'scenario' is not one of its values", "did you mean 'scenarios'?"),
         (["verify", "a", "b", "c\udcff"], "is not UTF-8 text", "rename the file"),
     ],
 )
