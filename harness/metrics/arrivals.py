@@ -17,6 +17,7 @@ from harness.metrics.view import Floats
 from harness.model import Arrivals, Load, known
 from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable
+from harness.stats.gamma import dispersion_limits, gamma_cdf
 
 Stamps = NDArray[np.int64]
 Limits = tuple[float, float]
@@ -153,7 +154,7 @@ def _limits_of_process(burstiness: float, count: int) -> dict[str, Limits]:
     margin = _Z * cv * math.sqrt((1 + cv**2) / (2 * count))
     # Variance over mean of a renewal process's counts in bins of t arrivals: cv² + (1 - cv⁴) / 6t.
     index = cv**2 + (1 - cv**4) / (6 * _PER_BIN)
-    low, high = _fisher(count // _PER_BIN)
+    low, high = dispersion_limits(count // _PER_BIN - 1, _Z)
     return {"gap_cv": (max(cv - margin, 0.0), cv + margin), "dispersion": (index * low, index * high)}
 
 
@@ -175,17 +176,9 @@ def _limits_of_schedule(asked: Statistics, count: int) -> dict[str, Limits]:
     }
 
 
-def _fisher(bins: int) -> Limits:
-    """Returns limits of variance over mean for independent counts: chi-square by Wilson and Hilferty."""
-    freedom = bins - 1
-    spread = math.sqrt(2 / (9 * freedom))
-    low, high = ((1 - spread**2 + z * spread) ** 3 for z in (-_Z, _Z))
-    return low, high
-
-
 def _distance_of_gaps(gaps: Floats, burstiness: float) -> float:
     """Kolmogorov-Smirnov, of gaps in units of the asked mean against the asked distribution."""
-    expected = _gamma_cdf(burstiness, np.sort(gaps) * burstiness)
+    expected = gamma_cdf(burstiness, np.sort(gaps) * burstiness)
     steps = np.arange(len(gaps) + 1) / len(gaps)
     return float(max((steps[1:] - expected).max(), (expected - steps[:-1]).max()))
 
@@ -195,20 +188,3 @@ def _distance_of_times(asked_ns: Stamps, sent_ns: Stamps) -> float:
     moments = np.concatenate([asked_ns, sent_ns])
     asked, sent = (np.searchsorted(times, moments, side="right") for times in (asked_ns, sent_ns))
     return float(np.abs(asked - sent).max() / len(sent_ns))
-
-
-def _gamma_cdf(shape: float, values: Floats) -> Floats:
-    """Returns the distribution function of the gamma distribution of scale 1, by the series of the lower
-    incomplete gamma function.
-    """
-    values = np.minimum(values, shape + 40 * math.sqrt(shape) + 40)  # 1 from there on
-    term = total = np.full(len(values), 1 / shape)
-    step = 0
-    while step < 10_000 and (term > total * 1e-12).any():
-        step += 1
-        term = term * values / (shape + step)
-        total = total + term
-    with np.errstate(divide="ignore"):
-        log = shape * np.log(values) - values - math.lgamma(shape)
-    below: Floats = np.minimum(total * np.exp(log), 1.0)
-    return below

@@ -97,8 +97,8 @@ def _look(lost: int, gained: int, count: int, level: float) -> Change:
 def mcnemar(lost: int, gained: int) -> float:
     """Two-sided p; 1 where neither side has any."""
     few, count = min(lost, gained), lost + gained
-    tail = math.fsum(math.comb(count, k) / 2**count for k in range(few + 1))
-    return min(1.0, 2 * tail)
+    tail = sum(math.comb(count, k) for k in range(few + 1))
+    return min(1.0, 2 * tail / 2**count)
 
 
 def share_interval(right: int, count: int, level: float = LEVEL) -> tuple[float, float]:

@@ -7,11 +7,12 @@ import pytest
 
 from harness.metrics import cache_hits, latency, pooled
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
-from harness.metrics.distribution import describe, samples_needed, upper_rank
+from harness.metrics.distribution import describe, samples_needed
 from harness.metrics.throughput import _text_chars
 from harness.metrics.view import RequestView
 from harness.model import as_json
 from harness.records.layout import UNKNOWN, EventKind, Outcome, Phase
+from harness.stats.binomial import upper_rank
 from tests.factories.recorded import records
 
 
@@ -135,7 +136,7 @@ def test_percentiles_need_enough_samples():
 def test_an_upper_bound_is_the_smallest_that_holds_with_95_of_100(samples):
     """In exact fractions: at least so many samples lie below the percentile."""
     for percentile in (50, 90, 95, 99):
-        share, rank = Fraction(percentile, 100), upper_rank(percentile, samples)
+        share, rank = Fraction(percentile, 100), upper_rank(percentile / 100, samples)
         if rank is None:
             assert samples < samples_needed(percentile)
             continue
