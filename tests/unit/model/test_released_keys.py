@@ -1,7 +1,7 @@
 """Keys that a release has written keep their place and type, or the number of the format is raised.
 
-`released_keys.json` has a digest of every path and type of each document, of the last release. It names none of
-them: what changed stands in the diff of the schema. Write it again at a release, by
+`released_keys.json` has a digest of every path and type of each document, as of the last release. Which of
+them is gone stands in the diff of the schema. Write it again at a release, by
 `python tests/unit/model/test_released_keys.py`; keys that were added need nothing.
 """
 
