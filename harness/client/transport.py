@@ -1,4 +1,4 @@
-"""httpx on sockets that keep an exchange's account: httpx itself limits the time of each read only."""
+"""httpx on sockets that keep the account of an exchange: httpx itself limits the time of each read only."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -71,7 +71,8 @@ class _Backend(httpcore.NetworkBackend):
 
 
 class Transport(httpx.BaseTransport):
-    """Raises what httpcore raises. No proxy of the environment: it would stand between us and the engine."""
+    """Raises what httpcore raises. Ignores the proxies of the environment: they would stand between us and
+    the engine."""
 
     def __init__(self, certificates: Certificates, *, keep_alive: bool) -> None:
         self._pool = httpcore.ConnectionPool(

@@ -26,7 +26,7 @@ _REASON_CHARS = 64
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and what came back; times are absolute CLOCK_MONOTONIC, `sent` UNKNOWN if it never left."""
+    """One request and its answer. Times are absolute CLOCK_MONOTONIC ns; `sent` is UNKNOWN if it never left."""
 
     seq: int
     intended: int
@@ -150,7 +150,7 @@ class Finalizer:
         )
 
     def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
-        """Ends the request: what the server said wins over what the connection did afterwards."""
+        """The outcome and its error text. What the server said wins over what the connection did afterwards."""
         answer, failure = exchange.answer, exchange.failure
         if answer is not None and answer.status and not 200 <= answer.status < 300:
             return Outcome.HTTP_ERROR, _page_error(body) or f"HTTP {answer.status}"
@@ -178,7 +178,7 @@ class Finalizer:
         return Outcome.OK, ""
 
     def _wrong_values(self, exchange: Exchange, parsed: Parsed) -> str:
-        """Returns what of vectors or scores is not as the request asked; "" where nothing."""
+        """What is wrong with the vectors or scores of an answer; "" if nothing."""
         vectors, came = self.api.gives == "vectors", self._items(parsed)
         if self.items is not None and came != (asked := int(self.items[exchange.index])):
             what = "vectors for {} texts" if vectors else "scores for {} documents"
@@ -191,7 +191,7 @@ class Finalizer:
         return len(parsed.values) if self.api.gives == "vectors" else sum(map(len, parsed.values))
 
     def _finished(self, answer: Answer, parsed: Parsed) -> bool:
-        """Returns whether a sign tells that the answer is all of it, where one has to."""
+        """Whether the server marked the end of the answer, if it promised to."""
         if parsed.done or parsed.finish_reason:
             return True
         if parsed.document:
@@ -228,7 +228,7 @@ def _event_rows(
 
 
 def _first_text(events: NDArray[Any], wanted: NDArray[np.bool_]) -> int:
-    """Returns when the first of the wanted events that carries generated text came."""
+    """The time of the first wanted event with generated text."""
     stamps = events["stamp_ns"][wanted & (events["text_chars"] > 0)]
     return int(stamps[0]) if len(stamps) else UNKNOWN
 

@@ -1,4 +1,4 @@
-"""Says what LoRA adapters cost: over the base model, and when one has to be loaded first."""
+"""The cost of LoRA adapters: against the base model, and of loading one first."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class Adapters(Figures):
 
 
 def compute(cell: CellView) -> Adapters:
-    """None where no request names an adapter."""
+    """The costs of adapters; None where no request names one."""
     requested, count = cell.requested, cell.facts.workload.adapters
     if requested is None or not count:
         return Adapters(adapters=None)
@@ -47,7 +47,7 @@ def compute(cell: CellView) -> Adapters:
 
 
 def loaded(names: Sequence[str], slots: int) -> list[bool]:
-    """Tells, of requests in their order: whether its adapter is none of the last `slots` that were named."""
+    """Whether each request, in order, names an adapter that none of the last `slots` adapters is."""
     held: OrderedDict[str, None] = OrderedDict()
     first = []
     for name in names:

@@ -1,4 +1,4 @@
-"""Tells whether requests left as the asked process says: spread of gaps, dispersion of counts,
+"""Whether requests left as the declared process says: spread of gaps, dispersion of counts,
 Kolmogorov-Smirnov.
 
 A flat Poisson or gamma process is a distribution, and what was sent is tested against that. Everything else
@@ -36,15 +36,13 @@ TITLES = {"rate_per_s": "rate per s", "gap_cv": "gap CV", "dispersion": "dispers
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Statistics of arrivals in ascending order."""
-
     rate_per_s: float
     gap_cv: float  # standard deviation over mean of the gaps: 1 for Poisson arrivals, 0 for a metronome
     dispersion: float  # variance over mean of the counts in bins of about 5: likewise
 
     @classmethod
     def of_schedule(cls, times_ns: Stamps) -> "Statistics | None":
-        """None for so few arrivals, or so close together, that they have no spread."""
+        """None if the arrivals are too few, or all at one moment. `times_ns` may be in any order."""
         ordered = np.sort(times_ns)
         return cls.of(ordered) if len(ordered) > 2 * _PER_BIN and ordered[-1] > ordered[0] else None
 
@@ -86,10 +84,11 @@ def compare(
     process: str | None = None,
     rate_per_s: float | None = None,
 ) -> Arrivals:
-    """Both ascending. `burstiness`: of a gamma process (1: Poisson); None: only the schedule is known.
+    """Tests `sent_ns` against `asked_ns`, both ascending.
 
-    `rate_per_s`: what was asked; None: what the schedule has. Schedules of earlier versions were drawn
-    without regard to their count, and so had a rate of their own.
+    `burstiness`: of a gamma process, 1 for Poisson; None where only the schedule is known. `rate_per_s`: the
+    declared rate; None takes that of the schedule, since earlier versions drew schedules whose rate was
+    their own.
     """
     count = len(sent_ns)
     schedule, sent = Statistics.of_schedule(asked_ns), Statistics.of_schedule(sent_ns)
@@ -149,7 +148,8 @@ def _dispersion(counts: NDArray[np.int64]) -> float:
 
 
 def _limits_of_process(burstiness: float, count: int) -> dict[str, Limits]:
-    """Asymptotic for the spread of gaps; of the counts Fisher's dispersion test, exact for Poisson."""
+    """The limits of a gamma process: asymptotic for the gaps, Fisher's dispersion test for the counts (exact
+    for Poisson)."""
     cv = burstiness**-0.5
     margin = _Z * cv * math.sqrt((1 + cv**2) / (2 * count))
     # Variance over mean of a renewal process's counts in bins of t arrivals: cv² + (1 - cv⁴) / 6t.
@@ -159,10 +159,8 @@ def _limits_of_process(burstiness: float, count: int) -> dict[str, Limits]:
 
 
 def _limits_of_schedule(asked: Statistics, count: int) -> dict[str, Limits]:
-    """Returns limits as far apart as two draws of one process may be.
-
-    A metronome must stay off what chance could be.
-    """
+    """The limits within which two draws of one process stay. A regular schedule must stay below what chance
+    would give."""
     bins = count // _PER_BIN
     of_gaps = math.exp(_Z * math.sqrt((1 + asked.gap_cv**2) / count))
     of_counts = math.exp(_Z * 2 / math.sqrt(bins - 1))
@@ -177,7 +175,7 @@ def _limits_of_schedule(asked: Statistics, count: int) -> dict[str, Limits]:
 
 
 def _distance_of_gaps(gaps: Floats, burstiness: float) -> float:
-    """Kolmogorov-Smirnov, of gaps in units of the asked mean against the asked distribution."""
+    """Kolmogorov-Smirnov distance of gaps, in s × rate, from the gamma distribution."""
     expected = gamma_cdf(burstiness, np.sort(gaps) * burstiness)
     steps = np.arange(len(gaps) + 1) / len(gaps)
     return float(max((steps[1:] - expected).max(), (expected - steps[:-1]).max()))

@@ -24,7 +24,8 @@ def highest_percentile(samples: int) -> int:
 
 
 def describe(values: NDArray[np.float64], *, independent: bool = True) -> tuple[LatencyStats, dict[str, str]]:
-    """Statistics and, for each that is null, why. Infinite values are requests that never got there.
+    """The statistics, and the reason for each that is null. Infinite values are requests that never got
+    there.
 
     `p99_upper` and the like are one-sided 95 % confidence bounds; they need samples that are `independent`.
     """

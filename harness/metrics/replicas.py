@@ -13,7 +13,7 @@ from harness.records.layout import UNKNOWN
 
 
 def replicas(view: RequestView, facts: CellFacts, window: Window | None, shares: Floats) -> Replicas | None:
-    """None for one server. `shares`: of each request's work the part that is inside the window."""
+    """None for one server. `shares`: the part of each request's work inside the window."""
     if facts.urls is UNSET or facts.balance is UNSET:
         return None
     sent = view.tried["replica"]

@@ -1,4 +1,4 @@
-"""Says how one backend changes with the load: speed-up, peak memory, and where its queue begins."""
+"""One backend over the load: speed-up, peak memory, and where its queue begins."""
 
 from collections.abc import Iterable, Mapping
 from statistics import median
@@ -10,10 +10,7 @@ NO_QUEUE = 0.5  # requests waiting on average, below which nobody is said to que
 
 
 def scaling(cells: Iterable[CellResult]) -> dict[str, Scaling]:
-    """Returns the scaling by label, over closed-loop cells that are not INVALID; medians of the repeats.
-
-    Null where not known.
-    """
+    """By label: medians of the repeats, over closed-loop cells that are not INVALID. None: not known."""
     by_label: dict[str, dict[float, list[CellResult]]] = {}
     for cell in cells:
         if cell.load.kind == "concurrency" and not cell.invalid:
@@ -43,7 +40,7 @@ def _backend(points: Mapping[float, list[CellResult]]) -> Scaling:
 
 
 def _memory(cells: list[CellResult]) -> float | None:
-    """The engine's own on the GPU where it can be separated from others'."""
+    """Prefers the engine's own GPU memory, if it can be told from that of others."""
     own = _at(cells, "gpu.engine_memory_bytes.max")
     return own if own is not None else _at(cells, "gpu.memory_used_bytes.max")
 

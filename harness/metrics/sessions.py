@@ -1,4 +1,4 @@
-"""Recorded sessions as a whole: how long each took to its last call, and what that time went to."""
+"""Recorded sessions as a whole: how long each took to its last call, and where that time went."""
 
 from dataclasses import dataclass
 
@@ -84,7 +84,7 @@ def of_sessions(cell: CellView, requested: RequestTable) -> tuple[list[Spent], S
 
 
 def _spent(calls: NDArray[np.void], by_tool: NDArray[np.bool_]) -> Spent:
-    """Returns the times, from where the response time of the first call counts, to the last end."""
+    """From where the response time of the first call counts to the last end."""
     order = np.argsort(calls["sent_ns"], kind="stable")
     sent, end = calls["sent_ns"][order], calls["end_ns"][order]
     begin = int(calls["start_ns"][order[0]])

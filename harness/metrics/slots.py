@@ -1,6 +1,4 @@
-"""Says how long the slots of a closed loop stood idle: by so much the concurrency that was asked for is
-missed.
-"""
+"""Idle time of the slots of a closed loop: the part of the concurrency that was asked for and missed."""
 
 from dataclasses import dataclass
 
@@ -15,7 +13,7 @@ from harness.model import LatencyStats, Load, Synchrony
 
 @dataclass(frozen=True, kw_only=True)
 class Slots(Figures):
-    """Holds how the slots of a closed loop fared; all None for an open one."""
+    """All None for an open loop."""
 
     slot_idle_ms: LatencyStats | None
     slot_idle_share: float | None
@@ -43,7 +41,7 @@ def compute(cell: CellView) -> Slots:
 
 @dataclass(frozen=True, slots=True)
 class SlotTime:
-    """Times of the measured requests of a closed loop."""
+    """Of the measured requests."""
 
     idle_ms: Floats  # per request: from the slot's turn to the send, connecting left out
     share: float  # idle / (idle + busy)

@@ -1,7 +1,7 @@
 """Time in which the load generator, the whole machine or the engine stood still inside a cell.
 
 What the load generator did not see pass is in every figure: rates count it, latencies contain it. A pause of
-the engine is the engine's, and belongs there.
+the engine is the engine's, and belongs to the engine.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ class _Span(NamedTuple):
         return self.end - self.start
 
     def overlap(self, start: Times, end: Times) -> NDArray[np.float64]:
-        """Returns the overlap of each interval with all of these, ns."""
+        """The overlap of each interval with all of these, ns."""
         if not len(self.start):
             return np.zeros(len(start))
         moments = np.column_stack([self.start, self.end]).ravel()
@@ -62,10 +62,7 @@ def compute(cell: CellView) -> Standing:
 
 
 def standstill(view: RequestView, facts: CellFacts) -> Standstill | None:
-    """Returns the stalls of the load process that stood still longest.
-
-    None where that was not recorded, or nothing was sent.
-    """
+    """The stalls of the load process that stood still longest; None if not recorded, or if nothing was sent."""
     stalls = known(facts.client.stalls)
     part = _measured_part(view)
     if stalls is None or part is None:
@@ -147,9 +144,7 @@ def _span(stalls: Iterable[Stall], part: tuple[int, int] | None = None) -> _Span
 
 
 def _sampler(facts: CellFacts) -> _Span | None:
-    """Returns when the sampler stood still; None where it does not say, or the load came from other
-    machines.
-    """
+    """The stalls of the sampler; None if unknown, or if the load came from other machines."""
     if facts.telemetry is None or facts.nodes:
         return None
     stalls = known(facts.telemetry.stalls)
@@ -157,7 +152,7 @@ def _sampler(facts: CellFacts) -> _Span | None:
 
 
 def _arrivals_inside(records: Records, span: _Span) -> Times:
-    """Returns, by stall, events that the kernel stamped while the load process did not run."""
+    """Per stall, the events that the kernel stamped while the load process did not run."""
     counts = np.zeros(len(span.start), np.int64)
     for block in records.event_blocks():
         stamps = block["stamp_ns"]
@@ -168,7 +163,7 @@ def _arrivals_inside(records: Records, span: _Span) -> Times:
 
 
 def _who(span: _Span, sampled: _Span | None, arrived: Times | None) -> Literal["machine", "client"]:
-    """The machine where the sampler stood still as well and nothing came from the server meanwhile."""
+    """The machine if the sampler stood still as well and nothing came from the server meanwhile."""
     if sampled is None:
         return "client"
     still = sampled.overlap(span.start, span.end) >= span.lasted / 2
@@ -200,9 +195,7 @@ def _silence_limit_ms(view: RequestView, lasted_ns: int) -> float:
 
 
 def _busy_bins(view: RequestView, stalls: Sequence[Stall], start_ns: int, end_ns: int) -> NDArray[np.bool_]:
-    """Looks through the bins of the measured part in steps of 50 ms: whether something came, or might
-    have come unseen.
-    """
+    """Whether something came in each bin of 50 ms of the measured part, or may have come unseen."""
     busy = np.zeros((end_ns - start_ns) // _BIN_NS + 1, bool)
 
     def mark(times: Times) -> None:

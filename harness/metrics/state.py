@@ -1,5 +1,4 @@
-"""Tells whether the load or the server set the pace of a cell: a rate says what a server can do only
-where it did.
+"""Whether the load or the server set the pace of a cell. A rate is the server's only if the server did.
 
 Under load: all that was sent was served as it came; what more the server could do is unknown. Saturated: a
 closed loop whose slots always hold a request. Unstable: less was served than was sent, or answers took
@@ -31,7 +30,7 @@ class CellState:
 
 
 def cell_state(requests: NDArray[np.void], load: Load) -> CellState:
-    """Returns the state, from requests of any phase, since the server does not know them."""
+    """From requests of any phase, since the server does not know phases."""
     rows = requests[requests["outcome"] != Outcome.CANCELLED]
     if not (rows["phase"] == Phase.MEASURE).any():
         return CellState(None, "no measured request was due")
@@ -49,10 +48,7 @@ def _closed(rows: NDArray[np.void], slots: int, think_time_s: float | None) -> C
 
 
 def _busy_share(rows: NDArray[np.void], slots: int) -> float:
-    """Returns the share until the last send: from then on slots run empty.
-
-    All sent at once is all the time.
-    """
+    """The share of the time until the last send, after which slots run empty; 1 if all were sent at once."""
     sent = rows[(rows["sent_ns"] != UNKNOWN) & (rows["end_ns"] != UNKNOWN)]
     if not len(sent):
         return 0.0
