@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _told(given: list[str]) -> int:
-    """An error is a document as well where documents are asked for."""
+    """Prints an error as a document too if JSON was asked for."""
     try:
         return _called(given)
     except BenchError as error:
@@ -90,7 +90,7 @@ def _called(given: list[str]) -> int:
 
 
 def _unrecognized(parser: argparse.ArgumentParser, command: str | None, unknown: Sequence[str]) -> SpecError:
-    """The nearest flags of the command; a word that is no flag is one too many."""
+    """Hints at the nearest flags of the command; a word that is no flag is one too many."""
     flag = next((word for word in unknown if word.startswith("-")), None)
     if flag is None:
         return SpecError(f"unexpected argument '{unknown[0]}'", hint="`bench --help` lists the commands")
@@ -107,7 +107,8 @@ def _unknown_flags(parser: argparse.ArgumentParser, command: str, given: Sequenc
 
 
 def _check_text(words: Sequence[str]) -> None:
-    """All of them can be printed and stored: Python hands on bytes that are not UTF-8 as lone surrogates."""
+    """Refuses words that could not be printed or stored: Python passes bytes that are not UTF-8 as lone
+    surrogates."""
     for word in words:
         try:
             word.encode()

@@ -1,4 +1,4 @@
-"""Says what the measurements come to: how far this client is exact here, what limits it, what to change."""
+"""The conclusion: how exact this client is here, what limits it, what to change."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -24,7 +24,7 @@ def conclude(
     *,
     whole: bool = False,
 ) -> Exactness:
-    """`measured` with the lightest load first; `hints` are about the machine, whatever was measured.
+    """`measured` has the lightest load first; `hints` are about the machine, whatever was measured.
 
     `repeated`: what was found of some of these loads the first time. `whole`: answers are no streams.
     """

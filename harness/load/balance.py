@@ -15,7 +15,7 @@ def round_robin(count: int, sessions: Sessions | None, replicas: int) -> NDArray
 
 
 class Balancer(Protocol):
-    """Of one worker's share."""
+    """Balances one worker's share."""
 
     def choose(self, index: int) -> int:
         """The replica for the request at `index`, now."""

@@ -230,7 +230,7 @@ class SessionDispatcher:
 
 
 def _links(after: Sequence[tuple[int, ...]], start_of: list[int]) -> tuple[dict[int, list[int]], list[int]]:
-    """By request, the requests that wait for it, and the number that it waits for.
+    """Requests that wait for each request, and the number that each waits for.
 
     What waits for the start of a session is under the complement of that start.
     """

@@ -139,7 +139,9 @@ class FallbackLoop:
             finalize(exchange)
 
     async def _carry(self, exchange: Exchange) -> None:
-        """Carries one request to its end, however it ends. One deadline covers head, body, trailer and close."""
+        """Carries one request to its end, however it ends. One deadline covers head, body, trailer and
+        close.
+        """
         limit_s = self._limits.request_timeout_ns / 1e9
         deadline = asyncio.timeout(limit_s)
 

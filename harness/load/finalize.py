@@ -26,7 +26,9 @@ _REASON_CHARS = 64
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and its answer. Times are absolute CLOCK_MONOTONIC ns; `sent` is UNKNOWN if it never left."""
+    """One request and its answer. Times are absolute CLOCK_MONOTONIC ns; `sent` is UNKNOWN if it never
+    left.
+    """
 
     seq: int
     intended: int
@@ -150,7 +152,9 @@ class Finalizer:
         )
 
     def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
-        """The outcome and its error text. What the server said wins over what the connection did afterwards."""
+        """The outcome and its error text. What the server said wins over what the connection did
+        afterwards.
+        """
         answer, failure = exchange.answer, exchange.failure
         if answer is not None and answer.status and not 200 <= answer.status < 300:
             return Outcome.HTTP_ERROR, _page_error(body) or f"HTTP {answer.status}"

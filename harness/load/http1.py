@@ -153,7 +153,9 @@ class Answer:
         return self.headers.get(name, b"").strip().lower()
 
     def framed(self) -> bool:
-        """Whether a length, chunks or frames mark the end of the body; else the close of the connection does."""
+        """Whether a length, chunks or frames mark the end of the body; else the close of the connection
+        does.
+        """
         if self.closes_itself or self.header(b"content-length"):
             return True
         return b"chunked" in self.header(b"transfer-encoding")

@@ -11,7 +11,7 @@ _TICKS_PER_GAP = 4
 
 
 def choose_tick(reads: int, elapsed_ns: int, streams: int) -> int:
-    """From the recent reads: streams / read rate is the mean gap of one stream."""
+    """Goes by the recent reads: streams / read rate is the mean gap of one stream."""
     if reads * 1_000_000_000 < QUIET_READS_PER_S * elapsed_ns:
         return 0
     gap_ns = streams * elapsed_ns // reads

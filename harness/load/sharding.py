@@ -15,7 +15,7 @@ _ARRIVALS_PER_WORKER = 4000.0  # per second
 
 
 def choose_workers(job: LoadJob) -> int:
-    """As many as the load needs, by constants."""
+    """Estimates by constants how many the load needs."""
     schedule = job.schedule
     if isinstance(schedule, ClosedLoop):
         needed = schedule.concurrency / _STREAMS_PER_WORKER
@@ -26,7 +26,7 @@ def choose_workers(job: LoadJob) -> int:
 
 
 def workers_for(needed: float) -> int:
-    """At most one for every second core: the server may run here as well."""
+    """Rounds up, to at most every second core: the server may run here as well."""
     return max(1, min(math.ceil(needed), usable_cpus() // 2))
 
 
@@ -61,7 +61,7 @@ def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]
 
 
 def units_of(count: int, sessions: Sessions | None) -> NDArray[np.int32]:
-    """Per request, the number of the unit that is dealt: itself, or its session."""
+    """The number of the unit that each request is dealt with: itself, or its session."""
     if sessions is None:
         return np.arange(count, dtype=np.int32)
     starts = np.zeros(count, np.int32)

@@ -1,4 +1,6 @@
-"""Looks at the sockets, and what each proves: data read after a look came since the last look that saw none."""
+"""Looks at the sockets, and what each proves: data read after a look came since the last look that saw
+none.
+"""
 
 import time
 

@@ -72,7 +72,9 @@ class Parsed:
             self.first_tokens = self.output_tokens or UNKNOWN  # a count of 0 was not meant for this event
 
     def add_run(self, kind: EventKind, run: Run, unclaimed: int) -> None:
-        """Adds events of one form. `unclaimed`: bytes without meaning between the event before and the first."""
+        """Adds events of one form. `unclaimed`: bytes without meaning between the event before and the
+        first.
+        """
         self.texts += run.texts
         self.chars.frombytes(run.chars.tobytes())
         self.kinds += np.where(run.chars > 0, np.uint8(kind), np.uint8(EventKind.OTHER)).tobytes()

@@ -10,7 +10,7 @@ _FIELDS = struct.Struct("=100xI16xQ96xI")
 
 
 class TcpInfo(NamedTuple):
-    """Since the connection was made."""
+    """Counts since the connection was made."""
 
     retransmits: int  # segments sent again
     bytes_acked: int  # of what we sent; the peer's kernel has them

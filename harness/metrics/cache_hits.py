@@ -98,7 +98,9 @@ def counted(view: RequestView) -> Rows:
 
 
 def beyond_prompt(view: RequestView) -> Rows:
-    """Answers with more cached than prompt tokens. If there is one, no count of this server can be trusted."""
+    """Answers with more cached than prompt tokens. If there is one, no count of this
+    server can be trusted.
+    """
     rows = counted(view)
     beyond: Rows = rows[rows["cached_tokens"] > rows["prompt_tokens"]]
     return beyond

@@ -39,7 +39,7 @@ def compute(cell: CellView) -> Classes:
 
 
 def by_kind(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
-    """By kind of request; None for a workload of one kind."""
+    """Latencies by kind of request; None for a workload of one kind."""
     if requested is None or len(set(requested.kinds)) < 2:
         return None
     kinds = np.array(requested.kinds, object)[view.requests["seq"]]
@@ -58,7 +58,7 @@ def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[floa
 
 
 def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
-    """By turn, counted from "1"; None where requests are not turns of a chat."""
+    """Latencies by turn, counted from "1"; None where requests are not turns of a chat."""
     if requested is None or not requested.has_sessions():
         return None
     turns = requested.numbers["turn"][view.requests["seq"]]
@@ -66,8 +66,10 @@ def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, Clas
 
 
 def by_depth(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
-    """By prompt tokens without the chat template, in classes up to a power of two; None if no calls were
-    recorded."""
+    """Latencies by prompt tokens without the chat template, in classes up to a power of two.
+
+    None if no calls were recorded.
+    """
     if requested is None or not requested.has_calls():
         return None
     numbers = requested.numbers[view.requests["seq"]]

@@ -124,7 +124,7 @@ def _little(cell: Cell) -> Law:
 
 
 def _edge_error_ns(answers: NDArray[np.void], outside: Floats, early: NDArray[np.bool_]) -> float:
-    """By how much the parts of answers outside the window may differ from those of mean answers, ns.
+    """The possible difference between the parts of answers outside the window and those of mean answers, ns.
 
     `outside`: the share of each. Answers that an edge cuts are longer than the mean, by cv² where ends are
     spread. Their deviations add up as far as neighbours take equally long, which in lockstep they do.

@@ -11,7 +11,9 @@ Floats = NDArray[np.float64]
 
 
 class Steps(NamedTuple):
-    """The number in flight from each time on. A slot that is freed and taken again at one moment counts once."""
+    """The number in flight from each time on. A slot that is freed and taken again at one moment counts
+    once.
+    """
 
     at_ns: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -59,7 +61,7 @@ def filled_ns(requests: NDArray[np.void]) -> int:
 
 
 def times_in_system_ns(requests: NDArray[Any]) -> Floats:
-    """From send to end, of each answer of any phase."""
+    """Times from send to end, of each answer of any phase."""
     rows = requests[served(requests)]
     times: Floats = (rows["end_ns"] - rows["sent_ns"]).astype(np.float64)
     return times

@@ -57,7 +57,9 @@ def _described(cell: CellView, names: tuple[str, ...]) -> Latencies:
 
 
 def values_ms(view: RequestView) -> dict[str, Floats]:
-    """The latencies by metric, one value per measured request; those of reasoning only if any answer has it."""
+    """The latencies by metric, one value per measured request; those of reasoning only if any answer has
+    it.
+    """
     names = [name for name in LATENCIES if name not in OF_REASONING or reasons(view)]
     return {name: of_metric(view, name) for name in names}
 
@@ -69,7 +71,7 @@ def of_metric(view: RequestView, name: str) -> Floats:
 
 
 def span_ms(view: RequestView, start: str, stop: str) -> Floats:
-    """From one stamp to another, per measured request; +inf where the second was never reached."""
+    """Time from one stamp to another, per measured request; +inf if the second was never reached."""
     rows = view.tried
     good = (rows["outcome"] == Outcome.OK) & (rows[stop] != UNKNOWN) & (rows[start] != UNKNOWN)
     return np.where(good, (rows[stop] - rows[start]) / _NS_PER_MS, np.inf)

@@ -10,7 +10,7 @@ NO_QUEUE = 0.5  # requests waiting on average, below which nobody is said to que
 
 
 def scaling(cells: Iterable[CellResult]) -> dict[str, Scaling]:
-    """By label: medians of the repeats, over closed-loop cells that are not INVALID. None: not known."""
+    """Medians of the repeats by label, over closed-loop cells that are not INVALID. None: not known."""
     by_label: dict[str, dict[float, list[CellResult]]] = {}
     for cell in cells:
         if cell.load.kind == "concurrency" and not cell.invalid:
@@ -40,7 +40,7 @@ def _backend(points: Mapping[float, list[CellResult]]) -> Scaling:
 
 
 def _memory(cells: list[CellResult]) -> float | None:
-    """Prefers the engine's own GPU memory, if it can be told from that of others."""
+    """Prefers the engine's own GPU memory, if it can be separated from that of others."""
     own = _at(cells, "gpu.engine_memory_bytes.max")
     return own if own is not None else _at(cells, "gpu.memory_used_bytes.max")
 

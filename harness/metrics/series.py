@@ -26,7 +26,7 @@ def mean(samples: Samples, window: Window) -> float | None:
 
 
 def rate(samples: Samples, window: Window) -> float | None:
-    """Per second, of a counter. A fall is a restart, and what it counted since is not lost."""
+    """Rate of a counter, per second. A fall is a restart, and what it counted since is not lost."""
     clipped = _clipped(Samples(samples.at_ns, unbroken(samples.values)), window)
     if clipped is None or clipped.at_ns[-1] == clipped.at_ns[0]:
         return None

@@ -84,7 +84,7 @@ def of_sessions(cell: CellView, requested: RequestTable) -> tuple[list[Spent], S
 
 
 def _spent(calls: NDArray[np.void], by_tool: NDArray[np.bool_]) -> Spent:
-    """From where the response time of the first call counts to the last end."""
+    """Counts from where the response time of the first call does, to the last end."""
     order = np.argsort(calls["sent_ns"], kind="stable")
     sent, end = calls["sent_ns"][order], calls["end_ns"][order]
     begin = int(calls["start_ns"][order[0]])

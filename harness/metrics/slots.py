@@ -41,8 +41,6 @@ def compute(cell: CellView) -> Slots:
 
 @dataclass(frozen=True, slots=True)
 class SlotTime:
-    """Of the measured requests."""
-
     idle_ms: Floats  # per request: from the slot's turn to the send, connecting left out
     share: float  # idle / (idle + busy)
     concurrency: float  # as asked for

@@ -62,7 +62,9 @@ def compute(cell: CellView) -> Standing:
 
 
 def standstill(view: RequestView, facts: CellFacts) -> Standstill | None:
-    """The stalls of the load process that stood still longest; None if not recorded, or if nothing was sent."""
+    """The stalls of the load process that stood still longest; None if not recorded, or if nothing was
+    sent.
+    """
     stalls = known(facts.client.stalls)
     part = _measured_part(view)
     if stalls is None or part is None:
@@ -152,7 +154,7 @@ def _sampler(facts: CellFacts) -> _Span | None:
 
 
 def _arrivals_inside(records: Records, span: _Span) -> Times:
-    """Per stall, the events that the kernel stamped while the load process did not run."""
+    """Events per stall that the kernel stamped while the load process did not run."""
     counts = np.zeros(len(span.start), np.int64)
     for block in records.event_blocks():
         stamps = block["stamp_ns"]

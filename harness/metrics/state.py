@@ -30,7 +30,7 @@ class CellState:
 
 
 def cell_state(requests: NDArray[np.void], load: Load) -> CellState:
-    """From requests of any phase, since the server does not know phases."""
+    """Uses requests of any phase, since the server does not know phases."""
     rows = requests[requests["outcome"] != Outcome.CANCELLED]
     if not (rows["phase"] == Phase.MEASURE).any():
         return CellState(None, "no measured request was due")

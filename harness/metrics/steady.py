@@ -151,7 +151,6 @@ def scores_of(values: Floats) -> Floats:
 
 
 def steady_state_of(cell: CellView) -> SteadyState:
-    """Without `requested` no chats are known."""
     facts, requested, workload = cell.facts, cell.requested, cell.facts.workload
     chats = int(np.count_nonzero(requested.numbers["turn"] <= 0)) if requested is not None else 0
     return steady_state(

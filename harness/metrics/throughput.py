@@ -20,7 +20,7 @@ RATES = (*_COUNTED, "requests_per_s", "items_per_s", "output_chars_per_s", "answ
 
 @dataclass(frozen=True, kw_only=True)
 class Rates(Figures):
-    """Per second of the window, by name of metric; None: not known."""
+    """Rates per second of the window, by name of metric; None: not known."""
 
     per_s: Mapping[str, float | None]
 
@@ -50,7 +50,8 @@ def rates_of(cell: CellView) -> dict[str, float | None]:
 def rates(
     records: Records, window: Window, shares: Floats, items: NDArray[np.int32] | None = None
 ) -> dict[str, float | None]:
-    """Per second of the window. `shares`: of `work_shares`. A rate is None if one answer lacks its count.
+    """Rates per second of the window. `shares`: of `work_shares`. A rate is None if one answer lacks its
+    count.
 
     `items`: by `seq`, the vectors or scores of an answer; None where answers are text.
     """

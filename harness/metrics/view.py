@@ -106,13 +106,13 @@ class CellView(RequestView):
 
     @cached_property
     def window(self) -> Window | None:
-        """Where the load is at its height; None if nothing measured was answered."""
+        """The stretch where the load is at its height; None if nothing measured was answered."""
         sessions = None if self.requested is None else self.requested.sessions()[self.requests["seq"]]
         return measured_window(self.timed.requests, self.slots, self.facts.client.spread_over_ns, sessions)
 
     @cached_property
     def shares(self) -> Floats:
-        """Per request of any phase, the share of its work inside the window, 0 to 1."""
+        """Shares of each request's work inside the window, 0 to 1, in every phase."""
         if self.window is None:
             return np.zeros(len(self.requests))
         return work_shares(

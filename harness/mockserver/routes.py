@@ -124,7 +124,7 @@ class Routes:
         return json_answer(200, {**extra, tokenizer.tokens_key: ids})
 
     def _reset(self) -> bytes:
-        """With requests running nothing is emptied: `reset_busy`, or as vLLM 200 and `success` false."""
+        """Empties nothing while requests run: answers `reset_busy`, or as vLLM 200 and `success` false."""
         idle, dialect = not self._engine.running, self._dialect
         if not idle and dialect.reset_busy:
             return error(dialect, dialect.reset_busy, "requests are running")

@@ -40,7 +40,7 @@ class Pool:
         return cls(values[order], tuple(np.flatnonzero(owner == index) for index in range(len(runs))))
 
     def quantiles(self, share: float, draws: Draws) -> Floats:
-        """Per draw, the smallest value that at least `share` of its requests do not exceed."""
+        """The smallest value, per draw, that at least `share` of its requests do not exceed."""
         wanted = share * (draws * np.array([len(ranks) for ranks in self.ranks])).sum(axis=1) - 1e-9
         low = np.zeros(len(draws), np.int64)
         high = np.full(len(draws), len(self.values) - 1, np.int64)

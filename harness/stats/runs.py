@@ -45,7 +45,7 @@ class Shift:
 
     @classmethod
     def between(cls, first: Self, second: Self) -> Self:
-        """Of independent estimates, with the degrees of freedom of Welch and Satterthwaite."""
+        """The difference of independent estimates, with the degrees of freedom of Welch and Satterthwaite."""
         variance = first.error**2 + second.error**2
         spread = first.error**4 / first.freedom + second.error**4 / second.freedom
         # Without any spread on either side the smaller sample decides.
@@ -141,7 +141,7 @@ def mean_interval(values: Floats, confidence: float = 0.95) -> Interval:
 
 
 def geometric_interval(values: Floats, confidence: float = 0.95) -> Interval:
-    """Of the geometric mean; every value must be above 0."""
+    """The interval of the geometric mean; every value must be above 0."""
     return exponential(Shift.of_mean(np.log(values)).interval(confidence))
 
 

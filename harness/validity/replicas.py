@@ -19,7 +19,7 @@ def _ttft_ms(view: RequestView) -> Floats:
 
 
 def _service_ms(view: RequestView) -> Floats:
-    """From the send to the last text, of the measured answers."""
+    """Time from the send to the last text, of the measured answers."""
     rows = view.answers
     spans: Floats = (rows["last_text_ns"] - rows["sent_ns"]) / 1e6
     return spans

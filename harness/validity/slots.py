@@ -13,7 +13,9 @@ IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
 
 
 def _slot_idle(cell: Evidence) -> Iterator[Violation]:
-    """Leaves cells without answers alone: a refusal is over sooner than the next send, so no load is kept up."""
+    """Leaves cells without answers alone: a refusal is over sooner than the next send, so no load is kept
+    up.
+    """
     slots = slot_time(cell.view, cell.load)
     if slots is None or not (cell.records.requests["outcome"] == Outcome.OK).any():
         return

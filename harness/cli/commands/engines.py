@@ -93,7 +93,7 @@ def _lock(arguments: argparse.Namespace) -> int:
 
 
 def _asked(names: list[str], device: "Device") -> "list[Backend]":
-    """Returns the definitions with the packages of the device as [process]."""
+    """The definitions, with the packages of the device as [process]."""
     from harness.engines.provide.install import needs_install
     from harness.engines.start.launch_choice import as_launched, resolve_launch
     from harness.spec.backend_refs import parse_backend_list
@@ -115,7 +115,7 @@ def _asked(names: list[str], device: "Device") -> "list[Backend]":
 
 
 def _shown(definition: "Backend", ui: "Display") -> str:
-    """Every file of an installation, and what there is to know before it."""
+    """Every file of an installation, and the notes on it."""
     from harness.engines.known import not_run
     from harness.engines.provide.fitness import MB
     from harness.engines.provide.install import installed, planned, python_of, recipe_of
@@ -172,7 +172,7 @@ def _list() -> int:
 
 
 def _installable() -> "dict[str, Backend]":
-    """Returns them by name, with the device where it has packages of its own."""
+    """Definitions by name, with the device if it has packages of its own."""
     from dataclasses import replace
 
     from harness.engines.provide.install import needs_install

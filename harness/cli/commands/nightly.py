@@ -70,7 +70,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _behind(suite: "Suite") -> "Iterator[str]":
-    """Yields the pins of what bench installs, and of the tools whose files it reads.
+    """Outdated pins of what bench installs, and of the tools whose files it reads.
 
     A version that the suite names itself is no pin.
     """
@@ -99,7 +99,7 @@ def _behind(suite: "Suite") -> "Iterator[str]":
 
 
 def _keep(text: str, out: Path, name: str) -> None:
-    """Stores the page in the folder of the results, where a stranger's may lie next to ours."""
+    """Stores the page in the folder of the results, next to which a stranger's may lie."""
     from harness.store.confined import Confined, storage_error
 
     try:

@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
-    """Raises SpecError unless the user, at a terminal, takes these options from the folder."""
+    """Raises SpecError unless the user, at a terminal, accepts these options from the folder."""
     from harness.cli.display.output import agreed, can_ask
 
     error = SpecError(
@@ -71,10 +71,8 @@ def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
 
 
 def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
-    """Engines that did not start, cells of one that died or that are damaged.
-
-    --repeats auto leaves out what it does not need.
-    """
+    """Whether an engine did not start, or cells are missing or damaged. --repeats auto leaves out what it
+    does not need."""
     from harness.store import seal
 
     planned = () if stored.stopping else stored.order

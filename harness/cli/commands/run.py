@@ -321,14 +321,14 @@ def _scenario(arguments: argparse.Namespace) -> str:
 
 
 def trace_scenario(file: str) -> str:
-    """The scenario that replays a trace, where none is named: sessions have their own."""
+    """The scenario that replays a trace if none is named: sessions have one of their own."""
     from harness.workload.traces import holds_sessions
 
     return "agent-sessions" if holds_sessions(paths.data_file(file)) else "trace"
 
 
 def _overrides(arguments: argparse.Namespace) -> dict[str, object]:
-    """Dotted scenario keys. Choosing one loop takes the scenario's other one away."""
+    """Scenario keys, dotted. A loop that is chosen takes the scenario's other one away."""
     given = {key: value for key, value in vars(arguments).items() if "." in key and value is not None}
     if _LOOPS & given.keys():
         given = {key: [] for key in _LOOPS} | given

@@ -34,7 +34,7 @@ _REACH = {  # fields of ReachFlags
 
 
 def add_runs(parser: argparse._ActionsContainer, *, files: bool = False) -> None:
-    """`files`: results of other tools are taken too."""
+    """`files`: takes results of other tools too."""
     also = "; or files of other tools, as `bench import` reads them" if files else ""
     parser.add_argument(
         "runs", nargs="+", metavar="RUN", help=f"run folders, or names of runs under --out{also}"
@@ -48,7 +48,7 @@ def add_runs_folder(parser: argparse._ActionsContainer, holds: str = "runs") -> 
 
 
 def add_former_results_flag(parser: argparse._ActionsContainer) -> None:
-    """Adds what `--out` was called in `query` and `tune` before 0.2: still taken, and shown nowhere."""
+    """The name of `--out` in `query` and `tune` before 0.2: still taken, and shown nowhere."""
     parser.add_argument("--results", dest="out", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
@@ -106,7 +106,7 @@ def add_model(parser: argparse._ActionsContainer) -> None:
 
 
 def add_reach(parser: argparse.ArgumentParser) -> None:
-    """Each may name its backend where the command has several."""
+    """A value may name its backend where the command has several."""
     reach = parser.add_argument_group(
         "reaching a running server",
         "where there are several, a value may begin with BACKEND=; no flag takes a secret",
@@ -253,7 +253,7 @@ def _frozen(value: Any) -> Any:
 def _add_pairs(
     parser: argparse._ActionsContainer, flag: str, dest: str, what: str, convert: Callable[[str], object]
 ) -> None:
-    """Adds a repeatable flag whose values add up to a dict."""
+    """Adds a repeatable flag whose values make up one dict."""
 
     class Add(argparse.Action):
         def __call__(

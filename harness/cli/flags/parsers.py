@@ -98,7 +98,6 @@ class _Version(argparse.Action):
 
 
 def command_parser(command: str) -> argparse.ArgumentParser:
-    """Parser of one command alone."""
     return of_command(parser_with(command), command)
 
 

@@ -36,7 +36,8 @@ class Tool:
 
 
 def _rates(answers: Answers, ended: float | None = None) -> Measures:
-    """Over the wall time of the measured requests, ramp and drain included, to `ended` or the latest end."""
+    """Rates over the wall time of the measured requests, ramp and drain included, to `ended` or the latest
+    end."""
     span_s = ((answers.ended if ended is None else ended) - answers.begun) / 1e3
     return {"output": float(answers.tokens.sum()) / span_s, "requests": len(answers.sent) / span_s}
 

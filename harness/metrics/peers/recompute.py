@@ -66,7 +66,7 @@ def _statistic(sample: Sample, share: float | None, method: Percentile) -> float
 
 
 def _evidence(answers: Answers) -> Iterator[tuple[str, str]]:
-    """Only what this cell shows: a cause that it does not have explains nothing."""
+    """Evidence that this cell shows: a cause that it does not have explains nothing."""
     ahead = answers.first_text - answers.first_choice
     early = ahead > 0
     waited = float(np.median(answers.sent - answers.intended))

@@ -56,7 +56,7 @@ def _cell(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _span(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Builds the span. Its ids follow from the request, so that a second export replaces the first."""
+    """Takes its ids from the request, so that a second export replaces the first."""
     began = row["started_unix_ns"]
     digest = hashlib.sha256(f"{row['run']}/{row['cell']}/{row['seq']}".encode()).hexdigest()
     failed = row["outcome"] != "ok"

@@ -1,4 +1,4 @@
-"""Says what one number per backend hides: answers by what is wrong with them, latencies by class and turn."""
+"""What one number per backend hides: answers by what is wrong with them, latencies by class and turn."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ def _of(row: Row) -> Iterator[str]:
 
 
 def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
-    """Counts the answers by check and kind, summed over the repeats that count."""
+    """Counts by check and kind, summed over the repeats that count."""
     by_kind: dict[str, dict[str, Counter[str]]] = {}
     for cell in row.usable:
         for check, kinds in (cell.answers.checks if cell.answers else {}).items():

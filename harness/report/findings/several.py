@@ -33,7 +33,7 @@ class Several:
 
 
 def several(runs: Sequence[Run], document: RunComparison) -> Several:
-    """Raises SpecError where no pair of the runs can be compared: then nothing may share an axis."""
+    """Raises SpecError if no pair of the runs can be compared: then nothing may share an axis."""
     names = run_names(document.runs)
     kept = [pair for pair in document.pairs if not why_refused(pair)]
     refused = tuple(pair for pair in document.pairs if pair not in kept)
@@ -55,7 +55,7 @@ def several(runs: Sequence[Run], document: RunComparison) -> Several:
 
 
 def why_refused(pair: ComparedPair) -> str:
-    """Returns why nothing of this pair is compared, or ""."""
+    """The reason nothing of this pair is compared, or ""."""
     if pair.refused:
         return pair.refused
     if not pair.findings:

@@ -13,7 +13,7 @@ _DEPTHS = ("backend", "up to tokens", "calls", "TTFT p50 ms", "TPOT p50 ms", "ca
 
 
 def session_tables(summary: Summary) -> list[Table]:
-    """Yields, for each load how recorded sessions ended, and calls by depth, where it has several."""
+    """Tables per load: how recorded sessions ended, and calls by depth if there are several depths."""
     return [table for group in groups(summary) for table in _tables(group)]
 
 
@@ -27,7 +27,7 @@ def _tables(group: Group) -> Iterator[Table]:
 
 
 def _key(cell: CellResult) -> str:
-    """Returns the key of the classes that are depths: of recorded calls, or of --depth."""
+    """The key of the classes that are depths: of recorded calls, or of --depth."""
     deep = cell.by_kind and all(map(_DEPTH.fullmatch, cell.by_kind))
     return "by_kind" if deep and cell.by_depth is None else "by_depth"
 
