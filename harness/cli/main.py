@@ -30,9 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     streams.prepare()
     try:
         with streams.printed():
-            return _told(list(sys.argv[1:] if arguments is None else arguments))
+            return _run_guarded(list(sys.argv[1:] if arguments is None else arguments))
     except BenchError as error:  # of the output itself
-        return _failed(error)
+        return _print_error(error)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
@@ -40,10 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.UNREAD
 
 
-def _told(given: list[str]) -> int:
+def _run_guarded(given: list[str]) -> int:
     """Prints an error as a document too if JSON was asked for."""
     try:
-        return _called(given)
+        return _run_command(given)
     except BenchError as error:
         failed = error
     except (OSError, MemoryError, ImportError) as error:
@@ -51,13 +51,13 @@ def _told(given: list[str]) -> int:
         if refusal is None:
             raise
         failed = refusal
-    code = _failed(failed)
+    code = _print_error(failed)
     if "--json" in given:
         print(json.dumps({"error": str(failed), "hint": failed.hint, "exit_code": code}))
     return code
 
 
-def _failed(error: BenchError) -> int:
+def _print_error(error: BenchError) -> int:
     try:
         from harness.cli.display.output import print_error
 
@@ -67,7 +67,7 @@ def _failed(error: BenchError) -> int:
     return error.exit_code
 
 
-def _called(given: list[str]) -> int:
+def _run_command(given: list[str]) -> int:
     command = next((word for word in given if not word.startswith("-")), None)
     if command not in COMMANDS and any(map(_ADDRESS.match, given)):
         command = ADDRESSED

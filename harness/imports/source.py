@@ -34,7 +34,7 @@ class Document:
             return msgspec.json.decode(self.data, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
             raise wrong(
-                self._no_number(error) or f"is not what {tool} writes: {_said(error)}", self.where
+                self._no_number(error) or f"is not what {tool} writes: {_message(error)}", self.where
             ) from None
 
     @property
@@ -49,7 +49,9 @@ class Document:
         except msgspec.ValidationError:
             return frozenset()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise wrong(self._no_number(error) or f"is not whole JSON: {_said(error)}", self.where) from None
+            raise wrong(
+                self._no_number(error) or f"is not whole JSON: {_message(error)}", self.where
+            ) from None
 
     def _no_number(self, error: Exception) -> str | None:
         """The reason it is no JSON, if Python wrote a float that is no number."""
@@ -154,7 +156,7 @@ def finite(value: float | None, what: str, where: str) -> float:
     return value
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return str(error).replace("`", "'")
 
 

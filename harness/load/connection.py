@@ -66,7 +66,7 @@ class Connection:
 
     def greet(self) -> bool:
         """Takes one step through proxy and TLS handshake when the socket is ready; True at the last."""
-        if self._tunnel and not self._dig():
+        if self._tunnel and not self._open_tunnel():
             return False
         if self.tls is None:
             return True
@@ -75,7 +75,7 @@ class Connection:
         self.sock.sendall(reply)
         return done
 
-    def _dig(self) -> bool:
+    def _open_tunnel(self) -> bool:
         """Takes one step of asking a proxy for a tunnel."""
         if self._heard is None:
             self.sock.sendall(self._tunnel)

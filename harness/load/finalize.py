@@ -17,11 +17,12 @@ from harness.load.sse import Parsed, parse_document, parse_events
 from harness.load.stamps import bounded
 from harness.records.event_kind import EventKind
 from harness.records.finish import Finish, finish_of
-from harness.records.layout import EVENT_DTYPE, UNKNOWN, Outcome, Phase
+from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome, Phase
 from harness.untrusted import Secrets, one_line
 
 ERROR_CHARS = 300
 _REASON_CHARS = 64
+_COLUMNS = REQUEST_DTYPE.names or ()
 
 
 @dataclass(slots=True)
@@ -103,41 +104,41 @@ class Finalizer:
         text = self.secrets.hidden(parsed.text())
         sent = exchange.sent - self.t0 if exchange.sent != UNKNOWN else UNKNOWN
         status = answer.status if answer is not None else 0
-        row = (
-            exchange.seq,
-            self.worker,
-            Phase.WARMUP if exchange.seq < self.warmup_requests else Phase.MEASURE,
-            outcome,
-            status or UNKNOWN,
-            exchange.intended - self.t0,
-            sent,
-            sent if self.closed_loop and sent != UNKNOWN else exchange.intended - self.t0,
-            exchange.attempts or UNKNOWN,
-            exchange.connect,
-            int(stamps[answer.headers_read]) if answer is not None and status else UNKNOWN,
-            first,
-            last,
-            _first_text(events, reasons),
-            _first_text(events, ~reasons),
-            end - self.t0,
-            parsed.prompt_tokens,
-            parsed.cached_tokens,
-            parsed.reported_tokens(),
-            parsed.reasoning_tokens,
-            len(text),
-            len(generated),
-            parsed.first_tokens,
-            exchange.retransmits,
-            exchange.out_of_order,
-            answer.wire_bytes if answer is not None else 0,
-            exchange.replica,
-        )
+        row: dict[str, int] = {
+            "seq": exchange.seq,
+            "worker": self.worker,
+            "phase": Phase.WARMUP if exchange.seq < self.warmup_requests else Phase.MEASURE,
+            "outcome": outcome,
+            "http_status": status or UNKNOWN,
+            "intended_ns": exchange.intended - self.t0,
+            "sent_ns": sent,
+            "start_ns": sent if self.closed_loop and sent != UNKNOWN else exchange.intended - self.t0,
+            "attempts": exchange.attempts or UNKNOWN,
+            "connect_ns": exchange.connect,
+            "headers_ns": int(stamps[answer.headers_read]) if answer is not None and status else UNKNOWN,
+            "first_text_ns": first,
+            "last_text_ns": last,
+            "first_reasoning_ns": _first_text(events, reasons),
+            "first_answer_ns": _first_text(events, ~reasons),
+            "end_ns": end - self.t0,
+            "prompt_tokens": parsed.prompt_tokens,
+            "cached_tokens": parsed.cached_tokens,
+            "output_tokens": parsed.reported_tokens(),
+            "reasoning_tokens": parsed.reasoning_tokens,
+            "output_chars": len(text),
+            "text_events": len(generated),
+            "first_tokens": parsed.first_tokens,
+            "retransmits": exchange.retransmits,
+            "out_of_order": exchange.out_of_order,
+            "wire_bytes": answer.wire_bytes if answer is not None else 0,
+            "replica": exchange.replica,
+        }
         ttft = first - sent if first != UNKNOWN else UNKNOWN
         calls = self.secrets.hidden(parsed.tool_calls())
         reason = self._clean(parsed.finish_reason, _REASON_CHARS)
         message, items = self._clean(error_text), self._items(parsed)
         return Finalized(
-            row,
+            tuple(row[name] for name in _COLUMNS),
             events,
             text,
             calls,

@@ -139,7 +139,7 @@ async def _connect(connection: Http2Connection, route: Route | None) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await loop.sock_connect(sock, route.address.sockaddr)
         if route.tunnel:
-            await _dig(loop, sock, route.tunnel)
+            await _open_tunnel(loop, sock, route.tunnel)
         transport, _ = await loop.create_connection(
             lambda: connection, sock=sock, ssl=route.tls, server_hostname=route.host if route.tls else None
         )
@@ -150,7 +150,7 @@ async def _connect(connection: Http2Connection, route: Route | None) -> None:
         raise ConnectionError("the server does not choose HTTP/2 in the TLS handshake")
 
 
-async def _dig(loop: asyncio.AbstractEventLoop, sock: socket.socket, tunnel: bytes) -> None:
+async def _open_tunnel(loop: asyncio.AbstractEventLoop, sock: socket.socket, tunnel: bytes) -> None:
     """Asks a proxy for a tunnel and waits until it is open."""
     await loop.sock_sendall(sock, tunnel)
     heard = b""

@@ -38,7 +38,7 @@ def compute(cell: CellView) -> Adapters:
         adapters=AdapterFigures(
             count=count,
             slots=slots if isinstance(slots, int) else None,
-            swaps=len(cell.part(first).tried),
+            swaps=len(cell.part(first).measured_requests),
             swap_ms=_less(swapped, ttft["held"]),
             ttft_over_base=_over(ttft["held"] if ttft["held"] is not None else swapped, ttft["base"]),
             tpot_over_base=_over(tpot["held"], tpot["base"]),

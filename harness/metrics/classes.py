@@ -87,7 +87,7 @@ def _by(view: RequestView, masks: Mapping[str, Mask]) -> dict[str, ClassStats]:
     for name, mask in masks.items():
         part = view.part(mask)
         stats[name] = ClassStats(
-            requests=len(part.tried),
+            requests=len(part.measured_requests),
             ok=len(part.answers),
             **{
                 metric: describe(values)[0]

@@ -163,12 +163,12 @@ def _engine_in_flight(cell: Cell) -> Law:
     samples = gauges[0].between(window.start_ns, window.end_ns).values
     error = float(samples.std()) / max(len(samples), 1) ** 0.5 if len(samples) else 0.0
     theirs, tolerance = sum(filter(None, means)), max(SAMPLED * ours, 0.5) + ERRORS * error
-    if theirs > ours + tolerance and _behind(cell.facts):
+    if theirs > ours + tolerance and _shares_an_address(cell.facts):
         return Law(_ENGINE, theirs, ours, tolerance, None, _SHARED)
     return Law(_ENGINE, theirs, ours, tolerance, theirs <= ours + tolerance)
 
 
-def _behind(facts: CellFacts) -> bool:
+def _shares_an_address(facts: CellFacts) -> bool:
     """Whether several engines work behind one address, so that two may count the same request."""
     return len(known(facts.metrics_urls) or ()) > len(known(facts.urls) or ("",))
 
@@ -196,7 +196,7 @@ def _counters(requests: NDArray[np.void], facts: CellFacts) -> Iterator[Law]:
             yield Law(law, why="the server reports no token counts")
         else:
             measured, expected = round(counters[field]), float(np.sum(sent[field], dtype=np.int64))
-            if measured > expected and _behind(facts):
+            if measured > expected and _shares_an_address(facts):
                 yield Law(law, measured, expected, 0.0, None, _SHARED)
             else:
                 yield _judged(law, measured, expected, 0.0)

@@ -41,7 +41,7 @@ def goodput_of(cell: CellView) -> "Goodput":
 def _tpot_ms(view: RequestView) -> Floats:
     """One per measured request: +inf without an answer, 0 for an answer of one token, NaN where it is not
     known (tokens not counted, or all at once)."""
-    rows = view.tried
+    rows = view.measured_requests
     tokens, spans = rows["output_tokens"], latency.per_token_ms(rows)
     single = (tokens != UNKNOWN) & (np.maximum(tokens - 1, rows["text_events"]) <= 1)
     spans = np.where(tokens == UNKNOWN, np.nan, np.where(single, 0.0, spans))

@@ -72,7 +72,7 @@ def of_metric(view: RequestView, name: str) -> Floats:
 
 def span_ms(view: RequestView, start: str, stop: str) -> Floats:
     """Time from one stamp to another, per measured request; +inf if the second was never reached."""
-    rows = view.tried
+    rows = view.measured_requests
     good = (rows["outcome"] == Outcome.OK) & (rows[stop] != UNKNOWN) & (rows[start] != UNKNOWN)
     return np.where(good, (rows[stop] - rows[start]) / _NS_PER_MS, np.inf)
 

@@ -12,7 +12,7 @@ def template_tokens(view: RequestView, requested: RequestTable | None) -> Templa
     If all have the same messages, the two are equal exactly when every text has its length. None if the
     server did not count prompts.
     """
-    rows = view.tried[view.tried["prompt_tokens"] != UNKNOWN]
+    rows = view.measured_requests[view.measured_requests["prompt_tokens"] != UNKNOWN]
     if requested is None or not len(rows):
         return None
     rows = rows[requested.numbers["turn"][rows["seq"]] <= 0]

@@ -39,7 +39,7 @@ def synchrony(view: RequestView, load: Load) -> tuple[Synchrony | None, str]:
         return None, "an open loop has no slots"
     if slots < 2:
         return None, "one slot cannot be in lockstep"
-    sent = np.sort(view.tried["sent_ns"][view.tried["sent_ns"] != UNKNOWN])
+    sent = np.sort(view.measured_requests["sent_ns"][view.measured_requests["sent_ns"] != UNKNOWN])
     waves = (len(sent) - 1) // slots
     if waves < MIN_WAVES:
         return None, f"{len(sent)} requests; {MIN_WAVES * slots + 1} are needed for {MIN_WAVES} waves"

@@ -139,7 +139,7 @@ def _constraint(view: RequestView, requested: RequestTable, untold: set[str]) ->
     first = np.zeros(len(schemas), bool)
     first[np.unique(requested.numbers["expected"][schemas["seq"]], return_index=True)[1]] = True
     tpot = {
-        name: _median(tpot_ms(view.alone(np.isin(view.requests["seq"], rows["seq"][mask]))))
+        name: _median(tpot_ms(view.without_events(np.isin(view.requests["seq"], rows["seq"][mask]))))
         for name, mask in (("free", kinds == FREE), ("on", constrained))
     }
     return Constraint(

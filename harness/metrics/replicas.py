@@ -16,13 +16,13 @@ def replicas(view: RequestView, facts: CellFacts, window: Window | None, shares:
     """None for one server. `shares`: the part of each request's work inside the window."""
     if facts.urls is UNSET or facts.balance is UNSET:
         return None
-    sent = view.tried["replica"]
+    sent = view.measured_requests["replica"]
     total = int(np.count_nonzero(sent != UNKNOWN))
     parts = []
     for index, url in enumerate(facts.urls):
         mask = view.requests["replica"] == index
-        part = view.alone(mask)
-        count, ok = len(part.tried), len(part.answers)
+        part = view.without_events(mask)
+        count, ok = len(part.measured_requests), len(part.answers)
         parts.append(
             Replica(
                 url=url,

@@ -13,7 +13,7 @@ _NOT_SAID = "the file does not have it"
 _LATENCIES = ("ttft_ms", "ttft_service_ms", "itl_ms", "tpot_ms", "e2e_ms")
 
 
-def as_told(cell: CellResult, file: Imported | None) -> CellResult:
+def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
     """The cell with the figures of the file, and the reasons for the others."""
     if file is None:
         return cell

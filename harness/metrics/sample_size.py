@@ -52,7 +52,7 @@ class Amount:
 def amount(view: RequestView, minimum: Minimum | None) -> Amount:
     """`minimum` is None in runs from before it was declared."""
     limits = minimum or _USUAL
-    rows = view.tried[view.tried["sent_ns"] != UNKNOWN]
+    rows = view.measured_requests[view.measured_requests["sent_ns"] != UNKNOWN]
     seconds = float(rows["end_ns"].max() - rows["sent_ns"].min()) / 1e9 if len(rows) else 0.0
     return Amount(
         seconds,

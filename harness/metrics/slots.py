@@ -52,7 +52,7 @@ class SlotTime:
 
 def slot_time(view: RequestView, load: Load) -> SlotTime | None:
     """None for an open loop, and where nothing was sent. Think time is not idle: it is part of the load."""
-    rows = view.tried[in_flight.held(view.tried)]
+    rows = view.measured_requests[in_flight.held(view.measured_requests)]
     if load.slots is None or not len(rows):
         return None
     connecting = np.maximum(rows["connect_ns"], 0)  # UNKNOWN: no connection of its own

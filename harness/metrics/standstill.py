@@ -80,7 +80,7 @@ def standstill(view: RequestView, facts: CellFacts) -> Standstill | None:
         return Standstill(lost_ms=0.0, share=0.0, longest_ms=0.0, hit_share=0.0)
     sampled = _sampler(facts)
     arrived = _arrivals_inside(view.records, worst) if facts.client.stamp_source == "kernel" else None
-    who = _who(worst, sampled, arrived)
+    who = _stalled_party(worst, sampled, arrived)
     longest = int(worst.lasted.argmax())
     return Standstill(
         lost_ms=lost_ns / 1e6,
@@ -126,7 +126,7 @@ def engine_stall(view: RequestView, facts: CellFacts) -> EngineStall | None:
 
 def _measured_part(view: RequestView) -> tuple[int, int] | None:
     """First measured send to the last measured end."""
-    rows = view.tried[view.tried["sent_ns"] != UNKNOWN]
+    rows = view.measured_requests[view.measured_requests["sent_ns"] != UNKNOWN]
     if not len(rows):
         return None
     start, end = int(rows["sent_ns"].min()), int(rows["end_ns"].max())
@@ -164,7 +164,7 @@ def _arrivals_inside(records: Records, span: _Span) -> Times:
     return counts
 
 
-def _who(span: _Span, sampled: _Span | None, arrived: Times | None) -> Literal["machine", "client"]:
+def _stalled_party(span: _Span, sampled: _Span | None, arrived: Times | None) -> Literal["machine", "client"]:
     """The machine if the sampler stood still as well and nothing came from the server meanwhile."""
     if sampled is None:
         return "client"

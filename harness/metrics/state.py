@@ -70,7 +70,7 @@ def _open(rows: NDArray[np.void]) -> CellState:
     if (growing := _growth(good)) is not None:
         words = f"each second of sending adds {growing:.2g} s to the answers"
         return CellState("unstable", words)
-    if (behind := _behind(rows, good)) is not None:
+    if (behind := _falls_behind(rows, good)) is not None:
         return CellState("unstable", behind)
     return CellState("under load", f"{len(good)} of {len(rows)} requests served as they came")
 
@@ -91,7 +91,7 @@ def _growth(good: NDArray[np.void]) -> float | None:
     return slope if slope > BEHIND and slope - SURE * error > 0 else None
 
 
-def _behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
+def _falls_behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
     """Fewer answers than requests in the time in which both flow: after one usual answer time, to the last.
 
     An answer in flight at either end is no backlog: as many as usually are may be missing, give or take.

@@ -54,7 +54,7 @@ class RequestView:
         return mask
 
     @cached_property
-    def tried(self) -> Rows:
+    def measured_requests(self) -> Rows:
         """Rows of `measured`, however they ended."""
         return self.requests[self.measured]
 
@@ -68,8 +68,8 @@ class RequestView:
         rows, events = self.requests[mask], self.records.events
         return RequestView(Records(rows, events[np.isin(events["seq"], rows["seq"])], (), (), ()))
 
-    def alone(self, mask: Mask) -> "RequestView":
-        """Some of the requests without their events, which is cheaper."""
+    def without_events(self, mask: Mask) -> "RequestView":
+        """Some of the requests, for figures that need no events: copying those costs most."""
         return RequestView(Records(self.requests[mask], self.records.events[:0], (), (), ()))
 
     def of(self, compute: Callable[[Self], T]) -> T:

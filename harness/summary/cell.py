@@ -81,4 +81,4 @@ def summarise_view(cell: CellView) -> CellResult:
     fill: Callable[..., CellResult] = CellResult
     identity = structs.asdict(cell.facts.identity)
     result = fill(**identity, **about(cell).by_key(), **figures, null_reasons=nulls)
-    return reported.as_told(result, cell.facts.imported)
+    return reported.with_reported(result, cell.facts.imported)

@@ -62,7 +62,9 @@ def _differs(cell: Evidence) -> Iterator[Violation]:
         return
     for node in nodes:
         own = np.isin(requests["worker"], node.workers)
-        here, there = (finite(of_metric(cell.view.alone(mask), "ttft_service_ms")) for mask in (own, ~own))
+        here, there = (
+            finite(of_metric(cell.view.without_events(mask), "ttft_service_ms")) for mask in (own, ~own)
+        )
         if min(len(here), len(there)) < LEAST_ANSWERS:
             continue
         apart_ms = float(np.median(here) - np.median(there))

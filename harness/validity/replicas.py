@@ -48,8 +48,8 @@ _LATENCIES = (
 
 def _failed(cell: Evidence) -> Iterator[Violation]:
     for index, url in enumerate(known(cell.facts.urls) or ()):
-        part = cell.view.alone(cell.records.requests["replica"] == index)
-        rows, ok = part.tried, len(part.answers)
+        part = cell.view.without_events(cell.records.requests["replica"] == index)
+        rows, ok = part.measured_requests, len(part.answers)
         refused = 0 if cell.requested is None else np.count_nonzero(form_refused(rows, cell.requested))
         if not ok or len(rows) - ok - refused > MAX_FAILED_SHARE * len(rows):
             yield Violation(f"{url}: {ok} of {len(rows)} requests answered")
@@ -59,7 +59,7 @@ def _slower(cell: Evidence) -> Iterator[Violation]:
     """Compares each URL with the lowest median, so that of two URLs only one is named, once."""
     found: dict[int, list[tuple[str, str]]] = {}
     replica, urls = cell.records.requests["replica"], known(cell.facts.urls) or ()
-    parts = [cell.view.alone(replica == index) for index in range(len(urls))]
+    parts = [cell.view.without_events(replica == index) for index in range(len(urls))]
     for kind in _LATENCIES:
         times = [finite(kind.values(part)) for part in parts]
         judged = [index for index, ms in enumerate(times) if len(ms) >= LEAST_ANSWERS]

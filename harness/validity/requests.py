@@ -23,12 +23,12 @@ def _count(cell: Evidence, outcome: Outcome) -> tuple[int, int]:
     if (file := cell.facts.imported) is not None and file.level == "summary":
         ok, failed = file.answered or 0, file.failed or 0
         return {Outcome.OK: ok, Outcome.HTTP_ERROR: failed}.get(outcome, 0), ok + failed
-    rows = cell.view.tried
+    rows = cell.view.measured_requests
     return int(np.count_nonzero(rows["outcome"] == outcome)), len(rows)
 
 
 def _refused(cell: Evidence) -> int:
-    rows = cell.view.tried
+    rows = cell.view.measured_requests
     return 0 if cell.requested is None else int(np.count_nonzero(form_refused(rows, cell.requested)))
 
 
@@ -83,7 +83,7 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
 
 
 def _resent(cell: Evidence) -> Iterator[Violation]:
-    rows = cell.view.tried
+    rows = cell.view.measured_requests
     if resent := int(np.count_nonzero(rows["attempts"] > 1)):
         yield Violation(f"{resent} of {len(rows)}")
 

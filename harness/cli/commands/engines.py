@@ -53,7 +53,7 @@ def _install(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
     from harness.engines.provide.install import install_engine
 
-    definitions = _asked(arguments.names, arguments.device)
+    definitions = _definitions(arguments.names, arguments.device)
     ui = progress_display()
     try:
         for definition in definitions:
@@ -71,7 +71,7 @@ def _lock(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
     from harness.engines.provide.install import lock, recipe_of
 
-    (definition,) = _asked([arguments.name], arguments.device)
+    (definition,) = _definitions([arguments.name], arguments.device)
     name = recipe_of(definition).lock
     if not name:
         raise SpecError(
@@ -92,7 +92,7 @@ def _lock(arguments: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-def _asked(names: list[str], device: "Device") -> "list[Backend]":
+def _definitions(names: list[str], device: "Device") -> "list[Backend]":
     """The definitions, with the packages of the device as [process]."""
     from harness.engines.provide.install import needs_install
     from harness.engines.start.launch_choice import as_launched, resolve_launch

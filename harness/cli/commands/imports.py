@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness import report
     from harness.cli.display.results import show
 
-    found = [_found(text) for text in arguments.files]
+    found = [_results_named(text) for text in arguments.files]
     folder = made(found, arguments.out, arguments.files, arguments.tool_version)
     report.build(folder)
     if not arguments.json:
@@ -80,7 +80,7 @@ def made(
     from harness.summary import summarise_folder
 
     parts = [part for results in found for part in _parts(results, tool_version)]
-    for line in _had(parts):
+    for line in _content_lines(parts):
         print(line, file=sys.stderr)
     folder = imported(parts, out, ["bench", "import", *given])
     folder.write_summary(summarise_folder(folder))
@@ -118,7 +118,7 @@ def _is_data(path: Path) -> bool:
     return head.lstrip()[:1] in (b"{", b"[") or head.startswith(PARQUET)
 
 
-def _found(text: str) -> Found:
+def _results_named(text: str) -> Found:
     """The results of a word of `bench import`. Raises SpecError."""
     from harness.imports.detect import entries_below, results_among
 
@@ -151,7 +151,7 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
             yield Part(found.label, source, measurement)
 
 
-def _had(parts: "Sequence[Part]") -> Iterator[str]:
+def _content_lines(parts: "Sequence[Part]") -> Iterator[str]:
     """What was read and what is missing, once for files that are alike."""
     from harness.cli.display.output import page_width
     from harness.report.wording import counted, plain

@@ -63,8 +63,8 @@ def main(arguments: argparse.Namespace) -> int:
     )
     text = page(replace(night, behind=tuple(_behind(suite))))
     print(text, end="")
-    _keep(text, arguments.out, f"{began}-{suite.suite.name}.md")
-    _keep(drawn(night), arguments.out, f"{began}-{suite.suite.name}.html")
+    _store(text, arguments.out, f"{began}-{suite.suite.name}.md")
+    _store(drawn(night), arguments.out, f"{began}-{suite.suite.name}.html")
     _append(arguments.page, text)
     return night.exit_code
 
@@ -98,7 +98,7 @@ def _behind(suite: "Suite") -> "Iterator[str]":
         yield from behind(tools(READ_IN, say))
 
 
-def _keep(text: str, out: Path, name: str) -> None:
+def _store(text: str, out: Path, name: str) -> None:
     """Stores the page in the folder of the results, next to which a stranger's may lie."""
     from harness.store.confined import Confined, storage_error
 

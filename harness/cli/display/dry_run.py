@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from harness.cli.display.foreseen import refusals, unasked
+from harness.cli.display.foreseen import refusals, unsupported
 from harness.cli.display.live import wrapped
 from harness.engines.check.available import Machine
 from harness.engines.check.preflight import Lack, lacks
@@ -99,7 +99,7 @@ class Description:
         yield f"{self._amount(measured)}, and {most}{counted(starts, 'engine start')}{took}"
         yield from (f"warning: {lack}" for lack in self.missing)
         yield from (f"warning: {refusal}" for refusal in self.refused)
-        yield from (f"note: {line}" for line in unasked(prepared))
+        yield from (f"note: {line}" for line in unsupported(prepared))
 
     def _each_cell(self) -> Iterator[str]:
         width = max(len(cell.cell) for cell in self.cells)

@@ -41,7 +41,7 @@ def refusals(prepared: Prepared) -> list[Refusal]:
         definition = configured(ref.definition, None, engine.values)
         tuned = frozenset(ref.tuned.values) if ref.tuned else frozenset()
         facts = facts_ahead(definition, engine.choice)
-        lacking = _unsaid(prepared, definition)
+        lacking = _lacks(prepared, definition)
         ahead[engine.label] = Ahead(definition.name, ref.variant, facts, tuned, lacking)
     load = prepared.scenario.load
     most = max(load.concurrency) if load.concurrency else None
@@ -56,12 +56,12 @@ def refusals(prepared: Prepared) -> list[Refusal]:
     ]
 
 
-def unasked(prepared: Prepared) -> list[str]:
+def unsupported(prepared: Prepared) -> list[str]:
     """What the scenario wants and a backend's requests cannot carry, a line each.
 
     Lengths that cannot be forced are left out: `free-lengths` reports them.
     """
-    lacking = {engine.label: _unsaid(prepared, engine.ref.definition) for engine in prepared.engines}
+    lacking = {engine.label: _lacks(prepared, engine.ref.definition) for engine in prepared.engines}
     missing = {
         label: "; ".join(text for name, text in texts.items() if name != "exact_output")
         for label, texts in lacking.items()
@@ -69,7 +69,7 @@ def unasked(prepared: Prepared) -> list[str]:
     return [f"{label}: {text}" for label, text in missing.items() if text]
 
 
-def _unsaid(prepared: Prepared, definition: Backend) -> dict[str, str]:
+def _lacks(prepared: Prepared, definition: Backend) -> dict[str, str]:
     prompts = prepared.scenario.prompts
     shapes = prompts.shapes if isinstance(prompts, Structured) else ()
     tools = isinstance(prompts, Agent)

@@ -18,10 +18,10 @@ def class_lines(summary: Summary) -> Iterator[str]:
     for group in groups(summary):
         for row in group.rows:
             subject = f"{row.label} {group.point.label}"
-            yield from (plain(f"{subject}, {line}", 600) for line in _of(row))
+            yield from (plain(f"{subject}, {line}", 600) for line in _row_lines(row))
 
 
-def _of(row: Row) -> Iterator[str]:
+def _row_lines(row: Row) -> Iterator[str]:
     for check, kinds in _answers(row).items():
         parts = (_counts(kind, counts) for kind, counts in sorted(kinds.items()))
         yield f"{check.replace('_', ' ')}: {'; '.join(parts)}"

@@ -44,7 +44,7 @@ def load_words(point: LoadPoint) -> str:
 
 def claims(summary: Summary, group: Group) -> list[Claim]:
     """Everything that was found at this load, most important first, doubts last."""
-    found = list(_found(summary, group))
+    found = list(_findings(summary, group))
     if text := goodput_words(group):
         found.append((GOODPUT, text))
     if group.point.kind == "working-set":
@@ -57,7 +57,7 @@ def claims(summary: Summary, group: Group) -> list[Claim]:
     return found
 
 
-def _found(summary: Summary, group: Group) -> Iterator[Claim]:
+def _findings(summary: Summary, group: Group) -> Iterator[Claim]:
     mine = by_metric(summary, group)
     ranked = order(summary, group)
     if not mine or len(ranked.places) > 2:

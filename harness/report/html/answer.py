@@ -29,7 +29,7 @@ def answer(source: Source) -> Html:
     return section(
         "answer",
         "Results",
-        tag("div", tag("div", *_said(source, load_groups)), *_chart(source), class_="first lead"),
+        tag("div", tag("div", *_conclusion(source, load_groups)), *_chart(source), class_="first lead"),
         *([tag("p", tag("strong", undecided))] if undecided else []),
         *_matrix(source, load_groups),
         tag("div", *wrong(source), *next_steps(source), class_="first"),
@@ -37,7 +37,7 @@ def answer(source: Source) -> Html:
     )
 
 
-def _said(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
+def _conclusion(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
     summary = source.summary
     if not load_groups:
         yield tag("p", "No cell of this run was finished: there is nothing to compare.")

@@ -130,7 +130,7 @@ def _pairs(pairs: Sequence[ComparedPair], found: Several) -> Html:
         dict.fromkeys(result.metric for result in sorted(findings, key=lambda result: not result.primary))
     )
     rows = [
-        [_who(pair, found, point), *(_verdict(mine.get(metric)) for metric in metrics)]
+        [_pair_cell(pair, found, point), *(_verdict(mine.get(metric)) for metric in metrics)]
         for pair in pairs
         for point, here in baseline.by_load(pair)
         if (mine := {result.metric: result for result in here})
@@ -141,7 +141,7 @@ def _pairs(pairs: Sequence[ComparedPair], found: Several) -> Html:
     )
 
 
-def _who(pair: ComparedPair, found: Several, point: LoadPoint) -> Html:
+def _pair_cell(pair: ComparedPair, found: Several, point: LoadPoint) -> Html:
     day = tag("small", f"{found.names[pair.a.run]} against {found.names[pair.b.run]}", class_="range")
     name = pair.a.label if pair.a.label == pair.b.label else f"{pair.a.label} against {pair.b.label}"
     return join([f"{name}, {point.label}", day])

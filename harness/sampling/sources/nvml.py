@@ -199,9 +199,9 @@ class Gpus(ABC):
                     }
                 yield f"{device.name}: {error}"
                 return
-        yield from self.beside(device, put)
+        yield from self.read_others(device, put)
 
-    def beside(self, device: Device, put: Put) -> Iterator[str]:
+    def read_others(self, device: Device, put: Put) -> Iterator[str]:
         """Reads what is not a field of the device itself."""
         yield from ()
 
@@ -220,7 +220,7 @@ class NvidiaGpus(Gpus):
             Reading(("energy_j",), energy),
         ]
 
-    def beside(self, device: Device, put: Put) -> Iterator[str]:
+    def read_others(self, device: Device, put: Put) -> Iterator[str]:
         """Memory alone can be read of a MIG instance; power and energy are the whole GPU's."""
         for number, handle in device.mig.items():
             try:
