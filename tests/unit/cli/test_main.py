@@ -54,7 +54,7 @@ def test_what_a_command_ends_with_is_an_exit_code(capsys, monkeypatch, raised, c
     def end(_given):
         raise raised
 
-    monkeypatch.setattr(entry, "_called", end)
+    monkeypatch.setattr(entry, "_run_command", end)
     assert main(["list"]) == code
     assert says in capsys.readouterr().err
 
@@ -63,6 +63,6 @@ def test_a_bug_is_no_error_of_the_user(monkeypatch):
     def bug(_given):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(entry, "_called", bug)
+    monkeypatch.setattr(entry, "_run_command", bug)
     with pytest.raises(ZeroDivisionError):
         main(["list"])
