@@ -296,9 +296,7 @@ class EventLoop:
         return bound(self._clock.to_monotonic(stamp), self._looks.current, sent, time.monotonic_ns())
 
     def _on_unusual(self, connection: Connection, mask: int) -> None:
-        """Handles a connection made or refused, room for the rest of a request, or a sign of life while
-        idle.
-        """
+        """Handles a connection made or refused, room for the rest of a request, or data while idle."""
         if connection.rest is not None:
             transmit_rest(connection, self._pool.poller)
         elif connection.exchange is None:  # nothing is due here but the close of a server tired of waiting

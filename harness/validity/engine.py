@@ -1,4 +1,4 @@
-"""Engine: what it does unreported, and whether it lived."""
+"""Engine: what it does unannounced, and whether it survived."""
 
 from collections.abc import Iterator
 

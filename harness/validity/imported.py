@@ -1,4 +1,4 @@
-"""Files of other tools, whose client nobody watched: the rules that need more than they tell."""
+"""Files of other tools: nobody watched their client, and some rules need more than they tell."""
 
 from collections.abc import Iterator, Mapping
 
