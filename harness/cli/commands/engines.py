@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     install = actions.add_parser("install", help="install engines now", allow_abbrev=False)
     install.add_argument("names", nargs="+", metavar="NAME[==VERSION]")
-    _add_device(install)
+    options.add_device(install, "packages for this device", "rocm")
     install.add_argument("--force", action="store_true", help="reinstall")
     install.add_argument(
         "--dry-run", action="store_true", help="print every file and its size; download nothing"
@@ -25,20 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "lock", help="write versions and hashes of an environment to ./backends/locks", allow_abbrev=False
     )
     lock.add_argument("name", metavar="NAME")
-    _add_device(lock)
+    options.add_device(lock, "packages for this device", "rocm")
     actions.add_parser(
         "outdated", help="compare pinned engines and known tools with what is offered now", allow_abbrev=False
     )
     actions.add_parser("list", help="list installable engines and their state", allow_abbrev=False)
-
-
-def _add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device",
-        choices=("auto", "cuda", "cpu"),
-        default="auto",
-        help="packages for this device (default: what this machine has)",
-    )
 
 
 def main(arguments: argparse.Namespace) -> int:

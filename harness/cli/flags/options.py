@@ -151,12 +151,14 @@ def add_launch(parser: argparse._ActionsContainer, *modes: str, note: str = "") 
     )
 
 
-def add_device(parser: argparse._ActionsContainer) -> None:
+def add_device(
+    parser: argparse._ActionsContainer, what: str = "device of engines that bench starts", *without: Device
+) -> None:
     parser.add_argument(
         "--device",
-        choices=get_args(Device),
+        choices=[device for device in get_args(Device) if device not in without],
         default="auto",
-        help="device of engines that bench starts (default: what this machine has)",
+        help=f"{what} (default: what this machine has)",
     )
 
 
