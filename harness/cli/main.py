@@ -4,7 +4,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from harness.cli.display import streams
@@ -102,8 +102,17 @@ def _unrecognized(parser: argparse.ArgumentParser, command: str | None, unknown:
 
 
 def _unknown_flags(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> list[str]:
-    known = {*parser._option_string_actions, *of_command(parser, command)._option_string_actions}
-    return [word for word in given if word.startswith("--") and word.partition("=")[0] not in {*known, "--"}]
+    known = {"--", *_flags(parser), *_flags(of_command(parser, command))}
+    return [word for word in given if word.startswith("--") and word.partition("=")[0] not in known]
+
+
+def _flags(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The flags of a command, and of its actions if it has some, as `bench engines` does."""
+    yield from parser._option_string_actions
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction) and action.dest != "command":
+            for below in action.choices.values():
+                yield from below._option_string_actions
 
 
 def _check_text(words: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from harness.errors import ExitCode
         (["list", "scenarios", "--jsn"], "unknown option '--jsn'", "did you mean '--json'?"),
         (["run", "--scenaro", "x"], "unknown option '--scenaro'", "did you mean '--scenario'?"),
         (["list", "scenario"], "'scenario' is not one of its values", "did you mean 'scenarios'?"),
+        (["engines", "install", "vllm", "--device", "rocm"], "--device: 'rocm' is not one of", "auto, cpu, cuda"),
         (["verify", "a", "b", "c\udcff"], "is not UTF-8 text", "rename the file"),
     ],
 )
