@@ -96,9 +96,7 @@ def _unrecognized(parser: argparse.ArgumentParser, command: str | None, unknown:
         return SpecError(f"unexpected argument '{unknown[0]}'", hint="`bench --help` lists the commands")
     name = flag.partition("=")[0]
     asked = of_command(parser, command) if command else parser
-    return SpecError(
-        f"unknown option '{name}'", hint=suggested(name, asked._option_string_actions, asked.prog)
-    )
+    return SpecError(f"unknown option '{name}'", hint=suggested(name, _flags(asked), asked.prog))
 
 
 def _unknown_flags(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> list[str]:
@@ -110,7 +108,7 @@ def _flags(parser: argparse.ArgumentParser) -> Iterator[str]:
     """The flags of a command, and of its actions if it has some, as `bench engines` does."""
     yield from parser._option_string_actions
     for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction) and action.dest != "command":
+        if isinstance(action, argparse._SubParsersAction) and action.dest == "action":
             for below in action.choices.values():
                 yield from below._option_string_actions
 

@@ -17,7 +17,8 @@ from harness.errors import ExitCode
         (["list", "scenarios", "--jsn"], "unknown option '--jsn'", "did you mean '--json'?"),
         (["run", "--scenaro", "x"], "unknown option '--scenaro'", "did you mean '--scenario'?"),
         (["list", "scenario"], "'scenario' is not one of its values", "did you mean 'scenarios'?"),
-        (["engines", "install", "vllm", "--device", "rocm"], "--device: 'rocm' is not one of", "auto, cpu, cuda"),
+        (["engines", "install", "vllm", "--device", "rocm"], "--device: 'rocm' is not", "auto, cpu, cuda"),
+        (["engines", "install", "vllm", "--devic", "cpu"], "unknown option '--devic'", "'--device'"),
         (["verify", "a", "b", "c\udcff"], "is not UTF-8 text", "rename the file"),
     ],
 )
