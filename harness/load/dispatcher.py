@@ -30,7 +30,7 @@ class Dispatcher(Protocol):
     def freed(self, index: int, sent: int, end: int) -> None:
         """Is called when the request at `index`, sent at `sent` or UNKNOWN, has ended."""
 
-    def left(self, now: int, in_flight: int) -> bool:
+    def has_more(self, now: int, in_flight: int) -> bool:
         """Whether a request may still be handed out."""
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
@@ -79,7 +79,7 @@ class ClosedLoopDispatcher:
     def next_due(self, in_flight: int) -> int:
         return self._due[0][0] if self._due else NEVER
 
-    def left(self, now: int, in_flight: int) -> bool:
+    def has_more(self, now: int, in_flight: int) -> bool:
         waiting = bool(self._due) or (in_flight > 0 and self._next < len(self._think))
         return waiting and now < self._close_at
 
@@ -119,7 +119,7 @@ class OpenLoopDispatcher:
         blocked = in_flight >= self._cap and not self._drop
         return self._due[self._next] if self._next < len(self._due) and not blocked else NEVER
 
-    def left(self, now: int, in_flight: int) -> bool:
+    def has_more(self, now: int, in_flight: int) -> bool:
         return self._next < len(self._due) and now < self._close_at
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
@@ -222,7 +222,7 @@ class SessionDispatcher:
         blocked = in_flight >= self._cap and not self._drop
         return self._due[0][0] if self._due and not blocked else NEVER
 
-    def left(self, now: int, in_flight: int) -> bool:
+    def has_more(self, now: int, in_flight: int) -> bool:
         return now < self._close_at and (bool(self._due) or (in_flight > 0 and self._pending > 0))
 
     def overdue(self, now: int) -> list[tuple[int, int]]:

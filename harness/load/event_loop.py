@@ -112,7 +112,7 @@ class EventLoop:
                 if stopped := chore():
                     break
             self._send_due(now)
-            if not dispatcher.left(now, counters.in_flight) and (
+            if not dispatcher.has_more(now, counters.in_flight) and (
                 not counters.in_flight or now > self._last_begun + self._limits.drain_timeout_ns
             ):
                 break

@@ -101,7 +101,7 @@ class FallbackLoop:
                 task.add_done_callback(self._tasks.discard)
             self._give_up(dispatcher.dropped, Outcome.DROPPED, AT_CAP, finalize)
             dispatcher.dropped.clear()
-            if not dispatcher.left(now, counters.in_flight) and (
+            if not dispatcher.has_more(now, counters.in_flight) and (
                 not counters.in_flight or now > last_send + self._limits.drain_timeout_ns
             ):
                 break

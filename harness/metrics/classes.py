@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.metrics import latency
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.replicas import replicas
 from harness.metrics.view import CellView, Figures, Mask, RequestView, Rows
 from harness.model import ClassStats, Replicas
@@ -90,7 +90,7 @@ def _by(view: RequestView, masks: Mapping[str, Mask]) -> dict[str, ClassStats]:
             requests=len(part.measured_requests),
             ok=len(part.answers),
             **{
-                metric: describe(values)[0]
+                metric: latency_stats(values)[0]
                 for metric, values in latency.values_ms(part).items()
                 if metric in ClassStats.__struct_fields__
             },

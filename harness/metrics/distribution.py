@@ -23,7 +23,9 @@ def highest_percentile(samples: int) -> int:
     return max((p for p in PERCENTILES if samples >= samples_needed(p)), default=50)
 
 
-def describe(values: NDArray[np.float64], *, independent: bool = True) -> tuple[LatencyStats, dict[str, str]]:
+def latency_stats(
+    values: NDArray[np.float64], *, independent: bool = True
+) -> tuple[LatencyStats, dict[str, str]]:
     """The statistics, and the reason for each that is null. Infinite values are requests that never got
     there.
 

@@ -21,7 +21,7 @@ from harness.metrics import (
     throughput,
     usage,
 )
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.view import CellView, Figures
 from harness.model import METRICS, WITHOUT_TEXT
 
@@ -64,7 +64,7 @@ def _without_text(nulls: dict[str, str], api: str) -> tuple[dict[str, object], d
     """Figures and reasons for answers without text, where those of text would look like a fault of the
     server."""
     of_text = [metric for metric in METRICS.values() if metric.of_text]
-    empty, reasons = describe(np.zeros(0))
+    empty, reasons = latency_stats(np.zeros(0))
     figures: dict[str, object] = {lacking.name: None for lacking in of_text if lacking.family == "rate"}
     figures |= {lacking.name: empty for lacking in of_text if lacking.family == "latency"}
     reason = f"answers of {api} come whole: there is no first token, and none after it"

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
 from harness.model import METRICS, LatencyStats, family
 from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Records
@@ -50,7 +50,7 @@ def _described(cell: CellView, names: tuple[str, ...]) -> Latencies:
     nulls: dict[str, str] = {}
     for name in names:
         values = cell.of(values_ms)[name]
-        stats[name], reasons = describe(values, independent=METRICS[name].per_request)
+        stats[name], reasons = latency_stats(values, independent=METRICS[name].per_request)
         none = why_no_gaps(cell) if name in ("tpot_ms", "itl_ms") and not len(values) else ""
         nulls.update({f"{name}.{key}": none or reason for key, reason in reasons.items()})
     return Latencies(stats=stats, nulls=nulls)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from harness.metrics import latency
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.view import Floats, RequestView, Rows
 from harness.metrics.window import Window
 from harness.model import UNSET, CellFacts, Replica, Replicas
@@ -30,9 +30,9 @@ def replicas(view: RequestView, facts: CellFacts, window: Window | None, shares:
                 ok=ok,
                 failed=count - ok,
                 share=count / total if total else None,
-                ttft_ms=describe(latency.of_metric(part, "ttft_ms"))[0],
-                tpot_ms=describe(latency.tpot_ms(part))[0],
-                e2e_ms=describe(latency.of_metric(part, "e2e_ms"))[0],
+                ttft_ms=latency_stats(latency.of_metric(part, "ttft_ms"))[0],
+                tpot_ms=latency_stats(latency.tpot_ms(part))[0],
+                e2e_ms=latency_stats(latency.of_metric(part, "e2e_ms"))[0],
                 output_tokens_per_s=_tokens_per_s(part.requests, window, shares[mask]),
             )
         )

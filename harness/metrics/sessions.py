@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.view import CellView, Figures
 from harness.model import LatencyStats, SessionCounts
 from harness.records.layout import Outcome, Phase
@@ -38,7 +38,7 @@ def compute(cell: CellView) -> Sessions:
         return Sessions(nulls=dict.fromkeys(OF_SESSIONS, _NO_SESSIONS))
     spent, counts = of_sessions(cell, cell.requested)
     times_ms = np.array([session.whole / 1e6 for session in spent] + [np.inf] * counts.failed)
-    stats, reasons = describe(times_ms)
+    stats, reasons = latency_stats(times_ms)
     nulls = {f"session_ms.{key}": reason.replace("requests", "sessions") for key, reason in reasons.items()}
     total = sum(session.whole for session in spent)
     if not total:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.metrics import in_flight
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.lockstep import synchrony
 from harness.metrics.view import CellView, Figures, Floats, RequestView
 from harness.model import LatencyStats, Load, Synchrony
@@ -24,7 +24,7 @@ def compute(cell: CellView) -> Slots:
     load = cell.facts.load
     slots = slot_time(cell.timed, load)
     together, why = synchrony(cell.timed, load)
-    idle, reasons = describe(slots.idle_ms) if slots else (None, {})
+    idle, reasons = latency_stats(slots.idle_ms) if slots else (None, {})
     nulls = {f"slot_idle_ms.{key}": reason for key, reason in reasons.items()}
     if slots is None:
         no_slots = "an open loop has no slots" if load.slots is None else "no request was sent"
