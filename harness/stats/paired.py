@@ -97,7 +97,8 @@ def mcnemar(lost: int, gained: int) -> float:
     """Two-sided exact p; 1 if neither side has any."""
     few, count = min(lost, gained), lost + gained
     tail = sum(math.comb(count, k) for k in range(few + 1))
-    return min(1.0, 2 * tail / 2**count)
+    p_value: float = 2 * tail / 2**count
+    return min(1.0, p_value)
 
 
 def share_interval(right: int, count: int, level: float = LEVEL) -> tuple[float, float]:
