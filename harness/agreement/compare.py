@@ -60,9 +60,7 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
 
 
 def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
-    """Yields what a reader of speeds must know: answers that load destroyed, a backend that is right more
-    often.
-    """
+    """Warns readers of speeds: answers that load destroyed, a backend that is right more often."""
     if not agreement:
         return
     for compared in agreement.values.pairs if agreement.values else ():
@@ -127,7 +125,7 @@ def _condition(questions: Sequence[Question], stored: AskedCondition) -> Conditi
 def _pair(
     questions: Sequence[Question], left: tuple[str, Answers], two: tuple[str, Answers]
 ) -> PairAgreement:
-    """Returns the agreement of the unloaded answers, where both answered."""
+    """Compares the unloaded answers to the questions that both answered."""
     (a, of_a), (b, of_b) = left, two
     both = [q for q in questions if q.id in of_a and q.id in of_b]
     verdicts = Counter((right(q, of_a[q.id]), right(q, of_b[q.id])) for q in both)

@@ -36,7 +36,7 @@ def summarise_cell(
 
 @dataclass(frozen=True, kw_only=True)
 class About(Figures):
-    """Holds what a cell is, the verdict on its figures, and the conditions under which they hold."""
+    """What a cell is, the verdict on its figures, and the conditions under which they hold."""
 
     load: Load
     started_unix_ns: int
