@@ -1,4 +1,4 @@
-"""Says how a backend comes to run: found running, started here as a process, or in a container by Compose."""
+"""How a backend comes to run: found running, started here as a process, or in a container by Compose."""
 
 import os
 import shutil
@@ -72,10 +72,7 @@ def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
 
 
 def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Model) -> str | None:
-    """Returns the form of the weights it is to serve; None where it brings its own model.
-
-    Raises SpecError for one without.
-    """
+    """The weights that it is to serve; None if it brings its own model."""
     header = ref.definition.backend
     if choice.mode == "attach" or header.weights == "none":
         return None
