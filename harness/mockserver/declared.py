@@ -48,7 +48,7 @@ def declared_dialect(name: str) -> Dialect:
         reset=_reset(definition.get("prefix_cache", {}).get("reset")),
         metrics_path=metrics.get("path", ""),
         json_metrics_path=metrics.get("json", {}).get("path", ""),
-        series=tuple({series.name: series for series in _series(metrics)}.values()),
+        series=tuple({series.name: series for series in _series(metrics, dialect.unused_counters)}.values()),
     )
 
 
@@ -71,12 +71,12 @@ def _reset(table: Table | None) -> Reset | None:
     return Reset(table["path"].partition("{")[0], table.get("method", "POST"))
 
 
-def _series(metrics: Table) -> Iterator[Series]:
+def _series(metrics: Table, unused: frozenset[str]) -> Iterator[Series]:
     """The series that bench reads; of `a + b{label="value"}` only a, for the simulator has no such labels."""
     counters: Table = metrics.get("counters", {})
     on_host = set(_names(counters.get("host_cached_tokens", "")))
     for key, terms in counters.items():
-        for name in _names(terms):
+        for name in _names(terms) if key not in unused else ():
             if name.endswith("_sum"):
                 yield Series(name.removesuffix("_sum"), "histogram", _SUMMED.get(key, "zero"))
             elif name in on_host:

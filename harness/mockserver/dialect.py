@@ -113,6 +113,7 @@ class Dialect:
     tokenizer_extra: Mapping[str, object] = field(default_factory=dict)  # next to the ids; "{count}" in it
     reset_answer: Mapping[str, object] | None = None  # None: plain text
     reset_busy: int = 0  # status while requests run; 0: a reset at any time
+    unused_counters: frozenset[str] = frozenset()  # keys of [metrics.counters] that need settings of its own
     labels: str = 'model_name="{model}"'  # of every series
     cache_block_tokens: int = 16  # 1: any prefix
     forces_length: bool = True  # `length_field` and min_tokens have an effect

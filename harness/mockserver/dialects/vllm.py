@@ -68,6 +68,7 @@ VLLM = Dialect(
     structure=Structure(OPENAI_FORMATS, VLLM_FIELDS),
     tokenizer_extra=TOKEN_COUNT,
     reset_answer={"success": True},
+    unused_counters=frozenset({"draft_tokens", "accepted_tokens"}),  # without speculation there are none
     labels='model_name="{model}",engine="0"',
     salt_field="cache_salt",
     responses=ResponsesStyle(not_kept=404),
