@@ -1,18 +1,40 @@
-"""Puts the commit that a package is built from into it, for `bench --version`."""
+"""Builds: the commit goes into the package, for `bench --version`; the links of README.md become absolute."""
 
 import os
+import re
 import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 PLACE = "harness/_commit"  # read by harness/host/installation.py
+_RELATIVE = re.compile(r"(!?)(\[[^\]]*\]\()(?!\w+:|#)([^)]+)\)")
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Sets the long description. A package index has none of the files that README.md links to."""
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        text = Path(self.root, "README.md").read_text(encoding="utf-8")
+        source = metadata["urls"]["Source"]
+        metadata["readme"] = {"content-type": "text/markdown", "text": absolute(text, source)}
+
+
+def absolute(text: str, source: str) -> str:
+    """Markdown whose relative links lead to the repository `source`, those of pictures to the bare file."""
+
+    def link(match: re.Match[str]) -> str:
+        picture, words, path = match.groups()
+        return f"{picture}{words}{source}/{'raw' if picture else 'blob'}/main/{path})"
+
+    return _RELATIVE.sub(link, text)
 
 
 class CommitHook(BuildHookInterface[Any]):
-    """A checkout tells its commit itself, a source distribution has the file already."""
+    """Adds the commit. An editable installation asks git, and a source distribution has the file already."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable" or Path(self.root, PLACE).is_file():
@@ -29,7 +51,7 @@ class CommitHook(BuildHookInterface[Any]):
 
 
 def _commit(root: str) -> str:
-    """Of the repository whose top `root` is; "" without one, or with changes that no commit has."""
+    """The commit that is checked out at `root`; "" without a repository, or with uncommitted changes."""
     if not Path(root, ".git").exists():
         return ""
     try:

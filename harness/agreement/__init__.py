@@ -1,4 +1,4 @@
-"""Tells whether backends that serve the same model answer alike, and still do under load."""
+"""Whether backends that serve the same model answer alike, and still do under load."""
 
 from harness.agreement.accuracy import decided
 from harness.agreement.compare import CONDITIONS, compare, warnings

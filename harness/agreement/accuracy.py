@@ -1,4 +1,4 @@
-"""Says how many answers are right, and who lost how much: paired by question, in the order of asking."""
+"""How many answers are right, and which backend lost how much: paired by question, in the order of asking."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -10,7 +10,7 @@ from harness.stats.paired import LEVEL, NOT_ASKED, change, share_interval
 
 
 def marks(questions: Sequence[Question], asked: AskedCondition) -> str:
-    """`1` right, `0` wrong, `-` not asked. What failed is wrong."""
+    """`1` right, `0` wrong, `-` not asked. A failed answer is wrong."""
     answers = asked.answers
     return "".join(
         str(int(right(question, answers[question.id]))) if question.id in answers else NOT_ASKED
@@ -48,6 +48,6 @@ def _marks(backend: BackendAgreement, *, under_load: bool) -> str:
 def decided(
     questions: Sequence[Question], first: AskedCondition, second: AskedCondition, level: float
 ) -> bool:
-    """Returns whether more questions would not change the verdict."""
+    """Whether more questions would not change the verdict."""
     found = change(marks(questions, first), marks(questions, second), level)
     return found is not None and found.verdict != "undecided"

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from math import comb
 from statistics import median
 
 from msgspec.structs import replace
@@ -25,6 +24,8 @@ from harness.model import (
     RunWarning,
     StoredAnswer,
 )
+from harness.stats.binomial import more_often
+from harness.stats.paired import mcnemar
 from harness.validity import notices
 
 Answers = Mapping[str, StoredAnswer]  # by question id
@@ -59,9 +60,7 @@ def compare(questions: Sequence[Question], asked: Mapping[str, AskedBackend]) ->
 
 
 def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
-    """Yields what a reader of speeds must know: answers that load destroyed, a backend that is right more
-    often.
-    """
+    """Warns readers of speeds: answers that load destroyed, a backend that is right more often."""
     if not agreement:
         return
     for compared in agreement.values.pairs if agreement.values else ():
@@ -126,7 +125,7 @@ def _condition(questions: Sequence[Question], stored: AskedCondition) -> Conditi
 def _pair(
     questions: Sequence[Question], left: tuple[str, Answers], two: tuple[str, Answers]
 ) -> PairAgreement:
-    """Returns the agreement of the unloaded answers, where both answered."""
+    """Compares the unloaded answers to the questions that both answered."""
     (a, of_a), (b, of_b) = left, two
     both = [q for q in questions if q.id in of_a and q.id in of_b]
     verdicts = Counter((right(q, of_a[q.id]), right(q, of_b[q.id])) for q in both)
@@ -142,7 +141,7 @@ def _pair(
         only_a_right=only_a,
         only_b_right=only_b,
         both_wrong=verdicts[False, False],
-        p_value=_sign_test(only_a, only_b),
+        p_value=mcnemar(only_a, only_b) if only_a + only_b else None,
         prompt_tokens_compared=len(tokens),
         prompt_tokens_equal=sum(first == second for first, second in tokens),
         prompt_tokens_difference=median(second - first for first, second in tokens) if tokens else None,
@@ -169,7 +168,7 @@ def _disagreement(
     """Counts disagreement against what load does to the one of them that it changes more."""
     count, compared = between
     worst, asked = max(own, key=lambda found: found[0] / max(found[1], 1))
-    p_value = _exceeds(count, compared, worst, asked)
+    p_value = more_often(count, compared, worst, asked) if compared and asked else None
     return Disagreement(
         answers=count,
         own=worst,
@@ -177,23 +176,3 @@ def _disagreement(
         p_value=p_value,
         beyond_load=p_value is not None and p_value < MAX_P / pairs,
     )
-
-
-def _exceeds(count: int, questions: int, other: int, other_of: int) -> float | None:
-    """Fisher's exact test, one-sided: chance of so many in the first if both rates are equal."""
-    if not questions or not other_of:
-        return None
-    total, every = count + other, questions + other_of
-    ways = sum(
-        comb(questions, k) * comb(other_of, total - k) for k in range(count, min(questions, total) + 1)
-    )
-    return ways / comb(every, total)
-
-
-def _sign_test(only_a: int, only_b: int) -> float | None:
-    """McNemar's exact test: chance of so uneven a split if neither is better. None where none differs."""
-    count = only_a + only_b
-    if not count:
-        return None
-    tail = sum(comb(count, k) for k in range(min(only_a, only_b) + 1))
-    return min(1.0, float(2 * tail / 2**count))

@@ -60,9 +60,9 @@ def load_questions() -> tuple[Question, ...]:
 
 
 def interleaved(questions: Sequence[Question]) -> list[Question]:
-    """The order of asking: who is asked only some is asked the same share of every kind.
+    """Sorts so that a part of the questions has the same share of every kind.
 
-    Inside a kind by chance, and the same whatever order they are given in.
+    The order inside a kind is drawn, and does not depend on the order that they are given in.
     """
     kinds: dict[str, list[Question]] = {}
     for question in sorted(questions, key=lambda asked_one: (crc32(asked_one.id.encode()), asked_one.id)):
@@ -76,7 +76,7 @@ def interleaved(questions: Sequence[Question]) -> list[Question]:
 
 
 def as_json(questions: Sequence[Question]) -> dict[str, object]:
-    """Returns the questions with their hash, kept with the answers."""
+    """Includes their hash, to be kept with the answers."""
     return {"sha256": sha256(questions), "questions": [asdict(question) for question in questions]}
 
 

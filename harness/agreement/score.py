@@ -65,7 +65,7 @@ def fault(answer: StoredAnswer) -> str | None:
 
 
 def change(before: StoredAnswer, after: StoredAnswer) -> Change:
-    """Returns what became of an answer: after is the one under load."""
+    """The change from the answer `before` to `after`, which was given under load."""
     fault_after, known = fault(after), fault(before)
     if fault_after in ("failed", "empty"):
         return "same" if fault_after == known else "failed" if fault_after == "failed" else "empty"

@@ -67,10 +67,7 @@ class Claim:
         return tuple((self.order or "").split()[::2]) or self.of
 
     def takes(self, kind: str, value: float) -> bool:
-        """Returns whether it is about this load point.
-
-        One that names users says nothing about an open loop.
-        """
+        """Whether it is about this load point. A claim that names users says nothing about an open loop."""
         return self.load is None or (kind == "concurrency" and self.load[0] <= value <= self.load[1])
 
     def pairs(self, present: set[str]) -> list[tuple[str, str, float, float]]:

@@ -1,4 +1,4 @@
-"""Tells on which hardware a claim was made, as far as the names of GPUs tell."""
+"""The hardware on which a claim was made, as far as names of GPUs tell."""
 
 # hardware of a claim → how it is called, what the names of this machine's GPUs must hold; none where empty
 HARDWARE = {

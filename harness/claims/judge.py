@@ -74,7 +74,7 @@ def _together(findings: Sequence[ClaimFinding]) -> tuple[ClaimWord, str]:
 
 
 def _places(findings: Sequence[ClaimFinding], word: ClaimWord) -> str:
-    """Returns which pairs at which loads, by verdict."""
+    """Pairs and loads, by verdict."""
     mine: dict[str, list[str]] = {}
     for finding in findings:
         if finding.verdict == word:
@@ -118,9 +118,7 @@ def _pairs(claim: Claim, context: RunContext, load: LoadPoint) -> Iterator[Claim
 
 
 def _says_nothing(finding: PairVerdict) -> bool:
-    """Tells whether a finding decides nothing, and the estimates, which are of all runs, cannot speak for
-    it.
-    """
+    """Whether a finding decides nothing, and the estimates, which are of all runs, cannot replace it."""
     return finding.verdict == "not comparable" or (finding.ratio is None and any(finding.left_out))
 
 

@@ -49,11 +49,11 @@ class RunContext:
         return self.estimates.get((label, load, measure))
 
     def finding(self, a: str, b: str, load: LoadPoint, measure: str) -> PairVerdict | None:
-        """Returns the verdict of the comparison, whichever way round it was made."""
+        """The verdict on the pair in either order."""
         return self.findings.get((a, b, load, measure)) or self.findings.get((b, a, load, measure))
 
     def gain(self, a: str, b: str, load: LoadPoint, measure: str) -> Triple | None:
-        """Returns how many times better a is than b: more of a rate, less of a latency or a price."""
+        """How many times better a is than b: more of a rate, less of a latency or a price."""
         finding = self.finding(a, b, load, measure)
         lower = VERDICT_METRICS[measure] == "lower"
         if finding and finding.ratio:
@@ -67,7 +67,7 @@ class RunContext:
         return (top[0] / bottom[2], top[1] / bottom[1], top[2] / bottom[0]) if bottom[0] > 0 else None
 
     def elsewhere(self, claim: Claim) -> str:
-        """Returns why this machine or model cannot decide it; empty where it can."""
+        """The reason this machine or model cannot decide it; "" if it can."""
         if claim.hardware is not None and not self._meets(claim.hardware):
             return f"claimed for {HARDWARE[claim.hardware][0]}, measured on {self.gpus or 'a CPU'}"
         if claim.model is not None and claim.model.lower() not in self.model.lower():
@@ -79,7 +79,7 @@ class RunContext:
         return next(iter(self._caveats(claim)), "") if of_speed else ""
 
     def _caveats(self, claim: Claim) -> list[str]:
-        """Returns what the figures of these systems do not show here, each with the label of its backend."""
+        """What the figures of these systems do not show here, each with the label of its backend."""
         labels = (self.label(name) for name in claim.systems)
         known = {label: self.labels[label].conditions.settings.get("caveat") for label in labels if label}
         return [f"{label}: {caveat}" for label, caveat in known.items() if caveat]
@@ -116,7 +116,7 @@ class RunContext:
         return {**here, "versions": tuple(versions)}
 
     def others(self, claim: Claim) -> list[str]:
-        """Returns what else a reader must know before taking the verdict for the claim's."""
+        """What else a reader must know before taking the verdict for the claim's."""
         tracks = {str(cell.track) for cell in self._shown(claim).values()}
         weights = f"the weights are not the same here: {', '.join(sorted(tracks))}"
         return [*([weights] if len(tracks) > 1 else []), *self._caveats(claim)]

@@ -1,1 +1,1 @@
-"""Command line of bench: arguments, exit codes, and what goes to which stream. `main` is where it begins."""
+"""Command line of bench: arguments, exit codes, and what goes to which stream."""

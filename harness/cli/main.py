@@ -4,7 +4,7 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 
 from harness.cli.display import streams
@@ -30,9 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     streams.prepare()
     try:
         with streams.printed():
-            return _told(list(sys.argv[1:] if arguments is None else arguments))
+            return _run_guarded(list(sys.argv[1:] if arguments is None else arguments))
     except BenchError as error:  # of the output itself
-        return _failed(error)
+        return _print_error(error)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
@@ -40,10 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return ExitCode.UNREAD
 
 
-def _told(given: list[str]) -> int:
-    """An error is a document as well where documents are asked for."""
+def _run_guarded(given: list[str]) -> int:
+    """Prints an error as a document too if JSON was asked for."""
     try:
-        return _called(given)
+        return _run_command(given)
     except BenchError as error:
         failed = error
     except (OSError, MemoryError, ImportError) as error:
@@ -51,13 +51,13 @@ def _told(given: list[str]) -> int:
         if refusal is None:
             raise
         failed = refusal
-    code = _failed(failed)
+    code = _print_error(failed)
     if "--json" in given:
         print(json.dumps({"error": str(failed), "hint": failed.hint, "exit_code": code}))
     return code
 
 
-def _failed(error: BenchError) -> int:
+def _print_error(error: BenchError) -> int:
     try:
         from harness.cli.display.output import print_error
 
@@ -67,7 +67,7 @@ def _failed(error: BenchError) -> int:
     return error.exit_code
 
 
-def _called(given: list[str]) -> int:
+def _run_command(given: list[str]) -> int:
     command = next((word for word in given if not word.startswith("-")), None)
     if command not in COMMANDS and any(map(_ADDRESS.match, given)):
         command = ADDRESSED
@@ -90,24 +90,32 @@ def _called(given: list[str]) -> int:
 
 
 def _unrecognized(parser: argparse.ArgumentParser, command: str | None, unknown: Sequence[str]) -> SpecError:
-    """The nearest flags of the command; a word that is no flag is one too many."""
+    """Hints at the nearest flags of the command; a word that is no flag is one too many."""
     flag = next((word for word in unknown if word.startswith("-")), None)
     if flag is None:
         return SpecError(f"unexpected argument '{unknown[0]}'", hint="`bench --help` lists the commands")
     name = flag.partition("=")[0]
     asked = of_command(parser, command) if command else parser
-    return SpecError(
-        f"unknown option '{name}'", hint=suggested(name, asked._option_string_actions, asked.prog)
-    )
+    return SpecError(f"unknown option '{name}'", hint=suggested(name, _flags(asked), asked.prog))
 
 
 def _unknown_flags(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> list[str]:
-    known = {*parser._option_string_actions, *of_command(parser, command)._option_string_actions}
-    return [word for word in given if word.startswith("--") and word.partition("=")[0] not in {*known, "--"}]
+    known = {"--", *_flags(parser), *_flags(of_command(parser, command))}
+    return [word for word in given if word.startswith("--") and word.partition("=")[0] not in known]
+
+
+def _flags(parser: argparse.ArgumentParser) -> Iterator[str]:
+    """The flags of a command, and of its actions if it has some, as `bench engines` does."""
+    yield from parser._option_string_actions
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction) and action.dest == "action":
+            for below in action.choices.values():
+                yield from below._option_string_actions
 
 
 def _check_text(words: Sequence[str]) -> None:
-    """All of them can be printed and stored: Python hands on bytes that are not UTF-8 as lone surrogates."""
+    """Refuses words that could not be printed or stored: Python passes bytes that are not UTF-8 as lone
+    surrogates."""
     for word in words:
         try:
             word.encode()

@@ -1,4 +1,4 @@
-"""A whole answer as it may be used: in bounds, without our credentials."""
+"""An answer within the limits, without our credentials in it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -37,12 +37,12 @@ class Answer:
 
     @property
     def figures(self) -> str:
-        """The text as it is, for a parser that takes nothing but numbers from it."""
+        """The raw text, for parsers that take nothing but numbers from it."""
         return self.body.decode("utf-8", "replace")
 
     @property
     def said(self) -> str:
-        """The beginning of it, for a message."""
+        """The beginning, for a message."""
         if 300 <= self.status < 400:
             return (
                 f"a redirect to {self._line(self.headers.get('location', 'nowhere'))}, which is not followed"
@@ -50,11 +50,10 @@ class Answer:
         return self._line(self.body[: 16 * _SHOWN_CHARS].decode("utf-8", "replace"))
 
     def document(self) -> Any:
-        """Parses its JSON, clean; raises BadDocumentError."""
+        """The body as JSON, credentials removed. Raises BadDocumentError."""
         return read_document(self.body, self.secrets.hidden)
 
     def document_or_none(self) -> Any:
-        """None where it is not JSON."""
         try:
             return self.document()
         except BadDocumentError:

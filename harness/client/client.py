@@ -1,4 +1,4 @@
-"""Asks one server, a whole answer at a time."""
+"""An HTTP client for one server that reads whole answers within limits."""
 
 import time
 import zlib
@@ -29,7 +29,7 @@ _CODINGS = ("gzip", "x-gzip", "deflate")
 
 
 class Client:
-    """Safe to use from several threads. Credentials are taken out of everything that is read."""
+    """Safe to use from several threads. Credentials are removed from everything that is read."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Client:
         content: bytes | BinaryIO | None = None,
         limits: Limits = _DEFAULT,
     ) -> Answer:
-        """`url` may be a path. SetupError where there is no answer, or one beyond the limits."""
+        """`url` may be a path. Raises SetupError if no answer comes, or one beyond the limits."""
         request = self._client.build_request(method, self._access.asked(url), json=json, content=content)
         own_query = url.partition("?")[2].encode() or None
         where = str(request.url.copy_with(userinfo=b"", query=own_query))
@@ -112,7 +112,7 @@ def _check_head(headers: httpx.Headers, account: Account) -> None:
 
 
 def _unpacked(response: httpx.Response, most_bytes: int) -> Iterator[bytes]:
-    """No part is longer than the limit, however little was compressed to so much."""
+    """Decompressed parts, none longer than the limit whatever the ratio."""
     coding = response.headers.get("content-encoding", "").strip().lower()
     if coding in ("", "identity"):
         yield from response.iter_raw()

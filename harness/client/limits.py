@@ -1,4 +1,4 @@
-"""Says what one exchange may take, and its account while it runs."""
+"""The limits of one exchange, and its account while it runs."""
 
 import time
 from dataclasses import dataclass, field
@@ -16,12 +16,12 @@ class Limits:
 
 
 class LimitError(Exception):
-    """The limit that was passed, as words."""
+    """The message names the limit."""
 
 
 @dataclass(slots=True)
 class Account:
-    """Account of one exchange: the deadline is one for all of it, not for each read."""
+    """One deadline for the whole exchange, not for each read."""
 
     limits: Limits
     received_bytes: int = 0
@@ -32,7 +32,7 @@ class Account:
         self._deadline = time.monotonic() + self.limits.total_s
 
     def left_s(self, asked_s: float | None) -> float:
-        """Returns the seconds left for the next step, which asked for so much."""
+        """Seconds left for the next step, at most `asked_s`. Raises LimitError."""
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise LimitError(self.late)

@@ -1,4 +1,4 @@
-"""The same few pages again and again, during a measurement: a tenth of the CPU that httpx takes."""
+"""GETs of the same few pages during a measurement, at a tenth of the CPU that httpx takes."""
 
 import http.client
 import io
@@ -16,7 +16,7 @@ from harness.untrusted import Secrets, one_line
 
 
 class LookUp:
-    """GETs over connections that are kept open. For one thread."""
+    """Keeps its connections open. For one thread."""
 
     def __init__(self, access: Access, limits: Limits) -> None:
         self._access, self._limits, self._secrets = access, limits, Secrets(access.credentials)
@@ -24,7 +24,7 @@ class LookUp:
         self._connections: dict[tuple[str, str], _Connection] = {}
 
     def ask(self, url: str) -> Answer:
-        """SetupError where there is no answer, or one beyond the limits."""
+        """Raises SetupError if no answer comes, or one beyond the limits."""
         parts = urlsplit(self._access.asked(url))
         path = parts.path + (f"?{parts.query}" if parts.query else "")
         try:
@@ -61,7 +61,7 @@ class LookUp:
 
 
 class _Connection(http.client.HTTPConnection):
-    """Connection: its answers are read on account."""
+    """Reads answers on account."""
 
     account: Account
 

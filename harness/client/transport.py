@@ -1,4 +1,4 @@
-"""httpx on sockets that keep an exchange's account: httpx itself limits the time of each read only."""
+"""httpx on sockets that keep the account of an exchange: httpx itself limits the time of each read only."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -79,7 +79,8 @@ def _context(certificates: Certificates, _file: str | None, _folder: str | None)
 
 
 class Transport(httpx.BaseTransport):
-    """Raises what httpcore raises. No proxy of the environment: it would stand between us and the engine."""
+    """Raises what httpcore raises. Ignores the proxies of the environment: they would stand between us and
+    the engine."""
 
     def __init__(self, certificates: Certificates, *, keep_alive: bool) -> None:
         self._pool = httpcore.ConnectionPool(

@@ -36,7 +36,7 @@ class Ping(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The node's offset over the coordinator's time."""
+    """The node's offset as a function of the coordinator's time."""
 
     at: int
     offset: int  # at that time
@@ -49,11 +49,11 @@ class Line:
         return self.offset + round(self.drift * (time_ns - self.at))
 
     def on_node(self, time_ns: int) -> int:
-        """Returns what the node's clock shows when the coordinator's shows `time_ns`."""
+        """The time on the node's clock when the coordinator's shows `time_ns`."""
         return time_ns + self.offset_at(time_ns)
 
     def shift(self, t0: int, t0_node: int, since_t0: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Returns how much later than `since_t0` it is on the coordinator's clock since its own t0.
+        """How much later than `since_t0` it is on the coordinator's clock since its own t0.
 
         `since_t0` counts from what the node took for t0.
         """

@@ -36,7 +36,7 @@ class Head:
 
 
 def up(host: str, port: int, cpus: int) -> Head:
-    """Raises SetupError where one runs already, or does not come up."""
+    """Raises SetupError if one runs already, or does not come up."""
     if head := running():
         raise SetupError("is up already", where=head.address, hint="`bench cluster down` stops it")
     with suppress(OSError):
@@ -68,7 +68,7 @@ def up(host: str, port: int, cpus: int) -> Head:
 
 
 def down() -> Head | None:
-    """Returns what was stopped, with all of its processes; None where none was up."""
+    """Stops the head with all of its processes, and returns it; None if none was up."""
     head = running()
     if head is not None:
         whole = psutil.Process(head.pid)
@@ -92,7 +92,7 @@ def running() -> Head | None:
 
 
 def ensure_token() -> Path:
-    """Returns where Ray looks for it. Every process that joins must have the same."""
+    """The file in which Ray looks for it. Every process that joins must have the same token."""
     token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
     if not token.exists():
         paths.made(token.parent)

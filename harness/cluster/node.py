@@ -1,4 +1,4 @@
-"""Says what runs on a load node, inside a Ray actor: workers of this machine, driven from elsewhere."""
+"""The part of a load node, inside a Ray actor: workers of its machine, driven from elsewhere."""
 
 import os
 import platform
@@ -31,7 +31,7 @@ _REACH_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """Facts of one node: who it is, and where its clock can be asked for."""
+    """The node's identity, and where its clock can be asked for."""
 
     address: str
     hostname: str
@@ -49,14 +49,14 @@ class Reach:
 
 
 class Lost:
-    """Stands in place of a worker's message: it died."""
+    """Takes the place of a message: the worker died."""
 
 
 Said = tuple[int, object]  # number of the worker, and its message
 
 
 class _HeardWorkerPool(LocalWorkerPool):
-    """Keeps what the workers say for the coordinator."""
+    """Keeps the workers' messages for the coordinator."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,7 +92,7 @@ class Node:
         return self._about
 
     def reach(self, job: LoadJob) -> Reach:
-        """Returns how such a job, whose bodies are not looked at, would leave this node."""
+        """How such a job would leave this node; its bodies are not looked at."""
         for url in job.urls:
             address = urlsplit(url)
             port = address.port or (443 if address.scheme == "https" else 80)
@@ -103,7 +103,7 @@ class Node:
         return Reach(choose_transport(job)[0])
 
     def open(self, sample_hz: float) -> None:
-        """A new window; what was of the one before is gone. Rate 0: this machine is not sampled."""
+        """Begins a new window and forgets the one before. Rate 0: this machine is not sampled."""
         self.close()
         self._window = _Window(sample_hz)
 
@@ -117,17 +117,16 @@ class Node:
         self._now().stopping.set()
 
     def hear(self, wait_s: float, gather_s: float) -> list[Said]:
-        """Returns what the workers said since the last time; waits for it, not longer than that, then for
-        more.
-        """
+        """Messages of the workers since the last call; waits up to `wait_s` for one, then `gather_s` for
+        more."""
         return self._now().hear(wait_s, gather_s)
 
     def end(self) -> None:
-        """Kills whoever still runs. The records stay until the window is closed."""
+        """Kills the workers that still run. Records stay until the window is closed."""
         self._now().end()
 
     def samples(self) -> dict[str, Samples]:
-        """Returns the samples of this machine while the window was open, on its own clock from t0."""
+        """Samples of this machine while the window was open, on its own clock from t0."""
         return dict(self._now().telemetry.series)
 
     def read(self, worker: int, name: str, offset: int, most: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Says where the load of a run comes from, as the command line says it."""
+"""The source of the load, as flags: nodes of a cluster, or this machine."""
 
 from dataclasses import dataclass
 

@@ -62,7 +62,7 @@ class Clock:
             ) from error
 
     def burst(self, count: int) -> list[Ping]:
-        """Returns as many pings as come back in ten seconds; fewer from a node that is gone."""
+        """Returns the pings that come back in ten seconds; fewer from a node that is gone."""
         pings: list[Ping] = []
         give_up = time.monotonic() + _MOST_BURST_S
         try:
@@ -92,7 +92,7 @@ class Clock:
 
 
 def _exactly(connection: socket.socket, size: int) -> bytes:
-    """Raises OSError where the other side ends before that."""
+    """Raises OSError if the other side ends before that."""
     data = b""
     while len(data) < size:
         part = connection.recv(size - len(data))

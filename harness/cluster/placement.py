@@ -80,10 +80,7 @@ class Cluster:
         self._nodes, self._actors, self._group = [], [], None
 
     def there(self) -> bool:
-        """Returns whether the head answers.
-
-        Where it does not, Ray is asked for nothing: it would wait for it.
-        """
+        """Whether the head answers. If it does not, Ray is asked for nothing: it would wait."""
         try:
             _reach(self.head, self.asked.address)
         except SetupError:
@@ -121,7 +118,7 @@ class Cluster:
         return address, token, _caller(actor)
 
     def _addresses(self) -> list[str]:
-        """Returns the addresses of the nodes of the bundles, in their order."""
+        """Addresses of the bundles' nodes, in order."""
         import ray
 
         named = {node["NodeID"]: str(node["NodeManagerAddress"]) for node in ray.nodes()}
@@ -146,7 +143,7 @@ class Cluster:
         return about
 
     def _try_out(self, job: LoadJob) -> None:
-        """Says whether every node can send this job, and as exactly as this machine would."""
+        """Raises unless every node can send this job as exactly as this machine would."""
         here = self.here
         bare = replace(job, bodies=(), sessions=None, replicas=None, schedule=ClosedLoop(1))
         for url in job.urls:

@@ -1,6 +1,5 @@
-"""Says what keeps a run out of a cluster, said once and with what to do.
-
-Ray's own texts go over many lines.
+"""The reasons a run cannot join a cluster, each once and with what to do. Ray's own texts go over many
+lines.
 """
 
 from collections.abc import Mapping, Sequence

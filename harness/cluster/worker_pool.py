@@ -142,11 +142,11 @@ class ClusterWorkerPool(WorkerPool[Worker]):
                 self.lose(worker)
 
     def telemetry(self) -> Telemetry:
-        """Returns the telemetry of the nodes' machines, on the common clock."""
+        """Telemetry of the nodes' machines, on the common clock."""
         return Telemetry(self._samples)
 
     def nodes(self) -> tuple[LoadNode, ...]:
-        """Returns what cell.json keeps of each."""
+        """What cell.json keeps of each node."""
         return tuple(map(_told, self._parts))
 
     def _alive(self) -> list[_Part]:
@@ -167,7 +167,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         return None if part.node.lost else self._result(part, part.node.call(method, *arguments))
 
     def _result(self, part: _Part, call: "Future[Any]") -> Any:
-        """None of a node that is lost."""
+        """None for a node that is lost."""
         try:
             return call.result(_CALL_S)
         except Exception as error:  # whatever a remote call says, the node did not do it
@@ -196,7 +196,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
                 part.bursts.append(pings)
 
     def _timed(self, t0: int) -> list[_Part]:
-        """Returns those who started, with what is known of their clocks after the window."""
+        """Nodes that started, with what is known of their clocks after the window."""
         parts = [part for part in self._parts if part.t0]
         for part in parts:
             part.line = fit(part.bursts)

@@ -1,6 +1,4 @@
-"""Tells whether cells may be compared: under which conditions each was measured, and what makes them
-unequal.
-"""
+"""Whether cells may be compared: the conditions of each, and what makes them unequal."""
 
 from harness.conditions.cell_conditions import conditions
 from harness.conditions.keys import Key, Measured, Relation, relation

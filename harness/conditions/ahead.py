@@ -1,4 +1,4 @@
-"""Says what will make backends unequal, as far as their definitions and flags say before the first cell."""
+"""What will make backends unequal, by their definitions and flags, before the first cell."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -55,9 +55,8 @@ def foreseen(
 
 
 def _searched_by_both(key: Key, first: Ahead, second: Ahead) -> bool:
-    """Tells whether both were tuned. In the tuned division each engine has its own best: that they differ
-    is the question.
-    """
+    """Whether both were tuned. In the tuned division each engine has its own best: that they differ is the
+    question."""
     rows = [
         row[0].code
         for side in (first, second)

@@ -41,7 +41,7 @@ class Key:
 
     @property
     def named(self) -> tuple[str, ...]:
-        """Tells what it is set by, apart from the manifest."""
+        """What sets it, apart from the manifest."""
         return (*self.info, *self.flags, *self.variables, *self.values)
 
     def effect(self, relation: Relation) -> Effect:

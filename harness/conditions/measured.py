@@ -116,7 +116,7 @@ def _usage(group: Group) -> Iterator[Unequal]:
 
 
 def _miscounted(group: Group) -> dict[str, str]:
-    """Returns, by label, how the server's count cannot be that of its answers."""
+    """The reason, by label, that the server's count cannot be that of its answers."""
     return {
         label: reason.measured
         for label, cell in group.items()

@@ -1,4 +1,4 @@
-"""Says what a manifest says of the conditions of one backend, in the keys of the table."""
+"""The conditions of one backend in a manifest, by the keys of the table."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -40,10 +40,7 @@ def settings(manifest: Manifest, label: str) -> Settings:
 
 
 def of_engine(engine: Mapping[str, Any], backend: str) -> dict[str, str]:
-    """Returns the settings by code of the table, from the facts about one engine.
-
-    `backend`: name of its definition.
-    """
+    """Settings by code of the table, from the facts about one engine. `backend`: name of its definition."""
     return _said(dict(_raw(engine)), backend)
 
 

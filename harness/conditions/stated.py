@@ -41,7 +41,7 @@ def _stated(manifest: Manifest, label: str, agreement: Agreement | None) -> dict
 
 
 def _of_values(values: ValuesAgreement | None, label: str) -> Iterator[tuple[str, str]]:
-    """Yields what its vectors themselves say, whatever it was started with."""
+    """What its vectors themselves say, whatever it was started with."""
     if values and label in values.normalised:
         yield "normalisation", "on" if values.normalised[label] else "off"
     if values and label in values.too_long:
@@ -92,7 +92,7 @@ def _title(value: str) -> str:
 
 
 def _disagrees(agreement: Agreement | None, label: str) -> Iterator[tuple[str, str]]:
-    """Yields the disagreement of the first of each pair, so that it is said once."""
+    """The disagreement of the first of each pair, so that it is said once."""
     yield from _values_differ(agreement, label)
     for pair in agreement.pairs if agreement else ():
         disagreement = known(pair.disagreement)

@@ -1,4 +1,4 @@
-"""Says what makes cells unequal, as data: the report shows it, a comparison refuses pairs by it."""
+"""Differences that make cells unequal, as data: the report shows them, a comparison refuses pairs by them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
@@ -76,9 +76,8 @@ def said(key: Key, values: Mapping[str, object]) -> str:
 
 
 def _both_tuned(key: Key, a: CellResult, b: CellResult) -> bool:
-    """Tells whether both were tuned. In the tuned division each engine has its own best: that they differ
-    is the question.
-    """
+    """Whether both were tuned. In the tuned division each engine has its own best: that they differ is the
+    question."""
     searched = any(key.code in cell.conditions.searched for cell in (a, b))
     return searched and all(cell.division == "tuned" for cell in (a, b))
 
@@ -89,7 +88,7 @@ def _related(group: Group, a: str, b: str) -> Relation:
 
 
 def _reached(group: Group, limits: Mapping[str, object]) -> bool:
-    """Returns whether the load can exceed the fewest sequences at once."""
+    """Whether the load can exceed the fewest sequences at once."""
     slots = next(iter(group.values())).load.slots
     return slots is None or slots > min(int(str(limit)) for limit in limits.values())
 

@@ -1,3 +1,1 @@
-"""Says how exact this client is on this machine, found out against a server whose every write time is
-known.
-"""
+"""How exact this client is on this machine, found out with a server whose every write time is known."""

@@ -16,10 +16,10 @@ LedgerRecord = Mapping[str, object]  # one of `records` in the server's /truth
 def find_errors(
     records: Records, ledger: Sequence[LedgerRecord], t0_ns: int, *, whole: bool = False
 ) -> ClientErrors | None:
-    """None where client and server do not hold the same requests with the same events, all answered.
+    """None if client and server do not hold the same requests with the same events, all answered.
 
-    Latencies run from the send here (from its arrival, at the server): how late requests were sent is
-    a figure of its own. `whole`: answers are no streams, and have one event without text.
+    Latencies run from the send here, and from its arrival at the server: how late requests were sent is a
+    figure of its own. `whole`: answers are no streams, and have one event without text.
     """
     rows = records.requests.copy()
     true = true_records(records, ledger, t0_ns, whole=whole)
@@ -48,7 +48,7 @@ def _latencies(records: Records) -> tuple[Floats, Floats, Floats]:
 def true_records(
     records: Records, ledger: Sequence[LedgerRecord], t0_ns: int, *, whole: bool = False
 ) -> Records | None:
-    """Returns what a client without any error would have recorded, in the order of `records`."""
+    """The records of a client without any error, in the order of `records`."""
     rows = records.requests.copy()
     if len(rows) != len(ledger) or (rows["outcome"] != Outcome.OK).any():
         return None

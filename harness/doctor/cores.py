@@ -1,4 +1,4 @@
-"""Says who runs on which core, and who used the cores. Linux only; elsewhere nothing is pinned or known."""
+"""The use of cores by process. Linux only; elsewhere nothing is pinned or known."""
 
 import os
 import resource
@@ -15,7 +15,7 @@ from harness.sampling.sources.system import busy_s
 
 @contextmanager
 def shared_out() -> Iterator[int | None]:
-    """Leaves one core to the server and yields it; None where there is only one, or pinning is unknown.
+    """Leaves one core to the server and yields it; None if there is only one, or if pinning is unknown.
 
     What this process starts stays on the other cores.
     """
@@ -38,7 +38,7 @@ def pin(pid: int, core: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """CPU seconds spent so far. `machine_s` counts stolen time too: nobody here could use it."""
+    """CPU seconds so far. `machine_s` counts stolen time too: no process here could use it."""
 
     at_s: float
     ours_s: float  # this process and the children that have ended
@@ -57,7 +57,7 @@ class Usage:
         return (self.server_s - before.server_s) / (self.at_s - before.at_s)
 
     def other_cores_since(self, before: "Usage") -> float | None:
-        """Returns how many cores were kept busy by what is neither the client nor the server."""
+        """Cores kept busy by neither the client nor the server."""
         server_cores = self.server_cores_since(before)
         if server_cores is None or self.machine_s is None or before.machine_s is None:
             return None

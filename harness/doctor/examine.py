@@ -1,4 +1,4 @@
-"""The examination from first to last, as one document."""
+"""The whole examination, as one document."""
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -35,7 +35,7 @@ class Examination:
 
     @property
     def unit(self) -> str:
-        """Tells what a load is counted in."""
+        """The unit of a load."""
         return "answer" if whole(self.api) else "token"
 
     @property
@@ -61,10 +61,10 @@ def examine(
     cluster: Cluster | None = None,
     api: ApiName = "chat",
 ) -> Examination:
-    """Loads that the limit of open files does not allow are left out; SetupError when it allows none.
+    """Leaves out loads that the limit of open files does not allow; SetupError if it allows none.
 
-    `cluster`: its nodes send the load, and this machine has the server.
-    A load with faults is measured once more: a limit shows again, a moment's stall of the machine does not.
+    `cluster`: its nodes send the load, and this machine has the server. A load with faults is measured once
+    more: a limit shows again, a moment's stall of the machine does not.
     """
     machine = machine_facts()
     allowed = allow_connections(max(load.connections for load in loads))

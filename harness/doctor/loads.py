@@ -26,16 +26,14 @@ Kind = Literal["concurrency", "rate"]
 
 
 def whole(api: ApiName) -> bool:
-    """Returns whether answers are no streams."""
+    """Whether answers are no streams."""
     return APIS[api].gives != "text"
 
 
 class Load(TriedLoad, frozen=True):
-    """One that can be carried out."""
-
     @property
     def connections(self) -> int:
-        """Connections: at most so many at a time. An open loop opens those of a busy second ahead."""
+        """Most connections at a time. An open loop opens those of a busy second ahead."""
         return self.value if self.kind == "concurrency" else min(self.requests, 2 * self.value)
 
     def ttft_ms(self, api: ApiName) -> float:

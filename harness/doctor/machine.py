@@ -1,4 +1,4 @@
-"""Says what of this machine bears on exactness. A fact that cannot be read is null."""
+"""Facts about this machine that bear on exactness; null where they cannot be read."""
 
 import resource
 import time
@@ -25,9 +25,7 @@ def machine_facts() -> MachineFacts:
 
 
 def allow_connections(wanted: int) -> int:
-    """Returns how many a process started from here may hold at once, the soft limit raised as far as
-    needed.
-    """
+    """The number of descriptors that a child may hold, after raising the soft limit as far as needed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     needed = wanted + SPARE_DESCRIPTORS
     if soft < needed:
@@ -37,7 +35,7 @@ def allow_connections(wanted: int) -> int:
 
 
 def machine_hints(facts: MachineFacts) -> list[str]:
-    """Returns what to change about the machine, whether or not it showed in the figures."""
+    """What to change about the machine, whether or not it showed in the figures."""
     host, clock = facts.host, facts.clock
     hints = []
     if host.cpus_usable is not None and host.cpus_usable < 2:

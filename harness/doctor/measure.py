@@ -1,4 +1,4 @@
-"""One load against the scripted server, and what came of it."""
+"""One load against the scripted server."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -40,7 +40,9 @@ from harness.validity import Evidence, judge
 def measure(
     load: Load, core: int | None, cluster: Cluster | None = None, api: ApiName = "chat"
 ) -> MeasuredLoad:
-    """`core` is the server's own. SetupError when the server does not start, or ends before it is asked."""
+    """`core` is the server's own. Raises SetupError if the server does not start, or ends before it is
+    asked.
+    """
     address = {} if cluster is None else {"host": cluster.here}
     timing = {
         "ttft_ms": load.ttft_ms(api),
@@ -103,7 +105,7 @@ def _ask(server: MockServer) -> dict[str, Any]:
 
 
 def _cell_facts(load: Load, result: LoadResult, nodes: tuple[LoadNode, ...], api: ApiName) -> CellFacts:
-    """Builds the facts as of a run's cell against the scripted server."""
+    """The facts as of a run's cell against the scripted server."""
     open_loop = load.kind == "rate"
     return CellFacts(
         cell=load.title,

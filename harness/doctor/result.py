@@ -1,4 +1,4 @@
-"""The last examination of this machine, kept in the cache folder for the runs that follow."""
+"""The last examination of this machine, in the cache folder for the runs that follow."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from harness.untrusted import read_document
 
 
 class _Verdict(Record, frozen=True, kw_only=True):
-    """Verdict of harness.doctor.verdict, what runs go by."""
+    """The part of harness.doctor.verdict that runs go by."""
 
     exact_streams: int
     tried_streams: int
@@ -42,7 +42,7 @@ def as_stored(result: DoctorResult) -> dict[str, object]:
 
 
 def store(result: DoctorResult) -> None:
-    """Replaces the one before; StorageError when there is no room for it."""
+    """Replaces the previous one. Raises StorageError if there is no room."""
     try:
         write_json(path(), as_stored(result))
     except StorageError as error:
@@ -50,7 +50,7 @@ def store(result: DoctorResult) -> None:
 
 
 def advice(kind: Kind, value: float, host: HostFacts) -> str | None:
-    """The warning for a run at this load; None when the load was found exact here.
+    """The warning for a run at this load; None if the load was found exact here.
 
     `host` is what `host_facts` says now: a result of another machine does not count.
     """
@@ -74,7 +74,7 @@ def advice(kind: Kind, value: float, host: HostFacts) -> str | None:
 
 
 def per_worker(kind: Kind, host: HostFacts) -> int | None:
-    """Streams, or arrivals per second, that one load process carries with ease here; None: not known.
+    """Streams, or arrivals per second, that one load process carries with ease here; None if unknown.
 
     A machine that was too busy to be exact says nothing about what a process can carry.
     """
@@ -86,7 +86,7 @@ def per_worker(kind: Kind, host: HostFacts) -> int | None:
 
 
 def _stored_verdict(host: HostFacts) -> _Verdict | None:
-    """None as well where the file is of another machine, or not one that this version wrote."""
+    """None too if the file is of another machine, or not one that this version wrote."""
     try:
         result = from_json(read_document(path().read_bytes()), _Result)
     except (OSError, ValueError):

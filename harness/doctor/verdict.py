@@ -1,4 +1,4 @@
-"""Says what the measurements come to: how far this client is exact here, what limits it, what to change."""
+"""The conclusion: how exact this client is here, what limits it, what to change."""
 
 from collections.abc import Iterator, Sequence
 from itertools import takewhile
@@ -24,20 +24,20 @@ def conclude(
     *,
     whole: bool = False,
 ) -> Exactness:
-    """`measured` with the lightest load first; `hints` are about the machine, whatever was measured.
+    """`measured` has the lightest load first; `hints` are about the machine, whatever was measured.
 
     `repeated`: what was found of some of these loads the first time. `whole`: answers are no streams.
     """
     reaches = tuple(_reaches(measured))
-    on_time = list(takewhile(lambda result: result.on_time(EXACT_MS), _of("rate", measured)))
+    on_time = list(takewhile(lambda result: result.on_time(EXACT_MS), _of_kind("rate", measured)))
     exact_streams = reaches[-1].streams if reaches else 0
     return Exactness(
         sentence=_sentence(reaches, on_time[-1] if on_time else None, whole=whole),
         reaches=reaches,
         exact_streams=exact_streams,
         on_time_per_s=on_time[-1].load.value if on_time else 0,
-        tried_streams=max((result.load.value for result in _of("concurrency", measured)), default=0),
-        tried_per_s=max((result.load.value for result in _of("rate", measured)), default=0),
+        tried_streams=max((result.load.value for result in _of_kind("concurrency", measured)), default=0),
+        tried_per_s=max((result.load.value for result in _of_kind("rate", measured)), default=0),
         streams_per_worker=_per_worker(_holding(measured, EXACT_MS)),
         arrivals_per_worker=_per_worker(on_time),
         limits=(*_limits(measured, left_out), *_repeats(repeated)),
@@ -46,7 +46,7 @@ def conclude(
     )
 
 
-def _of(kind: Kind, measured: Sequence[MeasuredLoad]) -> list[MeasuredLoad]:
+def _of_kind(kind: Kind, measured: Sequence[MeasuredLoad]) -> list[MeasuredLoad]:
     return [result for result in measured if result.load.kind == kind]
 
 
@@ -61,7 +61,7 @@ def _reaches(measured: Sequence[MeasuredLoad]) -> Iterator[Reach]:
 
 
 def _holding(measured: Sequence[MeasuredLoad], tolerance_ms: float) -> list[MeasuredLoad]:
-    return list(takewhile(lambda result: result.exact(tolerance_ms), _of("concurrency", measured)))
+    return list(takewhile(lambda result: result.exact(tolerance_ms), _of_kind("concurrency", measured)))
 
 
 def _per_worker(good: Sequence[MeasuredLoad]) -> int:

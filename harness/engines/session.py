@@ -109,10 +109,7 @@ class EngineSession(Server):
         return ended
 
     def kv_tokens(self) -> int | None:
-        """Returns what its KV cache holds, as it reports; None where it does not say.
-
-        Of replicas that of one.
-        """
+        """The size of its KV cache in tokens, as it reports; None if it does not."""
         return reported_tokens(self.definition, self.facts.get("info", {}))
 
     def log_tail(self, lines: int) -> str:

@@ -1,1 +1,1 @@
-"""Machine that bench runs on: its paths, helper processes, temporary folders, TLS apart from its socket."""
+"""The machine that bench runs on: paths, helper processes, temporary folders, TLS apart from its socket."""

@@ -1,4 +1,4 @@
-"""Says what a server must be shown before it answers: headers, a query, certificates."""
+"""What a server must be shown before it answers: headers, a query, certificates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,5 +27,5 @@ class Access:
         return any(SESSION in value for value in self.headers.values())
 
     def headers_outside(self) -> dict[str, str]:
-        """Returns the headers of requests that are not part of a load."""
+        """Headers of requests that are not part of a load."""
         return {name: value.replace(SESSION, _OUTSIDE) for name, value in self.headers.items()}

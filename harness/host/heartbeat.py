@@ -9,10 +9,8 @@ _TRIES = 8
 
 
 class Heartbeat:
-    """Beats of a loop that is to beat once in every `period_ns`; keeps those that came late by STALL_NS.
-
-    The cost is one look at the clock for each beat.
-    """
+    """Keeps the beats of a loop that came later than `period_ns` by STALL_NS. Costs one look at the clock per
+    beat."""
 
     def __init__(self, period_ns: int) -> None:
         self.longest_ns = 0  # by which any beat came late
@@ -31,8 +29,7 @@ class Heartbeat:
         self._due_ns = now + self._period_ns
 
     def stalls(self, t0_ns: int) -> tuple[tuple[int, int], ...]:
-        """Returns when each began, from `t0_ns` on CLOCK_MONOTONIC, and how long it lasted at least; in
-        their order.
+        """Start and least duration of each stall, in order, ns from `t0_ns` on CLOCK_MONOTONIC.
 
         Nothing of the process ran in between: a stall may have begun up to one period earlier.
         """
@@ -40,7 +37,7 @@ class Heartbeat:
 
 
 def suspended_ns() -> int | None:
-    """Returns how long the machine was suspended since it started; None where the system does not count it.
+    """The time that the machine has been suspended since it started; None where the system does not count it.
 
     CLOCK_MONOTONIC stands still meanwhile, so no beat comes late.
     """

@@ -24,12 +24,10 @@ _withheld: set[str] = set()
 def spawn(
     module: str, env: Mapping[str, str] | None = None
 ) -> "tuple[subprocess.Popen[bytes], Connection[Any, Any]]":
-    """Starts a process of its own, not a fork: the caller may have threads, and its heap must not be the
-    child's.
+    """Starts a process, not a fork: the caller may have threads, and its heap must not be the child's.
 
-    -P: nothing is imported from the directory the user happens to be in.
-
-    `module` gets two arguments, the pipe's descriptor and the parent's pid, and calls `set_up` first.
+    `module` gets two arguments, the pipe's descriptor and the parent's pid, and calls `set_up` first. With
+    -P nothing is imported from the working directory.
     """
     here, there = Pipe()
     package = str(Path(harness.__file__).parent.parent)
@@ -46,15 +44,12 @@ def spawn(
 
 
 def withhold(variable: str) -> None:
-    """Withholds a variable: it holds a credential, whatever its name says: no child gets it."""
+    """Keeps an environment variable from every child, whatever its name: it holds a credential."""
     _withheld.add(variable)
 
 
 def without_credentials(environment: Mapping[str, str], keep: str = "") -> dict[str, str]:
-    """Returns the environment for a child, which is given its key where it needs one.
-
-    `keep`: a pattern of names left in.
-    """
+    """The environment for a child without credentials. `keep`: a pattern of names left in."""
     return {
         name: value
         for name, value in environment.items()
@@ -71,15 +66,13 @@ def follow(number: signal.Signals) -> Callable[[], None]:
 
 
 def asked_to_stop() -> list[signal.Signals]:
-    """The signals that ask for it; without that of a closed terminal where `nohup` says to go on."""
+    """Signals that ask a process to stop; without that of a closed terminal under `nohup`."""
     hung_up = [] if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN else [signal.SIGHUP]
     return [signal.SIGINT, signal.SIGTERM, *hung_up]
 
 
 def peak_rss_bytes() -> int:
-    """Returns the peak of this process since it began. ru_maxrss would begin with what its parent had
-    reached.
-    """
+    """The peak of this process since it began; ru_maxrss begins with what its parent had reached."""
     try:
         with Path("/proc/self/status").open(encoding="ascii") as status:
             return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
@@ -89,7 +82,7 @@ def peak_rss_bytes() -> int:
 
 
 def open_descriptors() -> int | None:
-    """Counts the descriptors of this process; None where the kernel does not list them."""
+    """None where the kernel does not list them."""
     try:
         return sum(1 for _ in Path("/proc/self/fd").iterdir())
     except OSError:
@@ -106,9 +99,7 @@ def set_up(parent: int) -> None:
 
 @contextmanager
 def in_words(who: str) -> Iterator[None]:
-    """Guards the work in the child: what the machine refuses, such as space on the disk, is a line and
-    the end of it.
-    """
+    """Turns what the machine refuses the child, such as space on the disk, into one line and an exit."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Says what this installation was made of: a checkout and its commit, or a package."""
+"""The origin of this installation: a checkout and its commit, or a package."""
 
 import os
 import subprocess
@@ -40,9 +40,8 @@ def _installer() -> str:
 
 
 def revision() -> GitRevision | None:
-    """Returns the revision of the checkout this code runs from, or the package was built from; None where
-    that is not known.
-    """
+    """The commit of the checkout that this code runs from, or that the package was built from; None if
+    unknown."""
     try:
         if _is_checkout():
             return GitRevision(revision=_git("rev-parse", "HEAD"), dirty=bool(_git("status", "--porcelain")))

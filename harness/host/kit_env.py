@@ -35,17 +35,17 @@ for one in entry_points(group="console_scripts"):
 
 
 class KitError(Exception):
-    """One sentence for whoever runs the kit."""
+    """The message is one sentence for the person who runs the kit."""
 
 
 def kit() -> Path | None:
-    """The one in use; None: packages come from an index, as everywhere else."""
+    """The kit in use; None: packages come from an index."""
     folder = os.environ.get(KIT)
     return Path(folder) if folder else None
 
 
 def facts(folder: Path) -> dict[str, object]:
-    """Returns what `bench kit make` wrote about it. Raises KitError."""
+    """The facts that `bench kit make` wrote. Raises KitError."""
     try:
         found = json.loads((folder / "kit.json").read_bytes())
         return {**found, "target": str(found["target"]), "box": bool(found["box"])}
@@ -54,12 +54,12 @@ def facts(folder: Path) -> dict[str, object]:
 
 
 def requirements(folder: Path, name: str) -> Path:
-    """Returns what an environment of that name is made of: a locked requirements file."""
+    """The locked requirements file of the environment of that name."""
     return folder / "environments" / f"{name}.txt"
 
 
 def using(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables with which everything is installed from that kit and from nowhere else."""
+    """Environment variables that make pip install from this kit and from nowhere else."""
     indexes = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "UV_INDEX", "UV_DEFAULT_INDEX")
     kept = {name: value for name, value in environ.items() if name not in indexes}
     own = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(folder / "wheels"), "PIP_CONFIG_FILE": os.devnull}
@@ -67,9 +67,9 @@ def using(folder: Path, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def make(folder: Path, name: str, target: Path) -> Path:
-    """The interpreter of the environment, which is made where it is absent. Raises KitError.
+    """The interpreter of the environment, which is created if absent. Raises KitError.
 
-    It has no pip at first, so that the machine needs none: the kit's own is run out of its wheel.
+    It has no pip at first, so that the machine needs none: the kit's own is run from its wheel.
     """
     python, marker, wanted = target / "bin" / "python", target / "kit.txt", requirements(folder, name)
     pip = next((folder / "wheels").glob("pip-*.whl"), None)
@@ -105,8 +105,8 @@ def _run(name: str, command: list[str]) -> None:
 def _open_to_box(target: Path) -> None:
     """Lets a new environment see the packages of the machine's own interpreter, its own before them.
 
-    Not `--system-site-packages`: where that interpreter is of an environment itself, it would show the
-    packages of the one below.
+    `--system-site-packages` would show the packages below that interpreter, if it is of an environment
+    itself.
     """
     env = without_credentials(os.environ)
     places: list[str] = json.loads(subprocess.check_output([_box(), "-c", _SITES], text=True, env=env))

@@ -16,7 +16,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def shipped(kind: Kind) -> Path:
-    """Directory of the definitions that came with this installation (wheel or checkout)."""
+    """The folder of definitions that came with this installation (wheel or checkout)."""
     packaged = Path(str(resources.files("harness"))) / "_data" / kind
     if packaged.is_dir():
         return packaged
@@ -40,9 +40,8 @@ def definitions(kind: Kind) -> dict[str, Path]:
 
 
 def entry(path: Path) -> Entry | None:
-    """Returns what is at `path`, links followed; None also where it may not be seen, or no file can be
-    named so.
-    """
+    """The kind of what is at `path`, links followed; None too if it may not be seen, or no file can have this
+    name."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError):
@@ -57,10 +56,7 @@ def data_file(name: str) -> Path:
 
 
 def lock_file(name: str) -> Path:
-    """Returns the lock file of an engine's environment.
-
-    A file in `./backends/locks/` overrides the shipped.
-    """
+    """The lock file of an engine's environment. One in `./backends/locks/` overrides the shipped one."""
     own = Path.cwd() / "backends" / "locks" / name
     return own if entry(own) else shipped("backends") / "locks" / name
 
@@ -71,14 +67,15 @@ def cache_dir() -> Path:
 
 
 def config_dir() -> Path:
-    """Returns what a user keeps of their own, such as tuned variants: `$BENCH_CONFIG`, else XDG's place."""
+    """Tuned variants and the like: `$BENCH_CONFIG`, else XDG's place."""
     return _of_user("BENCH_CONFIG", os.environ.get("XDG_CONFIG_HOME") or "~/.config")
 
 
 def made(folder: Path) -> Path:
-    """`folder`, made where it is missing. Cache and settings are the user's alone; a stricter umask holds.
+    """Creates `folder` if it is missing, and returns it. Cache and settings are the user's alone, unless the
+    umask is stricter.
 
-    What is inside them follows the umask: containers read parts of the cache as other users.
+    Contents follow the umask: containers read parts of the cache as other users.
     """
     own = next((parent for parent in (cache_dir(), config_dir()) if folder.is_relative_to(parent)), folder)
     for missing in reversed([parent for parent in (own, *own.parents) if entry(parent) is None]):

@@ -13,7 +13,7 @@ _PREFIX = "bench-scratch-"
 
 @contextmanager
 def folder(purpose: str) -> Iterator[Path]:
-    """Makes a folder of this user only. Held by a lock, which ends with the process, however that ends."""
+    """A folder of this user only. Its lock ends with the process, however that ends."""
     path, descriptor = _held(purpose)
     try:
         yield path
@@ -23,10 +23,7 @@ def folder(purpose: str) -> Iterator[Path]:
 
 
 def clear() -> None:
-    """Clears what a killed bench of this user has left.
-
-    Nothing is removed where the file system has no locks.
-    """
+    """Removes what killed processes of this user have left; nothing on a file system without locks."""
     for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         with suppress(OSError):  # held, another user's, or gone meanwhile
             descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)

@@ -18,23 +18,22 @@ _ASKED_FOR_OURS = (
 
 @dataclass(frozen=True, slots=True)
 class Certificates:
-    """PEM files. "": none; without `authorities` those of the environment are trusted, else certifi's."""
+    """Paths of PEM files; "": none. Without `authorities` those of the environment are trusted, else
+    certifi's."""
 
     authorities: str = ""
     client: str = ""  # our own
     client_key: str = ""  # where it is not in the file of the certificate
 
     def context(self) -> ssl.SSLContext:
-        """Makes the context of a client. Raises SetupError, which names the file."""
+        """A client's context. Raises SetupError, which names the file."""
         context = _trusting(self.authorities) if self.authorities else _trusting_as_set_up()
         if self.client:
             _show(context, self.client, self.client_key)
         return context
 
     def hint(self, failure: str) -> str:
-        """Returns what may help against a failed connection, in the words of OpenSSL; "": nothing is
-        known.
-        """
+        """What may help against a failed connection, by the words of OpenSSL; "" if nothing is known."""
         reason = failure.lower().replace("_", " ")
         if "mismatch" in reason or "not valid for" in reason:
             return "use the name or address that stands in the server's certificate"
@@ -108,7 +107,7 @@ class Secure:
         )
 
     def shake(self, data: bytes) -> tuple[bool, bytes]:
-        """One step of the handshake: whether it is done, and what to send."""
+        """Takes one step of the handshake: whether it is done, and the bytes to send."""
         self.begun = True
         self._incoming.write(data)
         try:

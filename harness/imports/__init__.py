@@ -1,4 +1,4 @@
-"""Results of other tools as run folders: read by content, kept as our records, marked as what they are.
+"""Results of other tools as run folders: recognised by content, kept as our records, marked as imported.
 
 A reader turns a file into `Taken`; `folder` writes that as cells. From there on everything is computed by
 the rooms that compute our own, with "not known" where the file says nothing.

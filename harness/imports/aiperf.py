@@ -176,7 +176,7 @@ def _count(metrics: dict[str, _Value], *names: str) -> int | None:
 
 
 def _load(about: _Summary | None, rows: Rows, where: str) -> Load:
-    """Returns the load of the profiling phase. Without a summary, the most that were in flight."""
+    """The load of the profiling phase. Without a summary, the most that were in flight."""
     phases = about.input_config.get("phases") if about and about.input_config else None
     if not isinstance(phases, list):
         if not len(rows):

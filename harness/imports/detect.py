@@ -1,4 +1,4 @@
-"""Says which tool wrote a file: by what stands in it, whatever its name is."""
+"""Recognises the tool that wrote a file by its content, whatever its name."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -55,7 +55,7 @@ _OF_LISTS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = 
 
 
 def read(path: Path, tool_version: str | None = None) -> tuple[Source, list[Taken]]:
-    """A measurement, or several. `tool_version`: for a file that names none.
+    """One measurement, or several. `tool_version`: for a file that names none.
 
     Raises SpecError for a file that is damaged, of no known tool, or of another version than was given.
     """
@@ -80,7 +80,7 @@ def _of_version(taken: Taken, source: Source) -> Taken:
 
 
 def is_result(path: Path) -> bool:
-    """Returns whether it may be one: JSON, JSON lines, CSV or YAML. A run folder's own documents are not."""
+    """Whether it may be one: JSON, JSON lines, CSV or YAML. A run folder's own documents are not."""
     return path.suffix in (".json", ".jsonl", ".csv", *YAML)
 
 
@@ -111,7 +111,7 @@ def _taken(source: Source) -> Iterator[Taken]:
 
 
 def _list_reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
-    """Chooses the reader by the keys of its first entry."""
+    """Chooses by the keys of the first entry."""
     keys = document.keys_of_first
     for wanted, reader in _OF_LISTS:
         if wanted <= keys:
@@ -138,17 +138,15 @@ def _unknown(where: str) -> SpecError:
 
 
 def entries_below(folder: Path) -> list[Path]:
-    """Lists the entries in order. None where there are more than anybody keeps results in, such as in `/`.
-
-    Raises OSError.
+    """Sorted entries; None if there are more than anybody keeps results in, such as in
+    `/`. Raises OSError.
     """
     found = list(islice(folder.rglob("*"), MOST_ENTRIES + 1))
     return sorted(found) if len(found) <= MOST_ENTRIES else []
 
 
 def results_among(entries: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Results in order; and what says the same again: a tool's CSV, or its summary
-    next to its requests."""
+    """Results in order, and files that repeat them: a tool's CSV, or its summary next to its requests."""
     found = [path for path in entries if is_result(path) and path.is_file()]
     kept: list[Path] = []
     for _, files in groupby(found, key=lambda path: path.parent):
@@ -157,7 +155,7 @@ def results_among(entries: Iterable[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def _results(files: list[Path]) -> list[Path]:
-    """Returns the results of one folder. Tools leave their inputs, settings and summaries there as well."""
+    """The results in one folder: tools leave their inputs, settings and summaries there as well."""
     if len(files) == 1:
         return files
     keys = {path: _first_keys(path) for path in files if path.suffix != ".csv"}

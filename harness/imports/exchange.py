@@ -1,4 +1,4 @@
-"""Says what bench put into a field of its own when it exported a cell."""
+"""The field of its own that bench adds to a cell that it exports."""
 
 from dataclasses import replace
 
@@ -9,10 +9,7 @@ from harness.model.record import from_json
 
 
 def restored(taken: Taken, field: object, where: str) -> Taken:
-    """Restores the cell as it was exported.
-
-    Raises SpecError for a field that is damaged, and for an INVALID measurement.
-    """
+    """The cell as it was exported. Raises SpecError for a damaged field, and for an INVALID measurement."""
     if field is None:
         return taken
     try:

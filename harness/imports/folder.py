@@ -52,7 +52,7 @@ class Part:
 
 
 def imported(parts: Sequence[Part], out: Path, command: Sequence[str] = ()) -> RunFolder:
-    """Raises SpecError where they are not of one model, StorageError where nothing can be written."""
+    """Raises SpecError if they are not of one model, StorageError if nothing can be written."""
     models = {part.taken.model for part in parts if part.taken.model}
     _check(parts, models)
     folder = RunFolder.create(out, SCENARIO)
@@ -73,7 +73,7 @@ def imported(parts: Sequence[Part], out: Path, command: Sequence[str] = ()) -> R
 
 
 def _check(parts: Sequence[Part], models: set[str]) -> None:
-    """Raises SpecError where they are not repeats of one measurement, or one of them is there twice."""
+    """Raises SpecError if they are not repeats of one measurement, or if one of them is there twice."""
     where = ", ".join(dict.fromkeys(str(part.source.path) for part in parts))
     if len(models) > 1:
         names = ", ".join(sorted(models))
@@ -147,7 +147,7 @@ def _manifest(
     models: set[str],
     command: Sequence[str],
 ) -> Manifest:
-    """Builds the manifest. Of the machine nothing is known: it is not the one that imports."""
+    """Nothing is known of the machine: it is not the one that imports."""
     began = datetime.fromtimestamp(min(map(_began, parts)) / 1e9, UTC)
     name = next(iter(models), None)
     entry = BackendEntry(launch=LaunchChoice(mode=LAUNCH, why="from files of other tools"))

@@ -55,7 +55,7 @@ class _About(msgspec.Struct):
 
 
 def read(document: Document) -> Iterator[Taken]:
-    """Requests have no time of sending and no gaps: latencies are computed again, rates are the tool's."""
+    """Requests have no send times and no gaps: latencies are computed again, rates are the tool's."""
     file, where = document.read_as(_File, TOOL), document.where
     if file.unit not in _UNITS:
         raise wrong(f"a time in '{file.unit}'", where, hint=f"known: {', '.join(_UNITS)}")

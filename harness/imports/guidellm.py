@@ -158,7 +158,7 @@ def _answer(request: _Request, outcome: Outcome, paced: bool) -> Answer | None:
 
 
 def _load(strategy: dict[str, Any], requests: int, where: str) -> tuple[Load, bool]:
-    """Returns the load, and whether each request had a time at which it was to be sent."""
+    """The load, and whether each request had a time at which it was to be sent."""
     kind = strategy.get("type_") or strategy.get("kind")
     if kind == "synchronous":
         return serving.load(None, 1, None, requests), False

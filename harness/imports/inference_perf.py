@@ -57,7 +57,7 @@ class _Error(msgspec.Struct):
 
 
 class _Entry(msgspec.Struct):
-    """Entry. Of the texts that it holds nothing is kept but the model's name."""
+    """Keeps only the model's name of the texts."""
 
     start_time: float
     end_time: float
@@ -96,7 +96,7 @@ def read(document: Document) -> Iterator[Taken]:
 
 
 def _agree_with_summary(document: Document, rows: Rows) -> None:
-    """Compares with the summary in the same folder, where the tool was set to write one. Raises SpecError."""
+    """Raises SpecError if the summary in the same folder, where the tool wrote one, differs."""
     about = next_to(document.path, SUMMARY, _Summary, TOOL)
     if about is None:
         return
@@ -108,7 +108,7 @@ def _agree_with_summary(document: Document, rows: Rows) -> None:
 
 
 def _answer(entry: _Entry, where: str) -> tuple[Answer, bool]:
-    """Returns the answer, and whether its tokens are a count of the tool's own."""
+    """The answer, and whether its tokens are a count of the tool's own."""
     response = entry.info.response_metrics if entry.info else None
     if entry.error is not None:
         message = entry.error.error_msg or entry.error.error_type
@@ -135,7 +135,7 @@ def _answer(entry: _Entry, where: str) -> tuple[Answer, bool]:
 
 
 def _model(request: msgspec.Raw) -> str | None:
-    """A request is JSON inside a string, where the tool was set to write it."""
+    """A request is JSON inside a string, if the tool was set to write it."""
     try:
         body: Any = msgspec.json.decode(msgspec.json.decode(request, type=str))
     except (msgspec.DecodeError, ValueError):
@@ -196,7 +196,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
 
 
 def _load(settings: dict[str, Any], requests: int) -> tuple[Load, bool]:
-    """Returns the load, and whether the file names it."""
+    """The load, and whether the file names it."""
     most, rate = plain(settings.get("concurrency")), plain(settings.get("requested_rate"))
     if most:
         return serving.load(None, int(most), None, requests), True

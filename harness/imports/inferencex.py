@@ -32,7 +32,7 @@ class _Row(msgspec.Struct):
 
     @property
     def gpus(self) -> int | None:
-        """Number of GPUs that its rates were divided by. None: a row of several groups does not say."""
+        """GPUs that its rates were divided by; None: a row of several groups does not say."""
         return None if self.disagg or self.is_multinode or not self.tp else self.tp * self.pp * self.pcp_size
 
 

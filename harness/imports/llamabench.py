@@ -47,7 +47,7 @@ def read_csv(source: Source) -> Iterator[Taken]:
 
 
 def _taken(test: _Test, where: str) -> Iterator[Taken]:
-    """A repetition is a repeat. CSV has none, only their means."""
+    """A repetition is a repeat. CSV has only their means."""
     name = "".join(f"{kind}{size}" for kind, size in (("pp", test.n_prompt), ("tg", test.n_gen)) if size)
     if not name:
         raise wrong("a test of no tokens", where)

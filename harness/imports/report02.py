@@ -137,7 +137,7 @@ def _figures(aggregate: _Aggregate, where: str) -> Iterator[tuple[str, float]]:
 
 
 def _load(standard: _LoadStandard | None, requests: int) -> tuple[Load, bool]:
-    """Returns the load, and whether the file names it. An infinite concurrency is no limit."""
+    """The load, and whether the file names it. An infinite concurrency is no limit."""
     if standard is None:
         return serving.load(None, None, None, requests), False
     most, rate = (

@@ -1,6 +1,4 @@
-"""Says what vLLM's and SGLang's benchmark files have in common: arrays side by side, seconds, figures in
-ms.
-"""
+"""The common format of vLLM's and SGLang's benchmark files: parallel arrays in seconds, figures in ms."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -26,7 +24,7 @@ _LIST = re.compile(rb"\[[^\[\]]*\]")  # inside the outer one: they hold numbers 
 
 
 class Arrays(msgspec.Struct):
-    """Arrays of a detailed file. `itls` stays text until its request is read: it is most of a large file."""
+    """`itls` stays text until its request is read: it is most of a large file."""
 
     duration: Number
     completed: int
@@ -43,7 +41,7 @@ class Arrays(msgspec.Struct):
 
 
 def gaps(raw: msgspec.Raw, count: int, where: str) -> Iterator[NDArray[np.float64]]:
-    """One array for each of `count` requests, read one by one. Raises SpecError for fewer or more."""
+    """One array per request, read one by one. Raises SpecError for fewer or more than `count`."""
     found = 0
     for match in _LIST.finditer(memoryview(raw), 1):
         found += 1
@@ -58,7 +56,7 @@ def gaps(raw: msgspec.Raw, count: int, where: str) -> Iterator[NDArray[np.float6
 
 
 def equal_lengths(arrays: Mapping[str, int], where: str) -> int:
-    """Raises SpecError where the arrays are not of the same requests."""
+    """Raises SpecError if the arrays are not of the same requests."""
     if len(set(arrays.values())) > 1:
         sizes = ", ".join(f"{name} {size}" for name, size in arrays.items())
         raise wrong(f"its arrays are not of the same requests: {sizes}", where)
@@ -66,7 +64,7 @@ def equal_lengths(arrays: Mapping[str, int], where: str) -> int:
 
 
 def load(rate: Number | str | None, most: int | None, burstiness: Number | None, requests: int) -> Load:
-    """Returns the load. Without a rate and a limit everything is sent at once."""
+    """The load. Without a rate and a limit everything is sent at once."""
     per_second, shape = plain(rate), plain(burstiness)
     if not per_second:
         return Load(kind="concurrency", value=most or max(requests, 1), think_time_s=0.0)
@@ -76,7 +74,7 @@ def load(rate: Number | str | None, most: int | None, burstiness: Number | None,
 
 
 def began_unix_ns(date: str, duration_s: float) -> int | None:
-    """A date like 20261125-083000, of the end, in the time zone of whoever measured."""
+    """`date` is the end, such as 20261125-083000, in the time zone of the machine that measured."""
     try:
         ended = datetime.strptime(date, "%Y%m%d-%H%M%S").replace(tzinfo=UTC)
     except ValueError:
@@ -85,10 +83,7 @@ def began_unix_ns(date: str, duration_s: float) -> int | None:
 
 
 def figures(document: Mapping[str, object], names: Mapping[str, str]) -> dict[str, float]:
-    """Returns what the tool computed itself, at its place in a cell.
-
-    `names`: of each metric in the file's keys.
-    """
+    """What the tool computed itself, at its place in a cell. `names`: by metric, the keys of the file."""
     found: dict[str, float] = {}
     for metric, name in names.items():
         for statistic in STATISTICS:
@@ -107,7 +102,7 @@ def figures(document: Mapping[str, object], names: Mapping[str, str]) -> dict[st
 
 
 def check_duration(file: Arrays, stated: Mapping[str, float], where: str) -> None:
-    """Raises SpecError where the rate of answers is not that of the duration: other units, or damage."""
+    """Raises SpecError if the rate of answers is not that of the duration: other units, or damage."""
     if not 0 < file.duration < MOST_S:
         raise wrong(f"a duration of {file.duration:g} s", where)
     rate = file.completed / file.duration
@@ -121,7 +116,7 @@ def checked(found: Mapping[str, float], where: str) -> dict[str, float]:
 def definitions(
     tool: str, metrics: Mapping[str, float] | None = None, placed: Mapping[str, str] = MEASURES
 ) -> dict[str, str]:
-    """Returns what the tool's own figures mean, of the metrics among `metrics`; of all without it.
+    """The meaning of the tool's own figures, for `metrics` or for all.
 
     `placed`: measures that are another metric here.
     """
@@ -138,7 +133,7 @@ def outcome(error: str | None, tokens: int | None, ttft: float) -> Outcome:
 
 
 def raw_keys(document: Document, tool: str) -> dict[str, object]:
-    """Values of a figures' document; what is an array of requests is left out."""
+    """The values of a document of figures, without arrays of requests."""
     kinds = document.read_as(dict[str, msgspec.Raw], tool)
     small = {key: raw for key, raw in kinds.items() if len(memoryview(raw)) < 1000}
     return {key: document.part(raw).read_as(object, tool) for key, raw in small.items()}

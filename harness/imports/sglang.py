@@ -22,9 +22,7 @@ class _File(serving.Arrays):
 
 
 def read(document: Document) -> Iterator[Taken]:
-    """Reads the file. Its requests have no time of sending: latencies are computed again, rates are the
-    tool's.
-    """
+    """Requests have no send times: latencies are computed again, rates are the tool's."""
     file, where = document.read_as(_File, TOOL), document.where
     stated = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), where)
     serving.check_duration(file, stated, where)

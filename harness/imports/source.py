@@ -1,4 +1,4 @@
-"""A result file of another tool, mapped and not loaded: files of gigabytes are looked at in place."""
+"""A result file of another tool, mapped and not loaded: files of gigabytes are read in place."""
 
 import hashlib
 import mmap
@@ -21,7 +21,7 @@ HINT = "run the tool again, or leave this file out"
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One JSON value of a file. `place`: its line, where the file has one on each; else 0."""
+    """One JSON value of a file. `place`: its line if each line has one, else 0."""
 
     path: Path
     data: memoryview
@@ -29,12 +29,12 @@ class Document:
     tool_version: str | None = None  # as the user says it
 
     def read_as(self, kind: type[T], tool: str) -> T:
-        """Reads only what `kind` names; the rest is not kept. Raises SpecError for anything else."""
+        """Reads only what `kind` names. Raises SpecError for anything else."""
         try:
             return msgspec.json.decode(self.data, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError) as error:
             raise wrong(
-                self._no_number(error) or f"is not what {tool} writes: {_said(error)}", self.where
+                self._no_number(error) or f"is not what {tool} writes: {_message(error)}", self.where
             ) from None
 
     @property
@@ -43,23 +43,25 @@ class Document:
 
     @property
     def keys(self) -> frozenset[str]:
-        """Keys of an object; none of anything else."""
+        """The keys of an object; none of anything else."""
         try:
             return frozenset(msgspec.json.decode(self.data, type=dict[str, msgspec.Raw]))
         except msgspec.ValidationError:
             return frozenset()
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise wrong(self._no_number(error) or f"is not whole JSON: {_said(error)}", self.where) from None
+            raise wrong(
+                self._no_number(error) or f"is not whole JSON: {_message(error)}", self.where
+            ) from None
 
     def _no_number(self, error: Exception) -> str | None:
-        """Returns why it is no JSON, where Python wrote a float that is no number."""
+        """The reason it is no JSON, if Python wrote a float that is no number."""
         match = re.search(r"\(byte (\d+)\)", str(error))
         found = _NO_NUMBER.match(self.data, int(match[1])) if match else None
         return f"holds {found[0].decode()}, which is no number (byte {found.start()})" if found else None
 
     @property
     def keys_of_first(self) -> frozenset[str]:
-        """Keys of the first entry of a list."""
+        """The keys of the first entry of a list."""
         entries = self.read_as(list[msgspec.Raw], "any tool")
         return self.part(entries[0]).keys if entries else frozenset()
 
@@ -96,7 +98,7 @@ class Source:
 
     @property
     def text(self) -> str:
-        """Text of a small file of lines. Raises SpecError, also where the last line has no end."""
+        """The text of a small file of lines. Raises SpecError, also if the last line has no end."""
         if len(self._data) > 64 << 20:
             raise wrong("is longer than any file of this kind", str(self.path))
         if bytes(self._data[-1:]) != b"\n":
@@ -133,10 +135,7 @@ class Source:
 
 
 def next_to(path: Path, name: str, kind: type[T], tool: str) -> T | None:
-    """Returns what a tool wrote into another file of the same folder; None where that is absent.
-
-    Raises SpecError.
-    """
+    """Reads another file that a tool wrote into the same folder; None if it is absent. Raises SpecError."""
     file = path.with_name(name)
     if not file.is_file():
         return None
@@ -151,18 +150,19 @@ def wrong(what: str, where: str, hint: str = HINT) -> SpecError:
 
 
 def finite(value: float | None, what: str, where: str) -> float:
-    """Raises SpecError for what is no time or amount."""
+    """Raises SpecError for a value that is no time or amount."""
     if value is None or not 0 <= value < 1e15:
         raise wrong(f"{what} is {value}, which is no amount", where)
     return value
 
 
-def _said(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return str(error).replace("`", "'")
 
 
 def _name_infinite_rates(data: mmap.mmap) -> None:
-    """SGLang writes `Infinity`, which is no JSON, for a rate that is not limited: in our copy, a word."""
+    """Replaces `Infinity`, which SGLang writes for an unlimited rate and which is no JSON, by a string in our
+    copy."""
     start = 0
     while (start := data.find(b'"request_rate": Infinity', start)) >= 0:
         data[start : start + 24] = b'"request_rate": "inf"   '

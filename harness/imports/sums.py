@@ -1,6 +1,4 @@
-"""Tells whether the figures that a file states can be true together: other units, or two runs in one,
-cannot.
-"""
+"""Whether the figures of a file can be true together: other units, or two runs in one, cannot."""
 
 from itertools import pairwise
 
@@ -14,7 +12,7 @@ _MOST, _LEAST = 3.0, 0.01  # of the slots, which are in flight by Little's law; 
 
 
 def check(taken: Taken, where: str) -> None:
-    """Raises SpecError where they cannot."""
+    """Raises SpecError if they cannot."""
     stated = taken.reported
     for metric in {path.partition(".")[0] for path in stated if path.endswith("_ms") or "_ms." in path}:
         known = [(name, stated[f"{metric}.{name}"]) for name in _PERCENTILES if f"{metric}.{name}" in stated]
@@ -30,9 +28,7 @@ def check(taken: Taken, where: str) -> None:
 
 
 def _check_in_flight(taken: Taken, where: str) -> None:
-    """Bounds what was in flight: where the load is not known, no more than all of them can have been in
-    flight.
-    """
+    """Checks that no more were in flight than all requests, if the load is not known."""
     whole, rate, slots = _whole_ms(taken), taken.reported.get("requests_per_s"), taken.load.slots
     if not whole or not rate or not slots:
         return
@@ -49,7 +45,7 @@ def _check_in_flight(taken: Taken, where: str) -> None:
 
 
 def _whole_ms(taken: Taken) -> float | None:
-    """The mean time of an answer: as stated, else of the requests."""
+    """The mean time of an answer, as stated, else from the requests."""
     if (stated := taken.reported.get("e2e_ms.mean")) is not None:
         return stated
     rows = taken.records.requests

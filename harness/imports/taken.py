@@ -1,4 +1,4 @@
-"""Says what a reader takes from a file: one measurement, on its way to a cell of a run folder."""
+"""What a reader takes from a file: one measurement, on its way to a cell of a run folder."""
 
 import os
 import tempfile
@@ -38,7 +38,7 @@ _LATEST_S = 9e9  # in ns it fits into 64 bits
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """`started_unix_ns`: None where the file does not say. `asked`: output tokens of every request."""
+    """`started_unix_ns`: None if the file does not say. `asked`: output tokens of every request."""
 
     tool: str
     version: str | None
@@ -61,15 +61,14 @@ class Taken:
 
     @property
     def load_known(self) -> bool:
-        """Tells whether the load is known: not where something stands in for what the file does not name."""
+        """False if something stands in for a load that the file does not name."""
         return not any(lack.startswith(LOAD) for lack in self.lacks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Times in seconds on one clock. None: not known. `chunks_s`: arrivals, ascending, of which all hold text
-    but so many at the begin and at the end.
-    """
+    """Times in seconds on one clock; None: not known. `chunks_s`: arrivals, ascending, all with text but so
+    many at either end."""
 
     sent_s: float
     end_s: float | None = None
@@ -89,7 +88,7 @@ class Answer:
 
 
 class Rows:
-    """Requests one after the other; their events go to a file, so that memory does not grow with them."""
+    """Requests one after another; their events go to a file, so that memory does not grow with them."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -103,7 +102,7 @@ class Rows:
         return len(self._answers)
 
     def add(self, answer: Answer) -> None:
-        """Raises SpecError for times that cannot be: other units, or a damaged file."""
+        """Raises SpecError for impossible times: other units, or a damaged file."""
         times = [answer.sent_s, answer.first_s, answer.last_s, answer.end_s]
         known = [time for time in times if time is not None]
         if not all(np.isfinite(known)) or sorted(known) != known:
@@ -118,7 +117,7 @@ class Rows:
         self._answers.append(replace(answer, chunks_s=None))
 
     def _write(self, seq: int, answer: Answer) -> None:
-        """Stamps are made relative later, when the first send is known."""
+        """Stamps become relative later, when the first send is known."""
         chunks_s = answer.chunks_s
         assert chunks_s is not None
         events = np.zeros(len(chunks_s), EVENT_DTYPE)
@@ -132,7 +131,8 @@ class Rows:
         self._event_count += len(events)
 
     def records(self, slots: int | None = None) -> Records:
-        """Times from the first send on. `slots` of a closed loop: a slot is free when an answer has ended."""
+        """Times count from the first send. With `slots` of a closed loop, a slot is free when an answer has
+        ended."""
         rows = empty_requests(len(self))
         if not len(self):
             return Records(rows, np.zeros(0, EVENT_DTYPE), (), (), ())
@@ -175,7 +175,7 @@ class Rows:
         return events
 
     def check_streamed(self) -> None:
-        """Raises SpecError where no answer has a first token: without streaming none is known."""
+        """Raises SpecError if no answer has a first token: without streaming none is known."""
         outcomes = {answer.outcome for answer in self._answers}
         if Outcome.EMPTY in outcomes and Outcome.OK not in outcomes:
             raise wrong("no answer has a first token", self._where, hint="measure with streaming")
@@ -186,7 +186,7 @@ class Rows:
 
     @property
     def most_in_flight(self) -> int:
-        """Highest number in flight of the measured: what stands in for a load that a file does not name."""
+        """Most measured requests in flight: it stands in for a load that a file does not name."""
         moments = sorted(
             [(answer.sent_s, 1) for answer in self.measured]
             + [(answer.end_s, -1) for answer in self.measured if answer.end_s is not None]
@@ -195,9 +195,7 @@ class Rows:
 
 
 def _slot_free_ns(rows: NDArray[np.void], slots: int) -> NDArray[np.int64]:
-    """Returns when a slot was free for each request: at the end of one before it, as the file's own times
-    say.
-    """
+    """When a slot was free for each request: at the end of one before it, by the file's own times."""
     order = np.argsort(rows["sent_ns"], kind="stable")
     free = rows["sent_ns"].astype(np.int64)
     ended = np.sort(np.where(rows["end_ns"] == UNKNOWN, rows["sent_ns"], rows["end_ns"]))
@@ -209,7 +207,7 @@ def _slot_free_ns(rows: NDArray[np.void], slots: int) -> NDArray[np.int64]:
 def agree(
     what: str, stated: float | None, found: float | None, where: str, made_of: str = "its records give"
 ) -> None:
-    """A figure of the file against the same made of its records. Raises SpecError where they differ."""
+    """Raises SpecError if a figure of the file differs from the same figure of its records."""
     if stated is None or found is None:
         return
     if not np.isfinite(stated) or abs(stated - found) > max(_WRONG * abs(found), 1e-6):

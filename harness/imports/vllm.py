@@ -45,8 +45,8 @@ def read(document: Document) -> Iterator[Taken]:
 
 
 def _peer(document: Document, file: _File) -> str | None:
-    """Returns whose definitions the figures have; None where neither the file nor the user says the
-    version.
+    """The tool whose definitions the figures have; None if neither the file nor the user
+    names the version.
     """
     given = document.tool_version
     if not memoryview(file.server_ttfts).nbytes:
@@ -89,8 +89,9 @@ def _summary(
 
 
 def _empty(chunks: int, tokens: int | None, peer: str | None) -> tuple[int, int]:
-    """Returns how many chunks at the begin and the end hold no text: one more than tokens is a finish
-    chunk where a role chunk is not counted; two more are both of them.
+    """The number of chunks without text at the beginning and at the end.
+
+    One chunk more than tokens is a finish chunk, if a role chunk is not counted; two more are both.
     """
     more = chunks - tokens if tokens else 0
     if peer == TEXT_ONLY:

@@ -1,4 +1,4 @@
-"""YAML, which the benchmark report is mostly written in. Files of it are small."""
+"""YAML, in which benchmark reports are mostly written. Its files are small."""
 
 import re
 from typing import Any
@@ -32,7 +32,7 @@ def as_json(source: Source) -> Document:
 
 
 def _count(value: Any, left: int) -> int:
-    """Raises ValueError where aliases make a small text large."""
+    """Raises ValueError if aliases make a small text large."""
     parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     for part in parts:
         left = _count(part, left)

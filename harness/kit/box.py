@@ -95,7 +95,7 @@ def _run(given: argparse.Namespace, command: list[str]) -> int:
 
 
 def check(kit: Path) -> None:
-    """Checks that it is whole, and made for this machine. Raises KitError."""
+    """Raises KitError unless it is whole and made for this machine."""
     target = str(kit_env.facts(kit)["target"])
     here = f"{sys.platform}-{platform.machine()}-py{sys.version_info[0]}{sys.version_info[1]}"
     if target != here:

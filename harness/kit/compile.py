@@ -42,7 +42,7 @@ def program(work: Path) -> Path:
 
 
 def start(kit: Path, work: Path) -> str:
-    """Says in words what was begun: one build at a time, none where it is done."""
+    """Begins one build at a time, none if it is done; says in words which."""
     folder = work / "llama.cpp"
     if state(work) in ("built", "building"):
         return state(work)
@@ -97,7 +97,7 @@ def progress(work: Path) -> str:
 
 
 def wait(work: Path, seconds: float) -> str:
-    """Returns its state after at most so long."""
+    """The state after at most so long."""
     end = time.monotonic() + seconds
     while state(work) == "building" and time.monotonic() < end:
         time.sleep(1)
@@ -105,7 +105,7 @@ def wait(work: Path, seconds: float) -> str:
 
 
 def cuda() -> bool:
-    """There is a compiler for the GPU, and a GPU to say which kind to compile for."""
+    """Whether there is a compiler for the GPU, and a GPU to say which kind to compile for."""
     return bool(shutil.which("nvcc")) and bool(_architecture())
 
 
@@ -139,7 +139,7 @@ def _script(folder: Path) -> str:
 
 
 def _toolkit(root: Path) -> Path:
-    """One folder with nvcc, the headers and the libraries of CUDA, made of links.
+    """A folder of links to nvcc, the headers and the libraries of CUDA.
 
     Where CUDA was installed as Python packages, cuBLAS lies with torch, and its libraries have no name
     without a version, by which a linker looks for them.
@@ -182,7 +182,7 @@ def _link(path: Path, file: Path) -> None:
 
 
 def _sites() -> list[Path]:
-    """Returns where the packages of the machine's own interpreter lie."""
+    """Folders with the packages of the machine's own interpreter."""
     python = os.environ.get("BENCH_KIT_PYTHON") or sys.executable
     done = _said([python, "-c", "import site; print('\\n'.join(site.getsitepackages()))"])
     return [Path(line) for line in done.stdout.split("\n") if line]

@@ -43,7 +43,7 @@ _ROOM_MB = 500
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Request by the flags of `bench kit make`."""
+    """The flags of `bench kit make`."""
 
     target: str
     engines: Sequence[str]
@@ -130,10 +130,8 @@ def _drop_unlocked(kit: Path) -> None:
 
 
 def _startable(name: str, has: Has) -> Backend:
-    """Returns the definition with the packages of the device it runs on there.
-
-    Raises SpecError for one that a kit cannot carry.
-    """
+    """The definition with the packages of the device that it runs on there. Raises SpecError if a kit cannot
+    carry it."""
     definition = load_backend(name)
     if name == COMPILED:
         return definition
@@ -176,7 +174,7 @@ def _own_wheel(pip: Pip, wheels: Path) -> Path:
 
 
 def _carriable(name: str, definitions: Sequence[Backend]) -> Track:
-    """The weights of that model that come along. Raises SpecError where the engine would fetch them."""
+    """The weights of that model that come along. Raises SpecError if the engine would fetch them."""
     model_name, model = find_model(name)
     forms = {definition.backend.weights for definition in definitions}
     tracks = [track for track in model.tracks.values() if track.random or track.pypi or track.path]
@@ -207,7 +205,7 @@ def _carry(track: Track, kit: Path, pip: Pip, say: Say) -> None:
 
 
 def listing(kit: Path) -> list[str]:
-    """Returns what is in it, with sizes in MB."""
+    """The contents, with sizes in MB."""
     sizes = {path: path.stat().st_size for path in kit.rglob("*") if path.is_file()}
     lines = [
         f"  {size / MB:>7.1f} MB  {path.relative_to(kit)}"

@@ -24,11 +24,8 @@ _TRIES = 6  # each takes one more distribution along that the machine has too ol
 
 
 def read_has(file: Path) -> dict[str, str]:
-    """Returns what `pip list`, `pip freeze` or `pip list --format json` printed there; "" for a version
-    not given.
-
-    Raises SpecError.
-    """
+    """Versions in `pip list`, `pip freeze` or `pip list --format json` of that machine; "" if not given.
+    Raises SpecError."""
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -119,7 +116,7 @@ def _download(text: str, target: Target, pip: Pip, wheels: Path, room: Path) -> 
 
 
 def _too_old(text: str, kept: Has, target: Target, wheels: Path) -> set[str]:
-    """Returns those of the machine's own, what a package of ours does not take."""
+    """Packages of the machine's own that a package of ours does not accept."""
     ours = {name for name, _, _ in _entries(text)}
     number = ".".join(map(str, target.python))
     environment = {

@@ -18,7 +18,7 @@ _BLOCK = 1 << 20
 
 
 class PartsError(Exception):
-    """Error that says what is wrong with them, in one line."""
+    """The message is one line."""
 
 
 def split(folder: Path, target: Path, max_mb: float, *, pack: bool = False) -> list[Path]:
@@ -75,10 +75,7 @@ def sums(files: Sequence[Path], below: Path) -> str:
 
 
 def states(listed: Path) -> Iterator[tuple[Path, Literal["whole", "missing", "damaged"]]]:
-    """Yields the state of each file in such a list, which lies next to them.
-
-    Raises OSError where there is no list.
-    """
+    """The state of each file in such a list, which is next to them. Raises OSError if there is no list."""
     for line in listed.read_text(encoding="utf-8").splitlines():
         digest, _, name = line.partition("  ")
         file = listed.parent / name
@@ -89,7 +86,7 @@ def states(listed: Path) -> Iterator[tuple[Path, Literal["whole", "missing", "da
 
 
 def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Nobody's, and without what Python left behind."""
+    """Drops owners, and what Python left behind."""
     if "__pycache__" in member.name.split("/"):
         return None
     member.uid = member.gid = 0
@@ -98,7 +95,7 @@ def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 class _Parts(io.RawIOBase):
-    """Writes on into the next part where one is full."""
+    """Goes on in the next part when one is full."""
 
     def __init__(self, path: Path, limit: int, written: list[Path]) -> None:
         self._place, self._limit, self._written = path, limit, written

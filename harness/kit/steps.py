@@ -120,7 +120,7 @@ _SHORT = (
 
 
 def look(step: Step) -> int:
-    """Returns what is there; then what needs no llama.cpp, which is compiled meanwhile."""
+    """Records what is there, then does what needs no llama.cpp, which is compiled meanwhile."""
     step.say("GPU: yes" if step.gpu else "GPU: none, so this is a rehearsal on the CPU")
     step.say(f"llama.cpp: {compiling.start(step.kit, step.work)}")
     if step.gpu:

@@ -33,7 +33,7 @@ class Target:
 
 
 def target(name: str) -> Target:
-    """Returns the target of `linux-x86_64-py312`. Raises SpecError."""
+    """The target of a name such as `linux-x86_64-py312`. Raises SpecError."""
     found = re.fullmatch(r"linux-(\w+?)-py3(\d+)", name)
     if not found or found[1] not in _CPUS or int(found[2]) < 11:
         raise SpecError(

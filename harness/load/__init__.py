@@ -9,7 +9,7 @@ __all__ = ["run_load"]
 
 
 def __getattr__(name: str) -> Any:
-    """`run_load` on first use: a job can be described, and a worker started, without the parent's parts."""
+    """Imports `run_load` on first use: a job can be described, and a worker started, without it."""
     if name == "run_load":
         from harness.load.run import run_load
 

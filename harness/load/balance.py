@@ -1,6 +1,6 @@
-"""Says which of several servers of one model a request goes to: by the schedule, or by what is in flight."""
+"""The choice among several servers of one model: by the schedule, or by what is in flight."""
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,38 +8,35 @@ from numpy.typing import NDArray
 from harness.load.job import LoadJob, Sessions
 from harness.load.sharding import units_of
 
-Balance = Literal["round-robin", "least-outstanding"]
-
 
 def round_robin(count: int, sessions: Sessions | None, replicas: int) -> NDArray[np.int16]:
-    """The replica of each request, dealt in turn by the schedule; a session has one for all turns."""
+    """The replica of each request, dealt in turn; all turns of a session go to one."""
     return (units_of(count, sessions) % replicas).astype(np.int16)
 
 
 class Balancer(Protocol):
-    """Balancer of one worker's share."""
+    """Balances one worker's share."""
 
     def choose(self, index: int) -> int:
-        """The replica that the request at `index` goes to, now."""
+        """The replica for the request at `index`, now."""
 
     def ended(self, replica: int) -> None:
-        """A request that went there ended."""
+        """Is called when a request to that replica has ended."""
 
 
 class Dealt:
-    """Deals requests as the job says."""
+    """Follows the job's own assignment."""
 
     def __init__(self, replicas: list[int]) -> None:
         self.choose = replicas.__getitem__
 
-    def ended(self, replica: int) -> None:
-        """Ignores what is in flight, which changes nothing."""
+    def ended(self, replica: int) -> None: ...
 
 
 class LeastOutstanding:
-    """The replica with the fewest requests of this worker in flight; of equals the one after the last chosen.
+    """Chooses the replica with the fewest requests of this worker in flight, in turn among equals.
 
-    A session's later turns go where its first went: its KV cache is there.
+    Later turns of a session go where its first went: its KV cache is there.
     """
 
     def __init__(self, replicas: int, sessions: Sessions | None) -> None:
@@ -72,7 +69,6 @@ class LeastOutstanding:
 
 
 def balancer_of(job: LoadJob) -> Balancer:
-    """Builds the balancer for one worker's share of a job."""
     if job.replicas is not None:
         return Dealt(job.replicas.tolist())
     if job.other_urls:

@@ -1,4 +1,4 @@
-"""Request bodies in a file, read through the page cache: a job of any length in little memory."""
+"""Request bodies in a file, read through the page cache, so that any job fits in little memory."""
 
 import mmap
 from array import array
@@ -13,9 +13,9 @@ from harness.load.lazy_sequence import LazySequence
 
 
 class BodyFile(LazySequence[bytes]):
-    """Bodies: those of `spans` (start and end per body) in the file at `path`, which outlives every use.
+    """The bodies at `spans` (start and end of each) in the file at `path`, which outlives every use.
 
-    A copy for another process is the path and the spans.
+    Pickled as path and spans.
     """
 
     def __init__(self, path: Path, spans: NDArray[np.int64]) -> None:
@@ -38,7 +38,7 @@ class BodyFile(LazySequence[bytes]):
         return self._map[start:end]
 
     def part(self, index: int, first: int, last: int) -> bytes:
-        """The bytes of one body from `first` up to `last`."""
+        """Bytes `first` to `last` of one body."""
         if self._map is None:
             self.make(index)
         assert self._map is not None

@@ -1,4 +1,4 @@
-"""Says how much of an answer is taken in: several times what any engine needs, and then it is no answer."""
+"""Limits on the size of an answer: several times what any engine needs."""
 
 HEAD_BYTES = 64 << 10  # of an answer's head, interim answers before it included
 EVENT_BYTES = 1 << 20
@@ -8,5 +8,5 @@ UNTOLD_BYTES = 64 << 20  # where nobody tells how many tokens were asked for
 
 
 def answer_bytes(max_tokens: int) -> int:
-    """Most bytes of one answer, on the wire and decompressed."""
+    """The limit of one answer, on the wire and decompressed."""
     return _ANSWER_BYTES + _TOKEN_BYTES * max_tokens

@@ -1,4 +1,4 @@
-"""Says what the asyncio window needs of a protocol: connections opened ahead, requests carried, an end."""
+"""What the asyncio window needs of a protocol: connections opened ahead, requests carried, an end."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -10,7 +10,7 @@ OPENING_S = 10.0  # to open connections ahead of the window
 
 
 class RequestError(Exception):
-    """A request that got no whole answer, with the outcome and the text of its record."""
+    """Raised for a request without a whole answer, with the outcome and the text of its record."""
 
     def __init__(self, outcome: Outcome, text: str) -> None:
         super().__init__(text)
@@ -21,14 +21,13 @@ class Carrier(Protocol):
     connect_ns: list[int]  # one per connection that was made
 
     async def open_ahead(self, count: int) -> str:
-        """Opens connections for `count` requests at once; returns what kept it from that, or ""."""
+        """Opens connections for `count` requests at once; returns what prevented that, or ""."""
 
     async def carry(self, exchange: Exchange, body: bytes, on_send: Callable[[], object]) -> None:
-        """One request to the end of its answer, which grows in `exchange.answer` even where this raises.
+        """Carries one request to the end of its answer, which grows in `exchange.answer` even if this raises.
 
-        It sets `exchange.connect` and calls `on_send` right before the first byte of a request leaves.
-        Raises RequestError; anything else means that the answer is not of the protocol.
+        Sets `exchange.connect`, and calls `on_send` right before the first byte of a request leaves. Raises
+        RequestError; any other exception means that the answer is not of the protocol.
         """
 
-    async def close(self) -> None:
-        """Closes all connections."""
+    async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Says how the load generator fared, as cell.json keeps it."""
+"""The load generator's own figures, as cell.json keeps them."""
 
 import numpy as np
 from numpy.typing import NDArray

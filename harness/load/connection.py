@@ -65,8 +65,8 @@ class Connection:
             raise OSError(code, os.strerror(code))
 
     def greet(self) -> bool:
-        """One step through proxy and TLS handshake, when the socket is ready for it; True at the last."""
-        if self._tunnel and not self._dig():
+        """Takes one step through proxy and TLS handshake when the socket is ready; True at the last."""
+        if self._tunnel and not self._open_tunnel():
             return False
         if self.tls is None:
             return True
@@ -75,8 +75,8 @@ class Connection:
         self.sock.sendall(reply)
         return done
 
-    def _dig(self) -> bool:
-        """One step of asking a proxy for a tunnel."""
+    def _open_tunnel(self) -> bool:
+        """Takes one step of asking a proxy for a tunnel."""
         if self._heard is None:
             self.sock.sendall(self._tunnel)
             self._heard = b""
@@ -94,10 +94,10 @@ class Connection:
         return heard
 
     def still_open(self) -> bool:
-        """Tells whether the peer left it open, of an idle connection, reading what came: TLS may speak
-        for itself there, HTTP may only close.
+        """Whether the peer left an idle connection open. Reads what came: TLS may send records, HTTP may only
+        close.
 
-        A server whose TLS does not stop to speak would hold up all other connections.
+        A server whose TLS never stops sending must not hold up the other connections.
         """
         try:
             for _ in range(_IDLE_READS):
@@ -111,7 +111,7 @@ class Connection:
         return False
 
     def surely_unread(self) -> bool:
-        """Tells, after a close without an answer: whether the peer cannot have read the request.
+        """Whether the peer cannot have read the request, after a close without an answer.
 
         Proven where the kernel took none of it, or where the peer's FIN came and acknowledged none of it: a
         peer that had received a byte before it closed would have acknowledged that byte at the latest with
@@ -128,7 +128,7 @@ class Connection:
             return False
 
     def count_loss(self, exchange: Exchange) -> None:
-        """Records what the kernel counted on this connection since the request on it was sent."""
+        """Records what the kernel counted on this connection since the request was sent."""
         now = read_tcp_info(self.sock)
         if self.before is not None and now is not None:
             exchange.retransmits = max(exchange.retransmits, 0) + now.retransmits - self.before.retransmits
@@ -156,7 +156,7 @@ def connect(route: Route, replica: int, now: int, *, kernel: bool) -> Connection
 
 
 def transmit(connection: Connection, poller: Poller, head: bytes, body: bytes) -> None:
-    """A send that fails shows in the next read: the server may have answered before it closed."""
+    """Sends a request. A failure shows in the next read: the server may have answered before it closed."""
     connection.refused = False
     try:
         if connection.tls is not None:

@@ -14,10 +14,11 @@ _RIGHT_AFTER_NS = 100_000_000  # after its answer; a server that is tired of wai
 
 
 class ConnectionPool:
-    """Connections to every replica by the route at its position.
+    """Connections to every replica, each by the route at its position.
 
-    Where `reuse` is False, or a server closes right after an answer, each request has a new connection.
-    Such servers (llama.cpp among them) do not say so in their headers, and lose a request that is on its way.
+    If `reuse` is False, or a server closes right after an answer, each request has a new connection. Such
+    servers (llama.cpp among them) do not announce the close in their headers, and lose a request that is on
+    its way.
     """
 
     def __init__(self, poller: Poller, routes: Sequence[Route], *, kernel: bool, reuse: bool = True) -> None:
@@ -29,14 +30,14 @@ class ConnectionPool:
         self._idle: list[list[Connection]] = [[] for _ in routes]  # by replica
 
     def open(self, replica: int) -> Connection:
-        """Starts a connection: POLLOUT tells that it is made. Raises OSError where it fails at once."""
+        """Starts a connection; POLLOUT says that it is made. Raises OSError if it fails at once."""
         connection = connect(self._routes[replica], replica, time.monotonic_ns(), kernel=self._kernel)
         self.connections[connection.fd] = connection
         self.poller.register(connection.fd, select.POLLOUT)
         return connection
 
     def finish_open(self, connection: Connection) -> bool:
-        """One step towards a usable connection; True at the last. Raises OSError where it was refused."""
+        """Takes one step towards a usable connection; True at the last. Raises OSError if it was refused."""
         connection.raise_if_refused()
         self.poller.modify(connection.fd, select.POLLIN)
         if not connection.greet():
@@ -45,7 +46,7 @@ class ConnectionPool:
         return True
 
     def open_ahead(self, count: int) -> str:
-        """Opens `count` idle connections, to the replicas in turn; returns what kept it from that, or ""."""
+        """Opens `count` idle connections, to the replicas in turn; returns what prevented that, or ""."""
         give_up = time.monotonic_ns() + _GIVE_UP_NS
         opening: set[Connection] = set()
         problem = ""
@@ -70,7 +71,7 @@ class ConnectionPool:
         return problem and f"{self._idle_count()} of {count} connections opened ahead: {problem}"
 
     def take_idle(self, replica: int) -> Connection | None:
-        """A connection that no close has reached; those that one has are discarded."""
+        """An idle connection that no close has reached; discards those that one has."""
         idle = self._idle[replica]
         while idle:
             connection = idle.pop()
@@ -80,7 +81,6 @@ class ConnectionPool:
         return None
 
     def release(self, connection: Connection) -> None:
-        """The connection is free; the next request takes it."""
         if connection.answered and not self._reuse[connection.replica]:
             self.discard(connection)
             return
@@ -88,12 +88,12 @@ class ConnectionPool:
         self._idle[connection.replica].append(connection)
 
     def discard_closed(self, connection: Connection) -> None:
-        """Closed by the server while idle."""
+        """Discards an idle connection that the server closed."""
         self.learn_from(connection)
         self.discard(connection)
 
     def learn_from(self, connection: Connection) -> None:
-        """A connection that the server closed before it began an answer."""
+        """Notes a connection that the server closed before it began an answer."""
         if connection.answered and time.monotonic_ns() - connection.freed < _RIGHT_AFTER_NS:
             self._reuse[connection.replica] = False
 
@@ -101,7 +101,7 @@ class ConnectionPool:
         return sum(map(len, self._idle))
 
     def busy(self) -> list[Connection]:
-        """Returns those that a request is on, or waits for."""
+        """Connections that carry a request, or that one waits for."""
         return [connection for connection in self.connections.values() if connection.exchange is not None]
 
     def discard(self, connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Says which request is due when: the schedule of one worker's share, on CLOCK_MONOTONIC."""
+"""The schedule of one worker's share, on CLOCK_MONOTONIC: which request is due when."""
 
 import heapq
 from collections import Counter
@@ -15,7 +15,7 @@ NEVER = 2**63 - 1
 
 
 class Dispatcher(Protocol):
-    """Hands out (intended time, position in the share); times are absolute and never re-anchored."""
+    """Hands out (intended time, position in the share). Times are absolute and never re-anchored."""
 
     dropped: list[tuple[int, int]]  # due at the cap and given up; taken away by the caller
     waits_for_answers: bool  # every answer must be finalized as soon as it ended
@@ -25,16 +25,16 @@ class Dispatcher(Protocol):
         """A request that is due, or None."""
 
     def next_due(self, in_flight: int) -> int:
-        """Returns when `take` may have something next; NEVER while only an ending answer can change that."""
+        """When `take` may next return a request; NEVER if only the end of an answer can change that."""
 
     def freed(self, index: int, sent: int, end: int) -> None:
-        """The request at `index`, sent at `sent` or UNKNOWN, ended at `end`."""
+        """Is called when the request at `index`, sent at `sent` or UNKNOWN, has ended."""
 
-    def left(self, now: int, in_flight: int) -> bool:
-        """Returns whether a request may still be handed out."""
+    def has_more(self, now: int, in_flight: int) -> bool:
+        """Whether a request may still be handed out."""
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
-        """Requests that were due and were never handed out, once the window is closed."""
+        """Requests that were due and never handed out, once the window is closed."""
 
 
 def _spread(schedule: ClosedLoop | OpenLoop) -> StaggeredStart | None:
@@ -79,7 +79,7 @@ class ClosedLoopDispatcher:
     def next_due(self, in_flight: int) -> int:
         return self._due[0][0] if self._due else NEVER
 
-    def left(self, now: int, in_flight: int) -> bool:
+    def has_more(self, now: int, in_flight: int) -> bool:
         waiting = bool(self._due) or (in_flight > 0 and self._next < len(self._think))
         return waiting and now < self._close_at
 
@@ -102,7 +102,7 @@ class OpenLoopDispatcher:
         self._next = 0
 
     def freed(self, index: int, sent: int, end: int) -> None:
-        """The cap is read from `in_flight`."""
+        """Does nothing: the cap is read from `in_flight`."""
 
     def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
         while self._next < len(self._due) and self._due[self._next] <= now < self._close_at:
@@ -119,7 +119,7 @@ class OpenLoopDispatcher:
         blocked = in_flight >= self._cap and not self._drop
         return self._due[self._next] if self._next < len(self._due) and not blocked else NEVER
 
-    def left(self, now: int, in_flight: int) -> bool:
+    def has_more(self, now: int, in_flight: int) -> bool:
         return self._next < len(self._due) and now < self._close_at
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
@@ -128,7 +128,8 @@ class OpenLoopDispatcher:
 
 
 class SessionDispatcher:
-    """A loop over sessions: first requests as it says, later ones once all they wait for were answered."""
+    """Wraps a loop over sessions: it decides on first requests; later ones are due once all they wait for
+    were answered."""
 
     waits_for_answers = True
 
@@ -177,9 +178,8 @@ class SessionDispatcher:
             self._begun[self._start_of[index]] += 1
 
     def answered(self, index: int, sent: int, end: int, *, whole: bool) -> None:
-        """Is called at the end of every request that was handed out or dropped; after one that is not
-        whole its session ends.
-        """
+        """Is called at the end of every request that was handed out or dropped. One that is not whole ends
+        its session."""
         start = self._start_of[index]
         spread = self.spread if index < self._first_wave else None
         if spread is not None and sent != UNKNOWN:
@@ -204,7 +204,7 @@ class SessionDispatcher:
             self._begin_next(end, spread.earliest(end) if spread is not None and self._waiting else end)
 
     def freed(self, index: int, sent: int, end: int) -> None:
-        """An answer says nothing before it is finalized."""
+        """Does nothing: an answer counts once it is finalized."""
 
     def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
         while self._due and self._due[0][0] <= now < self._close_at:
@@ -222,7 +222,7 @@ class SessionDispatcher:
         blocked = in_flight >= self._cap and not self._drop
         return self._due[0][0] if self._due and not blocked else NEVER
 
-    def left(self, now: int, in_flight: int) -> bool:
+    def has_more(self, now: int, in_flight: int) -> bool:
         return now < self._close_at and (bool(self._due) or (in_flight > 0 and self._pending > 0))
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
@@ -230,9 +230,9 @@ class SessionDispatcher:
 
 
 def _links(after: Sequence[tuple[int, ...]], start_of: list[int]) -> tuple[dict[int, list[int]], list[int]]:
-    """Returns by request those that wait for it, and by request how many it waits for.
+    """Requests that wait for each request, and the number that each waits for.
 
-    What waits for the start of a session stands under the complement of that start.
+    What waits for the start of a session is under the complement of that start.
     """
     followers: dict[int, list[int]] = {}
     missing = [0] * len(start_of)

@@ -53,7 +53,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Counters:
-    """Holds what the loop saw of itself."""
+    """The loop's own figures."""
 
     sent: int = 0
     in_flight: int = 0
@@ -64,7 +64,7 @@ class Counters:
 
 
 class EventLoop:
-    """`wires`: one per replica. `clock` None: stamps are taken at the read, so reading must be prompt."""
+    """`wires`: one per replica. Without a `clock`, stamps are taken at the read, so reads must be prompt."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class EventLoop:
     def run(
         self, dispatcher: Dispatcher, finalize: Callable[[Exchange], object], chore: Callable[[], bool]
     ) -> bool:
-        """Returns when every request that became due has been finalized; True where the chore ended it.
+        """Returns once every request that became due is finalized; True if the chore ended the window.
 
         `chore` is called every CHORE_NS and ends the window by returning True.
         """
@@ -112,7 +112,7 @@ class EventLoop:
                 if stopped := chore():
                     break
             self._send_due(now)
-            if not dispatcher.left(now, counters.in_flight) and (
+            if not dispatcher.has_more(now, counters.in_flight) and (
                 not counters.in_flight or now > self._last_begun + self._limits.drain_timeout_ns
             ):
                 break
@@ -129,7 +129,7 @@ class EventLoop:
             self.counters.longest_tick_ns = max(self.counters.longest_tick_ns, self._tick)
 
     def _wait(self, now: int, wake: int) -> list[tuple[int, int]]:
-        """Events of the sockets at `wake` at the latest, or after one tick."""
+        """Socket events, at `wake` at the latest, or after one tick."""
         while self._finished_bytes > _BACKLOG_BYTES:
             self._finalize_one()
         poll = self._looks.poll
@@ -296,7 +296,7 @@ class EventLoop:
         return bound(self._clock.to_monotonic(stamp), self._looks.current, sent, time.monotonic_ns())
 
     def _on_unusual(self, connection: Connection, mask: int) -> None:
-        """A connection made or refused, room for the rest of a request, or a sign of life while idle."""
+        """Handles a connection made or refused, room for the rest of a request, or data while idle."""
         if connection.rest is not None:
             transmit_rest(connection, self._pool.poller)
         elif connection.exchange is None:  # nothing is due here but the close of a server tired of waiting
@@ -315,7 +315,7 @@ class EventLoop:
             self._transmit(connection, exchange)
 
     def _on_lost(self, connection: Connection, outcome: Outcome, error: str) -> None:
-        """The close or reset of a connection with a request on it."""
+        """Handles the close or reset of a connection that carries a request."""
         exchange, answer = connection.exchange, connection.answer
         assert exchange is not None
         assert answer is not None
@@ -380,7 +380,7 @@ class EventLoop:
             )
 
     def _end_all(self, now: int, *, stopped: bool) -> None:
-        """Awaits what is still open when the window closes; only a person who stops it cancels requests."""
+        """Awaits what is still open when the window closes; cancels it only if a person stops the run."""
         if self._clock is not None:
             self._clock.sample()
         open_end = (Outcome.CANCELLED, STOPPED) if stopped else (Outcome.TIMEOUT, DRAIN_OVER)
@@ -392,7 +392,7 @@ class EventLoop:
             self._finalize_one()
 
     def _give_up(self, requests: list[tuple[int, int]], outcome: Outcome, error: str) -> None:
-        """Records the end of requests that were never sent."""
+        """Records requests that were never sent."""
         for request in requests:
             exchange = self._exchange(*request)
             exchange.end, exchange.failure, exchange.error = time.monotonic_ns(), outcome, error

@@ -1,4 +1,4 @@
-"""Says why a request ended that got no whole answer: texts of the record's errors, alike on every carrier."""
+"""The error texts of records, the same on every carrier."""
 
 CLOSED_EARLY = "the connection closed before the answer was complete"
 CLOSED_AFTER_SEND = "the connection closed after the request was sent, before any answer"

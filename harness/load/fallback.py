@@ -35,7 +35,7 @@ def _make_carrier(job: LoadJob, limits: Limits) -> Carrier:
 
 
 class FallbackLoop:
-    """Same conduct as `event_loop.EventLoop`, one task per request in flight."""
+    """Behaves as `event_loop.EventLoop`, with one task per request in flight."""
 
     def __init__(self, job: LoadJob, bodies: Sequence[bytes], seqs: list[int], limits: Limits) -> None:
         self.counters = Counters()
@@ -101,7 +101,7 @@ class FallbackLoop:
                 task.add_done_callback(self._tasks.discard)
             self._give_up(dispatcher.dropped, Outcome.DROPPED, AT_CAP, finalize)
             dispatcher.dropped.clear()
-            if not dispatcher.left(now, counters.in_flight) and (
+            if not dispatcher.has_more(now, counters.in_flight) and (
                 not counters.in_flight or now > last_send + self._limits.drain_timeout_ns
             ):
                 break
@@ -139,7 +139,9 @@ class FallbackLoop:
             finalize(exchange)
 
     async def _carry(self, exchange: Exchange) -> None:
-        """One request to its end, however it ends. One deadline holds for head, body, trailer and close."""
+        """Carries one request to its end, however it ends. One deadline covers head, body, trailer and
+        close.
+        """
         limit_s = self._limits.request_timeout_ns / 1e9
         deadline = asyncio.timeout(limit_s)
 
@@ -169,7 +171,7 @@ class FallbackLoop:
 
 
 def _unforeseen(error: Exception) -> tuple[Outcome, str]:
-    """Returns what a library raises that has no name for it."""
+    """Outcome and text for an exception that the library has no name for."""
     if isinstance(error, OSError):
         return failure_of(error), str(error)
     return Outcome.MALFORMED, f"{type(error).__name__}: {error}"

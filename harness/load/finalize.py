@@ -17,16 +17,19 @@ from harness.load.sse import Parsed, parse_document, parse_events
 from harness.load.stamps import bounded
 from harness.records.event_kind import EventKind
 from harness.records.finish import Finish, finish_of
-from harness.records.layout import EVENT_DTYPE, UNKNOWN, Outcome, Phase
+from harness.records.layout import EVENT_DTYPE, REQUEST_DTYPE, UNKNOWN, Outcome, Phase
 from harness.untrusted import Secrets, one_line
 
 ERROR_CHARS = 300
 _REASON_CHARS = 64
+_COLUMNS = REQUEST_DTYPE.names or ()
 
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and what came back; times are absolute CLOCK_MONOTONIC, `sent` UNKNOWN if it never left."""
+    """One request and its answer. Times are absolute CLOCK_MONOTONIC ns; `sent` is UNKNOWN if it never
+    left.
+    """
 
     seq: int
     intended: int
@@ -101,41 +104,41 @@ class Finalizer:
         text = self.secrets.hidden(parsed.text())
         sent = exchange.sent - self.t0 if exchange.sent != UNKNOWN else UNKNOWN
         status = answer.status if answer is not None else 0
-        row = (
-            exchange.seq,
-            self.worker,
-            Phase.WARMUP if exchange.seq < self.warmup_requests else Phase.MEASURE,
-            outcome,
-            status or UNKNOWN,
-            exchange.intended - self.t0,
-            sent,
-            sent if self.closed_loop and sent != UNKNOWN else exchange.intended - self.t0,
-            exchange.attempts or UNKNOWN,
-            exchange.connect,
-            int(stamps[answer.headers_read]) if answer is not None and status else UNKNOWN,
-            first,
-            last,
-            _first_text(events, reasons),
-            _first_text(events, ~reasons),
-            end - self.t0,
-            parsed.prompt_tokens,
-            parsed.cached_tokens,
-            parsed.reported_tokens(),
-            parsed.reasoning_tokens,
-            len(text),
-            len(generated),
-            parsed.first_tokens,
-            exchange.retransmits,
-            exchange.out_of_order,
-            answer.wire_bytes if answer is not None else 0,
-            exchange.replica,
-        )
+        row: dict[str, int] = {
+            "seq": exchange.seq,
+            "worker": self.worker,
+            "phase": Phase.WARMUP if exchange.seq < self.warmup_requests else Phase.MEASURE,
+            "outcome": outcome,
+            "http_status": status or UNKNOWN,
+            "intended_ns": exchange.intended - self.t0,
+            "sent_ns": sent,
+            "start_ns": sent if self.closed_loop and sent != UNKNOWN else exchange.intended - self.t0,
+            "attempts": exchange.attempts or UNKNOWN,
+            "connect_ns": exchange.connect,
+            "headers_ns": int(stamps[answer.headers_read]) if answer is not None and status else UNKNOWN,
+            "first_text_ns": first,
+            "last_text_ns": last,
+            "first_reasoning_ns": _first_text(events, reasons),
+            "first_answer_ns": _first_text(events, ~reasons),
+            "end_ns": end - self.t0,
+            "prompt_tokens": parsed.prompt_tokens,
+            "cached_tokens": parsed.cached_tokens,
+            "output_tokens": parsed.reported_tokens(),
+            "reasoning_tokens": parsed.reasoning_tokens,
+            "output_chars": len(text),
+            "text_events": len(generated),
+            "first_tokens": parsed.first_tokens,
+            "retransmits": exchange.retransmits,
+            "out_of_order": exchange.out_of_order,
+            "wire_bytes": answer.wire_bytes if answer is not None else 0,
+            "replica": exchange.replica,
+        }
         ttft = first - sent if first != UNKNOWN else UNKNOWN
         calls = self.secrets.hidden(parsed.tool_calls())
         reason = self._clean(parsed.finish_reason, _REASON_CHARS)
         message, items = self._clean(error_text), self._items(parsed)
         return Finalized(
-            row,
+            tuple(row[name] for name in _COLUMNS),
             events,
             text,
             calls,
@@ -150,7 +153,9 @@ class Finalizer:
         )
 
     def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
-        """Ends the request: what the server said wins over what the connection did afterwards."""
+        """The outcome and its error text. What the server said wins over what the connection did
+        afterwards.
+        """
         answer, failure = exchange.answer, exchange.failure
         if answer is not None and answer.status and not 200 <= answer.status < 300:
             return Outcome.HTTP_ERROR, _page_error(body) or f"HTTP {answer.status}"
@@ -178,7 +183,7 @@ class Finalizer:
         return Outcome.OK, ""
 
     def _wrong_values(self, exchange: Exchange, parsed: Parsed) -> str:
-        """Returns what of vectors or scores is not as the request asked; "" where nothing."""
+        """What is wrong with the vectors or scores of an answer; "" if nothing."""
         vectors, came = self.api.gives == "vectors", self._items(parsed)
         if self.items is not None and came != (asked := int(self.items[exchange.index])):
             what = "vectors for {} texts" if vectors else "scores for {} documents"
@@ -191,7 +196,7 @@ class Finalizer:
         return len(parsed.values) if self.api.gives == "vectors" else sum(map(len, parsed.values))
 
     def _finished(self, answer: Answer, parsed: Parsed) -> bool:
-        """Returns whether a sign tells that the answer is all of it, where one has to."""
+        """Whether the server marked the end of the answer, if it promised to."""
         if parsed.done or parsed.finish_reason:
             return True
         if parsed.document:
@@ -228,7 +233,7 @@ def _event_rows(
 
 
 def _first_text(events: NDArray[Any], wanted: NDArray[np.bool_]) -> int:
-    """Returns when the first of the wanted events that carries generated text came."""
+    """The time of the first wanted event with generated text."""
     stamps = events["stamp_ns"][wanted & (events["text_chars"] > 0)]
     return int(stamps[0]) if len(stamps) else UNKNOWN
 

@@ -1,4 +1,5 @@
-"""Events that differ in their text, and perhaps in numbers that mean nothing, read without parsing each."""
+"""Events of a stream that differ only in their text, and perhaps in numbers without meaning, read without
+parsing each."""
 
 import json
 import re
@@ -35,18 +36,17 @@ class Run(NamedTuple):
 class Form(Protocol):
     @property
     def prefix(self) -> bytes:
-        """Tells what every event of the form begins with."""
+        """The bytes that every event of the form begins with."""
 
     @property
-    def kind(self) -> EventKind:
-        """Kind of the events that have text."""
+    def kind(self) -> EventKind: ...
 
     def take_run(self, body: bytes, start: int) -> Run:
-        """The events of this form from `start` up to the first of another form."""
+        """The events of this form from `start` up to the first of another."""
 
 
 class PlainForm(NamedTuple):
-    """Events that are `prefix` + a JSON string + `suffix`, and nothing else varies."""
+    """Events that are `prefix` + a JSON string + `suffix`."""
 
     prefix: bytes
     suffix: bytes  # with the empty line that ends the event
@@ -60,7 +60,7 @@ class PlainForm(NamedTuple):
 
 
 class CountedForm(NamedTuple):
-    """Events that also differ in whole numbers, ahead of the string or behind it."""
+    """Events that also differ in whole numbers, before the string or after it."""
 
     prefix: bytes  # up to the first thing that varies
     pattern: re.Pattern[bytes]  # of the whole event; its group is the inside of the JSON string
@@ -79,7 +79,7 @@ class CountedForm(NamedTuple):
 
 
 def _run(strings: list[bytes], overheads: Any) -> Run:
-    """`overheads`: bytes of each event apart from its text, or of every event alike."""
+    """`overheads`: bytes of each event without its text, or one number for all."""
     joined = b"".join(strings)
     lengths = np.fromiter(map(len, strings), np.int32, len(strings))
     if joined.isascii() and not joined.translate(None, _PLAIN):
@@ -90,7 +90,7 @@ def _run(strings: list[bytes], overheads: Any) -> Run:
 
 
 def _read_strings(strings: list[bytes]) -> list[str]:
-    """The texts up to the first that is not the inside of one JSON string."""
+    """Decodes texts up to the first that is not the inside of one JSON string."""
     texts: list[str] = []
     for string in strings:
         try:
@@ -131,7 +131,7 @@ def find_form(block: bytes, blank: bytes, payload: Payload, api: Api, read_block
 
 
 def _cut(part: bytes, api: Api) -> list[bytes]:
-    """Returns what stands between the numbers of the API's counters."""
+    """The parts between the numbers of the API's counters."""
     if not api.counter_keys:
         return [part]
     pieces, at = [], 0

@@ -22,9 +22,8 @@ class OversizedError(ValueError):
 
 
 class Answer:
-    """Grows by one read at a time. Call `close` at the end: the parser and this object hold each other,
-    and the collector does not run in the window.
-    """
+    """Grows by one read at a time. `close` it at the end: parser and answer hold each other, and the
+    collector does not run in the window."""
 
     __slots__ = (
         "_body_limit",
@@ -76,7 +75,7 @@ class Answer:
         self._feed = self._parser.feed_data
 
     def take(self, data: memoryview | bytes, stamp: Any, look: Look | None = None) -> bool:
-        """One read; True when no more is to be read, since the answer is whole or is not HTTP."""
+        """Takes one read; True when no more is to be read: the answer is whole, or is not HTTP."""
         self.wire_bytes += len(data)
         self.stamps.append(stamp)
         if look is not None:
@@ -98,13 +97,13 @@ class Answer:
             self._check_limits()
 
     def take_part(self, part: bytes, stamp: int) -> None:
-        """One read that another client has unframed already."""
+        """Takes one read that another client has unframed."""
         self.wire_bytes += len(part)
         self.parts.append(part)
         self.read_ended(stamp)
 
     def _check_limits(self) -> None:
-        """Every so many bytes: whether the answer is too long, or they brought nothing of its body."""
+        """Raises, every so many bytes, if the answer is too long or they brought nothing of its body."""
         if self.wire_bytes <= self._wire_limit and len(self.parts) > self._parts_before:
             self._parts_before = len(self.parts)
             self._checkpoint = min(self.wire_bytes + HEAD_BYTES, self._wire_limit)
@@ -146,7 +145,7 @@ class Answer:
         self.complete_parts()
 
     def complete_parts(self) -> None:
-        """The parts so far are the whole body."""
+        """Marks the parts so far as the whole body."""
         self.complete = True
         self._complete_parts = len(self.parts)
 
@@ -154,13 +153,15 @@ class Answer:
         return self.headers.get(name, b"").strip().lower()
 
     def framed(self) -> bool:
-        """A length, chunks or frames tell the end of the body; else the close of the connection does."""
+        """Whether a length, chunks or frames mark the end of the body; else the close of the connection
+        does.
+        """
         if self.closes_itself or self.header(b"content-length"):
             return True
         return b"chunked" in self.header(b"transfer-encoding")
 
     def reusable(self) -> bool:
-        """Returns whether the connection may carry another request."""
+        """Whether the connection may carry another request."""
         return self.complete and self.keep_alive and not self.problem
 
     def close(self) -> None:
@@ -169,7 +170,7 @@ class Answer:
         del self._parser, self._feed
 
     def body(self) -> tuple[bytes, NDArray[np.int64]]:
-        """The decoded body, and its length after each read. Raises DecodeError, OversizedError."""
+        """The decoded body, and its length after each read. Raises DecodeError or OversizedError."""
         encoding = self.header(b"content-encoding")
         plain = encoding in _IDENTITY
         parts = self.parts if plain else _decompress(self.parts, encoding, self._body_limit)

@@ -1,4 +1,4 @@
-"""Requests over HTTP/2: connections to each replica that its requests share, as many as they fill."""
+"""Requests over HTTP/2: connections that requests share, to each replica as many as they fill."""
 
 import asyncio
 import socket
@@ -36,7 +36,7 @@ class _Replica:
 
 
 class Http2Carrier:
-    """A connection that one request leaves without an answer takes no others, as with HTTP/1."""
+    """Takes a connection out of use as soon as one request on it gets no answer, as with HTTP/1."""
 
     def __init__(self, job: LoadJob, opening_s: float) -> None:
         self.connect_ns: list[int] = []
@@ -89,7 +89,7 @@ class Http2Carrier:
                 connection.close()
 
     async def _take(self, replica: _Replica) -> tuple[Http2Connection, int]:
-        """A connection with room, and how long it was waited for in ns."""
+        """A connection with room, and the time it was waited for, ns."""
         began, waited = time.monotonic_ns(), False
         while True:  # each time a connection opens, it takes at least one of those who wait, or all fail
             for connection in replica.connections:
@@ -108,7 +108,7 @@ class Http2Carrier:
         return opening.result()
 
     async def _open(self, replica: _Replica) -> Http2Connection:
-        """A connection on which the server takes requests. Raises RequestError."""
+        """A connection whose server takes requests. Raises RequestError."""
         began = time.monotonic_ns()
         connection = Http2Connection(replica.forget, reuse=self._reuse)
         try:
@@ -139,7 +139,7 @@ async def _connect(connection: Http2Connection, route: Route | None) -> None:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await loop.sock_connect(sock, route.address.sockaddr)
         if route.tunnel:
-            await _dig(loop, sock, route.tunnel)
+            await _open_tunnel(loop, sock, route.tunnel)
         transport, _ = await loop.create_connection(
             lambda: connection, sock=sock, ssl=route.tls, server_hostname=route.host if route.tls else None
         )
@@ -150,7 +150,7 @@ async def _connect(connection: Http2Connection, route: Route | None) -> None:
         raise ConnectionError("the server does not choose HTTP/2 in the TLS handshake")
 
 
-async def _dig(loop: asyncio.AbstractEventLoop, sock: socket.socket, tunnel: bytes) -> None:
+async def _open_tunnel(loop: asyncio.AbstractEventLoop, sock: socket.socket, tunnel: bytes) -> None:
     """Asks a proxy for a tunnel and waits until it is open."""
     await loop.sock_sendall(sock, tunnel)
     heard = b""

@@ -60,7 +60,7 @@ class Stream:
 
 
 class Http2Connection(asyncio.BufferedProtocol):
-    """Usable once `settled` is done: None where the server sent its settings, else why it did not.
+    """Usable once `settled` is done: its result is None, or the reason the server sent no settings.
 
     `on_lost` is called once, when the connection carries nothing any more.
     """
@@ -79,20 +79,20 @@ class Http2Connection(asyncio.BufferedProtocol):
     # -- what a request does -------------------------------------------------------------------------
 
     def room(self) -> int:
-        """Returns how many more requests may begin on it now."""
+        """How many more requests may begin now."""
         usable = self.settled.done() and not self._retired and not self.lost
         allowed = self._h2.remote_settings.max_concurrent_streams
         most = min(allowed, _MOST_STREAMS if self._reuse else 1)
         return max(0, most - len(self._streams)) if usable else 0
 
     def problem(self) -> str:
-        """Returns why no request is on it and none may begin; "" where that is not so."""
+        """The reason no request is on it and none may begin, or ""."""
         if self.lost is not None:
             return self.lost.error
         return "" if self._streams or self.room() else "the server allows no requests on a connection"
 
     def begin(self, headers: Headers, body: bytes, answer: Answer) -> Stream:
-        """Sends a request, or as much of it as the server takes now. Raises h2's errors."""
+        """Sends as much of a request as the server takes now. Raises h2's errors."""
         stream = Stream(self._h2.get_next_available_stream_id(), answer, body)
         self._newest = stream.id
         self._retired = self._retired or not self._reuse
@@ -104,7 +104,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         return stream
 
     def abandon(self, stream: Stream) -> None:
-        """Ends a request that waits for its answer; others on it go on, and new ones may not begin."""
+        """Ends a request that waits for its answer. Others go on; new ones may not begin."""
         if stream.id in self._streams:
             self._end(stream, None, h2.errors.ErrorCodes.CANCEL)
             self._flush()
@@ -157,9 +157,7 @@ class Http2Connection(asyncio.BufferedProtocol):
     # -- frames --------------------------------------------------------------------------------------
 
     def _guarded(self, step: Callable[[], object]) -> None:
-        """Guards a step: whatever it raises ends this connection, and the requests on it, and nothing
-        else.
-        """
+        """Runs a step. Whatever it raises ends this connection and its requests, and nothing else."""
         if self.lost:
             return
         try:
@@ -190,7 +188,7 @@ class Http2Connection(asyncio.BufferedProtocol):
             self._take_event(event)
 
     def _begun(self, stream_id: int) -> bool:
-        """Returns whether it was ever the stream of a request; the server opens none."""
+        """Whether this was ever the stream of a request; the server opens none."""
         return stream_id % 2 == 1 and stream_id <= self._newest
 
     def _take_event(self, event: h2.events.Event) -> None:
@@ -232,7 +230,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         stream.answer.head_ended(int(status))
 
     def _take_goaway(self, goaway: Goaway) -> None:
-        """No request may begin any more; those that the server says it took go on."""
+        """Lets no request begin any more; those that the server says it took go on."""
         self._retired = True
         failure = Failure(Outcome.RESET, f"the server closed the connection: {goaway.reason}")
         for stream in list(self._streams.values()):
@@ -269,7 +267,7 @@ class Http2Connection(asyncio.BufferedProtocol):
     # -- ends ----------------------------------------------------------------------------------------
 
     def _end(self, stream: Stream, failure: Failure | None, code: h2.errors.ErrorCodes | None = None) -> None:
-        """Ends one request. Where `code` resets it, none may begin after it: the server may serve none."""
+        """Ends one request. If `code` resets it, none may begin after it: the server may serve none."""
         del self._streams[stream.id]
         self._retired = self._retired or code is not None
         if code is None and failure is None and stream.body:
@@ -299,7 +297,7 @@ class Http2Connection(asyncio.BufferedProtocol):
 
 
 def _seen_by(stream: Stream, failure: Failure) -> Failure:
-    """Returns what the loss of the connection means to one request on it."""
+    """What the loss of the connection means to one of its requests."""
     if stream.answer.wire_bytes or failure.outcome not in (Outcome.TRUNCATED, Outcome.RESET):
         return failure
     known = failure.outcome is Outcome.TRUNCATED

@@ -1,4 +1,4 @@
-"""HTTP/2 frames cut out of what is read, and what a server may spend on those that bring nothing."""
+"""HTTP/2 frames cut out of what is read, and a limit on frames that bring nothing."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -27,17 +27,18 @@ class Frame(NamedTuple):
 
 
 class FrameBuffer:
-    """Reads of any size to whole frames."""
+    """Cuts reads of any size into whole frames."""
 
     def __init__(self) -> None:
         self._buffer, self._filled = bytearray(_READ_BYTES), 0
 
     def space(self) -> memoryview:
-        """Returns where the next read goes; never empty."""
+        """The buffer for the next read; never empty."""
         return memoryview(self._buffer)[self._filled :]
 
     def take(self, size: int) -> Iterator[Frame]:
-        """The frames that are whole with `size` bytes more. Raises FrameTooLargeError; nothing may follow."""
+        """Frames that are whole with `size` more bytes. Raises FrameTooLargeError, after which nothing may
+        follow."""
         self._filled += size
         begin, buffer = 0, self._buffer
         try:
@@ -72,7 +73,7 @@ class Allowance:
             raise FloodError("the server floods the connection with frames that bring next to nothing")
 
     def earn(self, payload_bytes: int | None = None) -> None:
-        """Earns credit by DATA of so many bytes; by a request, or a piece of one, where that is None."""
+        """Earns credit for a DATA frame of `payload_bytes`; None: for a request, or a piece of one."""
         earned = _EARNED if payload_bytes is None else min(payload_bytes // _BYTES_PER_CREDIT, _EARNED)
         self._credit = min(self._credit + earned, _MOST_CREDIT)
 

@@ -22,9 +22,8 @@ _CLOSING_S = 5.0
 
 
 class HttpxCarrier:
-    """Nothing is sent twice: the pool leaves out connections whose close has come, and of one that closes
-    after the send nobody can tell here whether the request was read.
-    """
+    """Sends nothing twice. The pool leaves out connections that were closed; if one closes after the send, it
+    is not known whether the request was read."""
 
     def __init__(self, job: LoadJob) -> None:
         self.connect_ns: list[int] = []
@@ -40,7 +39,7 @@ class HttpxCarrier:
         ]
 
     async def open_ahead(self, count: int) -> str:
-        """Asks HEAD on each: httpx opens no connection without a request."""
+        """Sends HEAD on each: httpx opens no connection without a request."""
         throttler = Throttler(rate_limit=_OPENINGS_PER_S // 100, period=0.01, retry_interval=0.001)
 
         async def open_one(replica: int) -> httpx.Response:
@@ -108,7 +107,7 @@ async def _fetch(transport: httpx.AsyncHTTPTransport, request: httpx.Request, an
 
 
 async def _read_nothing(response: httpx.Response) -> None:
-    """httpx reuses a connection only when its answer was read; one to HEAD has no body."""
+    """Lets httpx reuse a connection after HEAD: it does so only once the body was read, and there is none."""
     try:
         async for _ in response.aiter_raw():
             raise httpx.RemoteProtocolError("an answer to HEAD has a body")
@@ -117,7 +116,7 @@ async def _read_nothing(response: httpx.Response) -> None:
 
 
 class _Watch:
-    """Holds what httpcore reports of a request on its way: when it left, and what connecting took."""
+    """Follows httpcore's trace of one request: when it left, and what connecting took."""
 
     def __init__(self, on_send: Callable[[], object] = lambda: None) -> None:
         self.connect_ns = self._opened = UNKNOWN

@@ -1,4 +1,4 @@
-"""Says what the load room is asked to do and what it answers: plain data, no I/O, picklable."""
+"""The task of the load room and its result: plain, picklable data without I/O."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -62,7 +62,8 @@ class Sessions:
     after: Sequence[tuple[int, ...]] = ()  # so many places before it; 0: the start of its session
 
     def only(self, mine: NDArray[np.integer[Any]]) -> "Sessions":
-        """Keeps a part of whole sessions, so that what a request waits for stays as far before it."""
+        """The sessions of `mine`, which are whole, so that every request keeps its distance to those it waits
+        for."""
         after = [self.after[i] for i in mine.tolist()] if self.after else ()
         return Sessions(self.session[mine], self.think_ns[mine], after)
 
@@ -74,9 +75,7 @@ class Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """Holds how this server ends an answer; a stream with neither its end nor a finish reason is
-    UNFINISHED.
-    """
+    """How this server ends an answer. A stream with neither its end nor a finish reason is UNFINISHED."""
 
     done: bool = True  # [DONE], or what the API has instead, at the end of a stream
     finish_reason: bool = False  # in every answer
@@ -133,7 +132,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class ClientFacts:
-    """Holds how the load generator itself fared; the validity verdict is made from these."""
+    """The load generator's own figures, from which validity is judged."""
 
     stamp_source: StampSource
     stamp_uncertainty_ns: int  # of mapping stamps to the monotonic clock

@@ -9,8 +9,7 @@ T = TypeVar("T", covariant=True)
 
 class LazySequence(Sequence[T]):
     @abstractmethod
-    def make(self, index: int) -> T:
-        """`index` from 0."""
+    def make(self, index: int) -> T: ...
 
     @overload
     def __getitem__(self, index: int) -> T: ...

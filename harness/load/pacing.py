@@ -1,7 +1,7 @@
-"""Says how long the loop may look away when the kernel stamps arrivals.
+"""How long the loop may look away while the kernel stamps arrivals.
 
-Reading in batches halves the cost of a token. It costs exactness in one place only: two events of one
-stream that are read together share a stamp. So the tick stays well below the gap of the streams.
+Reading in batches halves the cost of a token. It costs exactness in one place only: two events of one stream
+that are read together share a stamp. So the tick stays well below the gap of the streams.
 """
 
 LONGEST_TICK_NS = 2_000_000  # how late a closed-loop successor may leave
@@ -11,9 +11,7 @@ _TICKS_PER_GAP = 4
 
 
 def choose_tick(reads: int, elapsed_ns: int, streams: int) -> int:
-    """Chooses the tick from the reads of the last while: streams / read rate is the mean gap of one
-    stream.
-    """
+    """Goes by the recent reads: streams / read rate is the mean gap of one stream."""
     if reads * 1_000_000_000 < QUIET_READS_PER_S * elapsed_ns:
         return 0
     gap_ns = streams * elapsed_ns // reads

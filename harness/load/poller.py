@@ -1,11 +1,12 @@
-"""Says which sockets are ready: epoll, and poll(2) on macOS and the BSDs."""
+"""Readiness of sockets: epoll, and poll(2) on macOS and the BSDs."""
 
 import select
 from typing import Protocol
 
 
 class Poller(Protocol):
-    """The part of select.epoll that is used; masks are select.POLLIN and select.POLLOUT, epoll's on Linux."""
+    """The part of select.epoll that is used; masks are select.POLLIN and select.POLLOUT, which equal epoll's
+    on Linux."""
 
     def register(self, fd: int, mask: int, /) -> None: ...
 
@@ -14,14 +15,14 @@ class Poller(Protocol):
     def unregister(self, fd: int, /) -> None: ...
 
     def poll(self, timeout: float, maxevents: int = -1, /) -> list[tuple[int, int]]:
-        """Seconds; more than `maxevents` may come."""
+        """`timeout` in seconds. More than `maxevents` may be returned."""
         ...
 
     def close(self) -> None: ...
 
 
 class PortablePoller:
-    """A look costs the more, the more descriptors there are, and keeps none waiting for the next."""
+    """Slower the more descriptors there are."""
 
     def __init__(self) -> None:
         self._poll = select.poll()
@@ -32,5 +33,4 @@ class PortablePoller:
     def poll(self, timeout: float, maxevents: int = -1, /) -> list[tuple[int, int]]:
         return self._poll.poll(timeout * 1e3)
 
-    def close(self) -> None:
-        """poll(2) holds nothing."""
+    def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Says how a connection reaches the server: straight, or by way of an HTTP proxy; with TLS or without."""
+"""The way to a server: straight or through an HTTP proxy, with TLS or without."""
 
 import base64
 import errno
@@ -19,7 +19,7 @@ _PROXY_HEAD_BYTES = 65_536  # a proxy that says more has said something else
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Holds where to connect, as `socket.getaddrinfo` says it."""
+    """Family and address, as `socket.getaddrinfo` returns them."""
 
     family: int
     sockaddr: Any
@@ -37,7 +37,7 @@ class Route:
 
 
 def find_route(url: str, certificates: Certificates, *, always_tunnel: bool = False) -> Route:
-    """`always_tunnel`: through a proxy without TLS too, where the proxy could not pass the protocol on."""
+    """`always_tunnel`: through a proxy without TLS too, for a protocol that the proxy could not pass on."""
     target, named = httpx.URL(url), proxy_for(url)
     proxy = httpx.URL(named) if named is not None else None
     first = proxy or target
@@ -48,7 +48,7 @@ def find_route(url: str, certificates: Certificates, *, always_tunnel: bool = Fa
 
 
 def tunnel_opened(heard: bytes) -> bool:
-    """Returns whether a proxy has answered CONNECT to the end of its head. Raises ConnectionRefusedError."""
+    """Whether a proxy has answered CONNECT to the end of its head. Raises ConnectionRefusedError."""
     head, ended, _ = heard.partition(b"\r\n\r\n")
     if not ended and len(head) < _PROXY_HEAD_BYTES:
         return False

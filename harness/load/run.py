@@ -42,8 +42,8 @@ def run_load(
     """Blocks until the window is closed and every request in it has ended.
 
     `stop` ends the window early: what is in flight becomes CANCELLED and everything so far is returned.
-    Requests that never became due have no record; `unsent` counts them. `crew`: a new one that runs the
-    workers somewhere else; None: here.
+    Requests that never became due have no record; `unsent` counts them. `worker_pool`: a new one that runs
+    the workers elsewhere; None: on this machine.
     """
     stop = stop or threading.Event()
     transport, reason = choose_transport(job)
@@ -79,7 +79,7 @@ def run_load(
 def _follow(
     worker_pool: WorkerPool[Any], job: LoadJob, t0: int, progress: ProgressSink | None, stop: threading.Event
 ) -> bool:
-    """Follows the workers until no worker runs; True where they were asked to stop before that."""
+    """Follows the workers until none runs; True if they were asked to stop before that."""
     give_up = None
     while worker_pool.running():
         worker_pool.listen(_LISTEN_S)
@@ -128,7 +128,7 @@ def _missing(worker: Worker, job: LoadJob, t0: int) -> NDArray[Any]:
 
 
 def _held_at_cap(workers: Sequence[Worker], rows: NDArray[Any]) -> NDArray[np.bool_]:
-    """Requests that found their worker's share of the cap used up at some time between due and sent."""
+    """Requests that were due while their worker's share of the cap was used up."""
     held = np.zeros(len(rows), bool)
     for worker in workers:
         schedule = worker.share.job.schedule

@@ -15,7 +15,7 @@ _ARRIVALS_PER_WORKER = 4000.0  # per second
 
 
 def choose_workers(job: LoadJob) -> int:
-    """Chooses as many as the load needs, by constants."""
+    """Estimates by constants how many the load needs."""
     schedule = job.schedule
     if isinstance(schedule, ClosedLoop):
         needed = schedule.concurrency / _STREAMS_PER_WORKER
@@ -26,17 +26,17 @@ def choose_workers(job: LoadJob) -> int:
 
 
 def workers_for(needed: float) -> int:
-    """Whole ones, at most every second core: the server may live here as well."""
+    """Rounds up, to at most every second core: the server may run here as well."""
     return max(1, min(math.ceil(needed), usable_cpus() // 2))
 
 
 def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]:
-    """Each part with the place of its requests in the job; parts without requests are left out.
+    """The parts, each with the positions of its requests in the job. Parts without requests are left out.
 
-    A closed loop deals requests to slots and slots to workers; an open loop deals arrivals in turn. A session
-    is dealt whole, as one request would be. With several URLs whole rounds are dealt: turn by turn a worker
-    of two would get all requests of one URL.
-    Caps and slots that do not divide evenly go to the first workers.
+    A closed loop deals requests to slots and slots to workers; an open loop deals arrivals in turn. A
+    session is dealt whole, as one request would be. With several URLs whole rounds are dealt: turn by turn a
+    worker of two would get all requests of one URL. Caps and slots that do not divide evenly go to the first
+    workers.
     """
     seqs = np.arange(len(job.bodies), dtype=np.int32)
     rounds = units_of(len(job.bodies), job.sessions) // len(job.urls)
@@ -61,7 +61,7 @@ def split(job: LoadJob, workers: int) -> list[tuple[LoadJob, NDArray[np.int32]]]
 
 
 def units_of(count: int, sessions: Sessions | None) -> NDArray[np.int32]:
-    """Returns, of each request the ordinal of what is dealt as one: itself, or its session by first turns."""
+    """The number of the unit that each request is dealt with: itself, or its session."""
     if sessions is None:
         return np.arange(count, dtype=np.int32)
     starts = np.zeros(count, np.int32)

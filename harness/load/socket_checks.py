@@ -1,4 +1,6 @@
-"""Looks at the sockets, and what each proves: what is read after one came since the last that saw nothing."""
+"""Looks at the sockets, and what each proves: data read after a look came since the last look that saw
+none.
+"""
 
 import time
 
@@ -17,7 +19,7 @@ class SocketChecks:
         self.current: Look = [self._empty_at, self._empty_at, NEVER]
 
     def poll(self, timeout_s: float = 0.0) -> list[tuple[int, int]]:
-        """Readable sockets, a batch at most. With a timeout only when a look has just found none."""
+        """Readable sockets, at most a batch. With a timeout only if the look before found none."""
         begun = time.monotonic_ns()
         events = self._poll(timeout_s, BATCH)
         if not events:
@@ -29,9 +31,9 @@ class SocketChecks:
         return events
 
     def is_read(self) -> None:
-        """The answers so far were read by now."""
+        """Notes that the answers so far have been read."""
         self.current[2] = time.monotonic_ns()
 
     def emptied(self) -> None:
-        """Every socket of the last look was read until nothing was left."""
+        """Notes that every socket of the last look was read until nothing was left."""
         self._empty_at = self._empty_next

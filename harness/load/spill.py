@@ -67,7 +67,7 @@ class Spill:
 
 
 def move(folder: Path, by: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> None:
-    """Moves each request of a worker in time as a whole: `by` tells how far by when it was sent."""
+    """Moves all times of each request of a worker by the same ns: `by` maps send times to that."""
     rows = _read_rows(folder).copy()
     if not len(rows):
         return
@@ -88,7 +88,7 @@ def move(folder: Path, by: Callable[[NDArray[np.int64]], NDArray[np.int64]]) -> 
 
 
 class FileTexts(LazySequence[str]):
-    """Strings of a mapped file, decoded when asked for."""
+    """Strings of a mapped file, decoded on access."""
 
     def __init__(self, blob: NDArray[np.uint8], lengths: NDArray[np.int64]) -> None:
         self._blob = blob
@@ -102,7 +102,7 @@ class FileTexts(LazySequence[str]):
 
 
 def merge(folders: Sequence[Path], missing: NDArray[Any], missing_error: str) -> Records:
-    """Returns what the workers wrote, all in `seq` order; of the `missing` rows those that nobody wrote."""
+    """The workers' records in `seq` order, and those of the `missing` rows that nobody wrote."""
     parts = [_read_rows(folder) for folder in folders]
     written = np.concatenate([np.zeros(0, np.int32), *(part["seq"] for part in parts)])
     missing = missing[~np.isin(missing["seq"], written)]
@@ -142,7 +142,7 @@ def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
 def _gather(
     paths: Sequence[Path], source: NDArray[Any], starts: NDArray[np.int64], lengths: NDArray[np.int64]
 ) -> NDArray[np.uint8]:
-    """One unnamed file with each request's bytes in order, mapped: it need not fit in memory."""
+    """Each request's bytes in order, in one mapped unnamed file: it need not fit in memory."""
     if not lengths.sum():
         return np.zeros(0, np.uint8)
     maps = [np.memmap(p, np.uint8, "r") if p.exists() and p.stat().st_size else None for p in paths]

@@ -72,7 +72,9 @@ class Parsed:
             self.first_tokens = self.output_tokens or UNKNOWN  # a count of 0 was not meant for this event
 
     def add_run(self, kind: EventKind, run: Run, unclaimed: int) -> None:
-        """Events of one form. `unclaimed`: bytes that say nothing between the event before and the first."""
+        """Adds events of one form. `unclaimed`: bytes without meaning between the event before and the
+        first.
+        """
         self.texts += run.texts
         self.chars.frombytes(run.chars.tobytes())
         self.kinds += np.where(run.chars > 0, np.uint8(kind), np.uint8(EventKind.OTHER)).tobytes()
@@ -81,7 +83,7 @@ class Parsed:
         self.sizes[at] += unclaimed
 
     def _add_call(self, part: CallPart) -> str:
-        """Returns what is new generated text in it: some engines repeat the name in every event."""
+        """The new generated text in it: some engines repeat the name in every event."""
         call = self.calls.setdefault(part.place, ["", "", ""])
         name = "" if call[1] else part.name
         call[0], call[1] = call[0] or part.id, call[1] or part.name
@@ -89,7 +91,7 @@ class Parsed:
         return name + part.arguments
 
     def reported_tokens(self) -> int:
-        """Output tokens as the server counted them; text of no tokens was not counted."""
+        """Output tokens as the server counted them; a server may count tokens without text."""
         return UNKNOWN if self._has_text and not self.output_tokens else self.output_tokens
 
     def tool_calls(self) -> str:
@@ -108,14 +110,14 @@ class Parsed:
 
 
 def parse_document(body: bytes, api: Api = CHAT) -> Parsed:
-    """A non-streamed JSON answer: one event."""
+    """Reads a non-streamed JSON answer as one event."""
     parsed = Parsed(document=True)
     parsed.add(read_json(body, api.read, bare_list=api.bare_list), len(body))
     return parsed
 
 
 def parse_events(body: bytes, api: Api = CHAT, *, ended: bool) -> Parsed:
-    """Reads as the HTML standard says: a byte order mark is skipped, fields it does not name are ignored.
+    """Follows the HTML standard: a byte order mark is skipped, and unknown fields are ignored.
 
     `ended`: the body is whole, so a last event without its empty line counts; else it is dropped.
     """
@@ -148,7 +150,7 @@ def parse_events(body: bytes, api: Api = CHAT, *, ended: bool) -> Parsed:
 
 
 def _block_end(body: bytes, start: int, has_cr: bool) -> tuple[int, int]:
-    """Returns where the text of a block stops and where the next block starts."""
+    """The end of the text of a block, and the start of the next block."""
     if has_cr:
         blank = _BLANK.search(body, start)
         return blank.span() if blank else (len(body), len(body))
@@ -157,7 +159,7 @@ def _block_end(body: bytes, start: int, has_cr: bool) -> tuple[int, int]:
 
 
 def read_block(block: bytes, api: Api = CHAT) -> Payload | None:
-    """One event without its closing empty line; None where it says nothing at all."""
+    """Reads one event without its closing empty line; None if it says nothing."""
     if block.startswith(b"data: {") and b"\n" not in block and b"\r" not in block:
         return read_json(block[6:], api.read)
     data: list[bytes] = []

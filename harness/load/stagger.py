@@ -2,15 +2,15 @@
 
 
 class StaggeredStart:
-    """Slots that start together and get answers of equal length would send together for ever.
+    """Keeps slots that start together, and get answers of equal length, from sending together for ever.
 
-    With `e0` the first end of a first answer and `d` their mean duration so far, the j-th first answer to end
-    frees its slot at `e0 + j * d / N` at the earliest: sends come `d / N` apart, as they would with
+    With `e0` the first end of a first answer and `d` their mean duration so far, the j-th first answer to
+    end frees its slot at `e0 + j * d / N` at the earliest: sends come `d / N` apart, as they would with
     independent slots. Where answers end further apart than that already, nothing waits.
     """
 
     def __init__(self, slots: range) -> None:
-        """`slots`: this worker's among all, dealt in turn: from its number in steps of the workers."""
+        """`slots`: this worker's share of all slots, which are dealt in turn."""
         self._slots = slots
         self._ended = self._answered = 0
         self._total_ns = self._first_end = self._last_due = 0
@@ -21,7 +21,7 @@ class StaggeredStart:
         self._total_ns += end - sent
 
     def earliest(self, end: int) -> int:
-        """Returns when the slot whose first request (of sessions: first session) ended at `end` may go on."""
+        """The time from which the slot may go on whose first request (or session) ended at `end`."""
         if not self._ended:
             self._first_end = end
         slot = self._slots[min(self._ended, len(self._slots) - 1)]
@@ -33,8 +33,8 @@ class StaggeredStart:
 
     @property
     def over_at(self) -> int | None:
-        """Tells when the last slot that had to wait went on, on the clock of the ends.
+        """The time at which the last slot that had to wait went on, on the clock of the ends.
 
-        The end of the first answer where none had to wait; None where no slot has come so far.
+        It is the end of the first answer if none had to wait, and None if no slot has come so far.
         """
         return self._last_due if self._ended else None

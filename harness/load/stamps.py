@@ -29,12 +29,12 @@ Look = list[int]
 
 
 def pack_realtime() -> bytes:
-    """The time now, in the form of a kernel stamp: for a read that came without one."""
+    """The time now in the form of a kernel stamp, for a read that came without one."""
     return _TIMESPEC.pack(*divmod(time.clock_gettime_ns(time.CLOCK_REALTIME), _SECOND))
 
 
 def kernel_stamps_work() -> bool:
-    """Sends a byte over loopback and looks for its stamp."""
+    """Whether a byte sent over loopback comes with a stamp."""
     if sys.platform != "linux":
         return False
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket() as client:
@@ -52,10 +52,10 @@ def kernel_stamps_work() -> bool:
 
 
 def bounded(times: NDArray[np.int64], looks: Sequence[Look], sent: int) -> tuple[NDArray[np.int64], int]:
-    """Arrivals no earlier than the send and the last look that saw the socket empty, no later than the read.
+    """Arrivals, no earlier than the send and the last look that saw the socket empty, no later than the read.
 
-    Also how many were out of these bounds by more than TOLERANCE_NS: after a step of CLOCK_REALTIME, and of
-    segments that the kernel held back until a lost one before them came.
+    The second value counts those out of these bounds by more than TOLERANCE_NS: after a step of
+    CLOCK_REALTIME, or in segments that the kernel held back until a lost one before them came.
     """
     empty, floor, read = np.fromiter(chain.from_iterable(looks), np.int64, 3 * len(looks)).reshape(-1, 3).T
     early = times < np.maximum(empty, sent)

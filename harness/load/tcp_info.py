@@ -1,4 +1,4 @@
-"""Says what the kernel counts for one TCP connection: getsockopt(TCP_INFO), Linux 5.4 and later."""
+"""The kernel's counters of one TCP connection: getsockopt(TCP_INFO), Linux 5.4 and later."""
 
 import socket
 import struct
@@ -10,7 +10,7 @@ _FIELDS = struct.Struct("=100xI16xQ96xI")
 
 
 class TcpInfo(NamedTuple):
-    """Counters since the connection was made."""
+    """Counts since the connection was made."""
 
     retransmits: int  # segments sent again
     bytes_acked: int  # of what we sent; the peer's kernel has them

@@ -1,4 +1,4 @@
-"""Says what carries the requests of a job: the most exact way that its URL and the platform allow."""
+"""The choice of what carries a job: the most exact way that its URL and the platform allow."""
 
 import select
 from enum import Enum, auto
@@ -16,10 +16,7 @@ class Transport(Enum):
 
 
 def choose_transport(job: LoadJob) -> tuple[Transport, str]:
-    """Returns the transport, also what a reader of the figures should know of it.
-
-    One way for all URLs of a job.
-    """
+    """The transport, and what a reader of the figures should know of it. One for all URLs of a job."""
     proxies = [proxy for url in job.urls if (proxy := proxy_for(url)) is not None]
     if job.http2:
         return Transport.ASYNCIO, "HTTP/2: stamps are taken in user space"

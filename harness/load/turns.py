@@ -16,7 +16,7 @@ from harness.records.layout import Outcome, content
 
 
 class _Answered(NamedTuple):
-    """Holds what the marks of an answer become."""
+    """What the marks of an answer are replaced with."""
 
     message: bytes
     tool: bytes
@@ -33,7 +33,7 @@ class TurnBodies(LazySequence[bytes]):
         return len(self._bodies)
 
     def make(self, index: int) -> bytes:
-        """Makes the body only of a turn whose session has come so far."""
+        """The body of a turn whose session has come so far."""
         body = self._bodies[index]
         if KEPT in body:
             last = self._answers[self._sessions[index]][-1]
@@ -49,7 +49,7 @@ class TurnBodies(LazySequence[bytes]):
         return b"".join(pieces)
 
     def keep(self, index: int, finalized: Finalized) -> None:
-        """The answer, for the turns after it where any will come."""
+        """Keeps an answer for later turns, if there are any."""
         session = self._sessions[index]
         last = index + 1 == len(self._sessions) or self._sessions[index + 1] != session
         if last or finalized.outcome is not Outcome.OK:

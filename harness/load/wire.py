@@ -19,7 +19,7 @@ RawHeaders = Sequence[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """Every request of a job for one origin; only the length and the body differ between requests."""
+    """Every request of a job to one origin; only the length and the body differ."""
 
     head: bytes  # request line and headers up to the value of content-length
     tail: bytes  # the headers after it, with the empty line
@@ -28,7 +28,7 @@ class Wire:
     sessions: Sequence[int] | None = None  # of each body, where a header names it
 
     def request(self, index: int) -> tuple[bytes, bytes]:
-        """Head and body for one gathered send; the body is not copied."""
+        """Head and body, for one gathered send; the body is not copied."""
         body = self.bodies[index]
         head = b"%b%d%b" % (self.head, len(body), self.tail)
         if self.sessions is not None:
@@ -37,7 +37,7 @@ class Wire:
 
 
 def build_request(url: str, access: Access, body: bytes) -> httpx.Request:
-    """User info in the URL becomes basic auth; no compression is asked for, since it would batch events."""
+    """User info in the URL becomes basic auth. No compression is asked for, since it would batch events."""
     nowhere = httpx.BaseTransport()  # the default one would read every certificate of the system
     with httpx.Client(headers=_HEADERS, trust_env=False, transport=nowhere) as client:
         request = client.build_request("POST", access.asked(url), headers=access.headers, content=body)
@@ -47,7 +47,7 @@ def build_request(url: str, access: Access, body: bytes) -> httpx.Request:
 
 
 def render_head(request: httpx.Request, proxy: str | None = None) -> bytes:
-    """A proxy is sent the whole URL, except inside a tunnel."""
+    """A proxy gets the whole URL, except inside a tunnel."""
     url, headers = request.url, request.headers.raw
     target = url.raw_path
     if proxy is not None and url.scheme == "http":
@@ -59,7 +59,7 @@ def render_head(request: httpx.Request, proxy: str | None = None) -> bytes:
 
 
 def in_session(headers: RawHeaders, job: LoadJob, exchange: Exchange) -> RawHeaders:
-    """Returns the headers with the number of the exchange's session where a value names it."""
+    """The headers, with the number of the session of this exchange where a value names it."""
     if not job.access.names_session:
         return headers
     number = exchange.seq if job.sessions is None else int(job.sessions.session[exchange.index])
@@ -67,7 +67,7 @@ def in_session(headers: RawHeaders, job: LoadJob, exchange: Exchange) -> RawHead
 
 
 def _sessions(job: LoadJob, seqs: Sequence[int]) -> Sequence[int] | None:
-    """Returns, of each body: its session, else its place in the workload. None: no header names it."""
+    """The session of each body, else its position in the workload; None if no header names it."""
     if not job.access.names_session:
         return None
     return seqs if job.sessions is None else job.sessions.session.tolist()

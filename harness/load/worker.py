@@ -57,7 +57,7 @@ _SPARE_DESCRIPTORS = 64
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One worker's part of a job: `job` holds its requests only, `seqs` where they stand in the cell."""
+    """One worker's part of a job: `job` has its requests only, `seqs` their numbers in the cell."""
 
     job: LoadJob
     seqs: NDArray[np.int32]
@@ -68,7 +68,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True)
 class Pulse:
-    """Counts so far, and what finished since the last pulse."""
+    """Counts so far, and what was finished since the last pulse."""
 
     sent: int
     done: int
@@ -106,7 +106,7 @@ class Facts:
 
 
 class Tally:
-    """Settles exchanges into the spill and keeps the counts that the pulses tell."""
+    """Settles exchanges into the spill and keeps the counts of the pulses."""
 
     def __init__(self, finalizer: Finalizer, spill: Spill) -> None:
         self.done = self.failed = self.text_events = self.shared_events = self.clamped = self.items = 0
@@ -285,7 +285,7 @@ def _connections_wanted(job: LoadJob) -> int:
 
 
 def _open_ahead(job: LoadJob) -> int:
-    """All slots of a closed loop; for an open loop the arrivals of its busiest second."""
+    """Connections to open: all slots of a closed loop; the arrivals of its busiest second for an open one."""
     wanted = _connections_wanted(job)
     if isinstance(job.schedule, ClosedLoop):
         wanted = min(wanted, job.schedule.concurrency)

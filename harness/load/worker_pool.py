@@ -41,7 +41,7 @@ W = TypeVar("W", bound=Worker)
 
 
 class WorkerPool(ABC, Generic[W]):
-    """Workers of one window. t0 is on the caller's CLOCK_MONOTONIC, wherever the workers run."""
+    """t0 is on the caller's CLOCK_MONOTONIC, wherever the workers run."""
 
     def __init__(self) -> None:
         self.workers: list[W] = []
@@ -53,7 +53,7 @@ class WorkerPool(ABC, Generic[W]):
 
     @abstractmethod
     def begin(self) -> int:
-        """Tells all who are ready when to start; returns t0."""
+        """Sends the start time to all who are ready; returns t0."""
 
     @abstractmethod
     def stop(self) -> None:
@@ -61,23 +61,22 @@ class WorkerPool(ABC, Generic[W]):
 
     @abstractmethod
     def listen(self, timeout_s: float) -> None:
-        """Takes what the workers say within the time; the silent and the dead count as lost."""
+        """Takes messages of the workers for the time given; the silent and the dead count as lost."""
 
     @abstractmethod
     def collect(self, t0: int) -> int:
-        """Collects after the window: the records lie in the folders of the shares; returns the t0 they
-        count from.
-        """
+        """Call after the window. The records are in the folders of the shares; returns the t0 that they count
+        from."""
 
     @abstractmethod
     def close(self) -> None:
-        """Kills whoever is left."""
+        """Kills workers that are left."""
 
     def running(self) -> list[W]:
         return [worker for worker in self.workers if worker.running()]
 
     def recent_per_s(self) -> tuple[float, float] | None:
-        """Text events and items over the pulses kept, a few seconds; None before there are two."""
+        """Text events and items per second over the last few seconds; None before there are two pulses."""
         first, *rest = self._recent or [(0.0, 0, 0)]
         span = rest[-1][0] - first[0] if rest else 0.0
         if span <= 0:

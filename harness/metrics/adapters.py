@@ -1,4 +1,4 @@
-"""Says what LoRA adapters cost: over the base model, and when one has to be loaded first."""
+"""The cost of LoRA adapters: against the base model, and of loading one first."""
 
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class Adapters(Figures):
 
 
 def compute(cell: CellView) -> Adapters:
-    """None where no request names an adapter."""
+    """The costs of adapters; None where no request names one."""
     requested, count = cell.requested, cell.facts.workload.adapters
     if requested is None or not count:
         return Adapters(adapters=None)
@@ -38,7 +38,7 @@ def compute(cell: CellView) -> Adapters:
         adapters=AdapterFigures(
             count=count,
             slots=slots if isinstance(slots, int) else None,
-            swaps=len(cell.part(first).tried),
+            swaps=len(cell.part(first).measured_requests),
             swap_ms=_less(swapped, ttft["held"]),
             ttft_over_base=_over(ttft["held"] if ttft["held"] is not None else swapped, ttft["base"]),
             tpot_over_base=_over(tpot["held"], tpot["base"]),
@@ -47,7 +47,7 @@ def compute(cell: CellView) -> Adapters:
 
 
 def loaded(names: Sequence[str], slots: int) -> list[bool]:
-    """Tells, of requests in their order: whether its adapter is none of the last `slots` that were named."""
+    """Whether each request, in order, names an adapter that none of the last `slots` adapters is."""
     held: OrderedDict[str, None] = OrderedDict()
     first = []
     for name in names:

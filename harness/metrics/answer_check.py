@@ -1,4 +1,4 @@
-"""One answer against what it should be."""
+"""One answer against the expected one."""
 
 import json
 import re
@@ -21,7 +21,7 @@ Holds = Callable[[Any], bool | None]
 
 
 def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) -> str:
-    """VALID, or why not: `text` is the answer itself, without reasoning."""
+    """VALID, or what is wrong. `text` is the answer itself, without reasoning."""
     if expected.check == "label":
         result = _label(expected.value["labels"], expected.value["label"], text)
     elif expected.check == "tool_call":
@@ -39,7 +39,7 @@ def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) ->
 
 
 def _label(labels: Sequence[str], right: str, text: str) -> str:
-    """Judges by the first label that the answer names."""
+    """Goes by the first label that the answer names."""
     pattern = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
     named = re.search(rf"\b(?:{pattern})\b", text, re.IGNORECASE)
     if named is None:

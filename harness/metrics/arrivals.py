@@ -1,4 +1,4 @@
-"""Tells whether requests left as the asked process says: spread of gaps, dispersion of counts,
+"""Whether requests left as the declared process says: spread of gaps, dispersion of counts,
 Kolmogorov-Smirnov.
 
 A flat Poisson or gamma process is a distribution, and what was sent is tested against that. Everything else
@@ -17,6 +17,7 @@ from harness.metrics.view import Floats
 from harness.model import Arrivals, Load, known
 from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable
+from harness.stats.gamma import dispersion_limits, gamma_cdf
 
 Stamps = NDArray[np.int64]
 Limits = tuple[float, float]
@@ -35,15 +36,13 @@ TITLES = {"rate_per_s": "rate per s", "gap_cv": "gap CV", "dispersion": "dispers
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Statistics of arrivals in ascending order."""
-
     rate_per_s: float
     gap_cv: float  # standard deviation over mean of the gaps: 1 for Poisson arrivals, 0 for a metronome
     dispersion: float  # variance over mean of the counts in bins of about 5: likewise
 
     @classmethod
     def of_schedule(cls, times_ns: Stamps) -> "Statistics | None":
-        """None for so few arrivals, or so close together, that they have no spread."""
+        """None if the arrivals are too few, or all at one moment. `times_ns` may be in any order."""
         ordered = np.sort(times_ns)
         return cls.of(ordered) if len(ordered) > 2 * _PER_BIN and ordered[-1] > ordered[0] else None
 
@@ -85,10 +84,11 @@ def compare(
     process: str | None = None,
     rate_per_s: float | None = None,
 ) -> Arrivals:
-    """Both ascending. `burstiness`: of a gamma process (1: Poisson); None: only the schedule is known.
+    """Tests `sent_ns` against `asked_ns`, both ascending.
 
-    `rate_per_s`: what was asked; None: what the schedule has. Schedules of earlier versions were drawn
-    without regard to their count, and so had a rate of their own.
+    `burstiness`: of a gamma process, 1 for Poisson; None where only the schedule is known. `rate_per_s`: the
+    declared rate; None takes that of the schedule, since earlier versions drew schedules whose rate was
+    their own.
     """
     count = len(sent_ns)
     schedule, sent = Statistics.of_schedule(asked_ns), Statistics.of_schedule(sent_ns)
@@ -148,20 +148,19 @@ def _dispersion(counts: NDArray[np.int64]) -> float:
 
 
 def _limits_of_process(burstiness: float, count: int) -> dict[str, Limits]:
-    """Asymptotic for the spread of gaps; of the counts Fisher's dispersion test, exact for Poisson."""
+    """The limits of a gamma process: asymptotic for the gaps, Fisher's dispersion test for the counts (exact
+    for Poisson)."""
     cv = burstiness**-0.5
     margin = _Z * cv * math.sqrt((1 + cv**2) / (2 * count))
     # Variance over mean of a renewal process's counts in bins of t arrivals: cv² + (1 - cv⁴) / 6t.
     index = cv**2 + (1 - cv**4) / (6 * _PER_BIN)
-    low, high = _fisher(count // _PER_BIN)
+    low, high = dispersion_limits(count // _PER_BIN - 1, _Z)
     return {"gap_cv": (max(cv - margin, 0.0), cv + margin), "dispersion": (index * low, index * high)}
 
 
 def _limits_of_schedule(asked: Statistics, count: int) -> dict[str, Limits]:
-    """Returns limits as far apart as two draws of one process may be.
-
-    A metronome must stay off what chance could be.
-    """
+    """The limits within which two draws of one process stay. A regular schedule must stay below what chance
+    would give."""
     bins = count // _PER_BIN
     of_gaps = math.exp(_Z * math.sqrt((1 + asked.gap_cv**2) / count))
     of_counts = math.exp(_Z * 2 / math.sqrt(bins - 1))
@@ -175,17 +174,9 @@ def _limits_of_schedule(asked: Statistics, count: int) -> dict[str, Limits]:
     }
 
 
-def _fisher(bins: int) -> Limits:
-    """Returns limits of variance over mean for independent counts: chi-square by Wilson and Hilferty."""
-    freedom = bins - 1
-    spread = math.sqrt(2 / (9 * freedom))
-    low, high = ((1 - spread**2 + z * spread) ** 3 for z in (-_Z, _Z))
-    return low, high
-
-
 def _distance_of_gaps(gaps: Floats, burstiness: float) -> float:
-    """Kolmogorov-Smirnov, of gaps in units of the asked mean against the asked distribution."""
-    expected = _gamma_cdf(burstiness, np.sort(gaps) * burstiness)
+    """Kolmogorov-Smirnov distance of gaps, in s × rate, from the gamma distribution."""
+    expected = gamma_cdf(burstiness, np.sort(gaps) * burstiness)
     steps = np.arange(len(gaps) + 1) / len(gaps)
     return float(max((steps[1:] - expected).max(), (expected - steps[:-1]).max()))
 
@@ -195,20 +186,3 @@ def _distance_of_times(asked_ns: Stamps, sent_ns: Stamps) -> float:
     moments = np.concatenate([asked_ns, sent_ns])
     asked, sent = (np.searchsorted(times, moments, side="right") for times in (asked_ns, sent_ns))
     return float(np.abs(asked - sent).max() / len(sent_ns))
-
-
-def _gamma_cdf(shape: float, values: Floats) -> Floats:
-    """Returns the distribution function of the gamma distribution of scale 1, by the series of the lower
-    incomplete gamma function.
-    """
-    values = np.minimum(values, shape + 40 * math.sqrt(shape) + 40)  # 1 from there on
-    term = total = np.full(len(values), 1 / shape)
-    step = 0
-    while step < 10_000 and (term > total * 1e-12).any():
-        step += 1
-        term = term * values / (shape + step)
-        total = total + term
-    with np.errstate(divide="ignore"):
-        log = shape * np.log(values) - values - math.lgamma(shape)
-    below: Floats = np.minimum(total * np.exp(log), 1.0)
-    return below

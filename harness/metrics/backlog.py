@@ -1,4 +1,4 @@
-"""Tells whether a server keeps up with an open loop: how many requests are in the system, early and late.
+"""Whether a server keeps up with an open loop: how many requests are in the system, early and late.
 
 A request is in the system from the time it was due until its answer ended, wherever it waits.
 """

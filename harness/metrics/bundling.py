@@ -20,14 +20,13 @@ def merged_gaps(view: RequestView) -> tuple[float, float | None]:
 
 
 def tokens_of_first_events(view: RequestView) -> tuple[float, float] | None:
-    """Estimates, where nobody counted them, tokens of a first event, by its letters, and how low TPOT may
-    be by them.
+    """Estimates the tokens of a first event by its letters, and how low that may make TPOT; None if all
+    counts are known.
 
     A first event of one token has as many letters as in the answers with an event for each token; without
-    such answers, as a token has on average. Answers open with short words, and a sign of several tokens, such
-    as an emoji, is one event: the average of a few answers says little about either.
-    The second is a share, for the median of all answers and as if all tokens beyond one per event were in the
-    first. None where the count is known of all answers.
+    such answers, as a token has on average. Answers open with short words, and a sign of several tokens,
+    such as an emoji, is one event, so the average of a few answers says little. The second value is a share:
+    the median over all answers, as if all tokens beyond one per event were in the first.
     """
     rows = view.answers
     rows = rows[(rows["output_tokens"] >= 2) & (rows["text_events"] >= 2)]
@@ -44,7 +43,7 @@ def tokens_of_first_events(view: RequestView) -> tuple[float, float] | None:
 
 
 def _first_letters(records: Records, wanted: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Characters of the first text event of each of these requests."""
+    """Characters in the first text event of each request."""
     events = records.events
     text = events[np.isin(events["kind"], GENERATED) & np.isin(events["seq"], wanted)]
     letters: NDArray[np.int32] = text["text_chars"][np.unique(text["seq"], return_index=True)[1]]

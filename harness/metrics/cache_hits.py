@@ -40,12 +40,12 @@ def compute(cell: CellView) -> Reuse:
 
 
 def hit_rate_of(cell: CellView) -> tuple[float | None, str | None]:
-    """`hit_rate` of a cell with the engine's counters."""
     return hit_rate(cell, cell.facts.server_counters)
 
 
 def measured_facts(cell: CellView) -> CellFacts:
-    """cell.json, with what it says of the whole workload taken of the requests that the hit rate is about."""
+    """The facts of the cell, with those of the whole workload replaced by those of the requests in the hit
+    rate."""
     asked, measured = cell.requested, cell.answers["seq"]
     if asked is None or not len(measured):
         return cell.facts
@@ -61,10 +61,11 @@ def measured_facts(cell: CellView) -> CellFacts:
 
 
 def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[float | None, str | None]:
-    """Computes the rate from plausible usage blocks of measured answers, else from the engine's counters
-    over the whole cell.
+    """Cached over prompt tokens, and the source: usage blocks of measured answers, else the engine's
+    counters.
 
-    `counters` are differences over the cell; `prompt_tokens` includes the cached ones.
+    `counters` are differences over the whole cell, warm-up included; their `prompt_tokens` include the
+    cached ones.
     """
     share = cached_share(view.answers)
     if share is not None and not len(beyond_prompt(view)):
@@ -75,9 +76,8 @@ def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[f
 
 
 def host_share(counters: Mapping[str, float] | None) -> float | None:
-    """Returns the share, of the cached tokens of the whole cell, those from behind the KV cache; None:
-    not counted.
-    """
+    """The share of the cached tokens of the whole cell that came from behind the KV cache; None if not
+    counted."""
     if not counters or not {"host_cached_tokens", "cached_prompt_tokens"} <= counters.keys():
         return None
     return counters["host_cached_tokens"] / max(counters["cached_prompt_tokens"], 1.0)
@@ -105,8 +105,8 @@ def counted(view: RequestView) -> Rows:
 
 
 def beyond_prompt(view: RequestView) -> Rows:
-    """Returns those with more cached tokens than prompt tokens: if there is one, the server's count says
-    nothing.
+    """Answers with more cached than prompt tokens. If there is one, no count of this
+    server can be trusted.
     """
     rows = counted(view)
     beyond: Rows = rows[rows["cached_tokens"] > rows["prompt_tokens"]]

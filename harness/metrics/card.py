@@ -1,4 +1,4 @@
-"""Says what the requests of one load point are: how many, how long, how alike, and when. Pure."""
+"""The requests of one load point as a document: number, lengths, similarity, send times. Pure."""
 
 from collections import Counter
 from dataclasses import asdict
@@ -18,7 +18,7 @@ Ints = NDArray[np.int64]
 
 
 def describe(requested: RequestTable, warmup: int, send_ns: Ints | None) -> RequestFigures:
-    """`send_ns`: when an open loop means to send; None for a closed one.
+    """`send_ns`: the schedule of an open loop; None for a closed one.
 
     Prompt lengths are those of the content: a chat template comes on top. In a later turn all of the
     conversation counts, with answers as long as they were asked for.
@@ -45,9 +45,7 @@ def describe(requested: RequestTable, warmup: int, send_ns: Ints | None) -> Requ
 
 
 def _lengths(values: Ints) -> Lengths:
-    """Describes the lengths with a histogram whose bins grow by a constant factor: each from its lower
-    edge up to its upper one.
-    """
+    """Lengths with a histogram whose bins grow by a constant factor."""
     low, high = int(values.min()), int(values.max())
     edges = np.unique(np.geomspace(max(low, 1), high + 1, _BINS + 1).round().astype(np.int64))
     counts, _ = np.histogram(values, edges)

@@ -1,4 +1,4 @@
-"""Latencies of a cell's requests by class: their kind, turn and depth in a session, the URL they went to."""
+"""Latencies of a cell by class of request: kind, turn, depth in a session, URL."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import numpy as np
 
 from harness.metrics import latency
 from harness.metrics.cache_hits import cached_share
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.replicas import replicas
 from harness.metrics.view import CellView, Figures, Mask, RequestView
 from harness.model import ClassStats, Replicas
@@ -39,7 +39,7 @@ def compute(cell: CellView) -> Classes:
 
 
 def by_kind(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
-    """None for a workload of one kind."""
+    """Latencies by kind of request; None for a workload of one kind."""
     if requested is None or len(set(requested.kinds)) < 2:
         return None
     kinds = np.array(requested.kinds, object)[view.requests["seq"]]
@@ -47,7 +47,7 @@ def by_kind(view: RequestView, requested: RequestTable | None) -> dict[str, Clas
 
 
 def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[float | None, str]:
-    """Mean E2E of the victims next to heavy requests over that of those alone, or why there is none."""
+    """Mean E2E of victims next to heavy requests over that of those alone, or the reason there is none."""
     if requested is None or not {ALONE, BESIDE} <= set(requested.kinds):
         return None, "no victim probe"
     kinds = np.array(requested.kinds, object)[view.requests["seq"]]
@@ -58,7 +58,7 @@ def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[floa
 
 
 def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
-    """Returns the turns from "1" on; None for requests that stand alone."""
+    """Latencies by turn, counted from "1"; None where requests are not turns of a chat."""
     if requested is None or not requested.has_sessions():
         return None
     turns = requested.numbers["turn"][view.requests["seq"]]
@@ -66,10 +66,9 @@ def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, Clas
 
 
 def by_depth(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
-    """Groups requests by the tokens of the prompt, without the chat template, in classes up to a power of
-    two.
+    """Latencies by prompt tokens without the chat template, in classes up to a power of two.
 
-    None for requests that are no recorded calls.
+    None if no calls were recorded.
     """
     if requested is None or not requested.has_calls():
         return None
@@ -88,10 +87,10 @@ def _by(view: RequestView, masks: Mapping[str, Mask]) -> dict[str, ClassStats]:
     for name, mask in masks.items():
         part = view.part(mask)
         stats[name] = ClassStats(
-            requests=len(part.tried),
+            requests=len(part.measured_requests),
             ok=len(part.answers),
             **{
-                metric: describe(values)[0]
+                metric: latency_stats(values)[0]
                 for metric, values in latency.values_ms(part).items()
                 if metric in ClassStats.__struct_fields__
             },

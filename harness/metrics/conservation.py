@@ -50,7 +50,6 @@ class Conservation(Figures):
 
 
 def compute(cell: CellView) -> Conservation:
-    """Applies the laws. Without a window nothing was answered, and no law applies."""
     if cell.window is None:
         return Conservation(conservation=())
     rates, counts = cell.of(rates_of), cell.of(requests_of)
@@ -61,7 +60,7 @@ def compute(cell: CellView) -> Conservation:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Holds what the laws are about. `rates` are those that are shown, `shares` what they were made of."""
+    """What the laws are about. `rates` are the rates as shown, `shares` those they were made of."""
 
     records: Records
     facts: CellFacts
@@ -125,11 +124,10 @@ def _little(cell: Cell) -> Law:
 
 
 def _edge_error_ns(answers: NDArray[np.void], outside: Floats, early: NDArray[np.bool_]) -> float:
-    """Returns by how much the time of the parts of answers outside the window may differ from that of
-    mean answers.
+    """The possible difference between the parts of answers outside the window and those of mean answers, ns.
 
     `outside`: the share of each. Answers that an edge cuts are longer than the mean, by cv² where ends are
-    spread. Their deviations add up as far as neighbours take alike long, as in lockstep they do.
+    spread. Their deviations add up as far as neighbours take equally long, which in lockstep they do.
     """
     times_ns = (answers["end_ns"] - answers["sent_ns"]).astype(np.float64)
     mean, spread = float(times_ns.mean()), float(times_ns.std())
@@ -144,7 +142,7 @@ def _edge_error_ns(answers: NDArray[np.void], outside: Floats, early: NDArray[np
 
 
 def _change(requests: NDArray[np.void], window: Window) -> int:
-    """Returns how many more were in flight at the end of the window than at its start."""
+    """Requests in flight at the end of the window less those at its start."""
     steps = in_flight.steps(requests)
     before = np.searchsorted(steps.at_ns, (window.start_ns, window.end_ns), side="right") - 1
     start, end = (int(steps.counts[index]) if index >= 0 else 0 for index in before)
@@ -152,7 +150,8 @@ def _change(requests: NDArray[np.void], window: Window) -> int:
 
 
 def _engine_in_flight(cell: Cell) -> Law:
-    """More there than here is another client's work. Fewer is fine: gauges leave out the way to the queue."""
+    """More in flight at the engine than here is another client's work. Fewer is fine: gauges leave out the
+    way to the queue."""
     if cell.facts.request.api in WITHOUT_TEXT:
         return Law(_ENGINE, why="an engine counts each text of a request apart")
     window = cell.window
@@ -164,13 +163,13 @@ def _engine_in_flight(cell: Cell) -> Law:
     samples = gauges[0].between(window.start_ns, window.end_ns).values
     error = float(samples.std()) / max(len(samples), 1) ** 0.5 if len(samples) else 0.0
     theirs, tolerance = sum(filter(None, means)), max(SAMPLED * ours, 0.5) + ERRORS * error
-    if theirs > ours + tolerance and _behind(cell.facts):
+    if theirs > ours + tolerance and _shares_an_address(cell.facts):
         return Law(_ENGINE, theirs, ours, tolerance, None, _SHARED)
     return Law(_ENGINE, theirs, ours, tolerance, theirs <= ours + tolerance)
 
 
-def _behind(facts: CellFacts) -> bool:
-    """Returns whether several engines work behind one address, so that two may count the same request."""
+def _shares_an_address(facts: CellFacts) -> bool:
+    """Whether several engines work behind one address, so that two may count the same request."""
     return len(known(facts.metrics_urls) or ()) > len(known(facts.urls) or ("",))
 
 
@@ -184,10 +183,8 @@ def _tokens(cell: Cell) -> Law:
 
 
 def _counters(requests: NDArray[np.void], facts: CellFacts) -> Iterator[Law]:
-    """Compares with the engine's counters over the whole cell, warm-up included.
-
-    Of a failed request the engine counts what never arrived.
-    """
+    """The engine's counters over the whole cell, warm-up included. Of a failed request the engine counts
+    tokens that never arrived."""
     counters = facts.server_counters or {}
     sent = requests[requests["sent_ns"] != UNKNOWN]
     for field, law in _COUNTED.items():
@@ -199,7 +196,7 @@ def _counters(requests: NDArray[np.void], facts: CellFacts) -> Iterator[Law]:
             yield Law(law, why="the server reports no token counts")
         else:
             measured, expected = round(counters[field]), float(np.sum(sent[field], dtype=np.int64))
-            if measured > expected and _behind(facts):
+            if measured > expected and _shares_an_address(facts):
                 yield Law(law, measured, expected, 0.0, None, _SHARED)
             else:
                 yield _judged(law, measured, expected, 0.0)
@@ -223,7 +220,7 @@ def arrivals(requests: NDArray[np.void], window: Window) -> int:
 
 
 def backlog_growth(records: Records, window: Window) -> float:
-    """Returns by how many whole requests the work that had arrived and was not done grew over the window."""
+    """Growth over the window, in whole requests, of the work that has arrived and is not done."""
     requests = records.requests
     served = in_flight.served(requests)
     due = requests["intended_ns"]
@@ -264,8 +261,8 @@ def _slot_time(cell: Cell) -> Law:
 
 
 def _thinks(cell: Cell) -> bool:
-    """Tells whether users think, as the load says; of runs that do not tell, whether sends were due long
-    after an answer had ended.
+    """Whether users think: as the load says; in runs that do not say, whether sends were due long after an
+    answer had ended.
 
     The latter is blind to short think times of slots in lockstep, since the end of any slot counts.
     """

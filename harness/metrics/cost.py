@@ -10,7 +10,7 @@ NO_PRICE = "no price given: see --price-per-hour, --price-per-gpu-hour, --prices
 
 
 def price(prices: Prices | None, gpu: Gpu | None) -> tuple[Price | None, str]:
-    """Returns what an hour of the hardware costs, or why that is not known. A machine's price comes first."""
+    """The price of an hour, or why it is not known. A machine's price wins over one per GPU."""
     if not prices:
         return None, NO_PRICE
     if prices.machine_per_hour is not None:
@@ -32,7 +32,7 @@ def _priced(prices: Prices, amount: float, covers: str) -> Price:
 
 
 def per_million(per_hour: float, per_s: float | None) -> float | None:
-    """The whole hour charged to what comes out at this rate."""
+    """The price of a million tokens if the whole hour is charged to this rate."""
     return per_hour / _HOUR_S / per_s * _MILLION if per_s else None
 
 

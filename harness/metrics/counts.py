@@ -1,4 +1,4 @@
-"""Says how many requests and output tokens a cell has."""
+"""Counts of requests and output tokens."""
 
 from dataclasses import dataclass
 
@@ -34,12 +34,11 @@ def compute(cell: CellView) -> Counts:
 
 
 def requests_of(cell: CellView) -> Requests:
-    """`requests` of a cell."""
     return requests(cell.requests, cell.facts)
 
 
 def requests(every: Rows, facts: CellFacts) -> Requests:
-    """Counts requests of the measured phase; warm-up requests are counted apart."""
+    """Counts the measured phase; warm-up requests are counted apart."""
     rows = every[every["phase"] == Phase.MEASURE]
     outcomes = {code.name.lower(): int(np.count_nonzero(rows["outcome"] == code)) for code in Outcome}
     ok, dropped, cancelled = outcomes["ok"], outcomes["dropped"], outcomes["cancelled"]

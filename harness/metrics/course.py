@@ -1,4 +1,4 @@
-"""The window of a cell, and what was in flight over it and, of an open loop, what was offered."""
+"""A cell over its window: what was in flight and, in an open loop, what was offered."""
 
 from dataclasses import dataclass
 from typing import Literal

@@ -1,6 +1,4 @@
-"""Says who used the machine's CPUs in the measured window: the engine, the load generator, and everybody
-else.
-"""
+"""CPU use in the measured window: of the engine, of the load generator, of everything else."""
 
 from collections.abc import Mapping, Sequence
 
@@ -47,7 +45,7 @@ def host(telemetry: Telemetry, sources: Mapping[str, SampledSource], window: Win
 
 
 def load_nodes(telemetry: Telemetry, nodes: Sequence[LoadNode], window: Window) -> tuple[LoadNodeUse, ...]:
-    """Each by the samples that it took of itself."""
+    """CPU use of each node, by the samples that it took of itself."""
     return tuple(_load_node(telemetry.of(node_series(node.address)), node, window) for node in nodes)
 
 
@@ -79,7 +77,7 @@ def server(
     counted: Server,
     shapes: Mapping[str, HistogramIncrease],
 ) -> Server:
-    """Returns what the engine counted, what its processes used, and the gauges it gives about itself."""
+    """The engine's counters, the CPU and memory of its processes, and its own gauges."""
     names = sources["processes"].about.get("engine_processes", {}) if "processes" in sources else {}
     single = {
         pid: used
@@ -104,15 +102,13 @@ def server(
 
 
 def _acceptance(counted: Server) -> float | None:
-    """Returns the share, of the speculative tokens, those that were kept; None without speculation."""
+    """Accepted over drafted tokens; None without speculation."""
     drafts, kept = known(counted.draft_tokens), known(counted.accepted_tokens)
     return (kept or 0.0) / drafts if drafts else None
 
 
 def _histograms(increases: Mapping[str, HistogramIncrease]) -> dict[str, dict[str, float | None]]:
-    """Returns quantiles of the engine's own histograms over the cell, in milliseconds; quantiles are
-    linear inside a bucket.
-    """
+    """Quantiles of the engine's own histograms over the cell, ms; linear inside a bucket."""
     return {
         f"{name}_ms": {
             "count": increase.count,
@@ -125,7 +121,7 @@ def _histograms(increases: Mapping[str, HistogramIncrease]) -> dict[str, dict[st
 
 
 def _quantile(buckets: Sequence[tuple[float | None, float | None]], share: float) -> float | None:
-    """Null beyond the last finite bound."""
+    """None beyond the last finite bound."""
     below, wanted = (0.0, 0.0), share * (buckets[-1][1] or 0.0) if buckets else 0.0
     for bound, count in buckets:
         if bound is None or count is None:

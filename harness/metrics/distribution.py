@@ -6,18 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import LatencyStats
+from harness.stats.binomial import trials_needed, upper_rank
 
 PERCENTILES = (50, 90, 95, 99)
 
 NEVER = "never got there"  # ends the reason of a percentile that failed requests make infinite
 
-# With n samples the largest exceeds the true percentile with this probability or more.
-CONFIDENCE = 0.95
-
 
 def samples_needed(percentile: float) -> int:
     """Fewest samples whose maximum bounds the percentile at 95 %: 5, 29, 59, 299 for p50, p90, p95, p99."""
-    return math.ceil(math.log(1 - CONFIDENCE) / math.log(percentile / 100))
+    return trials_needed(percentile / 100)
 
 
 def highest_percentile(samples: int) -> int:
@@ -25,27 +23,11 @@ def highest_percentile(samples: int) -> int:
     return max((p for p in PERCENTILES if samples >= samples_needed(p)), default=50)
 
 
-def upper_rank(percentile: float, samples: int) -> int | None:
-    """Rank from 1 of the value that bounds the percentile from above at 95 %; None for too few samples.
-
-    The smallest order statistic that exceeds the percentile with that probability: the number of samples
-    below the percentile is binomial, whatever the distribution (David and Nagaraja 2003, 7.1).
-    """
-    if samples < samples_needed(percentile):
-        return None
-    share = percentile / 100
-    around = 12 * math.sqrt(samples * share * (1 - share)) + 12  # what is further off has no probability
-    lowest, highest = max(0, int(samples * share - around)), min(samples, int(samples * share + around))
-    counts = np.arange(lowest, highest + 1)
-    ratios = (samples - counts[:-1]) / counts[1:] * (share / (1 - share))
-    ways = math.lgamma(samples + 1) - math.lgamma(lowest + 1) - math.lgamma(samples - lowest + 1)
-    first = ways + lowest * math.log(share) + (samples - lowest) * math.log1p(-share)
-    logs = first + np.concatenate([[0.0], np.cumsum(np.log(ratios))])
-    return lowest + int(np.searchsorted(np.cumsum(np.exp(logs)), CONFIDENCE)) + 1
-
-
-def describe(values: NDArray[np.float64], *, independent: bool = True) -> tuple[LatencyStats, dict[str, str]]:
-    """Statistics and, for each that is null, why. Infinite values are requests that never got there.
+def latency_stats(
+    values: NDArray[np.float64], *, independent: bool = True
+) -> tuple[LatencyStats, dict[str, str]]:
+    """The statistics, and the reason for each that is null. Infinite values are requests that never got
+    there.
 
     `p99_upper` and the like are one-sided 95 % confidence bounds; they need samples that are `independent`.
     """
@@ -71,7 +53,7 @@ def describe(values: NDArray[np.float64], *, independent: bool = True) -> tuple[
             reasons[name] = never
         else:
             statistics[name] = value
-        rank = upper_rank(percentile, len(values)) if independent else None
+        rank = upper_rank(percentile / 100, len(values)) if independent else None
         if rank is None:
             reasons[upper] = "gaps of one answer are not independent of each other"
         elif rank > len(finite):

@@ -29,7 +29,7 @@ def idle_mean(telemetry: Telemetry, name: str) -> float | None:
 
 
 def total(values: Iterable[float | None]) -> float | None:
-    """None where one part is unknown: a sum that leaves it out would be too small."""
+    """The sum; None if one part is unknown, since a sum without it would be too small."""
     parts = list(values)
     return sum(value for value in parts if value is not None) if parts and None not in parts else None
 

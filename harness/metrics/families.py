@@ -1,4 +1,4 @@
-"""All figures of a cell: each family of metrics once, and what answers without text cannot have."""
+"""All figures of a cell, each family of metrics once."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,7 +23,7 @@ from harness.metrics import (
     throughput,
     usage,
 )
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.view import CellView, Figures
 from harness.model import METRICS, WITHOUT_TEXT
 
@@ -51,7 +51,7 @@ FAMILIES: Sequence[Callable[[CellView], Figures]] = (
 
 
 def figures_of(cell: CellView) -> tuple[dict[str, object], dict[str, str]]:
-    """Returns the figures by key of `CellResult`, and why each null is one, by its dotted path."""
+    """The figures by key of `CellResult`, and the reason for each null by its dotted path."""
     figures: dict[str, object] = {}
     nulls: dict[str, str] = {}
     for compute in FAMILIES:
@@ -65,9 +65,10 @@ def figures_of(cell: CellView) -> tuple[dict[str, object], dict[str, str]]:
 
 
 def _without_text(nulls: dict[str, str], api: str) -> tuple[dict[str, object], dict[str, str]]:
-    """Returns what stands in the place of figures and reasons that look like a fault of the server."""
+    """Figures and reasons for answers without text, where those of text would look like a fault of the
+    server."""
     of_text = [metric for metric in METRICS.values() if metric.of_text]
-    empty, reasons = describe(np.zeros(0))
+    empty, reasons = latency_stats(np.zeros(0))
     figures: dict[str, object] = {lacking.name: None for lacking in of_text if lacking.family == "rate"}
     figures |= {lacking.name: empty for lacking in of_text if lacking.family == "latency"}
     reason = f"answers of {api} come whole: there is no first token, and none after it"

@@ -1,4 +1,4 @@
-"""Requests that kept to the limits of the scenario: how many, at which rate, and whether enough did."""
+"""Requests within the limits of the scenario: how many, at which rate, and whether enough are."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -35,14 +35,13 @@ def compute(cell: CellView) -> Kept:
 
 
 def goodput_of(cell: CellView) -> "Goodput":
-    """`goodput` of a cell under the limits of its scenario."""
     return goodput(cell, cell.facts.slo or {}, cell.window, cell.shares)
 
 
 def _tpot_ms(view: RequestView) -> Floats:
-    """One per measured request: infinite where there was no answer, 0 where one token has no TPOT, else NaN
-    where it is not known: tokens that were not counted, or that came at once."""
-    rows = view.tried
+    """One per measured request: +inf without an answer, 0 for an answer of one token, NaN where it is not
+    known (tokens not counted, or all at once)."""
+    rows = view.measured_requests
     tokens, spans = rows["output_tokens"], latency.per_token_ms(rows)
     single = (tokens != UNKNOWN) & (np.maximum(tokens - 1, rows["text_events"]) <= 1)
     spans = np.where(tokens == UNKNOWN, np.nan, np.where(single, 0.0, spans))
@@ -50,9 +49,8 @@ def _tpot_ms(view: RequestView) -> Floats:
 
 
 def _few_missed(values: Floats) -> Floats:
-    """Returns the values with unknown ones as missed, where they are few: one odd answer leaves a
-    thousand others judged.
-    """
+    """Takes unknown values for missed limits where they are few, so that one odd answer does not void a
+    thousand."""
     unknown = np.isnan(values)
     few = unknown.sum() <= _UNKNOWN_SHARE * len(values)
     return np.where(unknown, np.inf, values) if few else values
@@ -71,7 +69,7 @@ class Goodput(NamedTuple):
 def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) -> Goodput:
     """A request is good when it was answered with each latency within the loosest of its limits.
 
-    `shares` of `work_shares`: the rates count good answers as requests/s counts all of them, of any phase.
+    `shares`: of `work_shares`. The rates count good answers as requests/s counts all of them, of any phase.
     Nothing is known without limits, without a measured request, or where a latency is not known.
     """
     counted = view.requests.copy()  # the tail of a warm-up request may lie in the window
@@ -110,9 +108,7 @@ def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) 
 
 
 def _token_share(rows: Rows, good: Mask) -> float | None:
-    """Returns the share, of the output tokens that were answered, those of good requests; None where they
-    were not counted.
-    """
+    """The share of the output tokens that belongs to good requests; None if they were not counted."""
     answered = rows["outcome"] == Outcome.OK
     tokens = rows["output_tokens"]
     if (tokens[answered] == UNKNOWN).any() or not tokens[answered].sum():

@@ -1,4 +1,4 @@
-"""Says what the GPUs did in the measured window, each on its own and the engine's together."""
+"""The GPUs in the measured window, each on its own and the engine's together."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -40,9 +40,10 @@ _OWN = (
 def describe(
     telemetry: Telemetry, sources: Mapping[str, SampledSource], window: Window
 ) -> tuple[Gpu | None, str]:
-    """The `gpu` object, or why there is none.
+    """The `gpu` object, or the reason there is none.
 
-    The engine's GPUs are those on which its processes hold memory; all it was given, where that is not known.
+    The engine's GPUs are those on which its processes hold memory or, where that is not known, all it was
+    given.
     """
     source, reason = _read(sources)
     if source is None:
@@ -104,7 +105,7 @@ def _device(telemetry: Telemetry, about: Mapping[str, Any], window: Window) -> G
 
 
 def _throttled(bits: NDArray[np.float64]) -> dict[str, float] | None:
-    """Share of the samples by reason; None when it was never read."""
+    """The share of samples with each reason; None if it was never read."""
     if not len(bits):
         return None
     codes = bits.astype(np.int64)

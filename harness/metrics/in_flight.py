@@ -1,6 +1,4 @@
-"""Says how many requests the server held at each moment, from their sends and ends, whatever became of
-them.
-"""
+"""Requests in flight at each moment, from their sends and ends, whatever became of them."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +11,9 @@ Floats = NDArray[np.float64]
 
 
 class Steps(NamedTuple):
-    """Requests in flight from each time on. A slot freed and taken again at one moment was not held twice."""
+    """The number in flight from each time on. A slot that is freed and taken again at one moment counts
+    once.
+    """
 
     at_ns: NDArray[np.int64]
     counts: NDArray[np.int64]
@@ -40,23 +40,19 @@ def steps(requests: NDArray[np.void]) -> Steps:
 
 
 def overlap_ns(requests: NDArray[np.void], start_ns: int, end_ns: int) -> Floats:
-    """Returns, of each request, the time it was in flight between the two moments; 0 where that is not
-    known.
-    """
+    """The time that each request was in flight between the two moments; 0 where that is not known."""
     within = np.minimum(requests["end_ns"], end_ns) - np.maximum(requests["sent_ns"], start_ns)
     return np.where(held(requests), np.maximum(within, 0), 0).astype(np.float64)
 
 
 def mean(requests: NDArray[np.void], start_ns: int, end_ns: int) -> float | None:
-    """Returns the requests in flight on average over time; None for an empty stretch."""
+    """Mean over time; None for an empty stretch."""
     length = end_ns - start_ns
     return float(overlap_ns(requests, start_ns, end_ns).sum()) / length if length > 0 else None
 
 
 def filled_ns(requests: NDArray[np.void]) -> int:
-    """Returns when a closed loop first held as many as in the second half of its sends: all its slots had
-    begun.
-    """
+    """When a closed loop first held as many as in the second half of its sends: all its slots had begun."""
     changes = steps(requests)
     sent = requests["sent_ns"][held(requests)]
     first, last = int(sent.min()), int(sent.max())
@@ -65,7 +61,7 @@ def filled_ns(requests: NDArray[np.void]) -> int:
 
 
 def times_in_system_ns(requests: NDArray[Any]) -> Floats:
-    """Returns times from the send to the end, of each answer of any phase."""
+    """Times from send to end, of each answer of any phase."""
     rows = requests[served(requests)]
     times: Floats = (rows["end_ns"] - rows["sent_ns"]).astype(np.float64)
     return times

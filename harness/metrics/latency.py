@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
 from harness.model import METRICS, LatencyStats, family
 from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Records
@@ -33,12 +33,12 @@ class Latencies(Figures):
 
 
 def compute(cell: CellView) -> Latencies:
-    """Every latency that is declared, apart from those of `compute_of_reasoning`."""
+    """Every latency but those of `compute_of_reasoning`."""
     return _described(cell, tuple(name for name in LATENCIES if name not in OF_REASONING))
 
 
 def compute_of_reasoning(cell: CellView) -> Latencies:
-    """Waits for reasoning and for the answer after it: without any reasoning they are the TTFT again."""
+    """Waits for reasoning and for the answer after it; without reasoning they would be the TTFT again."""
     if reasons(cell):
         return _described(cell, OF_REASONING)
     why = "no answer has reasoning text"
@@ -50,44 +50,42 @@ def _described(cell: CellView, names: tuple[str, ...]) -> Latencies:
     nulls: dict[str, str] = {}
     for name in names:
         values = cell.of(values_ms)[name]
-        stats[name], reasons = describe(values, independent=METRICS[name].per_request)
+        stats[name], reasons = latency_stats(values, independent=METRICS[name].per_request)
         none = why_no_gaps(cell) if name in ("tpot_ms", "itl_ms") and not len(values) else ""
         nulls.update({f"{name}.{key}": none or reason for key, reason in reasons.items()})
     return Latencies(stats=stats, nulls=nulls)
 
 
 def values_ms(view: RequestView) -> dict[str, Floats]:
-    """Returns the latencies of a cell or of some of its requests, by metric; those of reasoning where any
-    answer has it.
+    """The latencies by metric, one value per measured request; those of reasoning only if any answer has
+    it.
     """
     names = [name for name in LATENCIES if name not in OF_REASONING or reasons(view)]
     return {name: of_metric(view, name) for name in names}
 
 
 def of_metric(view: RequestView, name: str) -> Floats:
-    """The values of one latency: of each measured request, or of those that can have it."""
+    """One latency: of each measured request, or of those that can have it."""
     span = METRICS[name].span
     return _OWN[name](view) if span is None else span_ms(view, *span)
 
 
 def span_ms(view: RequestView, start: str, stop: str) -> Floats:
-    """Returns the time from one stamp to another of each measured request; +inf where it was not answered
-    so far.
-    """
-    rows = view.tried
+    """Time from one stamp to another, per measured request; +inf if the second was never reached."""
+    rows = view.measured_requests
     good = (rows["outcome"] == Outcome.OK) & (rows[stop] != UNKNOWN) & (rows[start] != UNKNOWN)
     return np.where(good, (rows[stop] - rows[start]) / _NS_PER_MS, np.inf)
 
 
 def ttft_reasoning_ms(view: RequestView) -> Floats:
-    """First event of reasoning minus the start, of the good answers that have it."""
+    """First reasoning event minus the start, of the good answers that have one."""
     rows = view.answers[view.answers["first_reasoning_ns"] != UNKNOWN]
     waits: Floats = (rows["first_reasoning_ns"] - rows["start_ns"]) / _NS_PER_MS
     return waits
 
 
 def reasons(view: RequestView) -> bool:
-    """Returns whether any request, of whatever phase, came with reasoning text."""
+    """Whether any request, of any phase, came with reasoning."""
     return bool((view.requests["first_reasoning_ns"] != UNKNOWN).any())
 
 
@@ -129,7 +127,7 @@ def at_once(requests: Rows) -> Mask:
 
 
 def why_no_gaps(view: RequestView) -> str:
-    """Returns why no answer has a gap between tokens."""
+    """The reason no answer has a gap between tokens."""
     rows = view.answers
     if not len(rows):
         return "no request has this value"
@@ -142,9 +140,9 @@ def why_no_gaps(view: RequestView) -> str:
 
 
 def by_arrival(records: Records) -> Records:
-    """Returns the records with `first_tokens` of the first arrival, where several events came in it.
+    """The records with `first_tokens` of the first arrival, which may hold several events.
 
-    What came with the first token has no gap to it, so no part of the time after it is theirs.
+    Tokens that come with the first have no gap to it, so no part of the time after it is theirs.
     """
     rows, counts = records.requests, np.zeros(records.seq_count, np.int64)
     first_ns = np.full(records.seq_count, np.iinfo(np.int64).min // 2)
@@ -192,9 +190,11 @@ def _gap_blocks(
 
 
 def with_silent_tokens(view: RequestView) -> NDArray[np.int32]:
-    """The answers in which tokens without text came between others, such as special tokens and parts of a
-    character: their events between the first and the last text are empty, and the server counted a token for
-    each. Where it counted fewer, empty events are no tokens.
+    """The answers in which tokens without text, such as special tokens and parts of a character, came between
+    others.
+
+    Their events between the first and the last text are empty, and the server counted a token for each.
+    Where it counted fewer, empty events are no tokens.
     """
     records, rows = view.records, view.answers
     first, last = (np.full(records.seq_count, UNKNOWN, np.int64) for _ in range(2))
@@ -211,7 +211,7 @@ def with_silent_tokens(view: RequestView) -> NDArray[np.int32]:
 
 
 def unknown_gaps(view: RequestView) -> int:
-    """Returns how many gaps between text events `itl_ms` leaves out for tokens without text."""
+    """The number of gaps that `itl_ms` leaves out for tokens without text."""
     silent = view.of(with_silent_tokens)
     if not len(silent):
         return 0

@@ -1,4 +1,4 @@
-"""Tells whether prompts are as long as they were made: what the server counted against what was asked."""
+"""Whether prompts have their length: the server's counts against what was asked for."""
 
 from harness.metrics.view import RequestView
 from harness.model import TemplateTokens
@@ -9,10 +9,10 @@ from harness.records.request_table import RequestTable
 def template_tokens(view: RequestView, requested: RequestTable | None) -> TemplateTokens | None:
     """Prompt tokens beyond the content, least and most, of requests that carry no earlier answers.
 
-    Where all have the same messages the two are equal if every text has exactly its length. None where the
+    If all have the same messages, the two are equal exactly when every text has its length. None if the
     server did not count prompts.
     """
-    rows = view.tried[view.tried["prompt_tokens"] != UNKNOWN]
+    rows = view.measured_requests[view.measured_requests["prompt_tokens"] != UNKNOWN]
     if requested is None or not len(rows):
         return None
     rows = rows[requested.numbers["turn"][rows["seq"]] <= 0]

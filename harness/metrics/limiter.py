@@ -1,6 +1,6 @@
-"""Says what kept a cell from being faster: fixed rules over measured numbers, the first that holds.
+"""What kept a cell from being faster: fixed rules over measured numbers; the first that holds is named.
 
-They name what was full, not what would help most; a GPU's counters of its SMs and memory come before NVML's
+It is what was full, not what would help most. A GPU's counters of its SMs and memory come before NVML's
 utilisation, which only says that some kernel was running.
 """
 
@@ -25,10 +25,7 @@ QUEUED = 0.5  # requests, on average
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Holds what the rules are about.
-
-    `threads`: how many the engine was started with, where that is known.
-    """
+    """The input of the rules. `threads`: how many the engine was started with, if known."""
 
     load: LoadPoint
     client: ClientStats
@@ -39,7 +36,7 @@ class Watched:
 
 
 def limiter(cell: Watched) -> tuple[Limiter | None, str]:
-    """Names the limiter, or why it is not known."""
+    """The limiter, or why it is not known."""
     seen = numbers(cell)
     for rule in _RULES:
         for code, sentence in rule(seen, cell):
@@ -49,7 +46,7 @@ def limiter(cell: Watched) -> tuple[Limiter | None, str]:
 
 
 def numbers(cell: Watched) -> Numbers:
-    """The rules see these and nothing else."""
+    """The numbers that the rules see, and nothing else."""
     gpu, server, host = cell.gpu, cell.server, cell.host
     cpus = host.cpus if host else None
     return {

@@ -1,18 +1,18 @@
-"""Tells whether the slots of a closed loop send together: the Kuramoto order parameter of their send phases.
+"""Whether the slots of a closed loop send together, by the Kuramoto order parameter of their send phases.
 
 A wave is as many sends as there are slots; its period runs from its first send to the first of the next
-wave, and a send's phase is its place in that period. |r| of N phases is 1 where all slots send at once and
-0 where they are evenly apart (Kuramoto 1984; Strogatz 2000, Physica D 143). N random phases have a mean
-r² of 1/N, so the index takes that out: index² = (N · mean r² - 1) / (N - 1), 0 on average for chance
-(the pairwise phase consistency of Vinck et al. 2010) and 1 in lockstep.
+wave, and a send's phase is its place in that period. |r| of N phases is 1 where all slots send at once and 0
+where they are evenly apart (Kuramoto 1984; Strogatz 2000, Physica D 143). N random phases have a mean r² of
+1/N, so the index takes that out: index² = (N · mean r² - 1) / (N - 1), 0 on average for chance (the pairwise
+phase consistency of Vinck et al. 2010) and 1 in lockstep.
 
 Two groups of slots half a period apart cancel in r. They show in the second harmonic, where the phases are
 doubled; evenly spread slots do not, from four slots on.
 
 Continuous batching joins a pair by itself: answers that end in one step are followed by requests that are
-admitted together, and while their answers are equally long the two stay in one batch. One such pair among
-N slots is one of N (N - 1) / 2 pairs at phase difference 0, so index² is 2 / (N (N - 1)) without any burst:
-1 of two slots, which therefore are never in bursts, and below `MAX_INDEX`² from four slots on.
+admitted together, and while their answers are equally long the two stay in one batch. One such pair among N
+slots is one of N (N - 1) / 2 pairs at phase difference 0, so index² is 2 / (N (N - 1)) without any burst: 1
+of two slots, which therefore are never in bursts, and below `MAX_INDEX`² from four slots on.
 """
 
 import math
@@ -33,15 +33,13 @@ MIN_FOR_GROUPS = 4  # slots: of fewer, two groups are no bursts
 
 
 def synchrony(view: RequestView, load: Load) -> tuple[Synchrony | None, str]:
-    """Returns the synchrony of the measured part of a closed loop; None with the reason where there is
-    nothing to tell.
-    """
+    """The synchrony of the measured part of a closed loop, or None with the reason."""
     slots = load.slots
     if slots is None:
         return None, "an open loop has no slots"
     if slots < 2:
         return None, "one slot cannot be in lockstep"
-    sent = np.sort(view.tried["sent_ns"][view.tried["sent_ns"] != UNKNOWN])
+    sent = np.sort(view.measured_requests["sent_ns"][view.measured_requests["sent_ns"] != UNKNOWN])
     waves = (len(sent) - 1) // slots
     if waves < MIN_WAVES:
         return None, f"{len(sent)} requests; {MIN_WAVES * slots + 1} are needed for {MIN_WAVES} waves"
@@ -65,10 +63,7 @@ def synchrony(view: RequestView, load: Load) -> tuple[Synchrony | None, str]:
 
 
 def _phases(sent_ns: NDArray[np.int64], slots: int, waves: int) -> Floats:
-    """Returns the phases in radians, a row per wave.
-
-    A wave whose sends have one moment with the next one's has phase 0.
-    """
+    """Phases in radians, a row per wave; 0 for a wave that has no duration."""
     stamps = sent_ns[: waves * slots].reshape(waves, slots)
     starts = sent_ns[: waves * slots + 1 : slots]
     periods = np.maximum(np.diff(starts), 1)
@@ -83,7 +78,7 @@ def _index(phases: Floats) -> float:
 
 
 def _chance(slots: int, waves: int) -> float:
-    """index² of random phases has the standard deviation 1 / √(N (N - 1) waves)."""
+    """The standard deviation of index² for random phases: 1 / √(N (N - 1) waves)."""
     return math.sqrt(CHANCE_ERRORS / math.sqrt(slots * (slots - 1) * waves))
 
 

@@ -1,6 +1,4 @@
-"""Tells whether the load or the server set the pace of a cell, how arrivals came, and whether it kept
-steady.
-"""
+"""Whether the load or the server sets the pace of a cell, how arrivals came, and whether it was steady."""
 
 from dataclasses import dataclass
 

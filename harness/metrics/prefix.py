@@ -1,4 +1,4 @@
-"""Says what a prefix cache could reuse of a workload: the ideal that a measured hit rate is compared with."""
+"""What a prefix cache could reuse of a workload: the ideal for a measured hit rate."""
 
 from collections.abc import Iterable, Iterator
 
@@ -23,14 +23,13 @@ def reusable(
     prompt_tokens: Counts | None = None,
     output_tokens: Counts | None = None,
 ) -> tuple[Counts, Counts]:
-    """Counts per request the tokens that a cache of unlimited size holds when it comes, and all its
-    prompt tokens.
+    """Reusable and all prompt tokens of each request, with a cache of unlimited size.
 
     Requests come one after another, in order. A cache that reuses whole blocks has `block` above 1 (1: a
-    radix cache); `warm`: it holds what is shared from the start. A later turn may reuse the whole turn before
-    it with its answer, a recorded call what it keeps of an earlier prompt. Without `prompt_tokens` (-1:
-    unknown) the chat template is left out; an answer without `output_tokens` has the length asked for. The
-    last token of a prompt is always computed.
+    radix cache); `warm`: it holds what is shared from the start. A later turn may reuse the whole turn
+    before it with its answer, a recorded call what it keeps of an earlier prompt. Without `prompt_tokens`
+    (-1: unknown) the chat template is left out; an answer without `output_tokens` has the length asked for.
+    The last token of a prompt is always computed.
     """
     tree = _Tree(requested.shared if warm else ())
     shared, total = np.zeros(len(requested), np.int64), np.zeros(len(requested), np.int64)
@@ -56,17 +55,17 @@ def reusable(
 def ideal_hit_rate(
     requested: RequestTable, rows: slice | Counts = slice(None), *, warm: bool = False
 ) -> float:
-    """Share of the content tokens of the requests at `rows`; the others fill the cache only."""
+    """The share of the content tokens of the requests at `rows`; the others only fill the cache."""
     return share(*reusable(requested, warm=warm), rows)
 
 
 def share(shared: Counts, total: Counts, rows: slice | Counts) -> float:
-    """Returns a share of what `reusable` gives, over the requests at `rows`."""
+    """The ratio of what `reusable` returns, over the requests at `rows`."""
     return float(shared[rows].sum() / max(total[rows].sum(), 1))
 
 
 def first_of_each_prefix(requested: RequestTable) -> Iterator[int]:
-    """Positions of the first turns that hold a shared part which none before them holds."""
+    """Positions of the first turns whose shared part is new."""
     tree = _Tree(())
     for position, path in enumerate(requested.shared):
         first_turn = requested.numbers["turn"][position] <= 0
@@ -96,7 +95,7 @@ def ideals(view: RequestView, requested: RequestTable) -> dict[str, float] | Non
 
 
 class _Tree:
-    """Prefixes that were seen, as paths of parts."""
+    """Prefixes seen so far, as paths of parts."""
 
     def __init__(self, known: Iterable[tuple[Part, ...]]) -> None:
         self._children: dict[tuple[int, int], int] = {}
@@ -104,7 +103,7 @@ class _Tree:
             self.walk(path)
 
     def walk(self, path: tuple[Part, ...]) -> int:
-        """Tokens of the path's beginning that was seen before; now all of it was."""
+        """The tokens at the beginning of the path that were seen before; adds the whole path."""
         node = known = 0
         for part in path:
             unseen = len(self._children) + 1

@@ -1,4 +1,4 @@
-"""Tells whether answers are right: labels, structured output, tool calls; the others by what is wrong."""
+"""Whether answers are right: labels, structured output, tool calls."""
 
 import re
 from collections import Counter
@@ -69,7 +69,7 @@ def quality(view: RequestView, requested: RequestTable | None, left_out: Iterabl
 
 
 def form_refused(requests: Rows, requested: RequestTable) -> Mask:
-    """Requests whose constraint, or whatever else of theirs, the engine would not take."""
+    """Requests that the engine refused for their constraint or another field."""
     shaped = np.isin(np.array(requested.kinds, object)[requests["seq"]], SHAPES)
     mask: Mask = shaped & _refused(requests)
     return mask
@@ -120,14 +120,13 @@ def _as_json(count: "Counter[str]", *, known: bool) -> Counts:
 
 
 def _reason(error: str) -> str:
-    """An error text without what differs from request to request."""
+    """The error text without what differs from request to request."""
     return " ".join(_VARYING.sub("…", error).split())[:120]
 
 
 def _constraint(view: RequestView, requested: RequestTable, untold: set[str]) -> Constraint | None:
-    """Returns what constraining costs: the first answer to each schema against later ones, and TPOT
-    against free.
-    """
+    """The cost of constraining: the first answer to each schema against later ones, and TPOT against free
+    answers."""
     rows = view.answers
     kinds = np.array(requested.kinds, object)[rows["seq"]]
     constrained = ~np.isin(kinds, [*untold, ""])
@@ -140,7 +139,7 @@ def _constraint(view: RequestView, requested: RequestTable, untold: set[str]) ->
     first = np.zeros(len(schemas), bool)
     first[np.unique(requested.numbers["expected"][schemas["seq"]], return_index=True)[1]] = True
     tpot = {
-        name: _median(tpot_ms(view.alone(np.isin(view.requests["seq"], rows["seq"][mask]))))
+        name: _median(tpot_ms(view.without_events(np.isin(view.requests["seq"], rows["seq"][mask]))))
         for name, mask in (("free", kinds == FREE), ("on", constrained))
     }
     return Constraint(

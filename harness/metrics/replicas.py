@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.metrics import latency
 from harness.metrics.cache_hits import cached_share
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.view import Floats, RequestView, Rows
 from harness.metrics.window import Window
 from harness.model import UNSET, CellFacts, Replica, Replicas
@@ -14,16 +14,16 @@ from harness.records.layout import UNKNOWN
 
 
 def replicas(view: RequestView, facts: CellFacts, window: Window | None, shares: Floats) -> Replicas | None:
-    """None for one server. `shares`: of each request's work the part that is inside the window."""
+    """None for one server. `shares`: the part of each request's work inside the window."""
     if facts.urls is UNSET or facts.balance is UNSET:
         return None
-    sent = view.tried["replica"]
+    sent = view.measured_requests["replica"]
     total = int(np.count_nonzero(sent != UNKNOWN))
     parts = []
     for index, url in enumerate(facts.urls):
         mask = view.requests["replica"] == index
-        part = view.alone(mask)
-        count, ok = len(part.tried), len(part.answers)
+        part = view.without_events(mask)
+        count, ok = len(part.measured_requests), len(part.answers)
         parts.append(
             Replica(
                 url=url,
@@ -31,9 +31,9 @@ def replicas(view: RequestView, facts: CellFacts, window: Window | None, shares:
                 ok=ok,
                 failed=count - ok,
                 share=count / total if total else None,
-                ttft_ms=describe(latency.of_metric(part, "ttft_ms"))[0],
-                tpot_ms=describe(latency.tpot_ms(part))[0],
-                e2e_ms=describe(latency.of_metric(part, "e2e_ms"))[0],
+                ttft_ms=latency_stats(latency.of_metric(part, "ttft_ms"))[0],
+                tpot_ms=latency_stats(latency.tpot_ms(part))[0],
+                e2e_ms=latency_stats(latency.of_metric(part, "e2e_ms"))[0],
                 cached_share=cached_share(part.answers),
                 output_tokens_per_s=_tokens_per_s(part.requests, window, shares[mask]),
             )

@@ -1,4 +1,4 @@
-"""Cells of imported files: figures that only the file has."""
+"""Figures that only an imported file has."""
 
 from typing import Any
 
@@ -13,8 +13,8 @@ _NOT_SAID = "the file does not have it"
 _LATENCIES = ("ttft_ms", "ttft_service_ms", "itl_ms", "tpot_ms", "e2e_ms")
 
 
-def as_told(cell: CellResult, file: Imported | None) -> CellResult:
-    """Returns the cell with the figures of the file in their places, and why others are null."""
+def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
+    """The cell with the figures of the file, and the reasons for the others."""
     if file is None:
         return cell
     nulls = {**cell.null_reasons, "requests.resent": _NOT_SAID, "output_chars_per_s": _NOT_SAID,
@@ -44,9 +44,7 @@ def as_told(cell: CellResult, file: Imported | None) -> CellResult:
 
 
 def _too_few(statistic: str, file: Imported) -> str:
-    """Returns why a percentile of a tool is not shown: its answers are too few for it, as they would be
-    here.
-    """
+    """The reason a percentile of a tool is not shown: here, too, it would need more answers."""
     if not statistic.startswith("p") or file.answered is None:
         return ""
     needed = samples_needed(int(statistic[1:]))

@@ -1,6 +1,5 @@
-"""Tells whether a cell holds enough: as many answers, over as long a time, as the scenario declares, and in a
-closed loop as many waves as its rates need.
-"""
+"""Whether a cell holds enough: the answers and the time that the scenario declares and, in a closed loop,
+waves."""
 
 import math
 from dataclasses import dataclass
@@ -34,9 +33,7 @@ class Amount:
 
     @property
     def requests_needed(self) -> int | None:
-        """Requests that are needed at the pace and the share of answers of this cell; None where there is
-        no pace.
-        """
+        """The requests needed at the pace and the share of answers of this cell; None without a pace."""
         if not self.answers or self.seconds <= 0:
             return None
         times = max(self.min_answers / self.answers, self.min_seconds / self.seconds)
@@ -53,9 +50,9 @@ class Amount:
 
 
 def amount(view: RequestView, minimum: Minimum | None) -> Amount:
-    """`minimum` is None in runs of before it was declared."""
+    """`minimum` is None in runs from before it was declared."""
     limits = minimum or _USUAL
-    rows = view.tried[view.tried["sent_ns"] != UNKNOWN]
+    rows = view.measured_requests[view.measured_requests["sent_ns"] != UNKNOWN]
     seconds = float(rows["end_ns"].max() - rows["sent_ns"].min()) / 1e9 if len(rows) else 0.0
     return Amount(
         seconds,
@@ -68,7 +65,7 @@ def amount(view: RequestView, minimum: Minimum | None) -> Amount:
 
 @dataclass(frozen=True, slots=True)
 class Waves:
-    """Waves of a closed loop: a wave is as many answers as there are slots."""
+    """A wave is as many answers as there are slots."""
 
     measured: float
     cv: float  # of the times in system
@@ -84,7 +81,7 @@ class Waves:
 
 
 def waves(view: RequestView, load: Load) -> Waves | None:
-    """None for an open loop, a single slot, whose rate has no bias, and where no answer took any time."""
+    """None for an open loop, for a single slot (its rate has no bias), and if no answer took any time."""
     slots = load.slots
     times_ns = times_in_system_ns(view.answers)
     if slots is None or slots < 2 or not times_ns.any():

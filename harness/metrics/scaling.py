@@ -1,4 +1,4 @@
-"""Says how one backend changes with the load: speed-up, peak memory, and where its queue begins."""
+"""One backend over the load: speed-up, peak memory, and where its queue begins."""
 
 from collections.abc import Iterable, Mapping
 from statistics import median
@@ -10,10 +10,7 @@ NO_QUEUE = 0.5  # requests waiting on average, below which nobody is said to que
 
 
 def scaling(cells: Iterable[CellResult]) -> dict[str, Scaling]:
-    """Returns the scaling by label, over closed-loop cells that are not INVALID; medians of the repeats.
-
-    Null where not known.
-    """
+    """Medians of the repeats by label, over closed-loop cells that are not INVALID. None: not known."""
     by_label: dict[str, dict[float, list[CellResult]]] = {}
     for cell in cells:
         if cell.load.kind == "concurrency" and not cell.invalid:
@@ -23,8 +20,8 @@ def scaling(cells: Iterable[CellResult]) -> dict[str, Scaling]:
 
 def _backend(points: Mapping[float, list[CellResult]]) -> Scaling:
     loads = sorted(points)
-    speeds = [_at(points[load], "output_tokens_per_s") for load in loads]
-    waiting = [_at(points[load], "server.waiting.mean") for load in loads]
+    speeds = [_median_at(points[load], "output_tokens_per_s") for load in loads]
+    waiting = [_median_at(points[load], "server.waiting.mean") for load in loads]
     base = speeds[0]
     free = [
         load for load, queued in zip(loads, waiting, strict=True) if queued is not None and queued < NO_QUEUE
@@ -35,20 +32,20 @@ def _backend(points: Mapping[float, list[CellResult]]) -> Scaling:
         speedup=tuple(speed / base if speed is not None and base else None for speed in speeds),
         speedup_base=loads[0],
         peak_gpu_memory_bytes=tuple(_memory(points[load]) for load in loads),
-        peak_process_memory_bytes=tuple(_at(points[load], "server.rss_bytes.max") for load in loads),
-        running=tuple(_at(points[load], "server.running.mean") for load in loads),
+        peak_process_memory_bytes=tuple(_median_at(points[load], "server.rss_bytes.max") for load in loads),
+        running=tuple(_median_at(points[load], "server.running.mean") for load in loads),
         waiting=tuple(waiting),
         in_flight_before_queueing=max(free, default=None) if None not in waiting else None,
     )
 
 
 def _memory(cells: list[CellResult]) -> float | None:
-    """The engine's own on the GPU where it can be separated from others'."""
-    own = _at(cells, "gpu.engine_memory_bytes.max")
-    return own if own is not None else _at(cells, "gpu.memory_used_bytes.max")
+    """Prefers the engine's own GPU memory, if it can be separated from that of others."""
+    own = _median_at(cells, "gpu.engine_memory_bytes.max")
+    return own if own is not None else _median_at(cells, "gpu.memory_used_bytes.max")
 
 
-def _at(cells: list[CellResult], path: str) -> float | None:
+def _median_at(cells: list[CellResult], path: str) -> float | None:
     """Median of the repeats."""
     values = [value for cell in cells if (value := number_at(cell, path)) is not None]
     return median(values) if values else None

@@ -11,7 +11,7 @@ MIN_COVERED = 0.8
 
 
 def describe(samples: Samples, window: Window) -> Range | None:
-    """Describes the samples of a gauge: the mean over time, and the highest sample."""
+    """The mean over time and the highest sample of a gauge."""
     clipped = _clipped(samples, window)
     if clipped is None:
         return None
@@ -26,7 +26,7 @@ def mean(samples: Samples, window: Window) -> float | None:
 
 
 def rate(samples: Samples, window: Window) -> float | None:
-    """Returns the rate of a counter, per second. A fall is a restart: what it counted since is not lost."""
+    """Rate of a counter, per second. A fall is a restart, and what it counted since is not lost."""
     clipped = _clipped(Samples(samples.at_ns, unbroken(samples.values)), window)
     if clipped is None or clipped.at_ns[-1] == clipped.at_ns[0]:
         return None

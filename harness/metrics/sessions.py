@@ -1,11 +1,11 @@
-"""Recorded sessions as a whole: how long each took to its last call, and what that time went to."""
+"""Recorded sessions as a whole: how long each took to its last call, and where that time went."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.view import CellView, Figures
 from harness.model import LatencyStats, SessionCounts
 from harness.records.layout import Outcome, Phase
@@ -38,7 +38,7 @@ def compute(cell: CellView) -> Sessions:
         return Sessions(nulls=dict.fromkeys(OF_SESSIONS, _NO_SESSIONS))
     spent, counts = of_sessions(cell, cell.requested)
     times_ms = np.array([session.whole / 1e6 for session in spent] + [np.inf] * counts.failed)
-    stats, reasons = describe(times_ms)
+    stats, reasons = latency_stats(times_ms)
     nulls = {f"session_ms.{key}": reason.replace("requests", "sessions") for key, reason in reasons.items()}
     total = sum(session.whole for session in spent)
     if not total:
@@ -84,7 +84,7 @@ def of_sessions(cell: CellView, requested: RequestTable) -> tuple[list[Spent], S
 
 
 def _spent(calls: NDArray[np.void], by_tool: NDArray[np.bool_]) -> Spent:
-    """Returns the times, from where the response time of the first call counts, to the last end."""
+    """Counts from where the response time of the first call does, to the last end."""
     order = np.argsort(calls["sent_ns"], kind="stable")
     sent, end = calls["sent_ns"][order], calls["end_ns"][order]
     begin = int(calls["start_ns"][order[0]])

@@ -1,13 +1,11 @@
-"""Says how long the slots of a closed loop stood idle: by so much the concurrency that was asked for is
-missed.
-"""
+"""Idle time of the slots of a closed loop: the part of the concurrency that was asked for and missed."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from harness.metrics import in_flight
-from harness.metrics.distribution import describe
+from harness.metrics.distribution import latency_stats
 from harness.metrics.lockstep import synchrony
 from harness.metrics.view import CellView, Figures, Floats, RequestView
 from harness.model import LatencyStats, Load, Synchrony
@@ -15,7 +13,7 @@ from harness.model import LatencyStats, Load, Synchrony
 
 @dataclass(frozen=True, kw_only=True)
 class Slots(Figures):
-    """Holds how the slots of a closed loop fared; all None for an open one."""
+    """All None for an open loop."""
 
     slot_idle_ms: LatencyStats | None
     slot_idle_share: float | None
@@ -26,7 +24,7 @@ def compute(cell: CellView) -> Slots:
     load = cell.facts.load
     slots = slot_time(cell.timed, load)
     together, why = synchrony(cell.timed, load)
-    idle, reasons = describe(slots.idle_ms) if slots else (None, {})
+    idle, reasons = latency_stats(slots.idle_ms) if slots else (None, {})
     nulls = {f"slot_idle_ms.{key}": reason for key, reason in reasons.items()}
     if slots is None:
         no_slots = "an open loop has no slots" if load.slots is None else "no request was sent"
@@ -43,8 +41,6 @@ def compute(cell: CellView) -> Slots:
 
 @dataclass(frozen=True, slots=True)
 class SlotTime:
-    """Times of the measured requests of a closed loop."""
-
     idle_ms: Floats  # per request: from the slot's turn to the send, connecting left out
     share: float  # idle / (idle + busy)
     concurrency: float  # as asked for
@@ -56,7 +52,7 @@ class SlotTime:
 
 def slot_time(view: RequestView, load: Load) -> SlotTime | None:
     """None for an open loop, and where nothing was sent. Think time is not idle: it is part of the load."""
-    rows = view.tried[in_flight.held(view.tried)]
+    rows = view.measured_requests[in_flight.held(view.measured_requests)]
     if load.slots is None or not len(rows):
         return None
     connecting = np.maximum(rows["connect_ns"], 0)  # UNKNOWN: no connection of its own

@@ -1,7 +1,7 @@
 """Time in which the load generator, the whole machine or the engine stood still inside a cell.
 
 What the load generator did not see pass is in every figure: rates count it, latencies contain it. A pause of
-the engine is the engine's, and belongs there.
+the engine is the engine's, and belongs to the engine.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,7 +37,7 @@ class _Span(NamedTuple):
         return self.end - self.start
 
     def overlap(self, start: Times, end: Times) -> NDArray[np.float64]:
-        """Returns the overlap of each interval with all of these, ns."""
+        """The overlap of each interval with all of these, ns."""
         if not len(self.start):
             return np.zeros(len(start))
         moments = np.column_stack([self.start, self.end]).ravel()
@@ -62,9 +62,8 @@ def compute(cell: CellView) -> Standing:
 
 
 def standstill(view: RequestView, facts: CellFacts) -> Standstill | None:
-    """Returns the stalls of the load process that stood still longest.
-
-    None where that was not recorded, or nothing was sent.
+    """The stalls of the load process that stood still longest; None if not recorded, or if nothing was
+    sent.
     """
     stalls = known(facts.client.stalls)
     part = _measured_part(view)
@@ -81,7 +80,7 @@ def standstill(view: RequestView, facts: CellFacts) -> Standstill | None:
         return Standstill(lost_ms=0.0, share=0.0, longest_ms=0.0, hit_share=0.0)
     sampled = _sampler(facts)
     arrived = _arrivals_inside(view.records, worst) if facts.client.stamp_source == "kernel" else None
-    who = _who(worst, sampled, arrived)
+    who = _stalled_party(worst, sampled, arrived)
     longest = int(worst.lasted.argmax())
     return Standstill(
         lost_ms=lost_ns / 1e6,
@@ -127,7 +126,7 @@ def engine_stall(view: RequestView, facts: CellFacts) -> EngineStall | None:
 
 def _measured_part(view: RequestView) -> tuple[int, int] | None:
     """First measured send to the last measured end."""
-    rows = view.tried[view.tried["sent_ns"] != UNKNOWN]
+    rows = view.measured_requests[view.measured_requests["sent_ns"] != UNKNOWN]
     if not len(rows):
         return None
     start, end = int(rows["sent_ns"].min()), int(rows["end_ns"].max())
@@ -147,9 +146,7 @@ def _span(stalls: Iterable[Stall], part: tuple[int, int] | None = None) -> _Span
 
 
 def _sampler(facts: CellFacts) -> _Span | None:
-    """Returns when the sampler stood still; None where it does not say, or the load came from other
-    machines.
-    """
+    """The stalls of the sampler; None if unknown, or if the load came from other machines."""
     if facts.telemetry is None or facts.nodes:
         return None
     stalls = known(facts.telemetry.stalls)
@@ -157,7 +154,7 @@ def _sampler(facts: CellFacts) -> _Span | None:
 
 
 def _arrivals_inside(records: Records, span: _Span) -> Times:
-    """Returns, by stall, events that the kernel stamped while the load process did not run."""
+    """Events per stall that the kernel stamped while the load process did not run."""
     counts = np.zeros(len(span.start), np.int64)
     for block in records.event_blocks():
         stamps = block["stamp_ns"]
@@ -167,8 +164,8 @@ def _arrivals_inside(records: Records, span: _Span) -> Times:
     return counts
 
 
-def _who(span: _Span, sampled: _Span | None, arrived: Times | None) -> Literal["machine", "client"]:
-    """The machine where the sampler stood still as well and nothing came from the server meanwhile."""
+def _stalled_party(span: _Span, sampled: _Span | None, arrived: Times | None) -> Literal["machine", "client"]:
+    """The machine if the sampler stood still as well and nothing came from the server meanwhile."""
     if sampled is None:
         return "client"
     still = sampled.overlap(span.start, span.end) >= span.lasted / 2
@@ -200,9 +197,7 @@ def _silence_limit_ms(view: RequestView, lasted_ns: int) -> float:
 
 
 def _busy_bins(view: RequestView, stalls: Sequence[Stall], start_ns: int, end_ns: int) -> NDArray[np.bool_]:
-    """Looks through the bins of the measured part in steps of 50 ms: whether something came, or might
-    have come unseen.
-    """
+    """Whether something came in each bin of 50 ms of the measured part, or may have come unseen."""
     busy = np.zeros((end_ns - start_ns) // _BIN_NS + 1, bool)
 
     def mark(times: Times) -> None:

@@ -1,5 +1,4 @@
-"""Tells whether the load or the server set the pace of a cell: a rate says what a server can do only
-where it did.
+"""Whether the load or the server set the pace of a cell. A rate is the server's only if the server did.
 
 Under load: all that was sent was served as it came; what more the server could do is unknown. Saturated: a
 closed loop whose slots always hold a request. Unstable: less was served than was sent, or answers took
@@ -31,7 +30,7 @@ class CellState:
 
 
 def cell_state(requests: NDArray[np.void], load: Load) -> CellState:
-    """Returns the state, from requests of any phase, since the server does not know them."""
+    """Uses requests of any phase, since the server does not know phases."""
     rows = requests[requests["outcome"] != Outcome.CANCELLED]
     if not (rows["phase"] == Phase.MEASURE).any():
         return CellState(None, "no measured request was due")
@@ -49,10 +48,7 @@ def _closed(rows: NDArray[np.void], slots: int, think_time_s: float | None) -> C
 
 
 def _busy_share(rows: NDArray[np.void], slots: int) -> float:
-    """Returns the share until the last send: from then on slots run empty.
-
-    All sent at once is all the time.
-    """
+    """The share of the time until the last send, after which slots run empty; 1 if all were sent at once."""
     sent = rows[(rows["sent_ns"] != UNKNOWN) & (rows["end_ns"] != UNKNOWN)]
     if not len(sent):
         return 0.0
@@ -74,7 +70,7 @@ def _open(rows: NDArray[np.void]) -> CellState:
     if (growing := _growth(good)) is not None:
         words = f"each second of sending adds {growing:.2g} s to the answers"
         return CellState("unstable", words)
-    if (behind := _behind(rows, good)) is not None:
+    if (behind := _falls_behind(rows, good)) is not None:
         return CellState("unstable", behind)
     return CellState("under load", f"{len(good)} of {len(rows)} requests served as they came")
 
@@ -95,7 +91,7 @@ def _growth(good: NDArray[np.void]) -> float | None:
     return slope if slope > BEHIND and slope - SURE * error > 0 else None
 
 
-def _behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
+def _falls_behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
     """Fewer answers than requests in the time in which both flow: after one usual answer time, to the last.
 
     An answer in flight at either end is no backlog: as many as usually are may be missing, give or take.

@@ -1,10 +1,9 @@
-"""Tells whether the measured part of a cell is one steady course: a single test, and what differs by its
-shape.
+"""Whether the measured part of a cell is steady: a single test, and the shape of what differs.
 
-Latency and output speed are each cut into equal batches. Every shape is tried that a course may
-have: a stretch that differs from the rest, and a slope that ends or begins anywhere. The best shape's share
-of the variance is the test. One odd batch has no shape, and noise that lasts longer than a batch widens the
-limit. No request leaves the statistics.
+Latency and output speed are each cut into equal batches. Every shape is tried that a course may have: a
+stretch that differs from the rest, and a slope that ends or begins anywhere. The best shape's share of the
+variance is the test. One odd batch has no shape, and noise that lasts longer than a batch widens the limit.
+No request leaves the statistics.
 """
 
 from dataclasses import dataclass
@@ -69,9 +68,7 @@ class Course:
     logarithmic: bool = True
 
     def find(self) -> Found | None:
-        """Returns what plainly differs from a steady course; None where nothing does, or for too few
-        batches.
-        """
+        """The best shape, if it plainly differs from a steady course; None too for too few batches."""
         count = len(self.values)
         if count < LEAST_BATCHES:
             return None
@@ -104,10 +101,10 @@ class Course:
 
 
 def exceeds_chance(scores: Floats, contrast: Floats) -> bool:
-    """`scores` have the mean 0 and the length 1, and so has `contrast`, the shape that fits them best.
+    """`scores` and the best shape `contrast` have mean 0 and length 1.
 
-    What is left beyond the shape tells how long noise lasts: batches that follow one another alike count
-    for fewer of their own.
+    What is left beyond the shape tells how long noise lasts: the more alike batches in a row are, the fewer
+    they count for.
     """
     fit = float(contrast @ scores)
     left = scores - fit * contrast
@@ -123,7 +120,7 @@ def exceeds_chance(scores: Floats, contrast: Floats) -> bool:
 
 @lru_cache(maxsize=MOST_BATCHES)
 def shapes_of(count: int) -> tuple[tuple[Shape, ...], Floats]:
-    """Returns the shapes of so many batches; each shape is a row with the mean 0 and the length 1."""
+    """The shapes of so many batches, a row each, with mean 0 and length 1."""
     # Of two parts the shorter one is the stretch: the other differs from it by as much.
     stretches = [Shape(0, stop, False) for stop in range(2, int(EARLY * count) + 1)]
     stretches += [Shape(start, count, False) for start in range(int(EARLY * count) + 1, count - 1)]
@@ -139,7 +136,7 @@ def shapes_of(count: int) -> tuple[tuple[Shape, ...], Floats]:
 
 
 def scores_of(values: Floats) -> Floats:
-    """The values without odd ones, with the mean 0 and the length 1; all 0 where they are equal.
+    """The values without odd ones, scaled to mean 0 and length 1; all 0 if they are equal.
 
     A batch that is far from both batches next to it is odd: it gets the middle value of the three. Far is
     measured by how much batches usually differ from the next one, which ramps, drifts and steps leave alone.
@@ -154,7 +151,6 @@ def scores_of(values: Floats) -> Floats:
 
 
 def steady_state_of(cell: CellView) -> SteadyState:
-    """`steady_state` of a cell as it was measured; without `requested` no chats are known."""
     facts, requested, workload = cell.facts, cell.requested, cell.facts.workload
     chats = int(np.count_nonzero(requested.numbers["turn"] <= 0)) if requested is not None else 0
     return steady_state(
@@ -176,15 +172,16 @@ def steady_state(
     spread_over_ns: int = 0,
     turns: int = 1,
 ) -> SteadyState:
-    """The cell's `steady_state`: only what it looks like, since every measured request stays in the figures.
+    """Describes the course only: every measured request stays in the figures.
 
     A cut of its own would leave a cell with other requests than those it is compared with. `ramp_requests`
     says how many measured requests were sent before the steady part, and so how many more of warm-up all
     cells would need. `in_stretches`: other requests at one time than at another, as the workload means it.
     `cold_misses`: requests fill an empty cache for later ones, so a slow beginning is part of the scenario.
-    `spread_over_ns`: when the last slot of a closed loop had waited for its turn to begin; a measured request
-    that was sent before met a smaller load, however little it shows. `turns`: of a chat, on average; later
-    ones have longer prompts, and the chats of all slots begin together. Times are seconds from the cell's t0.
+    `spread_over_ns`: when the last slot of a closed loop had waited for its turn to begin; a measured
+    request that was sent before met a smaller load, however little it shows. `turns`: of a chat, on average;
+    later ones have longer prompts, and the chats of all slots begin together. Times are seconds from the
+    cell's t0.
     """
     requests = view.requests
     chosen = view.measured & (requests["sent_ns"] != UNKNOWN)
@@ -235,7 +232,7 @@ def steady_state(
 
 
 def _state(courses: list[Course], found: dict[str, Found | None], early: int) -> tuple[str, str | None]:
-    """The gravest first: what lasts, what the beginning alone has, what comes and goes."""
+    """The gravest first: a lasting change, then one at the beginning, then one that comes and goes."""
     says: dict[Form, list[str]] = {}
     for course in courses:
         if (deviation := found[course.name]) is not None:
@@ -254,15 +251,15 @@ def _state(courses: list[Course], found: dict[str, Found | None], early: int) ->
 
 
 def batches_of(answers: int, *, open_loop: bool) -> int:
-    """Waiting of an open loop lasts over several answers, so a batch has more of them."""
+    """Fewer batches for an open loop: a wait lasts over several answers."""
     return max(min(MOST_BATCHES, answers // (OPEN_BATCH if open_loop else 1)), 1)
 
 
 def _latency(view: RequestView, slots: int | None, most: int) -> Course | None:
-    """Returns the course of whole answers, in the order of their sending.
+    """Durations of whole answers, in the order of their sends.
 
-    Without the last one of each slot, where there are several: slots that have nothing left to send leave
-    the others a smaller load.
+    The last answer of each slot is left out where there are several slots: those that have nothing left to
+    send leave the others a smaller load.
     """
     rows = view.answers[np.argsort(view.answers["sent_ns"], kind="stable")]
     if slots is not None and slots > 1:

@@ -1,6 +1,5 @@
-"""Rates over the steady part of a cell, by one rule: what each answer amounts to, times the share of its
-work that was done inside the window.
-"""
+"""Rates over the steady part of a cell, by one rule: what each answer amounts to, times the share of its work
+inside the window."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ RATES = (*_COUNTED, "requests_per_s", "items_per_s", "output_chars_per_s", "answ
 
 @dataclass(frozen=True, kw_only=True)
 class Rates(Figures):
-    """Each rate per second of the window, by the name of its metric; None: not known."""
+    """Rates per second of the window, by name of metric; None: not known."""
 
     per_s: Mapping[str, float | None]
 
@@ -41,7 +40,7 @@ def compute(cell: CellView) -> Rates:
 
 
 def rates_of(cell: CellView) -> dict[str, float | None]:
-    """`rates` of a cell, all None without a window."""
+    """All None without a window."""
     items = None if cell.requested is None else cell.requested.items()
     if cell.window is None:
         return dict.fromkeys(RATES)
@@ -51,10 +50,10 @@ def rates_of(cell: CellView) -> dict[str, float | None]:
 def rates(
     records: Records, window: Window, shares: Floats, items: NDArray[np.int32] | None = None
 ) -> dict[str, float | None]:
-    """Returns rates per second of the window, from `work_shares`. What is counted is None where an answer
-    lacks its count.
+    """Rates per second of the window. `shares`: of `work_shares`. A rate is None if one answer lacks its
+    count.
 
-    `items`: by `seq`, what an answer has a vector or a score of; None where answers are text.
+    `items`: by `seq`, the vectors or scores of an answer; None where answers are text.
     """
     requests = records.requests
 
@@ -75,7 +74,7 @@ def rates(
 
 
 def _why_not_apart(requests: Rows) -> str:
-    """Returns why reasoning and answers have no rates of their own."""
+    """The reason reasoning and answers have no rates of their own."""
     if (requests["reasoning_tokens"] > 0).any():
         return "the server counts the reasoning tokens of some answers only"
     if (requests["first_reasoning_ns"] != UNKNOWN).any():
@@ -84,7 +83,7 @@ def _why_not_apart(requests: Rows) -> str:
 
 
 def _text_chars(records: Records) -> Floats:
-    """Counts, of each request, the characters that came."""
+    """Characters per request."""
     chars: Floats = np.zeros(records.seq_count)
     for block in records.event_blocks():
         text = block[np.isin(block["kind"], GENERATED)]

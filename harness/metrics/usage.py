@@ -1,4 +1,4 @@
-"""Says what a cell used and what that cost: the part of a cell that comes from telemetry."""
+"""What a cell used and what that cost: the part of a cell that comes from telemetry."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -32,9 +32,7 @@ _NOTHING_SAMPLED = Sampled(requested=False, problem="measured without sampling",
 
 @dataclass(frozen=True, kw_only=True)
 class Usage(Figures):
-    """Holds what a cell used of engine and machine over its window; None: not sampled, or it does not
-    apply.
-    """
+    """Engine and machine over the window of a cell; None: not sampled, or does not apply."""
 
     telemetry: TelemetryHealth
     gpu: Gpu | None = None
@@ -107,7 +105,7 @@ def describe(
 
 
 def _health(watched: Sampled) -> TelemetryHealth:
-    """Returns how each source fared. What it is, and what it lacks, is in cell.json."""
+    """How many samples of each source came or failed. Its description is in cell.json."""
     sources = {
         name: SourceHealth(
             reads=source.reads,

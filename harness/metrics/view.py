@@ -28,7 +28,7 @@ Rows = NDArray[np.void]  # REQUEST_DTYPE
 class RequestView:
     """The requests of a cell, or some of them. Times in ns from the cell's t0.
 
-    Only requests of Phase.MEASURE are counted, and none that we cancelled: it says nothing about the server.
+    Requests of Phase.MEASURE count, except those that bench cancelled, which say nothing about the server.
     """
 
     records: Records
@@ -36,12 +36,12 @@ class RequestView:
 
     @property
     def requests(self) -> Rows:
-        """All of them, the warm-up included."""
+        """All rows, warm-up included."""
         return self.records.requests
 
     @cached_property
     def measured(self) -> Mask:
-        """Mask, of `requests`, those that statistics are made of."""
+        """Mask over `requests`: those that statistics are made of."""
         mask: Mask = (self.requests["phase"] == Phase.MEASURE) & (
             self.requests["outcome"] != Outcome.CANCELLED
         )
@@ -49,18 +49,18 @@ class RequestView:
 
     @cached_property
     def answered(self) -> Mask:
-        """Mask, of `requests`, the measured ones that ended well."""
+        """Mask over `requests`: measured, and ended well."""
         mask: Mask = self.measured & (self.requests["outcome"] == Outcome.OK)
         return mask
 
     @cached_property
-    def tried(self) -> Rows:
-        """The measured requests, however they ended."""
+    def measured_requests(self) -> Rows:
+        """Rows of `measured`, however they ended."""
         return self.requests[self.measured]
 
     @cached_property
     def answers(self) -> Rows:
-        """The measured requests that ended well."""
+        """Rows of `answered`."""
         return self.requests[self.answered]
 
     def part(self, mask: Mask) -> "RequestView":
@@ -68,12 +68,12 @@ class RequestView:
         rows, events = self.requests[mask], self.records.events
         return RequestView(Records(rows, events[np.isin(events["seq"], rows["seq"])], (), (), ()))
 
-    def alone(self, mask: Mask) -> "RequestView":
-        """Some of the requests without their events, for what needs none."""
+    def without_events(self, mask: Mask) -> "RequestView":
+        """Some of the requests, for figures that need no events: copying those costs most."""
         return RequestView(Records(self.requests[mask], self.records.events[:0], (), (), ()))
 
     def of(self, compute: Callable[[Self], T]) -> T:
-        """Returns what `compute` makes of this view; it runs once, however many ask."""
+        """The result of `compute(self)`, computed once."""
         if compute not in self._computed:
             self._computed[compute] = compute(self)
         return cast(T, self._computed[compute])
@@ -93,14 +93,12 @@ class CellView(RequestView):
 
     @property
     def slots(self) -> int | None:
-        """Number of slots of a closed loop; None for an open one."""
+        """None for an open loop."""
         return self.facts.load.slots
 
     @cached_property
     def timed(self) -> RequestView:
-        """Requests with times: the view itself, without requests where an imported file has no send
-        times: what needs them is then not known.
-        """
+        """The view itself; without requests for an imported file that has no send times."""
         file = self.facts.imported
         if file is None or "times" in file.facts:
             return self
@@ -108,13 +106,13 @@ class CellView(RequestView):
 
     @cached_property
     def window(self) -> Window | None:
-        """Tells where the load is at its height; None where nothing measured was answered."""
+        """The stretch where the load is at its height; None if nothing measured was answered."""
         sessions = None if self.requested is None else self.requested.sessions()[self.requests["seq"]]
         return measured_window(self.timed.requests, self.slots, self.facts.client.spread_over_ns, sessions)
 
     @cached_property
     def shares(self) -> Floats:
-        """Shares: of each request of any phase, the share of its work inside the window, 0 to 1."""
+        """Shares of each request's work inside the window, 0 to 1, in every phase."""
         if self.window is None:
             return np.zeros(len(self.requests))
         return work_shares(
@@ -124,7 +122,7 @@ class CellView(RequestView):
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """Holds what one family of metrics says of a cell: a field for each key of `CellResult` that it fills."""
+    """The figures of one family: a field for each key of `CellResult` that it fills."""
 
     nulls: dict[str, str] = field(default_factory=dict)  # why a figure is null, by its dotted path
 

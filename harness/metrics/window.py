@@ -39,7 +39,7 @@ def measured_window(
     not_before_ns: int = 0,
     sessions: NDArray[np.int64] | None = None,
 ) -> Window | None:
-    """Returns where the load is at its height; None when nothing measured was answered.
+    """The stretch where the load is at its height; None if nothing measured was answered.
 
     Closed loop of `slots`: until the first slot stays empty; not before all have begun, and one mean answer
     later where there are several, so that a common start is forgotten. Open loop: until the last send; not
@@ -80,9 +80,7 @@ def _first_left_empty_ns(sent: NDArray[np.void], sessions: NDArray[np.int64], sl
 
 
 def makespan_s(requests: NDArray[np.void]) -> float | None:
-    """Returns the time from the first measured send to the end of the last measured answer; None where
-    one failed.
-    """
+    """Time from the first measured send to the end of the last measured answer; None if one failed."""
     rows = requests[requests["phase"] == Phase.MEASURE]
     if not len(rows) or (rows["outcome"] != Outcome.OK).any():
         return None
@@ -92,8 +90,7 @@ def makespan_s(requests: NDArray[np.void]) -> float | None:
 def work_shares(
     requests: NDArray[np.void], events: NDArray[np.void], window: Window, *, closed_loop: bool
 ) -> Floats:
-    """Returns, of each request of any phase, the share of its work inside the window; 0 where it was not
-    answered.
+    """The share of each request's work, of any phase, inside the window; 0 if it was not answered.
 
     Closed loop: of its time in flight, since each slot is always at work on one answer. Open loop: of its
     text events, since requests may only wait; an answer without events counts at its end.

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args
 
 from harness.errors import ExitCode
 from harness.mockserver.answers import WrongShare, read_answers
+from harness.mockserver.declared import declared_dialect
 from harness.mockserver.dialects import DIALECTS
 from harness.mockserver.faults import KINDS, Fault
 from harness.mockserver.habits import Framing, Habits, Role, Usage
@@ -276,7 +277,7 @@ def _options(args: argparse.Namespace) -> Options:
     """A flag that was not given leaves the default to the dialect or the dataclass."""
     given = {name: value for name, value in vars(args).items() if value is not None}
     given["faults"] = tuple(given.get("faults", ()))
-    dialect = given["dialect"] = DIALECTS[args.dialect]
+    dialect = given["dialect"] = declared_dialect(args.dialect)
     given.setdefault("cache_block_tokens", dialect.cache_block_tokens)
 
     def of(cls: type[Any]) -> dict[str, Any]:  # argparse checked them

@@ -1,4 +1,4 @@
-"""Says what tells one engine's server from another's, as far as a client can see: data in dialects/."""
+"""A dialect: what a client sees of one engine's server. The data are in dialects/ and backends/."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -82,17 +82,12 @@ class Tokenizer:
     path: str
     text_field: str
     tokens_key: str = "tokens"
-    extra: Mapping[str, object] = field(default_factory=dict)  # next to the ids; "{count}" in it
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """`busy`: status while requests run, 0 for a reset at any time. `answer` None: plain text."""
-
-    path: str
-    methods: tuple[str, ...] = ("POST",)
-    answer: Mapping[str, object] | None = None
-    busy: int = 0
+    path: str  # a `/` at its end: also what follows
+    method: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,29 +99,24 @@ class Dialect:
     structure: Structure = field(default_factory=Structure)
     loading: Literal["refused", "503", "up"] = "refused"  # what a client sees before the model is loaded
     loading_type: str = "unavailable_error"
-    chat_path: str = "/v1/chat/completions"
     responses: ResponsesStyle | None = None  # at /v1/responses; None: it has no such API
     messages: MessagesStyle | None = None  # at /v1/messages
     embeddings: VectorStyle | None = None  # at /v1/embeddings
     rerank: RankStyle | None = None  # at /v1/rerank
     # The usage of /v1/completions stands in the chunk with the finish reason, whether requested or not.
     completions_usage: Literal["asked", "finish"] = "asked"
-    health_path: str = "/health"
     health: Mapping[str, object] | None = field(
         default_factory=lambda: {"status": "ok"}
     )  # None: an empty answer
-    version_path: str = ""  # "": no version over HTTP
     version: Mapping[str, object] = field(default_factory=dict)  # "{version}" and "{kv_tokens}" in it
-    info_path: str = ""  # of its settings, where that is another one
-    info: Mapping[str, object] = field(default_factory=dict)
+    info: Mapping[str, object] = field(default_factory=dict)  # of its settings, where they have another path
     owned_by: str = "simulated"
     card: Mapping[str, object] = field(default_factory=dict)  # of a model, besides what all have
     own_name: str = ""  # for its model, besides the one it is given
-    tokenizer: Tokenizer | None = None
-    reset: Reset | None = None
-    metrics_path: str = ""  # "": none
-    series: tuple[Series, ...] = ()
-    json_metrics_path: str = ""
+    tokenizer_extra: Mapping[str, object] = field(default_factory=dict)  # next to the ids; "{count}" in it
+    reset_answer: Mapping[str, object] | None = None  # None: plain text
+    reset_busy: int = 0  # status while requests run; 0: a reset at any time
+    unused_counters: frozenset[str] = frozenset()  # keys of [metrics.counters] that need settings of its own
     labels: str = 'model_name="{model}"'  # of every series
     cache_block_tokens: int = 16  # 1: any prefix
     forces_length: bool = True  # `length_field` and min_tokens have an effect
@@ -137,3 +127,14 @@ class Dialect:
     uncached_field: str = ""  # a field that, when false, keeps the prompt out of the cache
     out_of_memory: str = "torch.OutOfMemoryError: CUDA out of memory."  # its last words
     pulls_models: bool = False  # Ollama's routes that bring a model in
+
+    # Filled in from the shipped definition of this name (declared.py); set in dialects/ where there is none.
+    chat_path: str = "/v1/chat/completions"
+    health_path: str = "/health"
+    version_path: str = ""  # "": no version over HTTP
+    info_path: str = ""
+    tokenizer: Tokenizer | None = None
+    reset: Reset | None = None
+    metrics_path: str = ""  # "": none
+    json_metrics_path: str = ""
+    series: tuple[Series, ...] = ()

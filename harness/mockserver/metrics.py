@@ -1,4 +1,4 @@
-"""Says what the imagined engine tells of itself, under the names of a dialect."""
+"""Counters, gauges and histograms of the imagined engine, under the names of a dialect."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
@@ -155,4 +155,5 @@ _OBSERVED: dict[Quantity, Callable[[Record], list[float]]] = {
     "transfer": lambda record: [record.transfer_ns / NS],
     "input_lengths": lambda record: [float(record.prompt_tokens)],
     "output_lengths": lambda record: [float(record.tokens)],
+    "zero": lambda _: [],
 }

@@ -1,11 +1,11 @@
-"""Says what the server was asked to be; the flags of the same names are explained in cli.py."""
+"""Settings of the scripted server; cli.py explains the flags of the same names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from harness.mockserver.answers import WrongShare
+from harness.mockserver.declared import declared_dialect
 from harness.mockserver.dialect import Dialect
-from harness.mockserver.dialects import TRUTH
 from harness.mockserver.faults import Fault
 from harness.mockserver.habits import Habits
 from harness.mockserver.script import Distribution
@@ -34,7 +34,7 @@ class Options:
     adapter_slots: int = 1  # of them in memory at once; the others have to be loaded
     adapter_swap_ms: float = 0.0  # for which one is loaded
     adapter_us_per_token: float = 0.0  # that an uncached prompt token costs more with one
-    dialect: Dialect = TRUTH
+    dialect: Dialect = field(default_factory=lambda: declared_dialect("truth"))
     loading_s: float = 0.0
     chars_per_token: int = 4
     max_running: int | None = None

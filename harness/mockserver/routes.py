@@ -7,7 +7,7 @@ from typing import Any
 
 from harness import __version__
 from harness.mockserver.ask import BadAskError, adapter_name, load_object, prompt_tokens, token_id
-from harness.mockserver.dialect import SLOTS, Dialect, Reset, Tokenizer
+from harness.mockserver.dialect import SLOTS, Dialect, Tokenizer
 from harness.mockserver.engine import Engine
 from harness.mockserver.metrics import Meter
 from harness.mockserver.options import Options
@@ -62,8 +62,7 @@ class Routes:
         if tokenizer := dialect.tokenizer:
             self._known["POST", tokenizer.path] = lambda request: self._tokenize(tokenizer, request)
         if reset := dialect.reset:
-            for method in reset.methods:
-                self._known[method, reset.path] = lambda _: self._reset(reset)
+            self._known[reset.method, reset.path] = lambda _: self._reset()
         if dialect.pulls_models:
             self._known |= {
                 ("POST", "/api/generate"): self._load,
@@ -121,23 +120,21 @@ class Routes:
             return json_answer(
                 200, [{"id": number, "text": str(token)} for number, token in zip(ids, tokens, strict=True)]
             )
-        extra = filled(tokenizer.extra, {"count": len(ids)})
+        extra = filled(self._dialect.tokenizer_extra, {"count": len(ids)})
         return json_answer(200, {**extra, tokenizer.tokens_key: ids})
 
-    def _reset(self, reset: Reset) -> bytes:
-        """Answers a reset. With requests running: refused by status, or as vLLM with 200 and `success`
-        false.
-        """
-        idle = not self._engine.running
-        if not idle and reset.busy:
-            return error(self._dialect, reset.busy, "requests are running")
+    def _reset(self) -> bytes:
+        """Empties nothing while requests run: answers `reset_busy`, or as vLLM 200 and `success` false."""
+        idle, dialect = not self._engine.running, self._dialect
+        if not idle and dialect.reset_busy:
+            return error(dialect, dialect.reset_busy, "requests are running")
         if idle:
             self._engine.cache.clear()
             self._engine.host_cache.clear()
-        if reset.answer is None:
+        if dialect.reset_answer is None:
             return answer(200, b"Cache flushed.", "text/plain")
-        success = {"success": idle} if "success" in reset.answer else {}
-        return json_answer(200, {**reset.answer, **success})
+        success = {"success": idle} if "success" in dialect.reset_answer else {}
+        return json_answer(200, {**dialect.reset_answer, **success})
 
     def _load(self, request: Request) -> bytes:
         """Ollama: `keep_alive` 0 unloads the model, and its cache with it."""

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from harness.model.choices import Balance
 from harness.model.client import ClientStats, Stall
 from harness.model.figures import ProbeSize
 from harness.model.identity import Identity
@@ -223,9 +224,7 @@ class CellFacts(Record, frozen=True, kw_only=True):
         tuple[str, ...] | UnsetType,
         doc("Replicas of one model that the requests were spread over; missing: one server."),
     ] = UNSET
-    balance: Annotated[
-        Literal["round-robin", "least-outstanding"] | UnsetType, doc("How they were spread.")
-    ] = UNSET
+    balance: Annotated[Balance | UnsetType, doc("How they were spread.")] = UNSET
     metrics_urls: Annotated[
         tuple[str, ...] | UnsetType, doc("Where counters were read, if not at the server's own URLs.")
     ] = UNSET

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from harness.model.choices import Balance
 from harness.model.record import UNSET, Record, UnsetType, doc
 
 Number = int | float
@@ -300,7 +301,7 @@ class Replica(Record, frozen=True, kw_only=True):
 class Replicas(Record, frozen=True, kw_only=True):
     """Several servers of one model that shared the requests of a cell."""
 
-    balance: Annotated[Literal["round-robin", "least-outstanding"], doc("How requests were spread.")]
+    balance: Annotated[Balance, doc("How requests were spread.")]
     fairness: Annotated[
         float | None,
         doc("Jain's index of the output tokens/s, 1/n to 1: 1 where all URLs gave as many; null: not known."),

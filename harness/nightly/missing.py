@@ -1,6 +1,4 @@
-"""Says what earlier nights measured and tonight did not: a gate that looks at levels alone would pass
-over it.
-"""
+"""What earlier nights measured and tonight did not: a gate on levels alone would not notice."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
@@ -18,10 +16,10 @@ def missing(
     manifest: Manifest | None,
     summary: Summary | None,
 ) -> Iterator[Missing]:
-    """Yields what is missing of one run of the suite. `history` holds earlier runs only.
+    """What is missing of one run of the suite. `history` holds earlier runs only.
 
-    `manifest` and `summary` are None where it measured nothing, for the reason `why`. What the suite no
-    longer asks for is not missing.
+    `manifest` and `summary` are None if it measured nothing, for the reason `why`. What the suite no longer
+    asks for is not missing.
     """
     name = summary.scenario if summary else entry.runs_of
     labels = {backend.partition("=")[0] for backend in entry.backends}

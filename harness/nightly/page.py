@@ -95,7 +95,7 @@ def _row(step: Step) -> str:
 
 
 def _conclusion(step: Step) -> Iterator[str]:
-    """Yields what the run of this night shows, as its own page says it."""
+    """What the run of this night shows, as its own page says it."""
     if step.folder is None:
         return
     lines = list(markdown_lines(_summary(step.folder)))
@@ -107,7 +107,7 @@ def _conclusion(step: Step) -> Iterator[str]:
 
 
 def _courses(night: Night) -> list[Series]:
-    """Returns the courses of what was measured tonight, over all nights."""
+    """The course of each figure that was measured tonight, over all nights."""
     folders = [step.folder for step in night.steps if step.folder is not None]
     if not folders:
         return []

@@ -1,7 +1,4 @@
-"""The runs of a night, one after the other, each a `bench run` of its own:
-
-one that fails costs nothing else.
-"""
+"""The runs of a night, one after another, each a `bench run` of its own: a failure costs nothing else."""
 
 import hashlib
 import json
@@ -32,7 +29,7 @@ ESTIMATE_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Holds what became of one entry of the suite."""
+    """The result of one entry of the suite."""
 
     entry: Entry
     state: State
@@ -143,7 +140,7 @@ def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Ste
 
 
 def _files(entry: Entry, out: Path) -> Step:
-    """Returns what the team's own client left tonight. A file of an earlier night is no new measurement."""
+    """The files that the team's own client left tonight. A file of an earlier night is no new measurement."""
     began, found = time.monotonic(), entry.matching()
     if not found:
         return Step(entry, "failed", f"no file matches {', '.join(entry.files)}", ExitCode.SETUP, 0.0)
@@ -162,7 +159,7 @@ def _files(entry: Entry, out: Path) -> Step:
 
 
 def _seen_before(files: Sequence[Path], out: Path) -> list[Path]:
-    """Returns files that were seen, by their content."""
+    """Files that were seen before, by their content."""
     seen = set()
     for summary in sorted(out.glob("*/summary.json")):
         cells = RunFolder(summary.parent).read_summary().cells
@@ -177,7 +174,7 @@ def _seen_before(files: Sequence[Path], out: Path) -> list[Path]:
 
 
 def _expected_s(command: Sequence[str]) -> float | None:
-    """Returns what earlier nights took; None where nothing is known."""
+    """The time that earlier nights took; None if nothing is known."""
     try:
         done = subprocess.run(
             [*command, "--dry-run", "--json"], capture_output=True, text=True, timeout=ESTIMATE_S, check=False
@@ -198,7 +195,7 @@ def _stop(process: "subprocess.Popen[str]") -> str:
 
 
 def _document(printed: str) -> dict[str, object]:
-    """Returns what the run printed; empty where it was stopped before."""
+    """The document that the run printed; empty if it was stopped before."""
     try:
         document = json.loads(printed)
     except ValueError:
@@ -220,7 +217,7 @@ def _why_failed(document: Mapping[str, object], folder: Path | None) -> str:
 
 
 def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:
-    """Tonight's runs go into the history; what they are part of is judged, and nothing older."""
+    """Adds tonight's runs to the history, and judges the series that they are part of, and nothing older."""
     path, tonight = history_path(out), set()
     for step in steps:
         if step.folder is not None and step.state == "measured":
@@ -232,7 +229,7 @@ def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:
 
 
 def _missing(step: Step, out: Path) -> list[Missing]:
-    """Compared with all runs of other nights: what is broken for long does not become the usual."""
+    """Compares with all runs of other nights: what is broken for long does not become the usual."""
     folder = None if step.folder is None else RunFolder(step.folder)
     earlier = [entry for entry in _history(history_path(out)) if folder is None or entry.run != folder.run_id]
     why = f"{step.state}: {step.why}" if step.why else step.state

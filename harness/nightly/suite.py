@@ -84,7 +84,7 @@ class Suite:
 
 
 def suites() -> dict[str, Path]:
-    """Returns the suites by name; files in ./workloads/suites override the shipped."""
+    """Suites by name. Files in ./workloads/suites override the shipped ones."""
     folders = (paths.shipped("workloads") / "suites", Path.cwd() / "workloads" / "suites")
     return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
 
@@ -108,7 +108,7 @@ def load_suite(name: str) -> Suite:
 
 
 def _check(entry: Entry, where: str) -> None:
-    """Raises SpecError where it says neither what to run nor what to read, or both."""
+    """Raises SpecError unless it says either what to run or what to read."""
     if not entry.backends:
         raise SpecError("has no backends", where=where)
     if not entry.files:

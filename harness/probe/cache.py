@@ -1,4 +1,4 @@
-"""Tells whether the prefix cache is used, reported and emptied: one long prompt, sent again and again."""
+"""Whether the prefix cache is used, reported and emptied: one long prompt, sent again and again."""
 
 import secrets
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Says what the server reports besides its answers: version, tokens, counters, and what its template adds."""
+"""What the server reports besides its answers: version, tokens, counters, and what its template adds."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -52,7 +52,7 @@ def tokenizer(asker: Asker) -> Iterator[Finding]:
 
 
 def apis(asker: Asker) -> Iterator[Finding]:
-    """Yields whether the server has the other APIs that its definition declares."""
+    """Whether the server has the other APIs that its definition declares."""
     definition = asker.server.definition
     if not asker.thorough or definition.dialect.api != "chat":
         return
@@ -69,7 +69,7 @@ def apis(asker: Asker) -> Iterator[Finding]:
 
 
 def values(asker: Asker) -> Iterator[Finding]:
-    """Yields whether vectors or scores come, and such as a model can have meant."""
+    """Whether vectors or scores come, and are such as a model can mean."""
     refusal = asker.server.refusal_of(asker.dialect.api)
     then = "its requests fail" if refusal else ""
     yield Finding(asker.api.title, "answered", refusal or asker.api.gives, not refusal, then, bool(refusal))

@@ -1,4 +1,4 @@
-"""Says how an answer streams, how long it is, what the engine makes of a field it does not know."""
+"""How an answer streams, how long it is, and what happens to an unknown field."""
 
 from collections.abc import Iterator
 

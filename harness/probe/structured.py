@@ -1,4 +1,4 @@
-"""Tells whether a declared constraint constrains, or is only accepted."""
+"""Whether a declared constraint constrains, or is only accepted."""
 
 from collections.abc import Collection, Iterator
 

@@ -1,4 +1,4 @@
-"""Says what makes figures unfair and shows in no single answer: output held back, streams ended, the like."""
+"""What makes figures unfair and shows in no single answer: output held back, streams ended, the like."""
 
 import time
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ _ROOM, _KEPT = 0.8, 0.9  # share of the context that is filled; share of its tok
 
 
 def held_back(asker: Asker, alone: Seen) -> Iterator[Finding]:
-    """Yields whether events come as they are made; nothing where they are too few to tell."""
+    """Whether events come as they are made; nothing if they are too few to tell."""
     first = _in_bursts(alone)
     if first is None:
         return
@@ -111,7 +111,7 @@ def lazy(asker: Asker, alone: Seen) -> Iterator[Finding]:
 
 
 def default_length(asker: Asker) -> Iterator[Finding]:
-    """Yields what a client gets that names no limit; bench always does."""
+    """What a client gets that names no limit; bench always names one."""
     if not asker.thorough:
         return
     seen = asker.put_without(Chat((user(_COUNT),), 1), _LIMITS, _LIMIT_S)
@@ -123,7 +123,9 @@ def default_length(asker: Asker) -> Iterator[Finding]:
 
 
 def cut_prompt(prompt: LongPrompt, first: Seen) -> Iterator[Finding]:
-    """Yields whether what fits the declared context is read whole. `first`: the answer to the long prompt."""
+    """Whether a prompt that fits the declared context is read whole. `first`: the answer to the long
+    prompt.
+    """
     server = prompt.asker.server
     context = server.definition.engine.values.get("context_tokens")
     tokens = first.count("prompt_tokens")

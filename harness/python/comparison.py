@@ -21,7 +21,8 @@ class Comparison:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """Tells why pairs were not compared: conditions that differ in what matters. Empty where all were."""
+        """The reasons pairs were not compared: conditions that differ in what matters. Empty if all were
+        compared."""
         return tuple(dict.fromkeys(pair.refused for pair in self.document.pairs if pair.refused))
 
     def verdicts(self) -> "pd.DataFrame":
@@ -39,8 +40,8 @@ class Comparison:
         return frames.of_verdicts({**tables.VERDICTS, "value_a": "double", "value_b": "double"}, rows)
 
     def conclusion(self) -> "ComparedConclusion":
-        """Returns what became slower in one sentence, and per pair, load and metric the speed-up with an
-        interval.
+        """What became slower, in one sentence, and the speed-up with its interval per pair, load and
+        metric.
         """
         from harness.report.text.baseline import concluded
 

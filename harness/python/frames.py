@@ -37,9 +37,8 @@ def of_rows(types: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> pd.DataF
 
 
 def of_verdicts(types: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> pd.DataFrame:
-    """Builds the DataFrame as `of_rows`, with metrics under their names in the DataFrame of cells, and
-    differences in its unit.
-    """
+    """Does as `of_rows`, with metrics under their names in the DataFrame of cells, and differences in its
+    unit."""
     frame = of_rows(types, rows)
     columns = [in_seconds(path.replace(".", "_")) for path in frame["metric"]]
     frame["metric"] = pd.Series([name for name, _scale in columns], index=frame.index, dtype="string")
@@ -74,7 +73,7 @@ def of_view(folder: "RunFolder", view: str) -> pd.DataFrame:
 
 
 def _frame(columns: Mapping[str, tuple[str, Any]]) -> pd.DataFrame:
-    """Builds a DataFrame from raw names: SQL type and values."""
+    """`columns`: raw name to SQL type and values."""
     built: dict[str, pd.Series[Any]] = {}
     for column, (kind, values) in columns.items():
         if column == _MOMENT:

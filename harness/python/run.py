@@ -16,7 +16,7 @@ RESULTS = Path("results")
 
 
 class LoadWarning(UserWarning):
-    """Holds what a reader must know of the figures of a run: they are of another version, or not verified."""
+    """The figures of a run are of another version, or were not verified."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -31,17 +31,15 @@ class Run:
 
     @property
     def name(self) -> str:
-        """Name of its folder."""
         return self.loaded.name
 
     @property
     def path(self) -> Path:
-        """Path of the run: its folder."""
         return self.loaded.folder.path
 
     @property
     def summary(self) -> "Summary":
-        """All that is derived from its records, typed as summary.json is. Times in ms, as the names say."""
+        """Everything derived from the records, typed as summary.json is. Times in ms, as the names say."""
         return self.loaded.summary
 
     @property
@@ -96,7 +94,7 @@ class Run:
         return frames.of_view(self.loaded.folder, "telemetry")
 
     def conclusion(self) -> "Conclusion":
-        """Returns what the run shows and leaves open, as `bench report --json` prints it."""
+        """What the run shows and leaves open, as `bench report --json` prints it."""
         from harness.report.findings.conclude import conclude
 
         return conclude(self.summary)
@@ -127,7 +125,7 @@ def load(
 
 
 def runs(out: str | os.PathLike[str] = RESULTS) -> list[Path]:
-    """The folders of all runs in `out`, the oldest first: `load(runs()[-1])` is the latest. None: empty."""
+    """The folders of all runs in `out`, oldest first: `load(runs()[-1])` is the latest."""
     from harness.store import stored_runs
 
     return [folder.path for folder in stored_runs(Path(out))]

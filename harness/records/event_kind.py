@@ -1,4 +1,4 @@
-"""Says what an event of a stream carried. Apart from the layout, so that knowing it needs no numpy."""
+"""Kinds of events. Apart from the layout, so that they can be used without numpy."""
 
 from enum import IntEnum
 
@@ -6,7 +6,7 @@ UNKNOWN = -1
 
 
 class EventKind(IntEnum):
-    """Kinds of what one SSE event carried. TEXT, REASONING and TOOL_CALL are generated text."""
+    """The content of one SSE event. TEXT, REASONING and TOOL_CALL are generated text."""
 
     OTHER = 0  # role-only or empty delta, finish chunk
     TEXT = 1

@@ -1,11 +1,9 @@
-"""Says why a server ended an answer: the closed table of the finish reasons that servers send."""
+"""The finish reasons that servers send, as one closed table."""
 
 from enum import Enum
 
 
 class Finish(Enum):
-    """Holds what a finish reason says of its answer."""
-
     WHOLE = "whole"
     CUT = "cut"  # by a limit on its length; it is as long as was allowed
     GIVEN_UP = "given up"  # the server ended it for a reason of its own: the answer is not all of it
@@ -33,5 +31,5 @@ _TABLE = {reason: finish for finish, reasons in _REASONS.items() for reason in r
 
 
 def finish_of(reason: str) -> Finish | None:
-    """None for a reason outside the table, and for "" (none was sent). Case and separators do not matter."""
+    """None for an unknown reason, and for "" (none was sent). Case and separators do not matter."""
     return _TABLE.get(reason.strip().lower().replace("-", "_").replace(" ", "_"))

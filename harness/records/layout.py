@@ -38,7 +38,7 @@ class Outcome(IntEnum):
 
 
 class Phase(IntEnum):
-    """Holds which requests statistics are made of: MEASURE only."""
+    """Statistics are made of MEASURE only."""
 
     WARMUP = 0
     MEASURE = 1
@@ -117,13 +117,13 @@ class Records:
 
 
 def was_sent(records: Records) -> bool:
-    """Returns whether any request that counts was sent: not in preparation, nor in the warm-up."""
+    """Whether any request was sent that is neither preparation nor warm-up."""
     rows = records.requests
     return bool(((rows["phase"] == Phase.MEASURE) & (rows["sent_ns"] != UNKNOWN)).any())
 
 
 def content(events: NDArray[np.void], text: str) -> str:
-    """Returns, of a request's text what is its answer: without reasoning and tool calls."""
+    """The part of a request's text that is its answer: without reasoning and tool calls."""
     with_text = events[events["text_chars"] > 0]
     kept = with_text["kind"] == EventKind.TEXT
     ends = np.cumsum(with_text["text_chars"])

@@ -1,6 +1,6 @@
-"""Says what was asked in one cell, request by request: kept with the records to judge answers by.
+"""What was asked in one cell, request by request: kept with the records to judge answers by.
 
-Prompts themselves are not here: a seed makes them again.
+Prompts are not here: a seed makes them again.
 """
 
 from array import array
@@ -17,7 +17,7 @@ Check = Literal["label", "json_schema", "json_object", "regex", "choice", "tool_
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Holds what makes an answer right.
+    """What makes an answer right.
 
     `value` by check. label: the text. json_schema: the schema. json_object: None. regex: the pattern.
     choice: the texts. tool_call: the schemas of the arguments, by the tools' names.
@@ -72,11 +72,11 @@ class RequestTable:
         return bool((self.numbers["session"] >= 0).any())
 
     def has_calls(self) -> bool:
-        """Returns whether its sessions were recorded: trees of calls with waits between them."""
+        """Whether sessions were recorded: trees of calls with waits between them."""
         return bool((self.numbers["tool_ns"] >= 0).any())
 
     def waits_ns(self) -> NDArray[np.int64]:
-        """Waits for tools and for a person, before each request."""
+        """Waits for tools and for a person before each request."""
         waits: NDArray[np.int64] = np.maximum(self.numbers["tool_ns"], 0)
         waits += np.maximum(self.numbers["think_ns"], 0)
         return waits
@@ -127,9 +127,9 @@ class RequestTable:
     # Lines of a file: that they are not so is an error where a value is used.
     @classmethod
     def from_json(cls, lines: Iterable[Mapping[str, Any]]) -> "RequestTable":
-        """Reads the result of `as_json`.
+        """Reads what `as_json` wrote.
 
-        Raises KeyError, TypeError, ValueError, OverflowError or StopIteration otherwise.
+        Raises KeyError, TypeError, ValueError, OverflowError or StopIteration for anything else.
         """
         rest = iter(lines)
         expectations = [Expected(**expected) for expected in dict(next(rest))["expectations"]]

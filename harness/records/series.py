@@ -1,4 +1,4 @@
-"""Says what was sampled during the load: named series on the cell's clock.
+"""Samples taken during the load: named series on the cell's clock.
 
 Times are nanoseconds on CLOCK_MONOTONIC from the cell's t0, like those of the records; a negative time lies
 before the first request, when the engine was up and idle. docs/telemetry.md lists the series.
@@ -49,26 +49,26 @@ class Telemetry:
         )
 
     def matching(self, prefix: str, suffix: str) -> Iterator[tuple[str, Samples]]:
-        """Yields what stands between `prefix.` and `.suffix` in each name that has both, and its samples."""
+        """The part of each name between `prefix.` and `.suffix`, and its samples."""
         for name, samples in self.series.items():
             if name.startswith(f"{prefix}.") and name.endswith(f".{suffix}"):
                 yield name[len(prefix) + 1 : -len(suffix) - 1], samples
 
 
 def node_series(address: str) -> str:
-    """Returns what stands before the names of what a load node sampled of itself."""
+    """The prefix of the series that a load node sampled of itself."""
     return f"node.{address}"
 
 
 def unbroken(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A counter that starts again at zero, as one that goes on."""
+    """The values of a counter as if it had never started again at zero."""
     steps = np.where(_falls(values), values[1:], np.diff(values))
     joined: NDArray[np.float64] = values[:1].sum() + np.concatenate([values[:1] * 0, np.cumsum(steps)])
     return joined
 
 
 def restarts(values: NDArray[np.float64]) -> int:
-    """Returns how often a counter fell."""
+    """The number of times that a counter fell."""
     return int(np.count_nonzero(_falls(values)))
 
 

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def build(folder: RunFolder) -> list[Path]:
-    """(Re)writes everything a person reads in a run folder; paths of what was written.
+    """Writes everything a person reads in a run folder, again if need be; returns the paths.
 
-    A missing or broken cell becomes a warning in all of it. Raises SpecError without a readable summary.json.
+    A missing or broken cell becomes a warning in all of it. Raises SpecError without a readable
+    summary.json.
     """
     _without_display()
     from harness.report.files import build_all  # matplotlib takes half a second that the table does not need
@@ -25,7 +26,7 @@ def build(folder: RunFolder) -> list[Path]:
 
 
 def page_of_several(runs: "Sequence[Run]", document: "RunComparison") -> str:
-    """HTML of all these runs on common axes. Raises SpecError where nothing of them can be compared."""
+    """All runs on common axes, as HTML. Raises SpecError if nothing of them can be compared."""
     _without_display()
     from harness.report.html.several import page
 
@@ -39,7 +40,7 @@ def page_of_courses(
     series: "Sequence[Series]",
     primary: "Set[str]",
 ) -> str:
-    """HTML with the course of each figure over its runs. `primary`: metrics whose charts are open."""
+    """The course of each figure over its runs, as HTML. `primary`: metrics whose charts are open."""
     _without_display()
     from harness.report.html.several import page_of_courses as made
 
@@ -47,5 +48,5 @@ def page_of_courses(
 
 
 def _without_display() -> None:
-    """Matplotlib does not load where this variable names a display that it does not know."""
+    """Matplotlib does not load if this variable names a display that it does not know."""
     os.environ["MPLBACKEND"] = "agg"

@@ -1,4 +1,4 @@
-"""Goes from the files of a run to the files a person reads."""
+"""The files that a person reads, from the files of a run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -47,9 +47,9 @@ def _pictures(
     samples: Mapping[str, Samples],
     drawn: Sequence[Chart],
 ) -> tuple[list[tuple[plots.Picture, str]], list[Path]]:
-    """Returns those the page shows as they are, with their SVG; and all files.
+    """The pictures that the page shows, with their SVG, and all files.
 
-    Files of an earlier report, of cells since measured again, go.
+    Removes files of an earlier report, of cells measured again since.
     """
     files = folder.files
     caption, recorded = _caption(summary, manifest), _reader(folder)
@@ -78,7 +78,7 @@ def _caption(summary: Summary, manifest: Manifest | None) -> plots.Caption:
 
 
 def _probes(folder: RunFolder) -> dict[str, Probed]:
-    """Reads the probes by backend; a file that cannot be read is left out, as one that was never written."""
+    """Probes by backend. A file that cannot be read is left out, like one that was never written."""
     probes: dict[str, Probed] = {}
     for name in folder.files.names("probe-*.json"):
         try:
@@ -106,9 +106,8 @@ def _manifest(folder: RunFolder) -> tuple[Manifest | None, list[RunWarning]]:
 def _samples(
     folder: RunFolder, manifest: Manifest | None
 ) -> tuple[dict[str, Samples], dict[str, dict[str, View]], list[RunWarning]]:
-    """Returns the samples of every cell that can be read, as it is and by tool as others would have it;
-    and what cannot.
-    """
+    """Samples of every cell that can be read, the same under other tools' definitions, and warnings about the
+    rest."""
     samples: dict[str, Samples] = {}
     views: dict[str, dict[str, View]] = {name: {} for name in TOOLS}
     warnings = []
@@ -136,8 +135,8 @@ def _samples(
 def _due(manifest: Manifest) -> Iterator[str]:
     """Cells that must exist.
 
-    Of a run that its stopping rule ended: the repeats before its first look. Later ones are measured only
-    where a pair still needs them.
+    In a run that its stopping rule ended, these are the repeats before its first look. Later ones are
+    measured only if a pair still needs them.
     """
     stopping = manifest.stopping
     if stopping is None or stopping.reason is None:

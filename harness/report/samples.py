@@ -1,4 +1,4 @@
-"""Says what pictures and tables need of a cell's records, small enough to hold for every cell of a run."""
+"""What pictures and tables need of a cell's records, small enough to hold for every cell of a run."""
 
 from collections import Counter
 from collections.abc import Mapping

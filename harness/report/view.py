@@ -1,6 +1,6 @@
-"""summary.json as a reader meets it: load points, in each one row per backend, repeats pooled.
+"""summary.json by load point: one row per backend, repeats pooled.
 
-Numbers of an INVALID cell describe the load generator, not the server: they never enter a pooled value.
+Numbers of an INVALID cell describe the load generator, not the server, and never enter a pooled value.
 """
 
 from collections import Counter
@@ -40,15 +40,13 @@ class Row:
 
     @property
     def validity(self) -> tuple[str, int]:
-        """The worst verdict and how many repeats have it."""
+        """The worst verdict, and how many repeats have it."""
         verdicts = [cell.validity.verdict for cell in self.cells]
         worst = max(verdicts, key=VERDICTS.index)
         return worst, verdicts.count(worst)
 
     def spread(self, path: str) -> Spread | None:
-        """Returns the spread of the value at a dotted path such as `ttft_ms.p50`; None where no usable
-        repeat has it.
-        """
+        """The spread of the value at a dotted path such as `ttft_ms.p50`; None if no usable repeat has it."""
         values = [value for cell in self.usable if (value := number_at(cell, path)) is not None]
         return Spread(median(values), min(values), max(values), len(values)) if values else None
 
@@ -69,9 +67,8 @@ class Group:
 
 
 def groups(summary: Summary) -> list[Group]:
-    """Groups the cells by load point, closed loop before open; rows in the order in which the backends
-    were first measured.
-    """
+    """Sorted by load point, closed loop before open; rows in the order in which the backends were first
+    measured."""
     estimates = [estimate for estimate in summary.estimates if estimate.method == "pooled"]
     return [
         Group(point, tuple(_rows(point, summary.cells, estimates)))
@@ -99,9 +96,7 @@ def labels(summary: Summary) -> list[str]:
 
 
 def first_cells(summary: Summary) -> dict[str, CellResult]:
-    """Returns, by label, the cell that says what is the same in all cells of a backend: title, track,
-    version.
-    """
+    """The cell, by label, for what all cells of a backend share: title, track, version."""
     cells: dict[str, CellResult] = {}
     for cell in summary.cells:
         cells.setdefault(cell.label, cell)
@@ -124,7 +119,7 @@ def repeats(summary: Summary) -> int:
 
 
 def point_words(point: LoadPoint) -> str:
-    """Closed and open loop answer different questions: the name is never left out."""
+    """Names the loop in any case: closed and open answer different questions."""
     value = number(point.value) if point.value % 1 else f"{point.value:.0f}"
     if point.kind == "concurrency":
         return f"closed loop, concurrency {value}"
@@ -136,6 +131,6 @@ def point_words(point: LoadPoint) -> str:
 
 
 def cell_name(cell: CellResult) -> str:
-    """Names the cell, with its verdict where that is not VALID."""
+    """Includes its verdict if that is not VALID."""
     verdict = cell.validity.verdict
     return cell.cell if verdict == "VALID" else f"{cell.cell} ({verdict})"

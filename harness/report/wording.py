@@ -14,7 +14,7 @@ class Table:
     rows: Sequence[Sequence[str]]
 
     def lines(self) -> Iterator[str]:
-        """Yields lines for a terminal: names to the left, figures to the right."""
+        """Lines for a terminal: names to the left, figures to the right."""
         widths = [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
         yield ""
         yield self.title
@@ -62,7 +62,7 @@ def markdown_row(texts: Sequence[str]) -> str:
 
 
 def markdown_escaped(text: str) -> str:
-    """Returns what cannot open a tag, a column or an emphasis."""
+    """Text that cannot open a tag, a column or an emphasis."""
     for character in "\\`*_[]|":
         text = text.replace(character, f"\\{character}")
     return text.replace("&", "&amp;").replace("<", "&lt;")

@@ -1,4 +1,4 @@
-"""Says what an engine counted over a cell: exact at both ends, unbroken where it started again in between."""
+"""The engine's counters over a cell: exact at both ends, unbroken where it started again in between."""
 
 import math
 import time
@@ -20,7 +20,7 @@ _HELD = ("running", "waiting")
 def idle(read: Callable[[], Counts | None]) -> Counts | None:
     """Counts once the engine holds no request, by its own gauges, or those after 15 seconds.
 
-    It may go on with an answer that the client gave up: of the probe, or one past its deadline.
+    It may go on with an answer that the client gave up: one of the probe, or one past its deadline.
     """
     deadline, last = time.monotonic() + _IDLE_S, read()
     while last is not None and any(last.get(name) for name in _HELD) and time.monotonic() < deadline:
@@ -66,14 +66,14 @@ def counted(
 def added(
     counts: Sequence[tuple[dict[str, float] | None, int]],
 ) -> tuple[dict[str, float] | None, int]:
-    """Returns, of several engines what each `counted`."""
+    """The sum over several engines of what `counted` returns for each."""
     return summed([increase for increase, _ in counts]), sum(falls for _, falls in counts)
 
 
 def added_histograms(
     increases: Sequence[Mapping[str, HistogramIncrease]],
 ) -> dict[str, HistogramIncrease]:
-    """Returns, of several engines, those that all have with the same bounds."""
+    """The sum over several engines of the histograms that all have with the same bounds."""
     first, *others = increases
     whole = {}
     for name, increase in first.items():
@@ -92,7 +92,7 @@ def added_histograms(
 def histogram_increase(
     before: Mapping[str, Histogram], after: Mapping[str, Histogram]
 ) -> dict[str, HistogramIncrease]:
-    """Returns what was observed in between, by name; JSON has no infinite bound, so the last one is null."""
+    """Observations in between, by name. JSON has no infinite bound, so the last one is None."""
     increases = {}
     for name, now in after.items():
         then = before.get(name)

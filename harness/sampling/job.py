@@ -1,4 +1,4 @@
-"""Says what the sampler is asked to watch and what it says of itself: plain data, picklable."""
+"""The task of the sampler and its report: plain, picklable data."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ MOST_HZ = 100.0
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """An engine's metrics: our names → its series."""
+    """An engine's metrics: our names to its series."""
 
     url: str
     access: Access
@@ -26,7 +26,8 @@ class Exporter:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """`engine_pid` None: look for whoever listens on `engine_ports` of this machine, if there are any."""
+    """`engine_pid` None: look for the process that listens on `engine_ports` of this machine, if there are
+    any."""
 
     bench_pid: int
     folder: Path = Path()  # where samples are spilled; must exist
@@ -41,7 +42,7 @@ class Watch:
 
 @dataclass(slots=True)
 class SourceFacts:
-    """Holds how one source fared. `missing` gives the reason for each series that could not be read."""
+    """`missing` has the reason for each series that could not be read."""
 
     period_s: float = 0.0
     reads: int = 0
@@ -56,8 +57,6 @@ class SourceFacts:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The sampler's last word."""
-
     sources: Mapping[str, SourceFacts]
     cpu_s: float  # of the sampler, between its first and its last sample
     wall_s: float

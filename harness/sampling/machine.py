@@ -1,4 +1,4 @@
-"""Facts about this machine and this installation. A fact that cannot be read is null, never a guess."""
+"""This machine and this installation. A fact that cannot be read is null, never a guess."""
 
 import os
 import platform
@@ -45,7 +45,7 @@ def host_facts() -> HostFacts:
 
 
 def gpu_names() -> tuple[str, ...] | None:
-    """Reads the names through NVML; None when there is no driver."""
+    """Names as NVML has them; None without a driver."""
 
     def read(nvml: ModuleType) -> tuple[str, ...]:
         handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
@@ -74,7 +74,7 @@ def _nvml(read: Callable[[ModuleType], T]) -> T | None:
 
 
 def package_versions() -> dict[str, str]:
-    """Returns the versions of this package's own requirements, as installed."""
+    """The installed versions of this package's own requirements."""
     versions = {"llm-servebench": __version__}
     for name in _PACKAGES:
         try:
@@ -105,9 +105,7 @@ def _memory_bytes() -> int | None:
 
 
 def is_this_machine(hostname: str) -> bool:
-    """Returns whether an address is one of ours, or of a container of ours; False where that cannot be
-    found out.
-    """
+    """Whether an address is one of ours, or of a container of ours; False if that cannot be found out."""
     try:
         addresses = {
             ip_address(info[4][0]) for info in socket.getaddrinfo(hostname, None, type=socket.SOCK_STREAM)

@@ -27,7 +27,7 @@ _RETRY_S = 1.0  # a source that failed is asked this seldom until it answers
 
 @dataclass
 class Runner:
-    """Reads one source on its beat until it is asked to end."""
+    """Reads one source on its beat until asked to end."""
 
     source: Source
     spill: Spill
@@ -78,7 +78,7 @@ class Runner:
 
 
 def sources(watch: Watch) -> dict[str, Source]:
-    """The rate is that of the GPUs' cheap fields; what costs more is read less often."""
+    """`hz` applies to the GPUs' cheap fields; what costs more is read less often."""
     beat = 1.0 / watch.hz
     processes = Processes(watch, period_s=2.5 * beat)
     found: dict[str, Source] = {
@@ -97,7 +97,7 @@ def sources(watch: Watch) -> dict[str, Source]:
 
 
 def run_watch(watch: Watch, pipe: "Connection[Any, Any]") -> Report:
-    """READY out once every source was read once; anything in, or the end of the pipe, means stop."""
+    """Sends READY once every source was read once. Any message, or the end of the pipe, means stop."""
     spill, ended = Spill(watch.folder), threading.Event()
     runners = {name: Runner(source, spill, ended) for name, source in sources(watch).items()}
     for runner in runners.values():
@@ -132,9 +132,7 @@ def run_watch(watch: Watch, pipe: "Connection[Any, Any]") -> Report:
 
 
 def step_aside() -> None:
-    """Lowers the priority, never to run where the load could: it yields to everything and preempts
-    nothing.
-    """
+    """Lowers the priority, so that the sampler yields to the load and preempts nothing."""
     os.nice(5)
     if hasattr(os, "SCHED_BATCH"):
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

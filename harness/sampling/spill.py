@@ -10,7 +10,7 @@ _ROW = struct.Struct("<Iqd")  # number of the series, CLOCK_MONOTONIC in ns, val
 
 
 class Spill:
-    """Written from several threads. A series is named once, then referred to by its number."""
+    """Takes samples from several threads. A series is named once, then referred to by its number."""
 
     def __init__(self, folder: Path) -> None:
         self._names = (folder / NAMES).open("w", encoding="utf-8")

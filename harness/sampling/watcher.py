@@ -1,4 +1,4 @@
-"""The sampler seen from the run: started before the window, stopped after it, never waited for forever.
+"""The sampler seen from the run: started before the window, stopped after it, with a limit on every wait.
 
 Without samples a cell is still a cell: whatever happens to the sampler is a reason, not an error.
 """
@@ -28,9 +28,9 @@ _ROW = np.dtype([("series", "<u4"), ("at_ns", "<i8"), ("value", "<f8")])  # as s
 
 
 class Watcher:
-    """Watcher of one cell. `sampled` says how each source fared, and why what is missing is so.
+    """Watches one cell. `sampled` has the state of each source, and the reason for what is missing.
 
-    `watch` None: nothing is sampled, which `sampled` says.
+    Without a `watch` nothing is sampled, which `sampled` says.
     """
 
     def __init__(self, watch: Watch | None) -> None:
@@ -57,7 +57,7 @@ class Watcher:
         return self
 
     def idle(self) -> None:
-        """Returns when enough of the idle engine was seen; at once where no energy can be measured."""
+        """Returns once enough of the idle engine was sampled; at once if no energy can be measured."""
         if self._watch is None:
             return
         with contextlib.suppress(OSError):
@@ -66,7 +66,7 @@ class Watcher:
                 time.sleep(max(0.0, self._began + IDLE_S - time.monotonic()))
 
     def stop(self, t0_ns: int) -> Telemetry:
-        """Returns what was sampled, on the clock of the cell; the sampler's own cost is then in `sampled`."""
+        """The samples on the clock of the cell. The sampler's own cost is in `sampled` from here on."""
         if self._watch is None:
             return Telemetry()
         with contextlib.suppress(OSError, EOFError):
@@ -92,7 +92,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 def _sampled(sources: Mapping[str, SourceFacts], problem: str | None, t0_ns: int | None = None) -> Sampled:
-    """Times of failures become seconds from the first request."""
+    """Times of failures are in seconds from the first request."""
     samples = {}
     for name, facts in sources.items():
         fields = asdict(facts)
@@ -103,7 +103,7 @@ def _sampled(sources: Mapping[str, SourceFacts], problem: str | None, t0_ns: int
 
 
 def read_spill(folder: Path, t0_ns: int) -> Telemetry:
-    """Empty where the sampler never wrote; a torn last row is left out."""
+    """Empty if the sampler never wrote. A torn last row is left out."""
     try:
         names = (folder / NAMES).read_text(encoding="utf-8").splitlines()
         data = (folder / ROWS).read_bytes()

@@ -25,7 +25,7 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     """Hint line for a name that does not exist, with at most `SUGGESTED` others."""
     names = sorted(known)
     begun = [known_name for known_name in names if name and known_name.startswith(name)]
-    alike = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    alike = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     alike += difflib.get_close_matches(name, names, n=SUGGESTED, cutoff=0.7)
     close = list(dict.fromkeys([*begun, *alike]))[:SUGGESTED]
     parts = [f"did you mean '{close[0]}'?"] if close else []

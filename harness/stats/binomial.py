@@ -3,10 +3,13 @@
 import math
 from functools import lru_cache
 
+import numpy as np
+
 from harness.stats.student import incomplete_beta
 
 CONFIDENCE = 0.95
 _STEPS = 60  # halvings of an interval of length 1
+_MOST_EXACT = 10_000  # trials: beyond, Fisher's test adds up rounded probabilities instead of whole numbers
 
 
 def share_above(successes: int, trials: int, confidence: float = CONFIDENCE) -> float:
@@ -35,18 +38,38 @@ def trials_needed(share: float, failures: int = 0, confidence: float = CONFIDENC
     return trials
 
 
+def upper_rank(share: float, samples: int) -> int | None:
+    """Rank from 1 of the value that bounds the quantile from above at 95 %; None for too few samples.
+
+    The smallest order statistic that exceeds the quantile with that probability: the number of samples
+    below the quantile is binomial, whatever the distribution (David and Nagaraja 2003, 7.1).
+    """
+    if samples < trials_needed(share):
+        return None
+    around = 12 * math.sqrt(samples * share * (1 - share)) + 12  # what is further off has no probability
+    lowest, highest = max(0, int(samples * share - around)), min(samples, int(samples * share + around))
+    counts = np.arange(lowest, highest + 1)
+    ratios = (samples - counts[:-1]) / counts[1:] * (share / (1 - share))
+    first = _log_choose(samples, lowest) + lowest * math.log(share) + (samples - lowest) * math.log1p(-share)
+    logs = first + np.concatenate([[0.0], np.cumsum(np.log(ratios))])
+    return lowest + int(np.searchsorted(np.cumsum(np.exp(logs)), CONFIDENCE)) + 1
+
+
 def more_often(count: int, trials: int, other: int, other_trials: int) -> float:
     """One-sided p of Fisher's exact test: `count` of `trials` or more, were both shares equal."""
     if trials == 0 or other_trials == 0:
         return 1.0
     both, all_trials = count + other, trials + other_trials
+    hits = range(count, min(both, trials) + 1)
+    if all_trials <= _MOST_EXACT:
+        ways = sum(math.comb(trials, hit) * math.comb(other_trials, both - hit) for hit in hits)
+        return ways / math.comb(all_trials, both)
 
-    def log_ways(hits: int) -> float:
-        return _log_choose(trials, hits) + _log_choose(other_trials, both - hits)
+    def log_ways(hit: int) -> float:
+        return _log_choose(trials, hit) + _log_choose(other_trials, both - hit)
 
-    highest = min(both, trials)
     total = _log_choose(all_trials, both)
-    return min(1.0, math.fsum(math.exp(log_ways(hits) - total) for hits in range(count, highest + 1)))
+    return min(1.0, math.fsum(math.exp(log_ways(hit) - total) for hit in hits))
 
 
 def _log_choose(total: int, chosen: int) -> float:

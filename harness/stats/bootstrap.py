@@ -40,7 +40,7 @@ class Pool:
         return cls(values[order], tuple(np.flatnonzero(owner == index) for index in range(len(runs))))
 
     def quantiles(self, share: float, draws: Draws) -> Floats:
-        """Returns, of each draw the smallest value that at least `share` of its requests do not exceed."""
+        """The smallest value, per draw, that at least `share` of its requests do not exceed."""
         wanted = share * (draws * np.array([len(ranks) for ranks in self.ranks])).sum(axis=1) - 1e-9
         low = np.zeros(len(draws), np.int64)
         high = np.full(len(draws), len(self.values) - 1, np.int64)
@@ -56,9 +56,7 @@ class Pool:
 
 @lru_cache(maxsize=64)
 def draws_of(runs: int, resamples: int = RESAMPLES, seed: int = 0) -> tuple[Draws, Floats]:
-    """Returns how often each run is in each draw, equal draws once; and the share of all that each stands
-    for.
-    """
+    """How often each run is in each distinct draw, and the share of all draws that it stands for."""
     counts = np.random.Generator(np.random.PCG64(seed)).multinomial(runs, np.full(runs, 1 / runs), resamples)
     distinct, repeated = np.unique(counts, axis=0, return_counts=True)
     return distinct, repeated / resamples

@@ -25,7 +25,7 @@ _STEPS = 50  # halvings
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Change of shares from 0 to 1, of the second less the first."""
+    """Change of shares from 0 to 1: the second less the first."""
 
     compared: int
     lost: int  # right in the first alone
@@ -41,7 +41,6 @@ class Change:
         return (self.gained - self.lost) / self.compared
 
     def between(self, first: str, second: str, *, under_load: bool) -> AccuracyChange:
-        """Returns the change under these labels."""
         return AccuracyChange(
             a=first,
             b=second,
@@ -57,9 +56,9 @@ class Change:
 
 
 def change(first: str, second: str, level: float = LEVEL) -> Change | None:
-    """`1` right, `0` wrong, `-` not asked, in the order of asking. None where nothing compares.
+    """Compares marks in the order of asking: `1` right, `0` wrong, `-` not asked. None if nothing compares.
 
-    Of the first look that decides, else of the last one that brought more.
+    The result is that of the first look that decides, else of the last look with more questions.
     """
     pairs = list(zip(first, second, strict=False))
     found: Change | None = None
@@ -95,14 +94,15 @@ def _look(lost: int, gained: int, count: int, level: float) -> Change:
 
 
 def mcnemar(lost: int, gained: int) -> float:
-    """Two-sided p; 1 where neither side has any."""
+    """Two-sided exact p; 1 if neither side has any."""
     few, count = min(lost, gained), lost + gained
-    tail = math.fsum(math.comb(count, k) / 2**count for k in range(few + 1))
-    return min(1.0, 2 * tail)
+    tail = sum(math.comb(count, k) for k in range(few + 1))
+    p_value: float = 2 * tail / 2**count
+    return min(1.0, p_value)
 
 
 def share_interval(right: int, count: int, level: float = LEVEL) -> tuple[float, float]:
-    """Returns the interval of Clopper and Pearson, two-sided."""
+    """Two-sided interval of Clopper and Pearson."""
     return share_above(right, count, 1 - level / 2), 1 - share_above(count - right, count, 1 - level / 2)
 
 
@@ -111,14 +111,14 @@ def _hull(values: tuple[float, float], other: tuple[float, float]) -> tuple[floa
 
 
 def _conditional(lost: int, gained: int, count: int, level: float) -> tuple[float, float]:
-    """Given how many differ: the interval of the side that they fall to."""
+    """The interval of the side that the differing ones fall to, given how many differ."""
     low, high = share_interval(gained, lost + gained, level) if lost + gained else (0.5, 0.5)
     scale = (lost + gained) / count
     return scale * (2 * low - 1), scale * (2 * high - 1)
 
 
 def _tango(lost: int, gained: int, count: int, level: float) -> tuple[float, float]:
-    """Returns where the score of a difference reaches the quantile; a score falls as the difference grows."""
+    """The differences at which the score reaches the quantile; it falls as the difference grows."""
     z = NormalDist().inv_cdf(1 - level / 2)
     estimate = (gained - lost) / count
 
@@ -135,7 +135,7 @@ def _tango(lost: int, gained: int, count: int, level: float) -> tuple[float, flo
 
 
 def _score(lost: int, gained: int, count: int, difference: float) -> float:
-    """Returns the score with the share lost most likely under this difference (Tango 1998, equation 5)."""
+    """The score, with the share lost that is most likely under this difference (Tango 1998, equation 5)."""
     b = -gained - lost + (2 * count - gained + lost) * difference
     c = -lost * difference * (1 - difference)
     share_lost = (math.sqrt(max(b * b - 8 * count * c, 0.0)) - b) / (4 * count)

@@ -45,7 +45,7 @@ class Shift:
 
     @classmethod
     def between(cls, first: Self, second: Self) -> Self:
-        """Returns the difference of independent estimates; Welch–Satterthwaite degrees of freedom."""
+        """The difference of independent estimates, with the degrees of freedom of Welch and Satterthwaite."""
         variance = first.error**2 + second.error**2
         spread = first.error**4 / first.freedom + second.error**4 / second.freedom
         # Without any spread on either side the smaller sample decides.
@@ -84,7 +84,8 @@ class Shift:
     def detectable(self, power: float = 0.8, alpha: float = 0.05) -> float:
         """Distance beyond the tested end at which so many of repeated experiments would find it.
 
-        From the unbiased estimate of the spread: that of few runs is too small more often than too large.
+        Uses the unbiased estimate of the spread, since the spread of few runs is too small more often than
+        too large.
         """
         half = self.freedom / 2
         bias = math.sqrt(1 / half) * math.exp(math.lgamma(half + 0.5) - math.lgamma(half))
@@ -94,7 +95,7 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One difference, estimated in several ways of which one is right: what is said holds for each of them.
+    """One difference estimated in several ways, one of which is right: a finding has to hold for each.
 
     The first is the estimate. p values are the largest (an intersection-union test: Berger 1982).
     """
@@ -117,9 +118,7 @@ class Either:
         return hull([way.interval(confidence) for way in self.ways])
 
     def p_beyond(self, below: float, above: float) -> float:
-        """Returns the probability of values beyond the same end in each: a difference to either side is
-        none.
-        """
+        """p beyond the same end in each: differences to different sides are none."""
         if min(way.estimate for way in self.ways) < 0 < max(way.estimate for way in self.ways):
             return 1.0
         return max(way.p_beyond(below, above) for way in self.ways)
@@ -132,7 +131,7 @@ class Either:
 
 
 def hull(intervals: Sequence[Interval]) -> Interval:
-    """Returns the interval from the lowest end to the highest, with the first one's estimate."""
+    """The interval from the lowest end to the highest, with the estimate of the first."""
     low, high = min(interval.low for interval in intervals), max(interval.high for interval in intervals)
     return Interval(low, intervals[0].estimate, high)
 
@@ -142,12 +141,12 @@ def mean_interval(values: Floats, confidence: float = 0.95) -> Interval:
 
 
 def geometric_interval(values: Floats, confidence: float = 0.95) -> Interval:
-    """Returns the interval of the geometric mean; every value is above 0."""
+    """The interval of the geometric mean; every value must be above 0."""
     return exponential(Shift.of_mean(np.log(values)).interval(confidence))
 
 
 def middle(values: Floats) -> float:
-    """Geometric mean, of values that are not all above 0 the mean: the estimate of their interval."""
+    """The geometric mean, or the mean if not all values are above 0: the estimate of their interval."""
     return float(np.exp(np.log(values).mean()) if (values > 0).all() else values.mean())
 
 
@@ -174,7 +173,7 @@ def holm(p_values: list[float]) -> list[float]:
 
 
 def holm_levels(p_values: list[float], alpha: float) -> list[float]:
-    """The level at which Holm's procedure tests each; those behind the first that fails share its level."""
+    """The level at which Holm's procedure tests each; those after the first that fails share its level."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     levels, stopped = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):

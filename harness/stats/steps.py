@@ -35,8 +35,8 @@ def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
     candidates = range(least, len(values) - least + 1)
     if not candidates:
         return []
-    best = min(candidates, key=lambda split: _p(values, split))
-    if _p(values, best) * len(candidates) >= alpha:
+    best = min(candidates, key=lambda split: _p_value(values, split))
+    if _p_value(values, best) * len(candidates) >= alpha:
         return []
     return [
         *_splits(values[:best], offset, alpha, least),
@@ -45,7 +45,7 @@ def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
     ]
 
 
-def _p(values: Floats, split: int) -> float:
+def _p_value(values: Floats, split: int) -> float:
     """Two-sided, with the spread of both sides pooled: three values alone have hardly any."""
     first, two = values[:split], values[split:]
     freedom = len(values) - 2

@@ -1,4 +1,4 @@
-"""Documents outside run folders, such as in the cache, that appear whole or not at all."""
+"""Documents outside run folders, such as those in the cache, that appear whole or not at all."""
 
 import json
 import math
@@ -12,7 +12,7 @@ from harness.store.confined import Confined, storage_error
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Makes the folder too. On the disk when it returns. Raises StorageError."""
+    """Creates the folder too. The data are on the disk when it returns. Raises StorageError."""
     try:
         paths.made(path.parent)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name

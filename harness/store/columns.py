@@ -50,7 +50,7 @@ EVENTS_PER_ROW_GROUP = 1_000_000
 
 
 def write_records(records: Records, files: Confined, folder: str) -> None:
-    """Raises StorageError when the folder cannot be written."""
+    """Raises StorageError if the folder cannot be written."""
     requests = _columns(records.requests)
     tool_calls = records.tool_calls or [""] * len(records.requests)
     for name, values in zip(
@@ -94,7 +94,7 @@ def read_records(files: Confined, folder: str, *, closed_loop: bool) -> Records:
 
 
 def _check_range(rows: NDArray[np.void]) -> None:
-    """Raises ValueError where a time is out of all reason, or a count is negative and not UNKNOWN."""
+    """Raises ValueError if a time is out of all reason, or a count is negative and not UNKNOWN."""
     for name in rows.dtype.names or ():
         values, is_time = rows[name], name.endswith("_ns")
         lowest, highest = (-_LONGEST_NS, _LONGEST_NS) if is_time else (UNKNOWN, np.iinfo(values.dtype).max)
@@ -120,12 +120,12 @@ def _column(name: str, values: NDArray[Any]) -> parquet.Column:
 
 
 def _names(field: str) -> list[str]:
-    """Returns the names by code: each enumeration counts from 0."""
+    """Names by code: each enumeration counts from 0."""
     return [code.name.lower() for code in _CODES[field]]
 
 
 def _array(source: parquet.Source, dtype: np.dtype[np.void]) -> NDArray[np.void]:
-    """A part at a time: what was written in pieces is read in pieces."""
+    """Reads part by part, as it was written."""
     rows = np.zeros(source.rows, dtype)
     names = [name for name in dtype.names or () if name in source.names or name not in _ADDED]
     for name in set(dtype.names or ()) - set(names):

@@ -37,10 +37,10 @@ class UnsafeError(SpecError):
 
 @dataclass(frozen=True, slots=True)
 class Confined:
-    """Names are relative to `root`, with `/` between their parts.
+    """Files of a folder. Names are relative to `root`, with `/` between their parts.
 
-    Methods raise UnsafeError for a name that leads out of the folder or is no plain file. Other failures
-    of the system are an OSError when something is read, and a StorageError when something is written.
+    Methods raise UnsafeError for a name that leads out of the folder or is no plain file. Other failures of
+    the system are an OSError when something is read, and a StorageError when something is written.
     """
 
     root: Path
@@ -55,14 +55,14 @@ class Confined:
         return sorted(self._matching("", pattern.split("/")))
 
     def children(self, name: str) -> list[str]:
-        """The last parts of what lies in a folder, sorted; none where there is no such folder."""
+        """The last parts of the names in a folder, sorted; none if there is no such folder."""
         try:
             return sorted(child.rpartition("/")[2] for child, _status in self._entries(name))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
     def has(self, name: str) -> bool:
-        """Returns whether there is a plain file of this name."""
+        """Whether there is a plain file of this name."""
         try:
             with self.opened(name):
                 return True
@@ -70,7 +70,6 @@ class Confined:
             return False
 
     def size(self, name: str) -> int:
-        """Returns the size in bytes."""
         with self.opened(name) as descriptor:
             return os.fstat(descriptor).st_size
 
@@ -122,7 +121,9 @@ class Confined:
 
     @contextmanager
     def unnamed(self, beside: str) -> Iterator[IO[bytes]]:
-        """A new file in the folder of `beside` that nobody else can open, and that ends with the block."""
+        """A new file in the folder of `beside` that no other process can open, and that ends with the
+        block.
+        """
         with self._writing(beside), self._parent(beside) as (folder, last):
             partial = f".{last[:100]}.{secrets.token_hex(8)}{PARTIAL}"
             with os.fdopen(os.open(partial, _NEW, 0o600, dir_fd=folder), "w+b") as file:
@@ -130,7 +131,7 @@ class Confined:
                 yield file
 
     def append(self, name: str, data: bytes) -> None:
-        """The file is made if there is none. What was appended is on the disk at the end."""
+        """Creates the file if there is none. The data are on the disk when it returns."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         with self._writing(name), self._parent(name) as (folder, last):
             with suppress(FileNotFoundError):
@@ -141,7 +142,7 @@ class Confined:
                 os.fsync(file.fileno())
 
     def make_folder(self, name: str) -> None:
-        """Makes a folder with those above it; no error if it is there."""
+        """Creates a folder and those above it; no error if it exists."""
         parts = _parts(name)
         for depth in range(1, len(parts) + 1):
             below = "/".join(parts[:depth])
@@ -151,23 +152,23 @@ class Confined:
                 os.close(self._descend(folder, last, below))
 
     def move(self, old: str, new: str) -> None:
-        """A file or a folder, within this one."""
+        """Moves a file or a folder, within this one."""
         with self._writing(new), self._parent(old) as (source, was), self._parent(new) as (target, becomes):
             os.rename(was, becomes, src_dir_fd=source, dst_dir_fd=target)
 
     def remove(self, name: str) -> None:
-        """A file; no error if there is none."""
+        """Removes a file; no error if there is none."""
         with self._writing(name), self._parent(name) as (folder, last), suppress(FileNotFoundError):
             os.unlink(last, dir_fd=folder)
 
     def remove_partials(self) -> None:
-        """Removes what a process that was killed had not finished. For whoever holds the run."""
+        """Removes what a killed process had not finished. For the holder of the run."""
         for name in self._walk():
             if name.endswith(PARTIAL) and name.rpartition("/")[2].startswith("."):
                 self.remove(name)
 
     def path(self, name: str) -> Path:
-        """Returns the path for a message, or for a program that opens the file itself."""
+        """Used for a message, or for a program that opens the file itself."""
         return self.root.joinpath(*_parts(name))
 
     @contextmanager
@@ -282,7 +283,7 @@ def storage_error(error: OSError | ValueError, path: Path) -> StorageError:
 
 
 def is_name(name: str) -> bool:
-    """Returns whether a file in the folder can have this name: it does not lead out of it."""
+    """Whether a file in the folder can have this name: it does not lead out of it."""
     return not any(part in ("", ".", "..") or "\0" in part for part in name.split("/"))
 
 
@@ -293,7 +294,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _refusal(status: os.stat_result) -> str | None:
-    """Returns why a file is not opened; None for a plain one."""
+    """The reason a file is not opened; None for a plain one."""
     mode = status.st_mode
     if stat.S_ISLNK(mode):
         return "is a link, which could lead out of the folder"

@@ -34,7 +34,7 @@ RECORDS = tuple(_FILES)  # the views that are made of the Parquet files of cells
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """File of a cell, open: DuckDB reads it at `place`."""
+    """An open file of a cell, which DuckDB reads at `place`."""
 
     run: str
     cell: str
@@ -46,7 +46,7 @@ class _File:
 def database(
     folders: Sequence[RunFolder], views: Sequence[str] = RECORDS, writes: Sequence[str] = ()
 ) -> Iterator[tuple["DuckDBPyConnection", list[SpecError]]]:
-    """Open while the block lasts, and what is wrong with the runs that it leaves out.
+    """Yields the connection, and what is wrong with the runs that it leaves out.
 
     It reads the files of these runs and nothing else. `views`: those of RECORDS that are there; no file of
     another one is opened. `writes`: places of open files, the only ones that it can write.
@@ -79,13 +79,14 @@ def database(
 
 
 def _allow_descriptors() -> None:
-    """Allows descriptors, as many as the system lets us have: each file of a run takes one."""
+    """Raises the limit as far as the system allows: each file of a run takes a descriptor."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _opened(folder: RunFolder, views: Sequence[str], stack: ExitStack) -> list[_File]:
-    """The files of its complete cells that these views are made of. SpecError where one is not as written."""
+    """The files of its complete cells that these views are made of. Raises SpecError if one is not as
+    written."""
     files, name = [], "cells"
     try:
         for cell in folder.cells():
@@ -104,10 +105,7 @@ def _opened(folder: RunFolder, views: Sequence[str], stack: ExitStack) -> list[_
 def _add(
     connected: "DuckDBPyConnection", folder: RunFolder, views: Sequence[str], files: Sequence[_File]
 ) -> None:
-    """Adds a folder: its cells and verdicts.
-
-    SpecError where a file cannot be opened; only a query finds a damaged page.
-    """
+    """Raises SpecError if a file cannot be opened; only a query finds a damaged page."""
     summary = folder.read_summary()
     cells = list(tables.cell_rows(folder.run_id, summary, folder.read_manifest()))
     for file in files:
@@ -144,7 +142,7 @@ def _view(view: str, files: Sequence[_File]) -> str:
 
 
 def _rows(view: str, places: Sequence[str]) -> str:
-    """SQL. Columns that old files do not have are null, whatever the other files are."""
+    """SQL for the rows. Columns that old files do not have are null, whatever the other files have."""
     types = {**_OF_CELL, **_FILES[view]}
     empty = ", ".join(f"null::{kind} as {name}" for name, kind in types.items())
     if not places:

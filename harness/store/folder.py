@@ -57,7 +57,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, root: Path, scenario: str) -> "RunFolder":
-        """A new folder under `root`; an existing run is never written into."""
+        """Creates a folder under `root`; an existing run is never written into."""
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
         path = root / f"{stamp}-{scenario}-{secrets.token_hex(3)}"
         try:
@@ -81,9 +81,8 @@ class RunFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Holds the folder by one process at a time, until it leaves or ends in any way.
-
-        SpecError while another holds it.
+        """Holds the folder until the block or the process ends. Raises SpecError if another process holds
+        it.
         """
         with _locked(self.path, fcntl.LOCK_EX) as got:
             if got is False:
@@ -92,7 +91,7 @@ class RunFolder:
 
     @property
     def is_held(self) -> bool | None:
-        """Tells whether it is held by any process, this one included; None on a file system without locks."""
+        """Whether any process holds it, this one included; None on a file system without locks."""
         with _locked(self.path, fcntl.LOCK_SH) as got:
             return None if got is None else not got
 
@@ -100,10 +99,8 @@ class RunFolder:
         self._put(name, json_bytes({"schema": RUN_FORMAT, **value}))
 
     def _write_as(self, name: str, value: Record, written: Mapping[str, str] | None = None) -> None:
-        """Writes only what this version reads again.
-
-        Raises StorageError otherwise; what was there before stays.
-        """
+        """Writes only what this version can read again. Raises StorageError for anything else, and leaves
+        what was there."""
         data = json_bytes({"schema": RUN_FORMAT, **as_json(value)})
         try:
             from_json(read_document(data), type(value))
@@ -124,7 +121,7 @@ class RunFolder:
         return self.files.has(name)
 
     def read_json(self, name: str, hint: str | None = None) -> dict[str, object]:
-        """`hint`: what to do where the file is missing. Raises SpecError for one that is not as written."""
+        """`hint`: what to do if the file is missing. Raises SpecError if it is not as written."""
         path = self.path / name
         try:
             data = self.files.read(name)
@@ -183,7 +180,7 @@ class RunFolder:
         return migration.upgraded(self.read_json("summary.json"), Summary)
 
     def _read_as(self, name: str, kind: type[T], hint: str | None = None) -> T:
-        """Reads a document of any origin: SpecError for one that is not of this type."""
+        """Reads a document of any origin. Raises SpecError if it is not of this type."""
         document = migration.upgraded(self.read_json(name, hint), kind)
         try:
             return from_json(document, kind)
@@ -193,9 +190,8 @@ class RunFolder:
             ) from None
 
     def write_requested(self, name: str, requested: RequestTable) -> str:
-        """Returns what the cells of one load point and repeat ask, as JSON lines; returns its path in the
-        folder.
-        """
+        """Writes what the cells of one load point and repeat ask, as JSON lines; returns the path in the
+        folder."""
         file = f"workloads/{name}.jsonl.gz"
         self.files.make_folder("workloads")
         lines = (json.dumps(line, ensure_ascii=False, separators=(",", ":")) for line in requested.as_json())
@@ -204,7 +200,7 @@ class RunFolder:
         return file
 
     def read_requested(self, facts: CellFacts) -> RequestTable | None:
-        """None where the run of this cell kept none. Raises SpecError for a damaged file."""
+        """None if the run of this cell kept none. Raises SpecError for a damaged file."""
         file = facts.workload.file
         if file is None:
             return None
@@ -227,13 +223,13 @@ class RunFolder:
             raise SpecError(f"cannot be read: {error}", where=str(self.path / file)) from None
 
     def write_answers(self, questions: Mapping[str, object], label: str, asked: AskedBackend) -> None:
-        """Writes the answers of one backend to the agreement questions, which are kept with them."""
+        """Writes the answers of one backend to the agreement questions, with the questions."""
         self.files.make_folder("agreement/backends")
         self.write_json("agreement/questions.json", questions)
         self._write_as(f"agreement/backends/{label}.json", asked)
 
     def read_answers(self) -> tuple[dict[str, object] | None, dict[str, AskedBackend]]:
-        """The questions and, by backend, its answers. None and nothing where they were not put."""
+        """The questions, and the answers by backend; None and nothing if they were not asked."""
         answers = self.files.names("agreement/backends/*.json")
         if not answers:
             return None, {}
@@ -247,7 +243,7 @@ class RunFolder:
         return self.path / "logs" / f"{name}.log"
 
     def write_cell(self, records: Records, facts: CellFacts, telemetry: Telemetry | None = None) -> None:
-        """Records first, cell.json last: a cell with a cell.json is complete."""
+        """Writes the records first and cell.json last: a cell with a cell.json is complete."""
         folder = f"cells/{facts.cell}"
         self.files.make_folder(folder)
         columns.write_records(records, self.files, folder)
@@ -258,7 +254,7 @@ class RunFolder:
         self._write_as(f"{folder}/cell.json", facts, written)
 
     def set_aside(self, cell: str) -> str:
-        """Moves a cell out of the measured ones, with all its files; returns where it lies in the folder."""
+        """Moves a cell with all its files out of the measured ones; returns its new place in the folder."""
         target = f"set-aside/{cell}.{self.times_set_aside(cell) + 1}"
         self.files.make_folder("set-aside")
         seal.move(self.files, f"cells/{cell}", target)
@@ -277,7 +273,7 @@ class RunFolder:
         return self._read_as(f"cells/{cell}/cell.json", CellFacts)
 
     def read_cell(self, cell: str) -> tuple[Records, CellFacts]:
-        """SpecError where either is not as it was written."""
+        """Raises SpecError if either is not as it was written."""
         facts = self.read_facts(cell)
         for name in ("requests", "events"):
             seal.check(self.files, f"cells/{cell}/{name}.parquet")
@@ -288,7 +284,7 @@ class RunFolder:
             raise SpecError(f"records cannot be read: {error}", where=str(self.cell_path(cell))) from None
 
     def read_telemetry(self, cell: str) -> Telemetry:
-        """Empty for a cell that was measured without; raises SpecError for a damaged file."""
+        """Empty for a cell that was measured without. Raises SpecError for a damaged file."""
         seal.check(self.files, f"cells/{cell}/{samples.FILE}")
         try:
             return samples.read_telemetry(self.files, f"cells/{cell}")
@@ -297,9 +293,8 @@ class RunFolder:
 
 
 def _lines(descriptor: int, most: int) -> Iterator[bytes]:
-    """Yields the lines of a compressed file.
-
-    Raises ValueError for more lines, or far more bytes, than it may become.
+    """The lines of a compressed file. Raises ValueError for more lines, or far more bytes, than it may
+    have.
     """
     stored = os.fstat(descriptor).st_size
     left = max(_FREE_BYTES, _BYTES_PER_BYTE * stored)
@@ -314,10 +309,7 @@ def _lines(descriptor: int, most: int) -> Iterator[bytes]:
 
 @contextmanager
 def _locked(folder: Path, kind: int) -> Iterator[bool | None]:
-    """Yields whether it could be had; None where there are no locks.
-
-    Those who only ask have it for a moment.
-    """
+    """Whether the lock was taken; None where there are no locks. A shared lock is held for a moment only."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         yield _lock(descriptor, kind, tries=20 if kind == fcntl.LOCK_EX else 1)
@@ -339,7 +331,7 @@ def _lock(descriptor: int, kind: int, tries: int) -> bool | None:
 
 
 def stored_runs(results: Path, pattern: str = "*") -> list[RunFolder]:
-    """Returns those under `results` that have a manifest, by name; none where that is no folder."""
+    """The runs under `results` that have a manifest, by name; none if that is no folder."""
     try:
         return [RunFolder(path.parent) for path in sorted(results.glob(f"{pattern}/manifest.json"))]
     except (OSError, ValueError):
@@ -347,7 +339,7 @@ def stored_runs(results: Path, pattern: str = "*") -> list[RunFolder]:
 
 
 def open_run(name: str, results: Path) -> RunFolder:
-    """A path, or the name (or a unique beginning of it) of a run under `results`."""
+    """`name`: a path, or the name (or a unique beginning of it) of a run under `results`."""
     hint = f"`bench list runs` shows what is in {results}"
     if not name:
         raise SpecError("the name of a run is empty", where="RUN", hint=hint)
@@ -365,7 +357,8 @@ def open_run(name: str, results: Path) -> RunFolder:
 
 
 def _checked(path: Path) -> RunFolder:
-    """Nothing in it leads out of it, so that a command begins only on a folder that is safe to work in."""
+    """Raises unless nothing in it leads out of it, so that a command begins only on a folder that is safe to
+    work in."""
     folder = RunFolder(path)
     folder.files.check()
     return folder

@@ -31,10 +31,8 @@ RENAMED: Mapping[type, Mapping[str, Mapping[str, str]]] = {
 
 
 def upgraded(document: dict[str, Any], kind: type) -> dict[str, Any]:  # JSON, before it is checked
-    """Returns the document in today's format.
-
-    What is not of the shape that `kind` says is left for its check to find.
-    """
+    """The document in today's format. Whatever does not have the shape of `kind` is left for its check to
+    find."""
     if document["schema"] == RUN_FORMAT:
         return document
     for path, names in RENAMED.get(kind, {}).items():

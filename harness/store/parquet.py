@@ -1,6 +1,6 @@
-"""Columns to a Parquet file through DuckDB; back through pandas too, which takes a second to load.
+"""Columns to Parquet files through DuckDB, and back through pandas too, which takes a second to load.
 
-DuckDB is given descriptors, never names: a name could be a pattern, a key of a partition or a link to it.
+DuckDB is given descriptors, never names: a name could be a pattern, a key of a partition or a link.
 """
 
 import errno
@@ -36,7 +36,7 @@ _BATCH_BYTES = 8 << 20  # of texts that are fetched at a time
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """Column to be written: an array, and what becomes of it: from its name to SQL."""
+    """An array to be written, and the SQL that makes its column."""
 
     values: NDArray[Any]
     sql: Callable[[str], str] = str
@@ -44,7 +44,7 @@ class Column:
 
 
 def integers(values: NDArray[Any], unknown: int) -> Column:
-    """Null where `unknown`."""
+    """Null where a value is `unknown`."""
     return Column(values, lambda name: f"nullif({name}, {unknown})", f"Int{8 * values.dtype.itemsize}")
 
 
@@ -60,7 +60,7 @@ def named(codes: NDArray[Any], names: Sequence[str]) -> Column:
 def connection(files: Sequence[str] | None, memory: str | None = None) -> "DuckDBPyConnection":
     """A database in memory without extensions, so without a network.
 
-    `files`: all that it opens, which must be there already. None, for one that runs no SQL but ours: any.
+    `files`: all that it may open, which must exist. None, for a connection that runs no SQL but ours: any.
     `memory`: the most that it may take, such as "1GB". None: what DuckDB takes by default.
     """
     import duckdb
@@ -83,13 +83,15 @@ def connection(files: Sequence[str] | None, memory: str | None = None) -> "DuckD
 
 
 def by_descriptor(descriptor: int) -> str:
-    """The name under which DuckDB opens a file that is open already."""
+    """The name under which DuckDB opens a file that is already open."""
     return f"/dev/fd/{descriptor}"
 
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """KeyboardInterrupt where a signal's handler raised it in a query: DuckDB makes a RuntimeError of it."""
+    """Raises KeyboardInterrupt if a signal's handler raised it in a query: DuckDB makes a RuntimeError of
+    it.
+    """
     try:
         yield
     except RuntimeError as error:
@@ -100,9 +102,7 @@ def interruptible() -> Iterator[None]:
 
 @lru_cache(maxsize=2)
 def _kept(memory: str | None) -> "DuckDBPyConnection":
-    """Keeps a connection for the next file too: a connection takes 20 ms to open, and a run has three
-    files for each cell.
-    """
+    """A connection that stays open: opening one takes 20 ms, and a run has three files per cell."""
     return connection(None, memory)
 
 
@@ -117,9 +117,10 @@ def _cursor(memory: str | None = None) -> Iterator["DuckDBPyConnection"]:
 
 
 def write(files: Confined, name: str, groups: Iterable[Mapping[str, Column]]) -> None:
-    """Whole or not at all: one row group for each of `groups`, which are made one after the other.
+    """Writes the file whole or not at all: one row group for each of `groups`, which are made one after the
+    other.
 
-    Raises StorageError when there is no room, or the folder cannot be written.
+    Raises StorageError if there is no room, or the folder cannot be written.
     """
     import duckdb
 
@@ -154,7 +155,7 @@ def _part(connected: "DuckDBPyConnection", file: IO[bytes], columns: Mapping[str
 
 
 def _join(connected: "DuckDBPyConnection", parts: Sequence[IO[bytes]], whole: IO[bytes]) -> None:
-    """Joins the parts in their order, with the note that each of them has."""
+    """Joins the parts in order, with the metadata that each of them has."""
     places = [_place(part) for part in parts]
     note = connected.execute(
         "select decode(value) from parquet_kv_metadata($1) where key = 'pandas'::blob", [places[0]]
@@ -171,7 +172,7 @@ def _options(note: str) -> str:
 
 
 def export(connected: "DuckDBPyConnection", view: str, path: str) -> None:
-    """All rows of a table or view into the open file at `path`. Raises OSError where the disk is full."""
+    """Writes all rows of a table or view into the open file at `path`. Raises OSError if the disk is full."""
     import duckdb
 
     described = connected.execute(f"describe {view}").fetchall()
@@ -188,9 +189,8 @@ def export(connected: "DuckDBPyConnection", view: str, path: str) -> None:
 
 
 def _for_pandas(types: Mapping[str, str]) -> str:
-    """Writes the note for pandas. Without it, pandas.read_parquet makes floats of integers with nulls,
-    and nanoseconds lose digits.
-    """
+    """The metadata for pandas. Without it pandas.read_parquet makes floats of integers with nulls, and
+    nanoseconds lose digits."""
     about = [
         {
             "name": name,
@@ -206,7 +206,7 @@ def _for_pandas(types: Mapping[str, str]) -> str:
 
 
 def _system_error(error: Exception) -> OSError | ValueError:
-    """DuckDB has the system's text and no errno."""
+    """DuckDB reports the system's text and no errno."""
     if isinstance(error, ValueError):
         return error
     known = [code for code in (errno.ENOSPC, errno.EDQUOT) if os.strerror(code) in str(error)]
@@ -248,7 +248,7 @@ class Source:
         return texts
 
     def distinct(self, name: str, most: int) -> list[str]:
-        """Returns the texts in the order of their first row. Raises ValueError for more than `most`."""
+        """Sorted by their first row. Raises ValueError for more than `most`."""
         rows = self._fetched(
             f"{name}::varchar",
             "read_parquet($1, file_row_number = true)",
@@ -259,7 +259,7 @@ class Source:
         return [row[0] for row in rows]
 
     def check_size(self) -> None:
-        """Raises ValueError where the file says that it holds more than one of its size can."""
+        """Raises ValueError if the file says that it holds more than one of its size can."""
         row_bytes = self._fetched("coalesce(sum(total_uncompressed_size), 0)", "parquet_metadata($1)")[0][0]
         stored = self._stored()
         most_rows = max(_FREE_ROWS, _ROWS_PER_BYTE * stored)
@@ -280,7 +280,7 @@ class Source:
 
 @contextmanager
 def reading(files: Confined, name: str) -> Iterator[Source]:
-    """Raises FileNotFoundError; ValueError, also from inside the block, for a file that is damaged."""
+    """Raises FileNotFoundError, and ValueError, also from inside the block, for a damaged file."""
     import duckdb
 
     try:
@@ -293,7 +293,7 @@ def reading(files: Confined, name: str) -> Iterator[Source]:
 
 
 def opened(connected: "DuckDBPyConnection", path: str) -> Source:
-    """Raises duckdb.Error for a file that is damaged."""
+    """Raises duckdb.Error for a damaged file."""
     about = connected.execute("describe from read_parquet($1)", [path]).fetchall()
     rows = connected.execute("select count(*) from read_parquet($1)", [path]).fetchall()
     return Source(path, connected, [column[0] for column in about], rows[0][0])
@@ -312,7 +312,6 @@ def literals(values: Iterable[Any]) -> str:
 
 
 def sql_type(dtype: np.dtype[Any]) -> str:
-    """Returns the type of an array of integers."""
     return _INTEGERS[dtype.itemsize]
 
 
@@ -321,15 +320,12 @@ def known(name: str, dtype: np.dtype[Any], unknown: int) -> str:
 
 
 def one_of(name: str, names: Sequence[str]) -> str:
-    """An error where the column has another name, so that nobody counts it as one of these."""
+    """SQL that fails if the column has another name, so that it is never counted as one of these."""
     return f"{name}::varchar::enum({', '.join(map(literal, names))})"
 
 
 def codes_of(column: "pd.Series[Any]") -> NDArray[Any]:
-    """Returns the codes of a column read through `one_of`: positions among its names.
-
-    ValueError where there is none.
-    """
+    """Positions among the names, for a column read through `one_of`. Raises ValueError for other values."""
     codes: NDArray[Any] = column.cat.codes.to_numpy()
     if (codes < 0).any():
         raise ValueError(f"a row has no {column.name}")

@@ -13,7 +13,7 @@ COLUMNS = {"series": "varchar", "at_ns": "bigint", "value": "double"}  # with th
 
 
 def write_telemetry(telemetry: Telemetry, files: Confined, folder: str) -> None:
-    """Raises StorageError when the folder cannot be written."""
+    """Raises StorageError if the folder cannot be written."""
     names = list(telemetry.series)
     lengths = [len(samples.at_ns) for samples in telemetry.series.values()]
     at_ns = [samples.at_ns for samples in telemetry.series.values()]

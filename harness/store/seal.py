@@ -1,7 +1,7 @@
-"""checksums.json: what every file of a run folder held when it was written.
+"""checksums.json: the sha256 of every file of a run folder when it was written.
 
-A file is entered before it appears, next to what it replaces: whenever a run is cut off, what lies there is
-entered. Folders of before 0.2 have no checksums, and are read unchecked.
+A file is entered before it appears, next to what it replaces, so that an interrupted run has an entry for
+every file. Folders from before 0.2 have no checksums, and are read unchecked.
 """
 
 import errno
@@ -40,12 +40,12 @@ class Fault:
 
 
 def begin(files: Confined) -> None:
-    """A new folder: from here on every file in it is entered."""
+    """Starts checksums for a new folder: from here on every file in it is entered."""
     _write(files, {})
 
 
 def enter(files: Confined, written: Mapping[str, str]) -> None:
-    """The sha256 of files that are about to appear, or just have."""
+    """Enters the sha256 of files that are about to appear, or just have."""
     if not files.has(FILE):
         return
     with _locked(files):
@@ -57,7 +57,7 @@ def enter(files: Confined, written: Mapping[str, str]) -> None:
 
 
 def move(files: Confined, old: str, new: str) -> None:
-    """A sub-folder that is about to be renamed: it is entered in both places."""
+    """Enters a sub-folder that is about to be renamed in both places."""
     if files.has(FILE):
         with _locked(files):
             sums = _read(files)
@@ -66,7 +66,7 @@ def move(files: Confined, old: str, new: str) -> None:
 
 
 def leave(files: Confined, old: str) -> None:
-    """A sub-folder that is no longer there."""
+    """Removes the entries of a sub-folder that is gone."""
     if files.has(FILE):
         with _locked(files):
             _write(
@@ -76,7 +76,7 @@ def leave(files: Confined, old: str) -> None:
 
 
 def check(files: Confined, name: str, data: bytes | None = None) -> None:
-    """Raises DamagedError unless the file, or `data` that was read from it, is as it was written."""
+    """Raises DamagedError unless the file, or its `data` if given, is as it was written."""
     if not files.has(FILE):
         return
     what = _fault(files, name, _read(files), data)
@@ -85,9 +85,7 @@ def check(files: Confined, name: str, data: bytes | None = None) -> None:
 
 
 def faults(files: Confined) -> tuple[int, list[Fault]] | None:
-    """Returns how many files are entered, and which of them are not as they were written; None without
-    checksums.
-    """
+    """The number of files entered, and those that are not as written; None without checksums."""
     if not files.has(FILE):
         return None
     sums = _read(files)
@@ -97,13 +95,13 @@ def faults(files: Confined) -> tuple[int, list[Fault]] | None:
 
 
 def measured(files: Confined) -> dict[str, str]:
-    """sha256 by name of what was measured and how: all data files but the summary, which is made of them."""
+    """sha256 by name of all data files but the summary, which is made of them."""
     names = sorted({name for name in _data_files(files) if name != "summary.json"})
     return {name: sha256 for name in names if (sha256 := _digest(files, name)) is not None}
 
 
 def seal_of(measured: Mapping[str, str]) -> str:
-    """One sha256 of all of them: whoever keeps it elsewhere notices any change of any of these files."""
+    """One sha256 of all of them: kept elsewhere, it shows any change of any of these files."""
     return _own_sum({name: [sha256] for name, sha256 in measured.items()})
 
 
@@ -121,7 +119,7 @@ def _fault(files: Confined, name: str, sums: Sums, data: bytes | None) -> str | 
 
 
 def _digest(files: Confined, name: str) -> str | None:
-    """None where there is no such file, or there can be none of this name."""
+    """None if there is no such file, or none can have this name."""
     try:
         return files.sha256(name)
     except OSError as error:
@@ -131,7 +129,7 @@ def _digest(files: Confined, name: str) -> str | None:
 
 
 def _data_files(files: Confined) -> Iterator[str]:
-    """Yields the files without logs, which grow, and what `bench report` makes again."""
+    """All files but logs, which grow, and what `bench report` makes again."""
     return (name for pattern in _DATA for name in files.names(pattern) if name != FILE)
 
 
@@ -152,9 +150,8 @@ def _read(files: Confined) -> Sums:
 
 
 def _is_sums(document: object) -> bool:
-    """Tells whether it has the shape of sums, and every name is one of a file in the folder: who sent it
-    may have made the checksums as well.
-    """
+    """Whether every name is one of a file in the folder: the sender of a run may have made the checksums as
+    well."""
     return isinstance(document, dict) and all(
         is_name(name) and isinstance(sums, list) and all(isinstance(entry, str) for entry in sums)
         for name, sums in document.items()
@@ -171,7 +168,7 @@ def _own_sum(sums: Sums) -> str:
 
 @contextmanager
 def _locked(files: Confined) -> Iterator[None]:
-    """A report may be made while the run goes on. Not the lock of the folder, which the run holds."""
+    """Locks the checksums alone: a report may be made while the run, which holds the folder, goes on."""
     with ExitStack() as stack:
         with suppress(OSError):  # no cells, or a file system without locks
             fcntl.flock(stack.enter_context(files.folder("cells")), fcntl.LOCK_EX)

@@ -68,7 +68,7 @@ VERDICTS: Mapping[str, str] = MappingProxyType(
 
 
 def cell_rows(run: str, summary: Summary, manifest: Manifest) -> Iterator[Row]:
-    """Rows of CELLS, in plan order. Times have the unit of their column's name; None is not known."""
+    """Rows of CELLS, in plan order. Times have the unit of their column's name; None: not known."""
     model = summary.model.name if summary.model else None
     hardware = manifest.host.hardware if manifest.host else None
     for cell in summary.cells:

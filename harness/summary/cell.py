@@ -36,7 +36,7 @@ def summarise_cell(
 
 @dataclass(frozen=True, kw_only=True)
 class About(Figures):
-    """Holds what a cell is, the verdict on its figures, and the conditions under which they hold."""
+    """What a cell is, the verdict on its figures, and the conditions under which they hold."""
 
     load: Load
     started_unix_ns: int
@@ -81,4 +81,4 @@ def summarise_view(cell: CellView) -> CellResult:
     fill: Callable[..., CellResult] = CellResult
     identity = structs.asdict(cell.facts.identity)
     result = fill(**identity, **about(cell).by_key(), **figures, null_reasons=nulls)
-    return reported.as_told(result, cell.facts.imported)
+    return reported.with_reported(result, cell.facts.imported)

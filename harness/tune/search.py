@@ -44,7 +44,7 @@ class Search:
         return best
 
     def _shares(self, start: Values) -> tuple[float, ...]:
-        """Returns those that are long enough for the metric to have a figure."""
+        """Shares that are long enough for the metric to have a figure."""
         for index, share in enumerate(SHARES):
             if self._value(start, share) is not None:
                 return SHARES[index:]
@@ -71,7 +71,7 @@ class Search:
         return leader
 
     def _complete(self, rivals: Sequence[Values], share: float) -> bool:
-        """Returns whether the time was enough to try them all."""
+        """Whether the time was enough to try them all."""
         return all((_key(rival), share) in self._known for rival in rivals)
 
     def _gain(self, rival: Values, own: float, share: float) -> float:

@@ -24,7 +24,7 @@ FEWEST_WAVES = 2  # of a closed loop: a trial in which the slots are filled but 
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """Trial as it is kept in trials.json. `value` None: `why` says what went wrong."""
+    """An entry of trials.json. `value` None: `why` says what went wrong."""
 
     values: Mapping[str, Value]
     share: float  # of the scenario's requests
@@ -35,7 +35,7 @@ class Trial:
 
 
 class OneLine:
-    """The part of a run's talk that matters while many run: what happens now."""
+    """The current stage alone, for many runs in a row."""
 
     def __init__(self, ui: Ui) -> None:
         self._ui = ui
@@ -43,11 +43,9 @@ class OneLine:
     def stage(self, text: str) -> None:
         self._ui.stage(text)
 
-    def note(self, text: str) -> None:
-        """A trial's own words stay in its run folder."""
+    def note(self, text: str) -> None: ...
 
-    def detail(self, text: str) -> None:
-        """Stays in the run folder as well."""
+    def detail(self, text: str) -> None: ...
 
     def load(self, cell: Cell, progress: Progress) -> None:
         self._ui.load(cell, progress)

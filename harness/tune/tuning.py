@@ -79,9 +79,7 @@ def tune(settings: Settings, ui: Ui) -> Result:
 
 
 def comparison_repeats(declared: int | Literal["auto"]) -> int | Literal["auto"]:
-    """Returns the repeats of the default against the best values found, as the scenario declares; enough
-    for a verdict.
-    """
+    """Repeats of the default against the best values found: as declared, but enough for a verdict."""
     return declared if declared == "auto" else max(FEWEST_REPEATS, declared)
 
 
@@ -241,7 +239,7 @@ class _Session:
         return run
 
     def _verdict(self, summary: Summary) -> tuple[str, str]:
-        """Returns the verdict of tuned against default."""
+        """The verdict of tuned against default, and its sentence."""
         for finding in summary.comparison:
             if finding.metric == self._trials.metric:
                 turned = {"faster": "slower", "slower": "faster"}.get(finding.verdict, finding.verdict)

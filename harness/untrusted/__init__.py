@@ -1,4 +1,4 @@
-"""The door for what others say: foreign bytes to values that nothing after it has to doubt."""
+"""Foreign bytes to values that nothing after it has to doubt."""
 
 from harness.untrusted.document import BadDocumentError, read_document, read_tables
 from harness.untrusted.secrets import Secrets

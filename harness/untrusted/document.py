@@ -13,7 +13,7 @@ _MOST_VALUES = 2_000_000  # of a document; each becomes some hundred bytes of me
 
 
 class BadDocumentError(ValueError):
-    """One sentence on what is wrong."""
+    """The message is one sentence on what is wrong."""
 
 
 def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
@@ -33,8 +33,7 @@ def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
 
 
 def read_tables(text: str) -> dict[str, object]:
-    """Reads the tables of TOML, which people write: what JSON has no room for is an error with its place,
-    never replaced.
+    """Parses TOML, which people write: what JSON has no room for is an error with its place, never replaced.
 
     Raises tomllib.TOMLDecodeError as well.
     """

@@ -44,9 +44,8 @@ class Secrets:
         self._reduced = re.compile(b"|".join(self._needles))
 
     def hidden(self, text: str) -> str:
-        """Hides secrets with as many asterisks in their place, so that lengths of texts and of their
-        parts stay true.
-        """
+        """The text with as many asterisks in the place of each secret, so that lengths of texts and their
+        parts stay true."""
         if not self._lowered or not any(map(self._holds, _decodings(text))):
             return text  # nearly always, and far quicker than to look for a place
         masked = list(text)
@@ -61,7 +60,7 @@ class Secrets:
         )
 
     def _places(self, text: str) -> Iterator[_Span]:
-        """Yields where they stand in `text`, in any of its decodings."""
+        """Spans of secrets in `text`, in any of its decodings."""
         spans: list[_Span] = [(index, index + 1) for index in range(len(text))]
         before: str | None = None
         for decoded in _decodings(text):
@@ -77,7 +76,7 @@ class Secrets:
 
 
 def _reduced(text: str) -> bytes:
-    """Reduces a text to its ASCII letters and digits in lower case."""
+    """ASCII letters and digits in lower case."""
     return text.encode("utf-8", "surrogatepass").translate(_LOWER, _DROPPED)
 
 
@@ -94,7 +93,9 @@ def _decodings(text: str) -> Iterator[str]:
 
 
 def _meant(escape: re.Match[str]) -> str:
-    """Returns what it stands for; of a percent sign one byte, as a character of the same number."""
+    """The character that an escape stands for; for a percent sign one byte, as the character of that
+    number.
+    """
     text = escape[0].lower()
     if text[0] == "%":
         return chr(int(text[1:], 16))
@@ -105,7 +106,7 @@ def _meant(escape: re.Match[str]) -> str:
 
 
 def _spans_decoded(text: str, spans: list[_Span]) -> list[_Span]:
-    """Returns, for each character of the text decoded once, where it comes from."""
+    """The span that each character of the text decoded once comes from."""
     found, at = list[_Span](), 0
     for escape in _ESCAPE.finditer(text):
         found += spans[at : escape.start()]

@@ -10,7 +10,7 @@ _ACTIVE = re.compile(
 
 
 def is_unicode(text: str) -> bool:
-    """No half of a surrogate pair in it: it can be sent and stored."""
+    """Whether it has no half of a surrogate pair, so that it can be sent and stored."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -23,6 +23,6 @@ def inert(text: str) -> str:
 
 
 def one_line(text: str, most_chars: int) -> str:
-    """Folds a text for messages: inert, white space folded, cut."""
+    """Inert, with white space folded, and cut."""
     start = text[: 4 * most_chars]  # white space may fill megabytes
     return inert(" ".join(start.split()))[:most_chars]

@@ -28,7 +28,7 @@ def lag_limit_ms(cell: Evidence) -> float:
 
 
 def _schedule_lag(cell: Evidence) -> Iterator[Violation]:
-    """A closed loop has no schedule, and `slot-idle` reports an idle slot."""
+    """A closed loop has no schedule; `slot-idle` reports its idle slots."""
     if cell.load.slots is not None:
         return
     percentile, lag_ms = tail(cell.client.send_lag_ms)
@@ -38,15 +38,15 @@ def _schedule_lag(cell: Evidence) -> Iterator[Violation]:
 
 
 def _sent_open(cell: Evidence) -> NDArray[np.void] | None:
-    """Requests of an open loop that left; None where they are too few for a rate."""
+    """Requests of an open loop that left; None if they are too few for a rate."""
     requests = cell.records.requests
     sent = requests[requests["sent_ns"] != UNKNOWN]
     return None if cell.load.slots is not None or len(sent) < 2 * MIN_SAMPLES else sent
 
 
 def _rate_missed(cell: Evidence) -> Iterator[Violation]:
-    """Compares the rate against the schedule, which is the client's to keep, as far as the in-flight cap
-    let requests leave.
+    """Compares the rate with the schedule, which is the client's to keep, as far as the in-flight cap let
+    requests leave.
 
     Earlier versions drew some schedules of another rate than the nominal one.
     """
@@ -63,7 +63,7 @@ def _rate_missed(cell: Evidence) -> Iterator[Violation]:
 
 
 def _held_at_cap(cell: Evidence) -> Iterator[Violation]:
-    """Doubts a load only where the schedule was missed because requests waited for others to end."""
+    """Doubts a load only if the schedule was missed because requests waited for others to end."""
     sent = _sent_open(cell)
     if sent is None or not cell.client.held_at_cap:
         return
@@ -77,7 +77,7 @@ def _held_at_cap(cell: Evidence) -> Iterator[Violation]:
 
 
 def _due_ns(cell: Evidence, sent: NDArray[np.void]) -> NDArray[np.int64]:
-    """Returns when each request could leave at the soonest: its intended time, or when the cap let it.
+    """The earliest time each request could leave: its intended time, or when the cap let it.
 
     A worker that holds requests back had its cap in flight at the most, and its n-th request leaves once all
     but the cap of those before it have ended. Where more would have waited than the client says it held

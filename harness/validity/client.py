@@ -19,7 +19,7 @@ _MERGED = f"{MERGED_SUSPECT:.0%} suspect, {MERGED_INVALID:.0%} invalid"
 
 
 def tail(lag_ms: Quantiles) -> tuple[str, float | None]:
-    """The percentile that the sample supports: the ones shown are the ones a lag could have distorted."""
+    """The percentile that the sample supports."""
     name = f"p{highest_percentile(lag_ms.samples)}"
     value: float | None = getattr(lag_ms, name)
     return name, value
@@ -63,9 +63,9 @@ def _clock_step(cell: Evidence) -> Iterator[Violation]:
 
 
 def merged_events(cell: Evidence) -> Iterator[Violation]:
-    """Doubts gaps only where the client looked later than half a gap: servers write bursts too.
+    """Doubts gaps only if the client looked later than half a gap: servers write bursts too.
 
-    Where every answer came at once no gap is known. The client is the cause only if it was starved: its
+    If every answer came at once, no gap is known. Then the client is the cause only if it was starved: its
     median look was later than a loop may be.
     """
     share, gaps_ms = cell.client.merged_share or 0.0, tpot_ms(cell.view)

@@ -1,4 +1,4 @@
-"""Engine: what it does without saying so, and whether it lived."""
+"""Engine: what it does unannounced, and whether it survived."""
 
 from collections.abc import Iterator
 
@@ -54,7 +54,7 @@ def _no_thinking(cell: Evidence) -> Iterator[Violation]:
 
 
 def _reasoned(cell: Evidence) -> NDArray[np.int32]:
-    """The requests that were answered with reasoning text."""
+    """Requests whose answers have reasoning text."""
     events = cell.records.events
     seqs: NDArray[np.int32] = np.unique(events["seq"][events["kind"] == EventKind.REASONING])
     return seqs

@@ -1,4 +1,4 @@
-"""Files of other tools: whose client nobody watched, and which rules need more than they tell."""
+"""Files of other tools: nobody watched their client, and some rules need more than they tell."""
 
 from collections.abc import Iterator, Mapping
 
@@ -29,12 +29,12 @@ NEEDS: Mapping[IssueCode, frozenset[Fact]] = {
 
 
 def applies(code: IssueCode, file: Imported | None) -> bool:
-    """Returns whether the rule has what it needs. Of what bench measured every rule is applied."""
+    """Whether the rule has what it needs. Every rule applies to what bench measured."""
     return file is None or (code in NEEDS and NEEDS[code] <= set(file.facts))
 
 
 def for_another_client(reason: Reason) -> Reason:
-    """Returns the rule with a hint that says whose flags and keys it names."""
+    """The reason with a hint that says whose flags and keys it names."""
     if reason.code == IssueCode.CLIENT_UNVERIFIED:
         return reason
     return replace(reason, hint=f"with `bench run`: {reason.hint}")

@@ -69,8 +69,8 @@ def _gpu_throttled(cell: Evidence) -> Iterator[Violation]:
 
 
 def _packet_loss(cell: Evidence) -> Iterator[Violation]:
-    """Zero where it is not known."""
-    rows = cell.view.tried
+    """None is judged where the loss is not known."""
+    rows = cell.view.measured_requests
     retransmits, out_of_order = (np.maximum(rows[name], 0) for name in ("retransmits", "out_of_order"))
     hit = int(np.count_nonzero(retransmits + out_of_order))
     if hit > MAX_LOSS_SHARE * len(rows):

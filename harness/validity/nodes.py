@@ -38,7 +38,7 @@ def _stalled(cell: Evidence) -> Iterator[Violation]:
 
 
 def _clock(cell: Evidence) -> Iterator[Violation]:
-    """Yields how far apart two nodes' times may be: what is known of their starts, and what is not."""
+    """The uncertainty between two nodes' clocks: of their starts, or that it is not known."""
     started = [node for node in _nodes(cell) if node.start_skew_ms is not None]
     if not started:
         return
@@ -62,7 +62,9 @@ def _differs(cell: Evidence) -> Iterator[Violation]:
         return
     for node in nodes:
         own = np.isin(requests["worker"], node.workers)
-        here, there = (finite(of_metric(cell.view.alone(mask), "ttft_service_ms")) for mask in (own, ~own))
+        here, there = (
+            finite(of_metric(cell.view.without_events(mask), "ttft_service_ms")) for mask in (own, ~own)
+        )
         if min(len(here), len(there)) < LEAST_ANSWERS:
             continue
         apart_ms = float(np.median(here) - np.median(there))
@@ -78,7 +80,7 @@ def finite(values: Floats) -> Floats:
 
 
 def median_error(values: Floats) -> float:
-    """Standard error of the median, its spread from the quartiles."""
+    """Standard error of the median, with the spread taken from the quartiles."""
     low, high = np.quantile(values, (0.25, 0.75))
     return 1.2533 * float(high - low) / 1.349 / float(np.sqrt(len(values)))
 

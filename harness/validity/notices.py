@@ -1,4 +1,4 @@
-"""Warnings of a whole run, in summary.json and manifest.json: what a reader must know besides the figures."""
+"""Warnings of a whole run, in summary.json and manifest.json."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,16 +10,14 @@ from harness.model import IssueCode, RunWarning
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Fields of a warning. when: for the documentation. hint: what to do; "" where it is nothing, or
-    depends on the run.
-    """
+    """`when` is for the documentation. `hint`: what to do; "" if nothing, or if it depends on the run."""
 
     code: IssueCode
     when: str
     hint: str = ""
 
     def warning(self, text: str, hint: str | None = None) -> RunWarning:
-        """`hint`: where this run knows better."""
+        """`hint`: overrides the notice's own."""
         return RunWarning(code=self.code, text=text, hint=self.hint if hint is None else hint)
 
 
@@ -141,12 +139,12 @@ VALUES_DIFFER = Notice(
 
 
 def of_cell(error: Exception) -> Notice:
-    """Returns the notice for what kept a cell from being read."""
+    """The notice for an error that keeps a cell from being read."""
     return CELL_DAMAGED if isinstance(error, DamagedError) else CELL_UNREADABLE
 
 
 def left_out(warnings: Iterable[RunWarning]) -> list[RunWarning]:
-    """Returns the warnings: those of cells that could not be read, so that figures are of fewer."""
+    """The warnings about cells that could not be read and are missing from the figures."""
     return [
         warning for warning in warnings if warning.code in (IssueCode.CELL_DAMAGED, IssueCode.CELL_UNREADABLE)
     ]

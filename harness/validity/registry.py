@@ -73,11 +73,11 @@ def unchecked(file: Imported | None) -> list[IssueCode]:
 
 
 def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
-    """Returns what caused a cell to be INVALID, and the code that says so; None where it is not INVALID.
+    """The cause of an INVALID cell and its code; None for other cells.
 
-    Where engine and client are both at fault the client may have caused the failures, so it has the blame;
-    not where its fault makes the load easier, as idle slots do. A code that no rule knows is taken for the
-    work's: it decides nothing either way.
+    If engine and client are both at fault, the client may have caused the failures and has the blame; not if
+    its fault makes the load easier, as idle slots do. A code that no rule knows counts as the work's and
+    decides nothing.
     """
     if validity.verdict != "INVALID":
         return None
@@ -97,7 +97,5 @@ def blame(validity: Validity) -> tuple[Cause, IssueCode] | None:
 
 
 def eases(code: IssueCode) -> bool:
-    """Returns whether such a doubt can make a load look easier than it is; false for a code that no rule
-    knows.
-    """
+    """Whether such a doubt can make a load look easier than it is; False for an unknown code."""
     return code in RULES and RULES[code].eases

@@ -19,7 +19,7 @@ def _ttft_ms(view: RequestView) -> Floats:
 
 
 def _service_ms(view: RequestView) -> Floats:
-    """Returns the time from the send to the last text, of the measured answers."""
+    """Time from the send to the last text, of the measured answers."""
     rows = view.answers
     spans: Floats = (rows["last_text_ns"] - rows["sent_ns"]) / 1e6
     return spans
@@ -29,7 +29,7 @@ _LIKE_LENGTHS = 0.05
 
 
 class _Latency(NamedTuple):
-    """Holds how far the median of one URL may lie above the lowest: the share of that, or so many ms."""
+    """How far the median of one URL may be above the lowest: a share of it, or so many ms."""
 
     name: str
     values: Callable[[RequestView], Floats]
@@ -48,18 +48,18 @@ _LATENCIES = (
 
 def _failed(cell: Evidence) -> Iterator[Violation]:
     for index, url in enumerate(known(cell.facts.urls) or ()):
-        part = cell.view.alone(cell.records.requests["replica"] == index)
-        rows, ok = part.tried, len(part.answers)
+        part = cell.view.without_events(cell.records.requests["replica"] == index)
+        rows, ok = part.measured_requests, len(part.answers)
         refused = 0 if cell.requested is None else np.count_nonzero(form_refused(rows, cell.requested))
         if not ok or len(rows) - ok - refused > MAX_FAILED_SHARE * len(rows):
             yield Violation(f"{url}: {ok} of {len(rows)} requests answered")
 
 
 def _slower(cell: Evidence) -> Iterator[Violation]:
-    """Each latency against the lowest median of it, so that of two only one is named; once for each URL."""
+    """Compares each URL with the lowest median, so that of two URLs only one is named, once."""
     found: dict[int, list[tuple[str, str]]] = {}
     replica, urls = cell.records.requests["replica"], known(cell.facts.urls) or ()
-    parts = [cell.view.alone(replica == index) for index in range(len(urls))]
+    parts = [cell.view.without_events(replica == index) for index in range(len(urls))]
     for kind in _LATENCIES:
         times = [finite(kind.values(part)) for part in parts]
         judged = [index for index, ms in enumerate(times) if len(ms) >= LEAST_ANSWERS]
@@ -84,7 +84,7 @@ def _slower(cell: Evidence) -> Iterator[Violation]:
 
 
 def _like_lengths(view: RequestView, others: RequestView) -> bool:
-    """Dealing requests in turn may give one URL all the long ones."""
+    """Whether both served answers of similar lengths: dealing in turn may give one URL all the long ones."""
     means = [float(part.answers["output_tokens"].mean()) for part in (view, others)]
     return abs(means[0] - means[1]) <= _LIKE_LENGTHS * max(min(means), 1.0)
 

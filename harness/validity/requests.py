@@ -19,16 +19,16 @@ _MOST_NAMED = 3
 
 
 def _count(cell: Evidence, outcome: Outcome) -> tuple[int, int]:
-    """Measured requests that ended so, and all of them; of imported figures as their tool counted."""
+    """Measured requests that ended so, and all of them; for imported figures as their tool counted."""
     if (file := cell.facts.imported) is not None and file.level == "summary":
         ok, failed = file.answered or 0, file.failed or 0
         return {Outcome.OK: ok, Outcome.HTTP_ERROR: failed}.get(outcome, 0), ok + failed
-    rows = cell.view.tried
+    rows = cell.view.measured_requests
     return int(np.count_nonzero(rows["outcome"] == outcome)), len(rows)
 
 
 def _refused(cell: Evidence) -> int:
-    rows = cell.view.tried
+    rows = cell.view.measured_requests
     return 0 if cell.requested is None else int(np.count_nonzero(form_refused(rows, cell.requested)))
 
 
@@ -47,10 +47,8 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
 
 
 def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
-    """Doubts unknown reasons of answers that count as whole.
-
-    Records of earlier versions also hold some that were given up.
-    """
+    """Doubts unknown reasons of answers that count as whole. Records of earlier versions also hold some that
+    were given up."""
     counted = cell.view.answered
     reasons = (cell.records.finish_reasons[row] for row in np.flatnonzero(counted).tolist())
     odd = Counter(reason for reason in reasons if reason and finish_of(reason) in (None, Finish.GIVEN_UP))
@@ -72,7 +70,7 @@ def _too_few(cell: Evidence) -> Iterator[Violation]:
 
 
 def _too_short(cell: Evidence) -> Iterator[Violation]:
-    """Judges failures; where nothing was answered, `too-few-samples` says all there is to say."""
+    """Leaves cells without answers to `too-few-samples`."""
     measured = amount(cell.view, cell.facts.minimum)
     if measured.is_enough or not measured.answers:
         return
@@ -105,7 +103,7 @@ def _coverage_short(cell: Evidence) -> Iterator[Violation]:
 
 
 def _resent(cell: Evidence) -> Iterator[Violation]:
-    rows = cell.view.tried
+    rows = cell.view.measured_requests
     if resent := int(np.count_nonzero(rows["attempts"] > 1)):
         yield Violation(f"{resent} of {len(rows)}")
 

@@ -1,4 +1,4 @@
-"""Says what a rule is: one way in which the figures of a cell may not be the server's."""
+"""A rule: one way in which the figures of a cell may not be the server's."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Cause = Literal["engine", "client", "machine", "work"]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Holds what the rules look at; what is None is not judged.
+    """The input of the rules; what is None is not judged.
 
     watched: what was measured of machine and engine during the load. answers: what the answers were worth.
     laws: those of metrics/conservation.py. ledger_agrees: of `bench doctor`, whether the scripted server
@@ -49,7 +49,7 @@ class Evidence:
 
 
 class Violation(NamedTuple):
-    """One broken limit; what is None is as the rule says."""
+    """One broken limit; fields that are None take the rule's."""
 
     measured: str
     limit: str | None = None

@@ -13,8 +13,8 @@ IDLE_SUSPECT, IDLE_INVALID = 0.02, 0.1
 
 
 def _slot_idle(cell: Evidence) -> Iterator[Violation]:
-    """Judges the pace; where nothing was answered there is no load to keep up: a refusal is over sooner
-    than the next send.
+    """Leaves cells without answers alone: a refusal is over sooner than the next send, so no load is kept
+    up.
     """
     slots = slot_time(cell.view, cell.load)
     if slots is None or not (cell.records.requests["outcome"] == Outcome.OK).any():
@@ -28,7 +28,7 @@ def _slot_idle(cell: Evidence) -> Iterator[Violation]:
 
 
 def _lockstep(cell: Evidence) -> Iterator[Violation]:
-    """A burst that the scenario declares is its point, and reported as a note."""
+    """A burst that the scenario declares is its purpose, and reported as a note."""
     result, _ = synchrony(cell.view, cell.load)
     if result is not None and result.in_bursts and cell.load.start_declared != "together":
         yield Violation(

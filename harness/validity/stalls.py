@@ -1,4 +1,4 @@
-"""Standstill: time that did not pass for the load generator or the machine."""
+"""Standstill: time in which the load generator or the machine did not run."""
 
 from collections.abc import Iterable, Iterator
 
@@ -60,7 +60,7 @@ def suspended(cell: Evidence) -> Iterator[Violation]:
 
 
 def engine_stalls(cells: Iterable[CellResult]) -> Iterator[RunWarning]:
-    """Warns of stalls; what a cell's engine did is in its figures, and no doubt."""
+    """Warns only: an engine's stall is part of its figures, and no doubt."""
     for cell in cells:
         if stall := known(cell.engine_stall):
             yield ENGINE_STALLED.warning(

@@ -21,7 +21,7 @@ def _ramp_kept(cell: Evidence) -> Iterator[Violation]:
 
 
 def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
-    """One per load point: the warm-up that all of its cells would need, by the cell that needs the most."""
+    """One per load point, with the warm-up that the slowest of its cells would need."""
     ramps: dict[LoadPoint, list[CellResult]] = {}
     for cell in cells:
         if cell.steady_state.state == "ramp kept":

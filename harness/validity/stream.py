@@ -51,9 +51,9 @@ def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
 
 
 def _tokens_per_event(cell: Evidence) -> Iterator[Violation]:
-    """Doubts gaps only where the definition says that each token has an event of its own.
+    """Doubts gaps only if the definition says that each token has an event of its own.
 
-    Not of answers with tokens that have no text, such as special ones and the tags around reasoning.
+    Answers with tokens that have no text, such as special ones and the tags around reasoning, are left out.
     """
     rows = cell.view.answers
     silent = np.isin(rows["seq"], cell.view.of(with_silent_tokens))

@@ -1,4 +1,4 @@
-"""Samples that are missing: a cell is as valid without them, but explains less."""
+"""Missing samples: a cell is as valid without them, but explains less."""
 
 from collections.abc import Iterable, Iterator
 

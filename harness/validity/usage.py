@@ -1,4 +1,4 @@
-"""Usage: whether the tokens that the server counted can be those of the text that it sent."""
+"""Usage: whether the server's token counts fit the text that it sent."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ def implausible(cell: Evidence) -> Iterator[Violation]:
 
 
 def _fewer_than_events(cell: Evidence) -> Iterator[Violation]:
-    """Tool calls are left out: an engine may send one token of them in several events."""
+    """Leaves out tool calls: an engine may send one token of them in several events."""
     places = np.flatnonzero(cell.view.answered)
     if cell.records.tool_calls:
         places = places[[not cell.records.tool_calls[row] for row in places.tolist()]]

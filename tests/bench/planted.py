@@ -17,11 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # Room: file, what stands there, what is planted in its place.
 BUGS = {
-    "metrics": (
-        "distribution.py",
-        "math.log(1 - CONFIDENCE) / math.log(percentile / 100)",
-        "math.log(1 - CONFIDENCE) / math.log(percentile / 101)",
-    ),
+    "metrics": ("distribution.py", "trials_needed(percentile / 100)", "trials_needed(percentile / 101)"),
     "validity": ("requests.py", "failed / total > MAX_FAILED_SHARE", "failed / total > 2 * MAX_FAILED_SHARE"),
     "verdicts": ("pairs.py", "better = (span.estimate < 1) ==", "better = (span.estimate > 1) =="),
     "load": ("sse.py", "EventKind.TOOL_CALL and not text", "EventKind.TOOL_CALL and text"),

@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from harness.metrics.distribution import PERCENTILES, describe, samples_needed
+from harness.metrics.distribution import PERCENTILES, latency_stats, samples_needed
 
 SAMPLES = (50, 100, 299, 500, 1000, 3000)
 
@@ -24,7 +24,7 @@ def above(percentile: int, samples: int, times: int, seed: int) -> tuple[float, 
     truth = math.exp(NormalDist().inv_cdf(percentile / 100))
     hits = [0, 0]
     for _ in range(times):
-        found, _ = describe(random.lognormal(0, 1, samples))
+        found, _ = latency_stats(random.lognormal(0, 1, samples))
         for place, key in enumerate((f"p{percentile}_upper", f"p{percentile}")):
             value = getattr(found, key)
             assert value is not None

@@ -77,11 +77,13 @@ def simulator_image(**habits: str) -> str:
     """The scripted server behind any engine's command line; `habits` is the environment of simulate.py."""
     scripts = HERE / "simulate.py", HERE.parent / "second_port.py"
     sources = sorted((paths.CHECKOUT / "harness" / "mockserver").rglob("*.py"))
+    sources += sorted(paths.shipped("backends").glob("*.toml"))
 
     def fill(context: Path) -> None:
         shutil.copytree(
             paths.CHECKOUT / "harness", context / "harness", ignore=shutil.ignore_patterns("__pycache__")
         )
+        shutil.copytree(paths.shipped("backends"), context / "harness" / "_data" / "backends")
         for script in scripts:
             shutil.copy(script, context)
         _unpack("numpy<3", context / "site")

@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 
 from harness.engines.session import open_engine
-from harness.engines.start.launch_choice import Device, as_launched, resolve_launch
+from harness.engines.start.launch_choice import as_launched, resolve_launch
 from harness.engines.start.request import EngineRequest
+from harness.model.choices import Device
 from harness.spec.backend import (
     Backend,
     BackendRef,

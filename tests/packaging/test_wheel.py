@@ -1,6 +1,7 @@
 """What users install: the wheel built through the sdist, run from an empty directory."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -58,6 +59,20 @@ def test_the_wheel_holds_the_definitions_and_no_tests(wheel):
     assert "harness/py.typed" in names
     assert "harness/agreement/questions.toml" in names
     assert "harness/claims/claims.toml" in names
+
+
+def test_every_link_of_the_long_description_works_on_a_package_index(wheel):
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+    description = archive.read(metadata).decode().partition("\n\n")[2]
+    links = re.findall(r"\]\(([^)]+)\)", description)
+    assert len(links) > 30
+    assert [link for link in links if not link.startswith(("https://", "#"))] == []
+    checkout = "https://github.com/llm-servebench/llm-servebench/"
+    named = [re.sub(r"^(blob|raw)/main/|#.*", "", link.removeprefix(checkout)) for link in links]
+    missing = [path for path, link in zip(named, links, strict=True) if link.startswith(checkout)
+               and not (CHECKOUT / path).exists()]  # fmt: skip
+    assert missing == []
 
 
 def test_it_lists_and_validates_from_an_empty_directory(installed, tmp_path):

@@ -20,7 +20,7 @@ ALLOWED = {
     "untrusted": set(),
     "stats": {"model"},
     "host": {"__version__", "errors", "model"},
-    "metrics": {"model", "records"},
+    "metrics": {"model", "records", "stats"},
     "client": {"errors", "host", "untrusted"},
     "apis": {"records"},
     "spec": {"apis", "errors", "host", "model", "untrusted"},

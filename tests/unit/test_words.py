@@ -1,7 +1,7 @@
 """English in the code: what docstrings begin with, and words that are no names of locals.
 
-A docstring is a sentence that begins with a verb or a noun. A test cannot parse English. The fragments that
-readers stumbled over begin with few words: prepositions, conjunctions, relative words and pronouns.
+A docstring begins with a verb, a noun or a noun clause ("Whether …", "How many …"). A test cannot parse
+English. The fragments that readers stumbled over begin with few words: prepositions, conjunctions, pronouns.
 """
 
 import ast
@@ -10,7 +10,7 @@ from pathlib import Path
 HARNESS = Path(__file__).resolve().parents[2] / "harness"
 SOURCES = sorted(HARNESS.rglob("*.py"))
 FRAGMENTS = set(
-    """what whether how where when which who whose why whatever wherever whichever while
+    """where which whose why whatever wherever whichever while
     of by in as with without from for at to under per on between after before until over below above through
     into because if than beyond against within along across about since like up down out off
     and but or also only once not never then even still just always again already

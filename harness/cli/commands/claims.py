@@ -83,7 +83,7 @@ def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) 
 
 
 def _plain(claim: "Claim") -> dict[str, object]:
-    """Keys that it has; a limit without an end is null."""
+    """A limit without an end is null."""
     given = {key: value for key, value in dataclasses.asdict(claim).items() if value is not None}
     return {
         key: [None if end == float("inf") else end for end in value] if isinstance(value, tuple) else value

@@ -134,6 +134,6 @@ def _gate(found: "Sequence[GateRow]", *, failed: bool, in_markdown: bool) -> str
 
 
 def _baseline(arguments: argparse.Namespace) -> str | None:
-    """A path of one of the runs is its name."""
+    """A path of one of the runs stands for its name."""
     given = arguments.baseline
     return Path(given).name if given in arguments.runs else given

@@ -97,7 +97,7 @@ def _table(examination: "Examination") -> list[str]:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    """Yields what is named on the left, numbers on the right."""
+    """Text to the left, numbers to the right."""
     yield cells[0].ljust(widths[0])
     for cell, width in zip(cells[1:], widths[1:], strict=True):
         yield cell.rjust(width)
@@ -124,7 +124,7 @@ def _cells(measured: "MeasuredLoad") -> tuple[str, ...]:
 
 
 def _nodes(examination: "Examination") -> Iterator[str]:
-    """Yields a line of each load that a cluster sent."""
+    """A line per load that a cluster sent."""
     for result in examination.measured:
         if result.nodes:
             yield f"\n{result.load.title}, by node; from sent to received, least/median/most:"

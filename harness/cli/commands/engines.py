@@ -4,11 +4,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
     from harness.cli.display.progress import Display
-    from harness.engines.start.launch_choice import Device
+    from harness.model.choices import Device
     from harness.spec.backend import Backend
 
 
@@ -16,7 +17,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     install = actions.add_parser("install", help="install engines now", allow_abbrev=False)
     install.add_argument("names", nargs="+", metavar="NAME[==VERSION]")
-    _add_device(install)
+    options.add_device(install, "packages for this device", "rocm")
     install.add_argument("--force", action="store_true", help="reinstall")
     install.add_argument(
         "--dry-run", action="store_true", help="print every file and its size; download nothing"
@@ -25,20 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "lock", help="write versions and hashes of an environment to ./backends/locks", allow_abbrev=False
     )
     lock.add_argument("name", metavar="NAME")
-    _add_device(lock)
+    options.add_device(lock, "packages for this device", "rocm")
     actions.add_parser(
         "outdated", help="compare pinned engines and known tools with what is offered now", allow_abbrev=False
     )
     actions.add_parser("list", help="list installable engines and their state", allow_abbrev=False)
-
-
-def _add_device(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--device",
-        choices=("auto", "cuda", "cpu"),
-        default="auto",
-        help="packages for this device (default: what this machine has)",
-    )
 
 
 def main(arguments: argparse.Namespace) -> int:
@@ -53,7 +45,7 @@ def _install(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
     from harness.engines.provide.install import install_engine
 
-    definitions = _asked(arguments.names, arguments.device)
+    definitions = _definitions(arguments.names, arguments.device)
     ui = progress_display()
     try:
         for definition in definitions:
@@ -71,7 +63,7 @@ def _lock(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
     from harness.engines.provide.install import lock, recipe_of
 
-    (definition,) = _asked([arguments.name], arguments.device)
+    (definition,) = _definitions([arguments.name], arguments.device)
     name = recipe_of(definition).lock
     if not name:
         raise SpecError(
@@ -92,8 +84,8 @@ def _lock(arguments: argparse.Namespace) -> int:
     return ExitCode.OK
 
 
-def _asked(names: list[str], device: "Device") -> "list[Backend]":
-    """Returns the definitions with the packages of the device as [process]."""
+def _definitions(names: list[str], device: "Device") -> "list[Backend]":
+    """The definitions, with the packages of the device as [process]."""
     from harness.engines.provide.install import needs_install
     from harness.engines.start.launch_choice import as_launched, resolve_launch
     from harness.spec.backend_refs import parse_backend_list
@@ -115,7 +107,7 @@ def _asked(names: list[str], device: "Device") -> "list[Backend]":
 
 
 def _shown(definition: "Backend", ui: "Display") -> str:
-    """Every file of an installation, and what there is to know before it."""
+    """Every file of an installation, and the notes on it."""
     from harness.engines.known import not_run
     from harness.engines.provide.fitness import MB
     from harness.engines.provide.install import installed, planned, python_of, recipe_of
@@ -172,7 +164,7 @@ def _list() -> int:
 
 
 def _installable() -> "dict[str, Backend]":
-    """Returns them by name, with the device where it has packages of its own."""
+    """Definitions by name, with the device if it has packages of its own."""
     from dataclasses import replace
 
     from harness.engines.provide.install import needs_install

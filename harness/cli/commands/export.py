@@ -139,7 +139,7 @@ def _measured_with(folder: "RunFolder") -> str | None:
 
 
 def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
-    """A file that is there already is replaced when the new one is whole."""
+    """An existing file is replaced once the new one is whole."""
     from harness.host import paths
     from harness.store import parquet
     from harness.store.confined import Confined

@@ -54,7 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness import report
     from harness.cli.display.results import show
 
-    found = [_found(text) for text in arguments.files]
+    found = [_results_named(text) for text in arguments.files]
     folder = made(found, arguments.out, arguments.files, arguments.tool_version)
     report.build(folder)
     if not arguments.json:
@@ -64,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 class Found(NamedTuple):
-    """Holds what a word names: results under the name of their backend."""
+    """The results that a word names, under the name of their backend."""
 
     label: str
     files: list[Path]
@@ -74,15 +74,13 @@ class Found(NamedTuple):
 def made(
     found: Sequence[Found], out: Path, given: Sequence[str], tool_version: str | None = None
 ) -> "RunFolder":
-    """Makes the run folder with its summary; what the files had is printed on stderr.
-
-    `tool_version`: where a file names none.
-    """
+    """The run folder with its summary. Prints what the files had on stderr. `tool_version`: for files that
+    name none."""
     from harness.imports import imported
     from harness.summary import summarise_folder
 
     parts = [part for results in found for part in _parts(results, tool_version)]
-    for line in _had(parts):
+    for line in _content_lines(parts):
         print(line, file=sys.stderr)
     folder = imported(parts, out, ["bench", "import", *given])
     folder.write_summary(summarise_folder(folder))
@@ -90,10 +88,8 @@ def made(
 
 
 def results_at(name: str) -> Found | None:
-    """Returns the results of a word where a run is wanted: a file, or a folder of them without any run.
-
-    None: it is a run.
-    """
+    """The results of a word where a run is wanted: a file, or a folder of them without any run; None if it is
+    a run."""
     from harness.imports import is_result
     from harness.imports.detect import entries_below, results_among
 
@@ -122,8 +118,8 @@ def _is_data(path: Path) -> bool:
     return head.lstrip()[:1] in (b"{", b"[") or head.startswith(PARQUET)
 
 
-def _found(text: str) -> Found:
-    """Returns the results of a word of `bench import`. Raises SpecError."""
+def _results_named(text: str) -> Found:
+    """The results of a word of `bench import`. Raises SpecError."""
     from harness.imports.detect import entries_below, results_among
 
     named, label, path = _NAMED.fullmatch(text), SERVER, Path(text)
@@ -155,8 +151,8 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
             yield Part(found.label, source, measurement)
 
 
-def _had(parts: "Sequence[Part]") -> Iterator[str]:
-    """Yields what was read and what is not there, of files that are alike once."""
+def _content_lines(parts: "Sequence[Part]") -> Iterator[str]:
+    """What was read and what is missing, once for files that are alike."""
     from harness.cli.display.output import page_width
     from harness.report.wording import counted, plain
 

@@ -1,4 +1,4 @@
-"""`bench init`: a file to start from, where `bench` finds it by name."""
+"""`bench init`: a file to start from, in the place where `bench` finds it by name."""
 
 import argparse
 import re

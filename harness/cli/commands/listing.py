@@ -64,7 +64,7 @@ def _as_text(what: str, rows: Sequence[Row], *, verbose: bool) -> str:
 
 
 def _engines(rows: Sequence[Row]) -> list[Row]:
-    """A row per engine, with the number of its variants: all of them are 119 rows."""
+    """A row per engine with the number of its variants, of which there are more than a hundred."""
     variants = Counter(row["name"].partition("@")[0] for row in rows)
     engines = [row for row in rows if "@" not in row["name"]]
     return [
@@ -95,7 +95,7 @@ def _scenarios(arguments: argparse.Namespace) -> list[Row]:
 
 
 def _cards(scenario: "Scenario") -> Row:
-    """Describes the workload with one word a token, as there is no tokenizer at hand."""
+    """Takes each word for a token, since there is no tokenizer at hand."""
     from harness.model import as_json
     from harness.run.measure.workloads import Workloads
     from harness.spec.scenario import Images
@@ -141,7 +141,7 @@ def _backends(_arguments: argparse.Namespace) -> list[Row]:
 
 
 def _tuned(name: str, start: str) -> list[Row]:
-    """Returns what `bench tune` stored for this user; a file that does not fit says so here."""
+    """The variants that `bench tune` stored for this user. A file that does not fit says so here."""
     from harness.spec.tuned import load_tuned, tuned_path
 
     path = tuned_path(name)
@@ -207,7 +207,7 @@ def _metrics(_arguments: argparse.Namespace) -> list[Row]:
 
 
 def _start(backend: "Backend") -> str:
-    """Returns how it can come to run here; any can be attached to."""
+    """The ways to start it here. Any can be attached to."""
     from harness.engines.known import not_run
     from harness.engines.provide.install import installed
 
@@ -289,9 +289,7 @@ _LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
 
 
 def _columns(rows: Sequence[Row], width: int) -> str:
-    """Lays out the rows within `width` where whole words allow it: wide columns are wrapped, sentences
-    stand below.
-    """
+    """Fits `width` where whole words allow it: wide columns are wrapped, sentences stand below."""
     if not rows:
         return ""
     widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in rows[0]}

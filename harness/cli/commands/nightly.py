@@ -51,7 +51,9 @@ def main(arguments: argparse.Namespace) -> int:
         suite = replace(suite, suite=replace(suite.suite, budget_minutes=arguments.budget))
     _append(arguments.page, "")  # a page that cannot be written is better known before the night
     began = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    extra = [word for given in arguments.engine_set for word in ("--engine-set", given)]
+    extra = [
+        word for key, value in arguments.engine_values.items() for word in ("--engine-set", f"{key}={value}")
+    ]
     night = spend(
         suite,
         arguments.out,
@@ -61,14 +63,14 @@ def main(arguments: argparse.Namespace) -> int:
     )
     text = page(replace(night, behind=tuple(_behind(suite))))
     print(text, end="")
-    _keep(text, arguments.out, f"{began}-{suite.suite.name}.md")
-    _keep(drawn(night), arguments.out, f"{began}-{suite.suite.name}.html")
+    _store(text, arguments.out, f"{began}-{suite.suite.name}.md")
+    _store(drawn(night), arguments.out, f"{began}-{suite.suite.name}.html")
     _append(arguments.page, text)
     return night.exit_code
 
 
 def _behind(suite: "Suite") -> "Iterator[str]":
-    """Yields the pins of what bench installs, and of the tools whose files it reads.
+    """Outdated pins of what bench installs, and of the tools whose files it reads.
 
     A version that the suite names itself is no pin.
     """
@@ -96,8 +98,8 @@ def _behind(suite: "Suite") -> "Iterator[str]":
         yield from behind(tools(READ_IN, say))
 
 
-def _keep(text: str, out: Path, name: str) -> None:
-    """Stores the page in the folder of the results, where a stranger's may lie next to ours."""
+def _store(text: str, out: Path, name: str) -> None:
+    """Stores the page in the folder of the results, next to which a stranger's may lie."""
     from harness.store.confined import Confined, storage_error
 
     try:

@@ -99,7 +99,7 @@ def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
 
 
 def selected(connected: "DuckDBPyConnection", sql: str) -> tuple[list[str], Iterator[Row]]:
-    """Column names and rows, of one statement that only reads."""
+    """Column names and rows of one statement that only reads."""
     import duckdb
 
     statements = connected.extract_statements(sql)
@@ -139,14 +139,16 @@ def _print_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
 
 
 def write_csv(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:
-    """A text that a spreadsheet would take for a formula begins with an apostrophe; numbers stay numbers."""
+    """A text that a spreadsheet would take for a formula gets an apostrophe in front;
+    numbers stay numbers.
+    """
     writer = csv.writer(_Lines(stream))
     writer.writerow(map(_cell, names))
     writer.writerows(map(_cell, row) for row in rows)
 
 
 class _Lines:
-    """Ends rows with a newline. Python quotes a lone carriage return only where rows end with one too."""
+    """Ends rows with a newline. Python quotes a lone carriage return only if rows end with one too."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -175,7 +177,7 @@ def json_row(names: Sequence[str], row: Row) -> str:
 
 
 def _as_json(value: Any) -> Any:
-    """Returns what JSON has a word for."""
+    """The value, if JSON has a form for it."""
     if isinstance(value, Decimal):
         value = float(value)
     return None if isinstance(value, float) and not isfinite(value) else value

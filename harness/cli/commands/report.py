@@ -50,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _several(arguments: argparse.Namespace) -> int:
-    """One page; the folders of the runs stay as they are. The first run is the baseline."""
+    """One page. The folders of the runs stay as they are; the first run is the baseline."""
     from harness.report.findings.against import answers
     from harness.verdicts.baseline import compare_runs
 
@@ -78,7 +78,7 @@ def _rebuild(folder: "RunFolder", arguments: argparse.Namespace, priced: "Prices
 
 
 def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> None:
-    """Nothing is written: the folder says what we measured."""
+    """Writes nothing: the folder says what we measured."""
     from harness.metrics.peers import recompute, tool_named
     from harness.report.text import peers
 

@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.commands.run_session import conduct
+    from harness.cli.commands.run_session import run_and_show
     from harness.run.execute import Run
     from harness.run.keep import origin
     from harness.run.keep.manifest import require_unchanged
@@ -50,11 +50,11 @@ def main(arguments: argparse.Namespace) -> int:
         _require_trust(folder, doubts)
     prepared = prepare(given)
     require_unchanged(folder, prepared)
-    return conduct(prepared, partial(Run.resume, prepared, folder), arguments)
+    return run_and_show(prepared, partial(Run.resume, prepared, folder), arguments)
 
 
 def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
-    """Raises SpecError unless the user, at a terminal, takes these options from the folder."""
+    """Raises SpecError unless the user, at a terminal, accepts these options from the folder."""
     from harness.cli.display.output import agreed, can_ask
 
     error = SpecError(
@@ -71,10 +71,8 @@ def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:
 
 
 def _missing(folder: "RunFolder", stored: "Manifest") -> bool:
-    """Engines that did not start, cells of one that died or that are damaged.
-
-    --repeats auto leaves out what it does not need.
-    """
+    """Whether an engine did not start, or cells are missing or damaged. --repeats auto leaves out what it
+    does not need."""
     from harness.store import seal
 
     planned = () if stored.stopping else stored.order

@@ -1,17 +1,17 @@
 """`bench run`: flags to RunOptions, then the run, then what a person or a script reads."""
 
 import argparse
-import dataclasses
 import json
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 from harness.cli.flags import argument_types, options, prices
 from harness.cli.flags.argument_types import DEFAULT_QUESTIONS
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
+from harness.model.choices import Arrival, Balance, BetweenRepeats
 from harness.sampling.job import DEFAULT_HZ
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ T = TypeVar("T", int, float)
 
 DEPTH_OUTPUT_TOKENS = 32  # of each answer of --depth, where --output-tokens does not say
 _TEMPLATE_TOKENS = 256  # room for a chat template
+_LOOPS = {"load.concurrency", "load.rate", "load.replay_speed"}
 
 # Never accepted: what stands on a command line is seen by every user of the machine and kept by shells.
 _SECRETS = ("--api-key", "--token", "--api_key")
@@ -34,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--trace",
+        dest="prompts.file",
         metavar="FILE|RUN",
         help="replay a recorded trace (default scenario: 'trace', of agents' sessions 'agent-sessions')",
     )
@@ -63,20 +65,45 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _add_load(load: argparse._ArgumentGroup) -> None:
     shape = load.add_mutually_exclusive_group()
     shape.add_argument(
-        "--concurrency", metavar="N,…", type=_numbers(int), help="closed loop: requests kept in flight"
+        "--concurrency",
+        dest="load.concurrency",
+        metavar="N,…",
+        type=_numbers(int),
+        help="closed loop: requests kept in flight",
     )
-    shape.add_argument("--rate", metavar="R,…", type=_numbers(float), help="open loop: requests per second")
+    shape.add_argument(
+        "--rate",
+        dest="load.rate",
+        metavar="R,…",
+        type=_numbers(float),
+        help="open loop: requests per second",
+    )
     shape.add_argument(
         "--replay-speed",
+        dest="load.replay_speed",
         metavar="X,…",
         type=_numbers(float),
         help="open loop: speed of trace replay; 1 as recorded, 2 twice as fast",
     )
-    load.add_argument("--arrival", choices=("poisson", "constant", "gamma"), help="arrival process of --rate")
-    load.add_argument("--requests", type=int, metavar="N", help="measured requests per load point")
-    load.add_argument("--duration", type=float, metavar="S", help="stop sending after S seconds")
     load.add_argument(
-        "--input-tokens", type=int, metavar="N", help="prompt length (fixed-length prompts only)"
+        "--arrival", dest="load.arrival", choices=get_args(Arrival), help="arrival process of --rate"
+    )
+    load.add_argument(
+        "--requests",
+        dest="load.requests",
+        type=int,
+        metavar="N",
+        help="measured requests per load point",
+    )
+    load.add_argument(
+        "--duration", dest="load.duration_s", type=float, metavar="S", help="stop sending after S seconds"
+    )
+    load.add_argument(
+        "--input-tokens",
+        dest="prompts.input_tokens",
+        type=int,
+        metavar="N",
+        help="prompt length (fixed-length prompts only)",
     )
     load.add_argument(
         "--depth",
@@ -85,9 +112,16 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
         help="contexts of so many tokens, prompt and answer together, such as 4k,8k,16k: TTFT and TPOT of "
         "each (default scenario: 'context-depth')",
     )
-    load.add_argument("--output-tokens", type=int, metavar="N", help="tokens to generate per request")
+    load.add_argument(
+        "--output-tokens",
+        dest="prompts.output_tokens",
+        type=int,
+        metavar="N",
+        help="tokens to generate per request",
+    )
     load.add_argument(
         "--content",
+        dest="text.content",
         metavar="random|prose|code|json|file:PATH",
         help="what prompts are written in (default: random, sentences of random words)",
     )
@@ -99,6 +133,8 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
 def _add_engines(engines: argparse._ArgumentGroup) -> None:
     engines.add_argument(
         "--api",
+        dest="apis",
+        default=(),
         metavar="API,…",
         type=argument_types.apis,
         help="chat, completions, responses, messages, embeddings or rerank: API of the requests; several are "
@@ -112,6 +148,7 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
     options.add_engine_set(engines)
     engines.add_argument(
         "--simulate-fault",
+        dest="simulate_faults",
         action="append",
         default=[],
         metavar="BACKEND=FAULT",
@@ -119,12 +156,13 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
     )
     engines.add_argument(
         "--balance",
-        choices=("round-robin", "least-outstanding"),
+        choices=get_args(Balance),
         help="how requests are spread over several URLs; least-outstanding goes by those that the same load "
         "process has in flight; a chat keeps its URL (default: round-robin)",
     )
     engines.add_argument(
         "--metrics-url",
+        dest="metrics_urls",
         action="append",
         default=[],
         metavar="[BACKEND=][ROLE@]URL",
@@ -132,7 +170,7 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
         "API key and certificates, at the same host also with --header and --query (repeatable: counters "
         "are summed; with the ROLE prefill or decode kept apart)",
     )
-    engines.add_argument("--no-probe", action="store_true", help="skip the conformance probe")
+    engines.add_argument("--no-probe", dest="probe", action="store_false", help="skip the conformance probe")
 
 
 def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
@@ -143,16 +181,24 @@ def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
         help="runs per backend and load; auto: 3 to 10, until every pair is decided on the primary metric "
         "(default: auto for several backends, 1 for one)",
     )
-    repeats.add_argument("--max-repeats", type=int, metavar="N", help="limit of --repeats auto (default: 10)")
+    repeats.add_argument(
+        "--max-repeats",
+        dest="verdict.max_repeats",
+        type=int,
+        metavar="N",
+        help="limit of --repeats auto (default: 10)",
+    )
     repeats.add_argument(
         "--budget",
+        dest="budget_s",
         type=argument_types.duration_s,
         metavar="TIME",
         help="--repeats auto starts no repeat that would end later, such as 2h, 45m, 90s",
     )
     repeats.add_argument(
         "--between-repeats",
-        choices=("restart", "reset", "keep"),
+        dest="verdict.between_repeats",
+        choices=get_args(BetweenRepeats),
         help="engine state between repeats (default: restart; keep for running servers)",
     )
     repeats.add_argument(
@@ -239,97 +285,56 @@ def measure(
         )
         return ExitCode.OK
 
-    from harness.cli.commands.run_session import conduct
-    from harness.cli.display.foreseen import confirm, unasked
+    from harness.cli.commands.run_session import run_and_show
+    from harness.cli.display.foreseen import confirm, unsupported
     from harness.cli.display.live import wrapped
     from harness.run.execute import Run
 
     confirm(prepared, anyway=arguments.anyway)
-    for line in unasked(prepared):
+    for line in unsupported(prepared):
         print(wrapped(f"note: {line}", page_width()), file=sys.stderr)
-    return conduct(prepared, partial(Run.start, prepared), arguments, sketch)
+    return run_and_show(prepared, partial(Run.start, prepared), arguments, sketch)
 
 
 def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":
     from harness.cluster.options import asked
-    from harness.run.setup.options import RunOptions
 
-    return RunOptions(
+    return options.run_options(
+        arguments,
         scenario=_scenario(arguments),
-        backends=arguments.backends,
-        apis=arguments.api or (),
-        model=arguments.model,
-        launch=arguments.launch,
-        device=arguments.device,
-        gpu_wait_s=arguments.gpu_wait,
-        gpus=options.gpus(arguments.gpus),
-        simulate_faults=tuple(arguments.simulate_fault),
         overrides=_overrides(arguments),
-        engine_values=options.engine_values(arguments.engine_set),
-        profile=arguments.profile,
-        agreement=arguments.agreement,
-        accuracy=arguments.accuracy,
-        repeats=arguments.repeats,
-        budget_s=arguments.budget,
-        aa=arguments.aa,
-        find_capacity=arguments.find_capacity,
-        probe_seconds=arguments.probe_seconds,
-        seed=arguments.seed,
-        workers=arguments.workers,
-        out=arguments.out,
-        **dataclasses.asdict(options.reach_flags(arguments)),
-        probe=not arguments.no_probe,
         load_from=asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node),
-        http2=arguments.http2,
-        balance=arguments.balance,
-        metrics_urls=tuple(arguments.metrics_url),
-        sample_hz=arguments.sample_hz,
         prices=prices.given(arguments),
         command=command,
     )
 
 
 def _scenario(arguments: argparse.Namespace) -> str:
-    if arguments.depth and arguments.trace:
+    trace = getattr(arguments, "prompts.file")
+    if arguments.depth and trace:
         raise SpecError("a trace has its own depths", where="--depth", hint="give --depth without --trace")
     if arguments.depth and arguments.scenario is None:
         return "context-depth"
-    if arguments.scenario is None and arguments.trace is None:
+    if arguments.scenario is None and trace is None:
         raise SpecError("--scenario is required", hint="`bench list scenarios` shows the names")
-    return trace_scenario(arguments.trace) if arguments.scenario is None else str(arguments.scenario)
+    return trace_scenario(trace) if arguments.scenario is None else str(arguments.scenario)
 
 
 def trace_scenario(file: str) -> str:
-    """The scenario that replays a trace, where none is named: sessions have their own."""
+    """The scenario that replays a trace if none is named: sessions have one of their own."""
     from harness.workload.traces import holds_sessions
 
     return "agent-sessions" if holds_sessions(paths.data_file(file)) else "trace"
 
 
 def _overrides(arguments: argparse.Namespace) -> dict[str, object]:
-    """Dotted scenario keys. Choosing one loop takes the scenario's other one away."""
-    overrides = options.scenario_values(arguments.set)
-    points = ("concurrency", "rate", "replay_speed")
-    if chosen := next((name for name in points if getattr(arguments, name)), None):
-        overrides |= {f"load.{name}": getattr(arguments, name) if name == chosen else [] for name in points}
-    flags = {
-        "arrival": "load.arrival",
-        "requests": "load.requests",
-        "duration": "load.duration_s",
-        "input_tokens": "prompts.input_tokens",
-        "output_tokens": "prompts.output_tokens",
-        "content": "text.content",
-        "trace": "prompts.file",
-        "max_repeats": "verdict.max_repeats",
-        "between_repeats": "verdict.between_repeats",
-    }
+    """Scenario keys, dotted. A loop that is chosen takes the scenario's other one away."""
+    given = {key: value for key, value in vars(arguments).items() if "." in key and value is not None}
+    if _LOOPS & given.keys():
+        given = {key: [] for key in _LOOPS} | given
     if arguments.depth:
-        del flags["output_tokens"]
-        overrides |= _depths(arguments.depth, arguments.output_tokens or DEPTH_OUTPUT_TOKENS)
-    for name, key in flags.items():
-        if getattr(arguments, name) is not None:
-            overrides[key] = getattr(arguments, name)
-    return overrides
+        given |= _depths(arguments.depth, given.pop("prompts.output_tokens", DEPTH_OUTPUT_TOKENS))
+    return {**arguments.overrides, **given}
 
 
 def _depths(depths: list[tuple[str, int]], output: int) -> dict[str, object]:

@@ -18,7 +18,7 @@ from harness.run.setup.prepare import Prepared
 from harness.run.setup.provision import check_machine
 
 
-def conduct(
+def run_and_show(
     prepared: Prepared,
     begin: Callable[[Ui], Run],
     arguments: argparse.Namespace,

@@ -25,9 +25,9 @@ def add_html(parser: argparse.ArgumentParser) -> None:
 
 
 def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> "list[Run]":
-    """Opens runs; what must be known of their figures is printed on stderr. Raises as `load_run`.
+    """Prints what must be known of their figures on stderr. Raises as `load_run`.
 
-    A file of another tool, or a folder of them, is a run that is forgotten afterwards.
+    A file of another tool, or a folder of them, is a run that is discarded afterwards.
     """
     from harness.cli.commands.imports import results_at
     from harness.run.keep.loaded import comparable, load_run
@@ -48,7 +48,7 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
 
 
 def _refuse_itself(runs: "Sequence[Run]") -> None:
-    """A file against itself shows no difference, whatever became of the server. Raises SpecError."""
+    """Raises SpecError: a file against itself shows no difference, whatever happened to the server."""
     seen: dict[str, str] = {}
     for run in runs:
         files = {cell.imported.sha256: cell.imported.file for cell in run.cells if cell.imported}
@@ -60,7 +60,7 @@ def _refuse_itself(runs: "Sequence[Run]") -> None:
 
 
 def _imported(found: "Found", name: str, target: Path) -> str:
-    """Imports a file under the name of its file, by which it is compared."""
+    """A run with the name of its file, by which it is compared."""
     from harness.cli.commands.imports import made
 
     folder = made([found], target, [name])
@@ -68,7 +68,7 @@ def _imported(found: "Found", name: str, target: Path) -> str:
 
 
 def write(path: Path, runs: "Sequence[Run]", document: "RunComparison") -> None:
-    """Raises SpecError where nothing of the runs can be compared; then nothing is written."""
+    """Raises SpecError if nothing of the runs can be compared; then nothing is written."""
     from harness.report import page_of_several
 
     text = page_of_several(runs, document)

@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--repeats",
+        dest="comparison_repeats",
         type=int,
         metavar="N",
         help="repeats of the final comparison (default: the scenario's)",
@@ -59,7 +60,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
-    from harness.run.setup.options import RunOptions
     from harness.tune import Settings, tune
 
     if arguments.to is not None and arguments.to.suffix != ".toml":
@@ -70,20 +70,8 @@ def main(arguments: argparse.Namespace) -> int:
             where=f"--out {arguments.out}",
             hint="--to names the variant's file",
         )
-    wanted = RunOptions(
-        scenario=arguments.scenario,
-        backends=arguments.backend,
-        model=arguments.model,
-        launch=arguments.launch,
-        device=arguments.device,
-        gpus=options.gpus(arguments.gpus),
-        overrides=options.scenario_values(arguments.set),
-        engine_values=options.engine_values(arguments.engine_set),
-        profile=arguments.profile,
-        seed=arguments.seed,
-        out=arguments.out,
-        command=("bench", *sys.argv[1:]),
-    )
+    command = ("bench", *sys.argv[1:])
+    wanted = options.run_options(arguments, backends=arguments.backend, command=command)
     ui = progress_display()
     try:
         result = tune(
@@ -92,7 +80,7 @@ def main(arguments: argparse.Namespace) -> int:
                 budget_s=arguments.budget,
                 load=arguments.load,
                 metric=arguments.metric,
-                repeats=arguments.repeats,
+                repeats=arguments.comparison_repeats,
                 out=arguments.to,
             ),
             ui,

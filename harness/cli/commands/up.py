@@ -56,16 +56,15 @@ def main(arguments: argparse.Namespace) -> int:
         )
     if choice.mode == "compose":
         _refuse_twice(ref.label)
-    values = options.engine_values(arguments.engine_set)
+    values = dict(arguments.engine_values)
     if arguments.port is not None:
         values["port"] = str(arguments.port)
     model_name, model = find_model(arguments.model)
     ui = progress_display()
     ui.note(choice.why)
     try:
-        gpus = options.gpus(arguments.gpus)
         host = arguments.host or HOST
-        machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait, gpus=gpus, host=host)
+        machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait_s, gpus=arguments.gpus, host=host)
         require([Planned(ref, ref.label, choice, model_name, model, dict(values))], machine)
         wanted = EngineRequest(
             ref,
@@ -74,8 +73,8 @@ def main(arguments: argparse.Namespace) -> int:
             model,
             log_path=paths.cache_dir() / "logs" / f"up-{ref.label}.log",
             values=values,
-            gpu_wait_s=arguments.gpu_wait,
-            gpus=gpus,
+            gpu_wait_s=arguments.gpu_wait_s,
+            gpus=arguments.gpus,
             host=host,
             keep=choice.mode == "compose",
         )

@@ -1,4 +1,4 @@
-"""`bench URL`: a running server of which nothing but its address is known, measured by `bench run`."""
+"""`bench URL`: a running server of which only the address is known, measured by `bench run`."""
 
 import argparse
 import shlex
@@ -124,7 +124,7 @@ def _find(urls: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") ->
     access = access_of(reach_of(options.reach_flags(arguments)))
     url = urls.partition("+")[0]  # replicas are alike, which the run checks
     ui.stage(f"{url}: asking what it serves")
-    model = _model(url, access, arguments.model_name)
+    model = _model(url, access, arguments.served_name)
     recognised = recognise(url, access)
     definition = load_backend(recognised.name if recognised else "openai")
     recognition = (
@@ -143,7 +143,7 @@ def _find(urls: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") ->
 
 
 def _apis(server: "Server") -> str:
-    """One line: the APIs that answered one short request each. Chat Completions did so before."""
+    """One line: the APIs that answered a short request each. Chat Completions did so before."""
     from harness.apis import API_NAMES
 
     refused = {name: server.refusal_of(name) for name in API_NAMES[1:]}
@@ -154,7 +154,7 @@ def _apis(server: "Server") -> str:
 
 
 def _model(url: str, access: "Access", chosen: str | None) -> str:
-    """The only one that the server lists, or the chosen one."""
+    """The chosen one, or the only one that the server lists."""
     from harness.engines.speak.server import Server
     from harness.spec.backend_refs import load_backend
 
@@ -182,7 +182,7 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
 
 
 def _hint(url: str) -> str:
-    """Returns why an address that leads to no model list may be wrong."""
+    """A reason an address does not lead to a list of models."""
     from harness.client.client import Client
     from harness.client.limits import Limits
 
@@ -200,7 +200,7 @@ def _hint(url: str) -> str:
 
 
 def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Namespace) -> list[str]:
-    """Returns what follows `bench run`."""
+    """The words after `bench run`."""
     words = [
         "--scenario",
         SCENARIO,
@@ -227,7 +227,7 @@ def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Names
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:
-    """Parses the words as `bench run` reads them: the line that is printed is the line that is run."""
+    """Parses words as `bench run` does: the line that is printed is the line that is run."""
     from harness.cli.commands import run
 
     parser = argparse.ArgumentParser(allow_abbrev=False)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 
-from harness.cli.display.foreseen import refusals, unasked
+from harness.cli.display.foreseen import refusals, unsupported
 from harness.cli.display.live import wrapped
 from harness.engines.check.available import Machine
 from harness.engines.check.preflight import Lack, lacks
@@ -40,7 +40,7 @@ class Description:
 
     @property
     def expected_s(self) -> float | None:
-        """Duration of the load alone, engine starts left out. None where one cell is not known."""
+        """Time of the load alone, without engine starts; None if it is not known of one cell."""
         known = [cell.expected_s for cell in self.cells if cell.expected_s is not None]
         return sum(known) if len(known) == len(self.cells) else None
 
@@ -68,10 +68,7 @@ class Description:
         )
 
     def as_text(self, *, verbose: bool, width: int) -> str:
-        """Lays out the plan within `width` where words allow it.
-
-        `verbose`: what is known of each engine, and every cell.
-        """
+        """Fits `width` where words allow it. `verbose`: what is known of each engine, and every cell."""
         return "\n".join(wrapped(line, width) for line in self._lines(verbose=verbose))
 
     def _lines(self, *, verbose: bool) -> Iterator[str]:
@@ -102,7 +99,7 @@ class Description:
         yield f"{self._amount(measured)}, and {most}{counted(starts, 'engine start')}{took}"
         yield from (f"warning: {lack}" for lack in self.missing)
         yield from (f"warning: {refusal}" for refusal in self.refused)
-        yield from (f"note: {line}" for line in unasked(prepared))
+        yield from (f"note: {line}" for line in unsupported(prepared))
 
     def _each_cell(self) -> Iterator[str]:
         width = max(len(cell.cell) for cell in self.cells)
@@ -179,9 +176,7 @@ def describe(prepared: Prepared) -> Description:
 
 
 def _starts(prepared: Prepared) -> float | None:
-    """Estimates seconds of the starts from the last start of each backend in an earlier run, launched in
-    the same way.
-    """
+    """Seconds, from the last start of each backend in an earlier run that was launched in the same way."""
     took: dict[tuple[str, str], float] = {}
     for folder in stored_runs(prepared.options.out):
         for label, backend in _backends(folder).items():

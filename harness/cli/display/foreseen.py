@@ -1,5 +1,5 @@
-"""Foresees before the first cell: which pairs of backends will get no verdict, and the flag that would
-change it.
+"""Pairs of backends that will get no verdict, known before the first cell, and the flag that would change
+it.
 """
 
 import json
@@ -26,14 +26,13 @@ WHAT = "some pairs of backends will get no verdict:"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Refusal as the report will say it, and how to make both equal; "" where no flag does."""
+    """A refusal in the words of the report. `flag`: how to make both equal; "" if no flag does."""
 
     sentence: str
     flag: str
 
 
 def refusals(prepared: Prepared) -> list[Refusal]:
-    """Returns what will be refused, in the order of the pairs."""
     prompts = prepared.scenario.prompts
     shapes = prompts.shapes if isinstance(prompts, Structured) else ()
     ahead: dict[str, Ahead] = {}
@@ -42,7 +41,7 @@ def refusals(prepared: Prepared) -> list[Refusal]:
         definition = configured(ref.definition, None, engine.values)
         tuned = frozenset(ref.tuned.values) if ref.tuned else frozenset()
         facts = facts_ahead(definition, engine.choice)
-        lacking = _unsaid(prepared, definition)
+        lacking = _lacks(prepared, definition)
         ahead[engine.label] = Ahead(definition.name, ref.variant, facts, tuned, lacking)
     load = prepared.scenario.load
     most = max(load.concurrency) if load.concurrency else None
@@ -57,12 +56,12 @@ def refusals(prepared: Prepared) -> list[Refusal]:
     ]
 
 
-def unasked(prepared: Prepared) -> list[str]:
-    """Returns what the scenario wants and a backend's requests cannot carry: a line for each that there is.
+def unsupported(prepared: Prepared) -> list[str]:
+    """What the scenario wants and a backend's requests cannot carry, a line each.
 
-    Lengths that cannot be forced are left out: `free-lengths` says what became of them.
+    Lengths that cannot be forced are left out: `free-lengths` reports them.
     """
-    lacking = {engine.label: _unsaid(prepared, engine.ref.definition) for engine in prepared.engines}
+    lacking = {engine.label: _lacks(prepared, engine.ref.definition) for engine in prepared.engines}
     missing = {
         label: "; ".join(text for name, text in texts.items() if name != "exact_output")
         for label, texts in lacking.items()
@@ -70,7 +69,7 @@ def unasked(prepared: Prepared) -> list[str]:
     return [f"{label}: {text}" for label, text in missing.items() if text]
 
 
-def _unsaid(prepared: Prepared, definition: Backend) -> dict[str, str]:
+def _lacks(prepared: Prepared, definition: Backend) -> dict[str, str]:
     prompts = prepared.scenario.prompts
     shapes = prompts.shapes if isinstance(prompts, Structured) else ()
     tools = isinstance(prompts, Agent)
@@ -81,7 +80,7 @@ def _unsaid(prepared: Prepared, definition: Backend) -> dict[str, str]:
 
 
 def _flag(key: Key, values: Sequence[Mapping[str, Value]]) -> str:
-    """One value for all of them, where each takes such a value as it is launched."""
+    """One value for all, if each takes such a value as it is launched."""
     for name in key.values:
         if all(name in own for own in values):
             given = [own[name] for own in values]
@@ -91,7 +90,7 @@ def _flag(key: Key, values: Sequence[Mapping[str, Value]]) -> str:
 
 
 def _of_shapes(shapes: Sequence[str], pair: Sequence[Ahead]) -> str:
-    """The shapes that both can be asked for; "" where there is none, or none is lacking."""
+    """The shapes that both can be asked for; "" if there is none, or if none is lacking."""
     both = [
         shape for shape in shapes if not any(f"structured.{shape}" in backend.unsupported for backend in pair)
     ]
@@ -99,7 +98,7 @@ def _of_shapes(shapes: Sequence[str], pair: Sequence[Ahead]) -> str:
 
 
 def confirm(prepared: Prepared, *, anyway: bool) -> None:
-    """Raises SpecError where a verdict will be refused and nobody wants the figures without it."""
+    """Raises SpecError if a verdict will be refused and the user does not want the figures without it."""
     found = refusals(prepared)
     if not found or anyway:
         return

@@ -1,6 +1,6 @@
 """The view of a run on a terminal: a few lines at its bottom that are drawn again, notes above them.
 
-Drawn by whoever reports progress, at most four times a second: no thread, nothing that wakes during the load.
+Drawn when progress is reported, at most four times a second: no thread, nothing that wakes during the load.
 """
 
 import os
@@ -97,7 +97,7 @@ class LiveView(Display):
         return f"{code}{text}{_PLAIN}" if code else text
 
     def _erased(self) -> str:
-        """Moves to the first line of the view, and everything from there on gone."""
+        """Moves to the first line of the view and clears from there on."""
         up = f"\x1b[{self._drawn}F\x1b[J" if self._drawn else ""
         self._drawn = 0
         return up
@@ -134,8 +134,8 @@ def _speed(progress: "Progress", ttft_ms: Iterable[float]) -> Iterator[str]:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Wraps the text between words; what is longer than a line, such as a path, stays whole so that it
-    can be copied.
+    """Wraps between words. A word longer than a line, such as a path, stays whole so that
+    it can be copied.
     """
     wrapper = textwrap.TextWrapper(
         width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
@@ -166,7 +166,6 @@ def _grid(state: State) -> Iterator[Line]:
 
 
 def _marks(state: State, index: int, label: str) -> dict[str, str]:
-    """Returns the marks by load point."""
     marks: dict[str, str] = {}
     for done in state.run.cells if state.run else ():
         if done.label == label:

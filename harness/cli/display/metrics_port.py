@@ -1,7 +1,7 @@
-"""`--metrics-port`: how far a run is, in the Prometheus text format, while it goes.
+"""`--metrics-port`: the progress of a run in the Prometheus text format.
 
 The parent serves it, which only follows the load: its generators are processes of their own. Each answer is
-made from the counters that are there, and nothing is sampled for it.
+made from counters that exist, and nothing is sampled for it.
 """
 
 import socket
@@ -52,7 +52,7 @@ class Sample:
 
 @contextmanager
 def serving(address: tuple[str, int] | None, state: "State") -> Iterator[None]:
-    """None: nothing is served. Raises SetupError where the address cannot be used."""
+    """Serves nothing without an `address`. Raises SetupError if it cannot be used."""
     if address is None:
         yield
         return

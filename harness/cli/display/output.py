@@ -1,7 +1,4 @@
-"""Says what goes where: results to stdout, everything else to stderr.
-
-Colour only on a terminal that wants it.
-"""
+"""Results to stdout, everything else to stderr. Colour only on a terminal that wants it."""
 
 import os
 import re
@@ -30,12 +27,12 @@ def wants_color(stream: TextIO) -> bool:
 
 
 def page_width(otherwise: int = 100) -> int:
-    """Columns of the terminal, or of COLUMNS; `otherwise` where neither says."""
+    """Columns of the terminal, or COLUMNS; `otherwise` if neither is known."""
     return shutil.get_terminal_size((otherwise, 24)).columns
 
 
 def printed_command(head: str, words: Sequence[str]) -> str:
-    """One line for a pipe; on a terminal broken between words, so that it can still be copied as it is."""
+    """One line for a pipe; broken between words on a terminal, so that it can still be copied as it is."""
     if not sys.stdout.isatty():
         return head + shlex.join(words)
     room, lines = page_width() - 2, [head.rstrip()]
@@ -48,12 +45,12 @@ def printed_command(head: str, words: Sequence[str]) -> str:
 
 
 def can_ask() -> bool:
-    """Returns whether a person is there to answer, and sees the question."""
+    """Whether a person sees a question and can answer it."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def agreed(question: str) -> bool:
-    """Returns whether the person at the terminal says yes; anything else is a no."""
+    """Whether the person at the terminal says yes; anything else is a no."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
@@ -66,12 +63,12 @@ def print_error(error: BenchError) -> None:
 
 
 def _readable(text: str) -> str:
-    """Shortens texts with names of any length."""
+    """Shortens texts that contain names of any length."""
     return _LONG_WORD.sub(lambda word: f"{word[0][: LONG_WORD // 2]}…{word[0][-LONG_WORD // 4 :]}", text)
 
 
 class PlainLines(Display):
-    """Lines for logs and pipes: a line when something begins, and one every ten seconds of load."""
+    """Lines for logs and pipes: one when something begins, and one for every ten seconds of load."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,7 +89,7 @@ class PlainLines(Display):
             self._line(load_text(self.state.cell_words(cell), progress))
 
     def close(self) -> None:
-        """Lines stay."""
+        """Does nothing: lines stay."""
 
     def _due(self) -> bool:
         return self._clock() - self._last >= LOG_EVERY_S

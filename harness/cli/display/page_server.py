@@ -1,8 +1,8 @@
-"""One small page over HTTP, at a bounded cost, for clients that nobody trusts.
+"""One small page over HTTP, at a bounded cost, for untrusted clients.
 
 One thread serves every connection. It looks at its sockets at most once each `TICK_S` and makes the page at
-most once in a look, so neither a flood of clients nor one that sends a byte at a time costs more than a small
-share of a core. A connection ends at its deadline, whatever its client does.
+most once in a look, so neither a flood of clients nor one that sends a byte at a time costs more than a
+small share of a core. A connection ends at its deadline, whatever its client does.
 """
 
 import selectors
@@ -32,7 +32,7 @@ class _Connection:
 
 @contextmanager
 def serving(listener: socket.socket, path: str, kind: str, page: Callable[[], bytes]) -> Iterator[None]:
-    """GETs of `path` get `page()`, of the media type `kind`. The listener is closed at the end.
+    """Answers GETs of `path` with `page()`, of the media type `kind`. Closes the listener at the end.
 
     The end waits for no client: open connections are closed.
     """
@@ -104,7 +104,7 @@ class _Server:
         self._selector.register(accepted, selectors.EVENT_READ, connection)
 
     def _receive(self, connection: _Connection) -> bool:
-        """Returns whether the connection has ended."""
+        """Whether the connection has ended."""
         data = connection.socket.recv(_READ_BYTES)
         connection.request += data
         if not data or len(connection.request) > REQUEST_BYTES:
@@ -116,7 +116,7 @@ class _Server:
         return self._send(connection)
 
     def _send(self, connection: _Connection) -> bool:
-        """Returns whether all of the answer is on its way."""
+        """Whether all of the answer has been sent."""
         sent = connection.socket.send(connection.answer)
         connection.answer = connection.answer[sent:]
         if not connection.answer:

@@ -1,4 +1,4 @@
-"""Says how far a run is: kept while it goes, for a terminal, a log and the metrics port, and in words."""
+"""The progress of a run: for a terminal, a log and the metrics port, and in words."""
 
 import time
 from abc import ABC, abstractmethod
@@ -16,7 +16,7 @@ BAR = 12
 
 @dataclass
 class State:
-    """Holds what is going on; read by other threads, so each field is replaced as a whole."""
+    """What is going on. Other threads read it, so each field is replaced as a whole."""
 
     began: float
     run: "Run | None" = None
@@ -34,15 +34,14 @@ class State:
 
     @property
     def cells_left(self) -> int | None:
-        """Counts the cells left, at most, where a run ends when all pairs are decided; None in a search,
-        which chooses its cells.
-        """
+        """The most that are left, in a run that ends when all pairs are decided; None in a search, which
+        chooses its cells."""
         if self.run is None or self.run.prepared.options.find_capacity:
             return None
         return max(self.run.prepared.cells - len(self.run.cells), 0)
 
     def left_s(self, now: float) -> float | None:
-        """Estimates the time left as the cells so far took; None before the first."""
+        """Estimates by the time that the cells so far took; None before the first."""
         left = self.cells_left
         done = 0 if self.run is None else len(self.run.cells) - self.already
         return None if left is None or done < 1 else (now - self.began) / done * left
@@ -95,11 +94,11 @@ class Display(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Nothing is shown any more."""
+        """Ends the display."""
 
 
 def cell_left_s(progress: "Progress") -> float | None:
-    """Estimates the time of the requests not done yet, as those before took."""
+    """Estimates by the time that the requests so far took."""
     if not 0 < progress.done < progress.planned:
         return None
     return progress.elapsed_s / progress.done * (progress.planned - progress.done)

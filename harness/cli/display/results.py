@@ -1,4 +1,4 @@
-"""Says what a run shows on stdout: the first screen, everything with -v, or JSON."""
+"""The result of a run on stdout: the first screen, everything with -v, or JSON."""
 
 import argparse
 import json

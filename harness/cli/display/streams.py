@@ -1,4 +1,4 @@
-"""Standard output and error, whatever is behind them: nothing, a reader that went away, a full disk.
+"""Standard output and error on anything: no file, a reader that went away, a full disk.
 
 What is written to standard output on a terminal is inert: names and texts of others neither move its cursor
 nor set its title. A pipe or a file gets every character as it is.
@@ -41,9 +41,7 @@ class _Stream(io.FileIO):
         return memoryview(data).nbytes
 
     def _failed(self, error: OSError) -> None:
-        """Ignores the error: of what goes to standard error nothing depends: a run goes on where nobody
-        can read it any more.
-        """
+        """Ignores the error: nothing depends on standard error, so a run goes on if it cannot be written."""
 
 
 class _Results(_Stream):
@@ -54,7 +52,7 @@ class _Results(_Stream):
 
 
 class Terminal(io.TextIOWrapper):
-    """Characters that a terminal would act upon are replaced."""
+    """Replaces characters that a terminal would act upon."""
 
     def write(self, text: str, /) -> int:
         parts = _OWN.split(text)
@@ -64,7 +62,7 @@ class Terminal(io.TextIOWrapper):
 
 
 def prepare() -> None:
-    """All three are open, so that no file of ours takes their place."""
+    """Opens all three, so that no file of ours takes their place."""
     for descriptor in range(3):
         try:
             os.fstat(descriptor)
@@ -79,7 +77,7 @@ def prepare() -> None:
 
 
 def _text(stream: _Stream, was: TextIO | None, kind: type[io.TextIOWrapper] = io.TextIOWrapper) -> TextIO:
-    """Opens a stream for every character, whatever the locale can write."""
+    """Takes every character, whatever the locale can write."""
     return kind(
         io.BufferedWriter(stream),
         encoding=was.encoding if was else None,
@@ -90,7 +88,7 @@ def _text(stream: _Stream, was: TextIO | None, kind: type[io.TextIOWrapper] = io
 
 @contextmanager
 def printed() -> Iterator[None]:
-    """Flushes the output: what is printed inside has been written at its end."""
+    """Flushes at the end of the block, so that what was printed is written."""
     try:
         yield
     finally:

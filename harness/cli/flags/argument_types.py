@@ -23,7 +23,7 @@ def duration_s(text: str) -> float:
 
 
 def address(text: str) -> tuple[str, int]:
-    """Returns the parts of `9400` or `0.0.0.0:9400`; only this machine where no host is given."""
+    """Host and port of `9400` or `0.0.0.0:9400`; without a host only this machine."""
     host, _, port = text.rpartition(":")
     if not port.isdecimal() or not 0 <= int(port) <= 65535:
         raise argparse.ArgumentTypeError(f"'{text}' is not a port, nor an address like 0.0.0.0:9400")

@@ -1,4 +1,4 @@
-"""Says how `--help` is laid out: within the width of the terminal."""
+"""The layout of `--help`, within the width of the terminal."""
 
 import argparse
 import textwrap
@@ -8,7 +8,7 @@ class HelpText(argparse.RawDescriptionHelpFormatter):
     """Fills paragraphs; one that holds an indented line, such as examples, keeps its lines."""
 
     def _split_lines(self, text: str, width: int) -> list[str]:
-        """Splits the text of the help of an option: names such as `mlx-lm` stay whole."""
+        """The help of an option: names such as `mlx-lm` stay whole."""
         return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:

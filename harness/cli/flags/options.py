@@ -1,24 +1,40 @@
-"""Flags that several commands share, and what their values mean: each is declared here once."""
+"""Flags that several commands share: each is declared here once, with its type, help and choices.
+
+A flag that sets an option of a run has that field of `RunOptions` as its destination, one that sets a key of
+the scenario has the dotted key. So `run_options` needs no list of them.
+"""
 
 import argparse
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from harness.cli.flags import argument_types
 from harness.errors import SpecError
+from harness.model.choices import Device, LaunchMode, SizeProfile
 from harness.untrusted import BadDocumentError, read_tables
 
 if TYPE_CHECKING:
+    from harness.run.setup.options import RunOptions
     from harness.spec.reach import ReachFlags
 
 RESULTS = Path("results")
-LAUNCHES = ("auto", "compose", "process", "attach", "simulate")
+LAUNCHES: tuple[str, ...] = get_args(LaunchMode)
+_REACH = {  # fields of ReachFlags
+    "served_name": "--model-name",
+    "api_key_env": "--api-key-env",
+    "headers": "--header",
+    "query": "--query",
+    "ca_cert": "--ca-cert",
+    "client_cert": "--client-cert",
+    "client_key": "--client-key",
+}
 
 
 def add_runs(parser: argparse._ActionsContainer, *, files: bool = False) -> None:
-    """`files`: results of other tools are taken too."""
+    """`files`: takes results of other tools too."""
     also = "; or files of other tools, as `bench import` reads them" if files else ""
     parser.add_argument(
         "runs", nargs="+", metavar="RUN", help=f"run folders, or names of runs under --out{also}"
@@ -32,7 +48,7 @@ def add_runs_folder(parser: argparse._ActionsContainer, holds: str = "runs") -> 
 
 
 def add_former_results_flag(parser: argparse._ActionsContainer) -> None:
-    """Adds what `--out` was called in `query` and `tune` before 0.2: still taken, and shown nowhere."""
+    """The name of `--out` in `query` and `tune` before 0.2: still taken, and shown nowhere."""
     parser.add_argument("--results", dest="out", type=Path, default=argparse.SUPPRESS, help=argparse.SUPPRESS)
 
 
@@ -90,46 +106,41 @@ def add_model(parser: argparse._ActionsContainer) -> None:
 
 
 def add_reach(parser: argparse.ArgumentParser) -> None:
-    """Each may name its backend where the command has several."""
+    """A value may name its backend where the command has several."""
     reach = parser.add_argument_group(
         "reaching a running server",
         "where there are several, a value may begin with BACKEND=; no flag takes a secret",
     )
-    reach.add_argument("--model-name", metavar="NAME", help="what the server calls its model")
-    reach.add_argument("--api-key-env", metavar="VAR", help="environment variable that holds the API key")
-    for flag, metavar, text in (
-        ("--header", "NAME=ENV:VAR", "send this header; NAME=VALUE where it is no secret, in which "
+    for field, metavar, text in (
+        ("served_name", "NAME", "what the server calls its model"),
+        ("api_key_env", "VAR", "environment variable that holds the API key"),
+    ):
+        reach.add_argument(_REACH[field], dest=field, metavar=metavar, help=text)
+    for field, metavar, text in (
+        ("headers", "NAME=ENV:VAR", "send this header; NAME=VALUE where it is no secret, in which "
          "{session} is the number of a chat (repeatable)"),
-        ("--query", "NAME=ENV:VAR", "add this to the query of every URL; NAME=VALUE where it is no secret "
+        ("query", "NAME=ENV:VAR", "add this to the query of every URL; NAME=VALUE where it is no secret "
          "(repeatable)"),
-        ("--ca-cert", "FILE", "trust these authorities alone (PEM)"),
-        ("--client-cert", "FILE", "show this certificate (PEM, with its key or with --client-key)"),
-        ("--client-key", "FILE", "key of --client-cert"),
+        ("ca_cert", "FILE", "trust these authorities alone (PEM)"),
+        ("client_cert", "FILE", "show this certificate (PEM, with its key or with --client-key)"),
+        ("client_key", "FILE", "key of --client-cert"),
     ):  # fmt: skip
-        reach.add_argument(flag, action="append", default=[], metavar=metavar, help=text)
+        reach.add_argument(_REACH[field], dest=field, action="append", default=[], metavar=metavar, help=text)
 
 
 def reach_flags(arguments: argparse.Namespace) -> "ReachFlags":
     from harness.spec.reach import ReachFlags
 
-    return ReachFlags(arguments.api_key_env, arguments.model_name, **_repeated(arguments))
-
-
-def _repeated(arguments: argparse.Namespace) -> dict[str, tuple[str, ...]]:
-    given = vars(arguments)
-    return {
-        "headers": tuple(given["header"]),
-        **{name: tuple(given[name]) for name in ("query", "ca_cert", "client_cert", "client_key")},
-    }
+    return ReachFlags(**{field: _frozen(getattr(arguments, field)) for field in _REACH})
 
 
 def reach_words(arguments: argparse.Namespace) -> list[str]:
     """The flags again, for a command line."""
     words = []
-    for flag in ("model_name", "api_key_env", "header", "query", "ca_cert", "client_cert", "client_key"):
-        given = getattr(arguments, flag)
+    for field, flag in _REACH.items():
+        given = getattr(arguments, field)
         for text in given if isinstance(given, list) else filter(None, [given]):
-            words += [f"--{flag.replace('_', '-')}", text]
+            words += [flag, text]
     return words
 
 
@@ -140,27 +151,28 @@ def add_launch(parser: argparse._ActionsContainer, *modes: str, note: str = "") 
     )
 
 
-def add_device(parser: argparse._ActionsContainer) -> None:
+def add_device(
+    parser: argparse._ActionsContainer, what: str = "device of engines that bench starts", *without: Device
+) -> None:
     parser.add_argument(
         "--device",
-        choices=("auto", "cuda", "rocm", "cpu"),
+        choices=[device for device in get_args(Device) if device not in without],
         default="auto",
-        help="device of engines that bench starts (default: what this machine has)",
+        help=f"{what} (default: what this machine has)",
     )
 
 
 def add_gpus(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--gpus",
+        type=_gpus,
+        default=(),
         metavar="LIST",
         help="GPUs for engines, indices or UUIDs (default: those of CUDA_VISIBLE_DEVICES, else from 0 on)",
     )
 
 
-def gpus(listed: str | None) -> tuple[str, ...]:
-    """Returns the GPUs as `--gpus` lists them."""
-    if listed is None:
-        return ()
+def _gpus(listed: str) -> tuple[str, ...]:
     names = tuple(name.strip() for name in listed.split(","))
     if not all(names) or len(set(names)) < len(names):
         where = f"--gpus {listed}"
@@ -171,6 +183,7 @@ def gpus(listed: str | None) -> tuple[str, ...]:
 def add_gpu_wait(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--gpu-wait",
+        dest="gpu_wait_s",
         type=float,
         default=0.0,
         metavar="S",
@@ -179,17 +192,20 @@ def add_gpu_wait(parser: argparse._ActionsContainer) -> None:
 
 
 def add_engine_set(parser: argparse._ActionsContainer, what: str = "engine value of all backends") -> None:
-    _add_pairs(parser, "--engine-set", f"{what}, such as max_sequences=4 (repeatable)")
+    _add_pairs(parser, "--engine-set", "engine_values", f"{what}, such as max_sequences=4 (repeatable)", str)
 
 
 def add_scenario_set(parser: argparse._ActionsContainer) -> None:
-    _add_pairs(parser, "--set", "any scenario key, such as prompts.groups=8 (repeatable)")
+    """Each value is read as it would stand in the file; a bare word is a string."""
+    _add_pairs(
+        parser, "--set", "overrides", "any scenario key, such as prompts.groups=8 (repeatable)", _toml_value
+    )
 
 
 def add_profile(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--profile",
-        choices=("auto", "gpu", "cpu"),
+        choices=get_args(SizeProfile),
         default="auto",
         help="scenario sizes (default: auto, gpu if NVML finds one)",
     )
@@ -223,28 +239,34 @@ def add_allow_missing(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def engine_values(given: Iterable[str]) -> dict[str, str]:
-    """Parses the values of --engine-set. Raises SpecError."""
-    return dict(_pair(text, "--engine-set") for text in given)
+def run_options(arguments: argparse.Namespace, **given: Any) -> "RunOptions":
+    """Takes each option from `given`, else from the flag of that destination, else its default."""
+    from harness.run.setup.options import RunOptions
+
+    values = {**vars(arguments), **given}
+    names = [field.name for field in fields(RunOptions) if field.name in values]
+    return RunOptions(**{name: _frozen(values[name]) for name in names})
 
 
-def scenario_values(given: Iterable[str]) -> dict[str, object]:
-    """Parses the values of --set: each value as it would stand in the file; a bare word is a string.
-
-    Raises SpecError.
-    """
-    return {key: _toml_value(text) for key, text in (_pair(text, "--set") for text in given)}
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
-def _add_pairs(parser: argparse._ActionsContainer, flag: str, what: str) -> None:
-    parser.add_argument(flag, action="append", default=[], metavar="KEY=VALUE", help=what)
+def _add_pairs(
+    parser: argparse._ActionsContainer, flag: str, dest: str, what: str, convert: Callable[[str], object]
+) -> None:
+    """Adds a repeatable flag whose values make up one dict."""
 
+    class Add(argparse.Action):
+        def __call__(
+            self, _parser: argparse.ArgumentParser, into: argparse.Namespace, text: Any, *_: Any
+        ) -> None:
+            key, equals, value = text.partition("=")
+            if not equals or not key:
+                raise SpecError(f"'{text}' is not KEY=VALUE", where=flag)
+            setattr(into, dest, {**getattr(into, dest), key: convert(value)})
 
-def _pair(text: str, flag: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key:
-        raise SpecError(f"'{text}' is not KEY=VALUE", where=flag)
-    return key, value
+    parser.add_argument(flag, dest=dest, action=Add, default={}, metavar="KEY=VALUE", help=what)
 
 
 def _toml_value(text: str) -> Any:

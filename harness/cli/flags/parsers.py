@@ -9,8 +9,6 @@ from typing import Any, NoReturn, cast
 from harness.cli.flags.help_text import HelpText
 from harness.errors import ExitCode, SpecError
 
-SUGGESTED = 3  # commands or flags in a hint
-
 # Command -> module with add_arguments(parser) and main(arguments) -> exit code; one line of help.
 ADDRESSED = "URL"  # a command that is not typed: an address stands in its place
 COMMANDS = {
@@ -81,13 +79,14 @@ def _flag_of(action: argparse.Action) -> str:
 
 
 def suggested(typed: str, names: Iterable[str], program: str) -> str:
-    from difflib import get_close_matches  # needed for a mistake alone
+    """Hint for a mistyped name: the nearest ones, the few that there are, or where they are listed."""
+    from harness.spec.strict import SUGGESTED, nearest  # needed for a mistake alone
 
-    close = get_close_matches(typed, list(names), n=SUGGESTED)
-    if not close:
-        return f"`{program} --help` lists them"
-    first, *others = (f"`{name}`" for name in close)
-    return f"did you mean {first}?" + (f" or {', '.join(others)}" if others else "")
+    known = list(names)
+    hint = nearest(typed, known) or ""
+    if hint.startswith("did you mean") or len(known) <= SUGGESTED:
+        return hint
+    return f"`{program} --help` lists them"
 
 
 class _Version(argparse.Action):
@@ -99,7 +98,6 @@ class _Version(argparse.Action):
 
 
 def command_parser(command: str) -> argparse.ArgumentParser:
-    """Parser of one command alone."""
     return of_command(parser_with(command), command)
 
 

@@ -1,4 +1,4 @@
-"""Says what an hour costs, as flags: for a run, and for its report afterwards."""
+"""The flags for the price of an hour, of a run and of its report afterwards."""
 
 import argparse
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Says what this machine has that engines need: asked without downloading, starting or creating anything."""
+"""What this machine has that engines need, found out without downloading, starting or creating anything."""
 
 import os
 import shutil
@@ -105,7 +105,7 @@ class Machine:
         return installed(definition) is not None
 
     def unfit(self, definition: Backend) -> list[SetupError]:
-        """Returns why no environment of it can be made or used here."""
+        """The reasons no environment of it can be made or used here."""
         exists = self.is_installed(definition) or kit_env.kit() is not None
         return list(unfit(definition, None if exists else python_of(recipe_of(definition))))
 

@@ -1,7 +1,4 @@
-"""Says what definitions pin, compared with what is offered now: packages by pip, images by their registries.
-
-So are other benchmark tools, whose definitions and files were read in some version.
-"""
+"""Pinned versions against what is offered now: packages by pip, images by their registries."""
 
 import sys
 import time
@@ -47,16 +44,13 @@ class Read(Pin):
 
 
 def packages(definitions: Mapping[str, Backend], say: Say) -> Iterator[tuple[str, Pin]]:
-    """Yields the pins under the same names. Raises SetupError where pip cannot ask."""
+    """Pins under the same names. Raises SetupError if pip cannot ask."""
     for name, definition in definitions.items():
         yield name, Pin(definition.name, *newest(definition, say))
 
 
 def tools(read_in: Mapping[str, str], say: Say) -> Iterator[tuple[str, Read]]:
-    """Returns the tools by package. The newest for whatever Python.
-
-    Raises SetupError where pip cannot ask.
-    """
+    """Tools by package, each with its newest version for whatever Python."""
     pip = Pip(Path(sys.executable), new_log("outdated-tools"), say, "tools")
     for package, version in read_in.items():
         yield package, Read(package, version, pip.newest(package, "--ignore-requires-python"))

@@ -1,4 +1,4 @@
-"""Says what a set of engines needs and this machine lacks: all of it reported before the first download."""
+"""Everything that a set of engines needs and this machine lacks, reported before the first download."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence

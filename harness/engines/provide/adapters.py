@@ -21,10 +21,7 @@ SEED = 1
 def drawn_adapters(
     definition: Backend, weights: Weights | None, env: EngineEnv | None, say: Say
 ) -> dict[str, Path]:
-    """Returns the adapters by name; empty where the engine is to have none.
-
-    The same numbers for every engine, in its own form.
-    """
+    """Adapters by name; empty if the engine is to have none."""
     values = definition.engine.values
     count = int(values.get("lora_adapters", 0))
     if not count or definition.lora is None or weights is None:

@@ -18,10 +18,7 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def unfit(definition: Backend, python: tuple[int, int] | None) -> Iterator[SetupError]:
-    """Yields what no installation can change.
-
-    `python`: of an environment to be made; None: it is there already.
-    """
+    """Reasons that no installation can change."""
     process = definition.process
     if process is None:
         return
@@ -45,7 +42,7 @@ def _processor(process: Process) -> Iterator[SetupError]:
 
 
 def cpu_flags() -> frozenset[str]:
-    """Returns the CPU's flags as Linux lists them; empty where it does not."""
+    """The CPU's flags as Linux lists them; empty elsewhere."""
     try:
         lines = _CPU_INFO.read_text(encoding="utf-8").splitlines()
     except OSError:

@@ -60,9 +60,7 @@ def needs_install(definition: Backend) -> bool:
 
 
 def size_mb(definition: Backend) -> int:
-    """Returns the size of the finished environment, as its definition says; else what is to be downloaded
-    for it at least.
-    """
+    """The size of the finished environment by its definition, else that of the downloads."""
     install = recipe_of(definition)
     if install.size_mb or not install.lock:
         return install.size_mb
@@ -113,11 +111,7 @@ def check_index(definition: Backend) -> None:
 
 
 def planned(definition: Backend, say: Say) -> list[Wheel]:
-    """Returns what an installation would bring here, torch of a CPU build left out. Installs and
-    downloads nothing.
-
-    Raises SetupError where something has no file for this machine.
-    """
+    """The wheels of an installation here, without torch for the CPU. Installs and downloads nothing."""
     install, name = recipe_of(definition), definition.name
     check_index(definition)
     found = read_lock(install, name) if install.lock else _resolved(definition, "dry-run", say)
@@ -145,7 +139,7 @@ def _resolved(definition: Backend, doing: str, say: Say) -> list[Locked]:
 
 
 def _files(found: Iterable[Locked], python: tuple[int, int]) -> Iterator[tuple[Locked, Wheel | None]]:
-    """Yields what is needed on this machine, and the file that pip takes; None where there is none."""
+    """What is needed on this machine, and the file that pip takes; None if there is none."""
     return ((need, need.here(python)) for need in found if need.needed(python))
 
 

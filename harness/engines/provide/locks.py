@@ -47,7 +47,7 @@ class Locked:
     wheels: tuple[Wheel, ...]
 
     def needed(self, python: tuple[int, int]) -> bool:
-        """Tells whether it is needed on this machine."""
+        """Whether it is needed on this machine."""
         number = ".".join(map(str, python))
         versions = {"python_version": number, "python_full_version": f"{number}.0"}
         return not self.marker or Marker(self.marker).evaluate(versions)
@@ -72,7 +72,7 @@ def _places(python: tuple[int, int]) -> dict[tags.Tag, int]:
 
 
 def asked_for(install: Install) -> str:
-    """Returns what a lock is made of, in one line: another line is another lock."""
+    """One line that names the input of a lock: another line is another lock."""
     left_out = [f"without {name}" for name in _left_out(install)]
     return "; ".join([*install.requirements, *left_out])
 
@@ -191,7 +191,7 @@ def _left_out(install: Install) -> list[str]:
 
 
 def _usable(wheels: Iterable[dict[str, object]], machines: Sequence[_Machine]) -> Iterator[Wheel]:
-    """Yields those for CPython there."""
+    """Wheels for CPython there."""
     for wheel in wheels:
         hashes, size = wheel["hashes"], wheel["size"]
         file = unquote(Path(urlsplit(str(wheel["url"])).path).name)

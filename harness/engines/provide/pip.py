@@ -66,7 +66,7 @@ class Pip:
         self._run(doing, [uv, "pip", "compile", "--quiet", *arguments])
 
     def resolve(self, doing: str, *arguments: str) -> list[Distribution]:
-        """Returns what `pip install ARGUMENTS` would bring. Installs nothing."""
+        """The distributions that `pip install ARGUMENTS` would bring. Installs nothing."""
         report = self.log.with_suffix(".report.json")
         self.run(doing, "install", "--dry-run", "--ignore-installed", "--report", str(report), *arguments)
         entries = json.loads(report.read_text(encoding="utf-8"))["install"]

@@ -20,7 +20,7 @@ _MARKER = ".complete.json"
 
 
 def completed(folder: Path, kind: type[Facts]) -> Facts | None:
-    """Returns what the builder of `folder` left behind; None when it is absent or was interrupted."""
+    """The facts that the builder of `folder` left; None if it is absent or was interrupted."""
     try:
         return msgspec.json.decode((folder / _MARKER).read_bytes(), type=kind)
     except (OSError, msgspec.DecodeError):

@@ -1,4 +1,4 @@
-"""Says what an engine is to load, and sums over it."""
+"""The weights of an engine, and check sums over them."""
 
 import hashlib
 from dataclasses import dataclass

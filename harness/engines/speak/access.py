@@ -1,4 +1,4 @@
-"""Says what reaches a running server, with the secrets of the environment filled in."""
+"""The access to a running server, with secrets of the environment filled in."""
 
 import os
 from urllib.parse import quote

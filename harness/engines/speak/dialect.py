@@ -19,7 +19,7 @@ _NEUTRAL = {"temperature": 0.0, "top_p": 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """Holds what one request says, whatever the engine and its API."""
+    """One request, whatever the engine and its API."""
 
     messages: Sequence[Message]
     max_tokens: int
@@ -37,7 +37,7 @@ def exact_output_possible(definition: Backend) -> bool:
 
 
 def can_say(dialect: Dialect, constraint: Constraint) -> bool:
-    """Returns whether `render_body` can put the constraint into the request; where not, it leaves it out."""
+    """Whether `render_body` can put the constraint into the request; if not, it leaves it out."""
     return bool(getattr(dialect.structured, constraint.shape))
 
 
@@ -114,7 +114,7 @@ def unsaid(
     tools: bool = False,
     adapters: int = 0,
 ) -> dict[str, str]:
-    """Returns what of the scenario this engine's requests cannot carry: a name to what that means."""
+    """What of the scenario this engine's requests cannot carry: each name, and what that means."""
     dialect = definition.dialect
     if APIS[dialect.api].gives != "text":
         return {}

@@ -55,7 +55,7 @@ class Command:
 
 
 def settable(definition: Backend) -> dict[str, type[Value]]:
-    """Returns what --engine-set may set for this engine, with the type each has."""
+    """Keys that --engine-set may set for this engine, with the type of each."""
     declared = {key: type(value) for key, value in definition.engine.values.items()}
     threads: dict[str, type[Value]] = {"threads": int} if _takes_threads(definition) else {}
     return {"port": int, **threads, **declared}
@@ -221,16 +221,13 @@ def common_fill(definition: Backend) -> dict[str, Value]:
 
 
 def model_args(definition: Backend, *, hub: bool) -> tuple[str, ...]:
-    """Returns how the weights are named; `hub`: the engine fetches them itself."""
+    """The arguments that name the weights; `hub`: the engine fetches them itself."""
     engine = definition.engine
     return (engine.hub_model_args if hub else ()) or engine.model_args
 
 
 def filled(text: str, fill: Mapping[str, Value], where: str) -> str:
-    """Returns the text with its placeholders replaced.
-
-    Raises SpecError for one that has no value in this way of starting.
-    """
+    """The text with its placeholders replaced."""
     missing = [name for name in PLACEHOLDER.findall(text) if name not in fill]
     if missing:
         raise SpecError(f"nothing to fill '{{{missing[0]}}}' with", where=where)

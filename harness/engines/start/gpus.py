@@ -1,4 +1,4 @@
-"""Says which NVIDIA GPUs an engine gets, and whether somebody else is using them."""
+"""The NVIDIA GPUs that an engine gets, and whether another process uses them."""
 
 import os
 import time
@@ -44,10 +44,7 @@ def chosen_gpus(count: int, asked: Sequence[str] = ()) -> list[str]:
 
 
 def environment(gpus: Sequence[str]) -> dict[str, str]:
-    """Returns the variables for an engine that is to see these alone.
-
-    By itself CUDA counts from the fastest on.
-    """
+    """Variables for an engine that is to see these GPUs alone."""
     return {"CUDA_VISIBLE_DEVICES": ",".join(gpus), "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
 
 
@@ -111,7 +108,7 @@ def _told(ask: Callable[[], int]) -> int | None:
 
 
 def gpu_uses(gpus: Sequence[str]) -> list[Use] | str:
-    """Returns the uses by index or UUID; text: why it is not known."""
+    """Uses by index or UUID, or a text with the reason they are not known."""
     import pynvml
 
     try:

@@ -1,4 +1,4 @@
-"""Says how a backend comes to run: found running, started here as a process, or in a container by Compose."""
+"""How a backend comes to run: found running, started here as a process, or in a container by Compose."""
 
 import os
 import shutil
@@ -7,11 +7,9 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import SpecError
+from harness.model.choices import Device, LaunchMode
 from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model, choose_track
-
-Mode = Literal["auto", "compose", "process", "attach", "simulate"]
-Device = Literal["auto", "cuda", "rocm", "cpu"]
 
 DEVICE_FILES = {"cuda": Path("/dev/nvidiactl"), "rocm": Path("/dev/kfd")}
 _DOCKER_SOCKET = Path("/var/run/docker.sock")
@@ -29,7 +27,7 @@ class LaunchChoice:
     device: str = ""  # of a container: cuda, rocm or cpu; of a process: cuda where it is [process_cuda]
 
 
-def resolve_launch(ref: BackendRef, mode: Mode, device: Device = "auto") -> LaunchChoice:
+def resolve_launch(ref: BackendRef, mode: LaunchMode, device: Device = "auto") -> LaunchChoice:
     """Raises SpecError where the mode contradicts the entry of --backends or the definition."""
     name, where = ref.label, f"--launch {mode}"
     if mode in ("process", "compose", "simulate") and ref.url:
@@ -74,10 +72,7 @@ def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
 
 
 def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Model) -> str | None:
-    """Returns the form of the weights it is to serve; None where it brings its own model.
-
-    Raises SpecError for one without.
-    """
+    """The weights that it is to serve; None if it brings its own model."""
     header = ref.definition.backend
     if choice.mode == "attach" or header.weights == "none":
         return None

@@ -1,4 +1,4 @@
-"""Says what every way of starting an engine hands to the session that waits for it and speaks to it."""
+"""What every way of starting an engine hands to the session that waits for it and speaks to it."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -35,10 +35,7 @@ class StartedContainer(ContainerFacts):
 
 
 class EngineFacts(TypedDict, total=False):
-    """Holds what is recorded about an engine, as the manifest keeps it: plain JSON, nothing secret.
-
-    Each way of starting one has keys of its own; a server that was attached to has the fewest.
-    """
+    """The facts about an engine in the manifest: plain JSON, nothing secret."""
 
     backend: str
     variant: str | None

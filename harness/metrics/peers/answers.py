@@ -42,7 +42,7 @@ class Answers:
 
 def take(records: Records, handshake_ms: float | None) -> Answers | None:
     """None where no measured request succeeded."""
-    rows = RequestView(records).tried
+    rows = RequestView(records).measured_requests
     sent = rows[rows["sent_ns"] != UNKNOWN]
     good = rows[(rows["outcome"] == Outcome.OK) & (rows["first_text_ns"] != UNKNOWN)]
     if not len(good):

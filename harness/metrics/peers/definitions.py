@@ -1,4 +1,4 @@
-"""Says what each tool means by its figures, and in one line why that differs from the figure here.
+"""The definitions of each tool, each with one line on how it differs from the one here.
 
 Read in vllm 0.32.0 and 0.33.0 `vllm/benchmarks`, sglang 0.5.23 `sglang/benchmark/serving.py`, aiperf 0.13.0
 `metrics/types`, guidellm 0.8.1 `schemas` and `backends/openai/http.py`, inference-perf 0.7.0
@@ -36,10 +36,8 @@ class Tool:
 
 
 def _rates(answers: Answers, ended: float | None = None) -> Measures:
-    """Computes rates over the wall time of the measured requests, ramp and drain included:
-
-    to `ended`, or the latest end of all.
-    """
+    """Rates over the wall time of the measured requests, ramp and drain included, to `ended` or the latest
+    end."""
     span_s = ((answers.ended if ended is None else ended) - answers.begun) / 1e3
     return {"output": float(answers.tokens.sum()) / span_s, "requests": len(answers.sent) / span_s}
 
@@ -50,10 +48,8 @@ def _per_token(spans: Floats, tokens: Floats) -> Floats:
 
 
 def _streamed(answers: Answers, start: Floats, first: Floats, last: Floats, gaps: Floats) -> Measures:
-    """Returns the measures of a tool that takes all times from the same events.
-
-    Times in ms, one per answer; `gaps` pooled.
-    """
+    """The measures of a tool that takes all times from the same events. ms, one per answer; `gaps` are
+    pooled."""
     return {
         "TTFT": Sample(first - start),
         "ITL": Sample(gaps),

@@ -1,4 +1,4 @@
-"""One cell through another tool's eyes, figure by figure next to what this tool says."""
+"""One cell under other tools' definitions, next to the figures here."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class View:
 
 
 def recompute(tools: Iterable[Tool], records: Records, facts: CellFacts) -> dict[str, View]:
-    """Returns the views by the tool's name, of the measured requests; no figures where none succeeded."""
+    """One view per tool, of the measured requests; without figures if none succeeded."""
     answers = take(records, facts.client.connect_ms.p50)
     if answers is None:
         return {tool.name: View((), {}) for tool in tools}
@@ -66,7 +66,7 @@ def _statistic(sample: Sample, share: float | None, method: Percentile) -> float
 
 
 def _evidence(answers: Answers) -> Iterator[tuple[str, str]]:
-    """Yields only what is there: a cause that this cell does not have explains nothing."""
+    """Evidence that this cell shows: a cause that it does not have explains nothing."""
     ahead = answers.first_text - answers.first_choice
     early = ahead > 0
     waited = float(np.median(answers.sent - answers.intended))

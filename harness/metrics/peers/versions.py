@@ -1,4 +1,4 @@
-"""Says which definitions a version of a tool has."""
+"""The definitions of a tool by its version."""
 
 from collections.abc import Iterable, Iterator
 
@@ -21,10 +21,8 @@ READ_IN = {
 
 
 def tool_named(name: str) -> Tool:
-    """`vllm`: as it was checked by running it; `vllm@0.33`: as that version means it.
-
-    ValueError with what is wrong.
-    """
+    """`vllm` is the version that was checked by running it, `vllm@0.33` that version. ValueError with what is
+    wrong."""
     plain, _, wanted = name.partition("@")
     if plain not in TOOLS:
         raise ValueError(f"unknown tool '{plain}': {', '.join(TOOLS)}")
@@ -42,7 +40,7 @@ def tool_named(name: str) -> Tool:
 
 
 def changed(metrics: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Metric, tool with version and what it means there; only where a later version means something else."""
+    """Metric, tool with version, and its meaning there, wherever a later version means something else."""
     measures = {path: measure for measure, (path, _) in HERE.items()}
     for metric in metrics:
         for name, later in CHANGED.items():

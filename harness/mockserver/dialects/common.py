@@ -1,6 +1,6 @@
 """Says what several engines' dialects share."""
 
-from harness.mockserver.dialect import Kind, Path, Quantity, Series
+from harness.mockserver.dialect import Kind, Path
 
 Formats = dict[str, tuple[Kind, Path] | None]
 
@@ -20,11 +20,5 @@ MAX_MODEL_LEN = 131_072
 NO_ROUTE = {"detail": "Not Found"}  # FastAPI's
 FLAT_ERROR = {"object": "error", "message": "{message}", "type": "{type}", "param": None, "code": "{code}"}
 
-
-def series(prefix: str, **kinds: dict[str, Quantity]) -> tuple[Series, ...]:
-    """`counter={name: quantity}` and so on."""
-    return tuple(
-        Series(prefix + name, kind, quantity)  # type: ignore[arg-type]  # the keywords are the kinds
-        for kind, names in kinds.items()
-        for name, quantity in names.items()
-    )
+# Of an answer with tokens, next to their ids.
+TOKEN_COUNT = {"count": "{count}", "max_model_len": MAX_MODEL_LEN}

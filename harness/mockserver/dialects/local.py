@@ -1,7 +1,7 @@
 """Servers of a desktop: all but Ollama are checked with captures of the real ones."""
 
-from harness.mockserver.dialect import SLOTS, Dialect, Errors, Reset, Structure, Tokenizer
-from harness.mockserver.dialects.common import CHAT_FIELDS, OPENAI_FORMATS, series
+from harness.mockserver.dialect import SLOTS, Dialect, Errors, Structure
+from harness.mockserver.dialects.common import CHAT_FIELDS, OPENAI_FORMATS
 from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.habits import Habits
 from harness.mockserver.shape import Shape
@@ -18,7 +18,6 @@ LLAMACPP = Dialect(
     shape=Shape(role_delta={"role": "assistant", "content": None}, choice={}, timings=True),
     errors=Errors({"error": {"code": "{code}", "message": "{message}", "type": "invalid_request_error"}}),
     loading="503",
-    version_path="/props",
     version={
         "build_info": "{version}",
         "total_slots": SLOTS,
@@ -27,21 +26,8 @@ LLAMACPP = Dialect(
     },
     owned_by="llamacpp",
     structure=Structure(OPENAI_FORMATS, {("json_schema",): "json_schema", ("grammar",): "grammar"}),
-    tokenizer=Tokenizer("/tokenize", "content"),
-    reset=Reset("/slots/", answer={"id_slot": 0, "n_erased": 0}),
-    metrics_path="/metrics",
+    reset_answer={"id_slot": 0, "n_erased": 0},
     labels="",
-    series=series(
-        "llamacpp:",
-        counter={
-            "prompt_tokens_total": "uncached",
-            "prompt_tokens_cached_total": "cached",
-            "tokens_predicted_total": "generated",
-            "spec_decode_num_draft_tokens_total": "zero",
-            "spec_decode_num_accepted_tokens_total": "zero",
-        },
-        gauge={"requests_processing": "running", "requests_deferred": "waiting"},
-    ),
     cache_block_tokens=1,
     uncached_field="cache_prompt",
     out_of_memory="ggml_backend_cuda_buffer_type_alloc_buffer: cudaMalloc failed: out of memory",
@@ -56,9 +42,7 @@ OLLAMA = Dialect(
         unknown_model=404,
     ),
     loading="up",
-    health_path="/",
     health=None,
-    version_path="/api/version",
     version={"version": "{version}"},
     owned_by="library",
     structure=Structure(OPENAI_FORMATS),

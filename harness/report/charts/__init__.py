@@ -1,4 +1,4 @@
-"""Says which charts a run has, as data: the page draws them as its own SVG, matplotlib for papers."""
+"""The charts of a run, as data: the page draws them as its own SVG, matplotlib for papers."""
 
 from collections.abc import Iterator, Mapping
 

@@ -1,4 +1,4 @@
-"""Speed against the share of right answers, a point per backend: what a variant gains, and loses."""
+"""Speed against the share of right answers, a point per backend: what a variant gains and loses."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -20,9 +20,7 @@ _STEP = 10  # percent, to which the ends of the axis are rounded
 def speed_and_accuracy(
     groups: Sequence[Group], values: Values, order: Sequence[str], agreement: Agreement | None
 ) -> Iterator[Chart]:
-    """Draws speed against accuracy at the last load, whose requests the questions may have been put
-    between.
-    """
+    """Uses the highest load, during which the questions may have been asked."""
     if agreement is None or not groups:
         return
     *_, group = groups
@@ -66,7 +64,7 @@ def speed_and_accuracy(
 
 
 def _against_first(agreement: Agreement, label: str) -> str:
-    """`loses 3.1 to 8.4 points against vllm (…)`, one at a time; "" of the first backend."""
+    """`loses 3.1 to 8.4 points against vllm (…)`, one at a time; "" for the first backend."""
     first = next(iter(agreement.backends))
     for change in agreement.accuracy:
         if (change.a, change.b, change.under_load) == (first, label, False):

@@ -1,7 +1,5 @@
-"""Says where an axis begins and ends and what is written on it.
-
-page.js does the same when a backend is hidden, with the numbers of `RULES`.
-"""
+"""The ends of an axis and its ticks. page.js does the same when a backend is hidden, with the numbers of
+`RULES`."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -33,7 +31,7 @@ def logarithmic(low: float, high: float) -> bool:
 
 
 def fitted(title: str, values: Iterable[float]) -> Axis:
-    """Fits an axis from zero, unless the values are so far apart that the small ones could not be read."""
+    """Begins at zero, unless the values are so far apart that the small ones could not be read."""
     finite = [value for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(0.0, max(finite, default=1.0))
     if logarithmic(low, high):
@@ -47,7 +45,7 @@ def linear(title: str, low: float, high: float) -> Axis:
 
 
 def loads(title: str, values: Sequence[float], places: Iterable[float] = ()) -> Axis:
-    """Ticks where it was measured and nowhere else. `places`: of points that lie next to their ticks."""
+    """Has ticks only where it was measured. `places`: of points that are next to their ticks."""
     ends = (*values, *places)
     low, high = min(ends), max(ends)
     ticks = tuple((value, f"{value:g}") for value in values)
@@ -74,10 +72,8 @@ def steps(low: float, high: float) -> tuple[tuple[float, str], ...]:
 
 
 def decades(low: float, high: float) -> tuple[tuple[float, str], ...]:
-    """1, 2, 5, 10, … written out: nobody reads exponents of milliseconds.
-
-    Decades alone where they are many.
-    """
+    """1, 2, 5, 10, … written out, since nobody reads exponents of milliseconds; only powers of ten if they
+    are many."""
     wide = high / low > WIDE
     values = [
         factor * 10.0**power

@@ -15,10 +15,8 @@ LEAST_ROOM = 0.05  # above and below the values, as a share of the largest: nois
 
 
 def course(series: Series, index: int = 0) -> Chart | None:
-    """None of a single run. `index`: the colour.
-
-    A point is labelled with the engine's version where that is new.
-    """
+    """None for a single run. `index`: of the colour. A point is labelled with the engine's version if that is
+    new."""
     if len(series.entries) < LEAST:
         return None
     shown = measure(series.metric)
@@ -69,7 +67,7 @@ def change_words(change: Change) -> str:
 
 
 def _around(title: str, values: Sequence[float]) -> Axis:
-    """Fits an axis, not from zero: a change of a tenth is what such a chart is for."""
+    """Need not begin at zero: such a chart is to show a change of a tenth."""
     low, high = min(values), max(values)
     room = max(0.15 * (high - low), LEAST_ROOM * high)
     return linear(title, max(0.0, low - room), high + room)

@@ -23,10 +23,7 @@ TAIL = 99.9  # the axis ends here, so that one stray gap does not flatten every 
 def distributions(
     groups: Sequence[Group], samples: Mapping[str, Samples], order: Sequence[str]
 ) -> Iterator[Chart]:
-    """Yields, of each metric a chart per load.
-
-    They share their axes, so that loads can be compared by eye.
-    """
+    """One per metric and load; those of a metric share their axes, so that loads can be compared by eye."""
     for name in DISTRIBUTED:
         found = [(group, _by_label(group, samples, name)) for group in groups]
         measured = [(group, by_label) for group, by_label in found if by_label]
@@ -68,7 +65,7 @@ def _chart(
 
 
 def _by_label(group: Group, samples: Mapping[str, Samples], metric: str) -> dict[str, list[Floats]]:
-    """Returns, of each backend with a valid value, an array per repeat."""
+    """Arrays of each backend with a valid value, one per repeat."""
     return {row.label: values for row in group.rows if (values := _values(row, samples, metric))}
 
 
@@ -80,10 +77,8 @@ def _values(row: Row, samples: Mapping[str, Samples], metric: str) -> list[Float
 
 
 def _curve(ordered: Floats, *, thin: bool = False) -> tuple[Point, ...]:
-    """Values never reached are infinite: their curve ends below 100 %.
-
-    Can be read at every share but a repeat's.
-    """
+    """Values never reached are infinite, so their curve ends below 100 %. A `thin` curve has no readable
+    points."""
     count = len(ordered)
     points = [Point(float(ordered[0]), 0.0)]
     for share in np.linspace(0, 100, THIN).tolist()[1:] if thin else SHARES:

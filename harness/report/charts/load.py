@@ -32,7 +32,7 @@ Series = dict[str, dict[LoadPoint, Value]]
 def against_load(
     groups: Sequence[Group], values: Values, order: Sequence[str], knees: Sequence[Knee] = ()
 ) -> Iterator[Chart]:
-    """Draws figures against the load, against working sets without the control, which has none."""
+    """Charts against the load; those against working sets leave out the control, which has none."""
     drawn = [group for group in groups if group.point.kind != "working-set" or group.point.value]
     for shown in DRAWN:
         for kind, same_kind in groupby(drawn, key=lambda group: group.point.kind):
@@ -42,7 +42,7 @@ def against_load(
 
 
 def _with_knees(chart: Chart, knees: Sequence[Knee], order: Sequence[str]) -> Chart:
-    """Marks, of each backend the place where the hit rate falls through half, with its interval."""
+    """Marks where the hit rate of each backend falls through half, with the interval."""
     lines = [
         Line(mark.label, order.index(mark.label), (
             Point(mark.value or 0.0, 50 * (mark.fits or 0.0), "knee", f"knee at {number(mark.value or 0.0)}",
@@ -92,7 +92,7 @@ def _chart(
 
 
 def _stem(charts: Charts, statistic: str) -> str:
-    """Returns the stem of the median, and of what has no statistic, the metric's own."""
+    """The name of the file: that of the median or, without statistics, of the metric."""
     return charts.stem if statistic in ("", "p50") else f"{charts.stem}-{statistic}"
 
 
@@ -118,9 +118,7 @@ def _lines(
 
 
 def _place(row: Row, point: LoadPoint) -> float:
-    """Returns the position along the axis: of a working set its size over this backend's KV cache, as it
-    was measured.
-    """
+    """The position along the axis; for a working set its size over this backend's measured KV cache."""
     sizes = [size for cell in row.usable if (size := knee.filled(cell)) is not None]
     return median(sizes) if sizes else point.value
 
@@ -128,7 +126,7 @@ def _place(row: Row, point: LoadPoint) -> float:
 def _rows(
     points: Series, best: Series, shown: Measure, order: Sequence[str]
 ) -> tuple[Axis, Axis, list[Line]]:
-    """Rows for every backend, the best first. One without a value has an empty row at the end."""
+    """A row per backend, the best first; those without a value have empty rows at the end."""
     lines = []
     known = {label: value for label, by_load in points.items() for value in by_load.values()}
     sign = 1 if shown.metric.better == "lower" else -1

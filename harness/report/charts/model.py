@@ -1,4 +1,4 @@
-"""A chart as data: what is shown, wherever it is drawn. Knows neither pixels nor colours."""
+"""A chart as data. Knows neither pixels nor colours."""
 
 import math
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Axis:
     fits: bool = False  # its ends follow from the values shown
 
     def place(self, value: float) -> float:
-        """Returns a share from 0 at `low` to 1 at `high`; what lies beyond is drawn at the end."""
+        """Maps `low` to 0 and `high` to 1. Values beyond are drawn at the end."""
         if self.log:
             share = math.log(max(value, self.low) / self.low) / math.log(self.high / self.low)
         else:

@@ -1,4 +1,4 @@
-"""Throughput against latency and against the speed of each user, a point per load: what one costs.
+"""Throughput against latency and against the speed of each user, a point per load.
 
 Each point is labelled with its load, or with its backend where there is one load.
 
@@ -37,7 +37,7 @@ STEADY = ("under load", "saturated")
 
 @dataclass(frozen=True, slots=True)
 class _Axes:
-    """Holds what a chart shows against what. `right`: more is better along x as well."""
+    """`right`: more is better along x as well."""
 
     name: str
     option: str
@@ -81,7 +81,7 @@ def _against(latency: Measure, kind: str, *, by_load: bool) -> _Axes:
 def _per_user(
     kind: str, groups: Sequence[Group], values: Values, rates: Series, order: Sequence[str]
 ) -> Iterator[Chart]:
-    """Draws throughput per GPU where every engine's GPUs are known, else of the machine."""
+    """Throughput per GPU if every engine's GPUs are known, else of the machine."""
     gpus = {row.label: _gpus(row) for group in groups for row in group.rows}
     owner = "GPU" if gpus and all(gpus.values()) else "machine"
     by = {label: float(count if owner == "GPU" else 1) for label, count in gpus.items()}
@@ -108,7 +108,7 @@ def _per_user(
 
 
 def _gpus(row: Row) -> int:
-    """0: not known, or none."""
+    """0 if not known, or if there are none."""
     counts = [len(cell.gpu.engine_gpus) if cell.gpu else 0 for cell in row.usable]
     return min(counts, default=0)
 
@@ -118,7 +118,7 @@ def _positive(value: Value) -> bool:
 
 
 def _map(value: Value, to: Callable[[float], float]) -> Value:
-    """A monotone function of it."""
+    """Applies a monotone function."""
     low, high = (None if end is None else to(end) for end in (value.low, value.high))
     if low is not None and high is not None:
         low, high = min(low, high), max(low, high)

@@ -31,7 +31,7 @@ class Value:
 
 
 class Values:
-    """Values of a run: from its estimates where it has them, else from the cells."""
+    """Estimates of a run if it has them, else values of its cells."""
 
     def __init__(self, summary: Summary) -> None:
         self._estimates = {
@@ -39,7 +39,7 @@ class Values:
         }
 
     def value(self, row: Row, measure: Measure) -> Value | None:
-        """Scaled to the measure's unit; None where no usable repeat has it."""
+        """Scaled to the measure's unit; None if no usable repeat has it."""
         spread = row.spread(measure.path)
         if spread is None:
             return None

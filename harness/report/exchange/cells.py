@@ -1,4 +1,4 @@
-"""Says what each format takes of a cell."""
+"""The part of a cell that each format takes."""
 
 from harness import __version__
 from harness.model import STATISTICS, CellResult, Summary
@@ -7,7 +7,7 @@ from harness.model.json_path import number_at
 
 
 def latency(cell: CellResult, metric: str) -> dict[str, float]:
-    """Returns values by statistic, of those that are known."""
+    """Known values by statistic."""
     found = {name: number_at(cell, f"{metric}.{name}") for name in STATISTICS}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -18,7 +18,7 @@ def rates(cell: CellResult) -> dict[str, float]:
 
 
 def exchanged(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Exchanged:
-    """`placed`: paths that the format itself has a place for. `measured_with`: the version of bench."""
+    """`placed`: paths for which the format itself has a place. `measured_with`: the version of bench."""
     known = rates(cell)
     for metric in REPORT_LATENCIES:
         known |= {f"{metric}.{name}": value for name, value in latency(cell, metric).items()}

@@ -24,7 +24,7 @@ _NOT_KNOWN = "unknown"
 def documents(
     kind: str, summary: Summary, measured_with: str | None = None
 ) -> Iterator[tuple[str, Document]]:
-    """One for each cell, with the cell's name. `measured_with`: the version of bench; None: not known."""
+    """One per cell, with the cell's name. `measured_with`: the version of bench; None: not known."""
     for cell in summary.cells:
         yield cell.cell, FORMATS[kind](summary, cell, measured_with)
 
@@ -38,7 +38,7 @@ def _paths(cell: CellResult, *metrics: str) -> set[str]:
 
 
 def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
-    """Writes a report of format 0.2. What has no `mean` has no place in it."""
+    """Format 0.2, which has no place for a figure without `mean`."""
     latencies = {metric: found for metric in REPORT_LATENCIES if "mean" in (found := latency(cell, metric))}
     known = rates(cell)
     placed = _paths(cell, *latencies) | set(known)
@@ -120,7 +120,7 @@ def _component(label: str, tool: str, version: str | None, more: Mapping[str, An
 
 
 def _inferencex(summary: Summary, cell: CellResult, measured_with: str | None) -> Document:
-    """Latencies in seconds. Rates are per GPU there: null where bench saw no GPU."""
+    """Latencies in seconds. Rates are per GPU; null if bench saw no GPU."""
     gpus = len(cell.gpu.engine_gpus) if cell.gpu else 0
     known, placed = rates(cell), _paths(cell, *INFERENCEX_LATENCIES)
     output, total = known.get("output_tokens_per_s"), None

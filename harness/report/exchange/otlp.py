@@ -50,13 +50,13 @@ def messages(names: Iterable[str], rows: Iterable[Iterable[Any]]) -> Iterator[di
 
 
 def _cell(rows: list[Mapping[str, Any]]) -> dict[str, Any]:
-    about = {"service.name": rows[0]["label"]} | _said(rows[0], _OF_CELL)
+    about = {"service.name": rows[0]["label"]} | _present(rows[0], _OF_CELL)
     scope = {"scope": {"name": "bench"}, "spans": [_span(row) for row in rows]}
     return {"resource": {"attributes": _attributes(about)}, "scopeSpans": [scope]}
 
 
 def _span(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Builds the span. Its ids follow from the request, so that a second export replaces the first."""
+    """Takes its ids from the request, so that a second export replaces the first."""
     began = row["started_unix_ns"]
     digest = hashlib.sha256(f"{row['run']}/{row['cell']}/{row['seq']}".encode()).hexdigest()
     failed = row["outcome"] != "ok"
@@ -67,7 +67,7 @@ def _span(row: Mapping[str, Any]) -> dict[str, Any]:
         "kind": _CLIENT,
         "startTimeUnixNano": str(began + row["sent_ns"]),
         "endTimeUnixNano": str(began + row["end_ns"]),
-        "attributes": _attributes({"gen_ai.operation.name": "chat"} | _said(row, _ATTRIBUTES)),
+        "attributes": _attributes({"gen_ai.operation.name": "chat"} | _present(row, _ATTRIBUTES)),
         "events": [
             {"name": name, "timeUnixNano": str(began + row[column])}
             for name, column in _MOMENTS.items()
@@ -77,7 +77,7 @@ def _span(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _said(row: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
+def _present(row: Mapping[str, Any], named: Mapping[str, str]) -> dict[str, Any]:
     return {name: row[column] for name, column in named.items() if row[column] is not None}
 
 

@@ -19,7 +19,7 @@ class Entry(NamedTuple):
 
 
 def entries(summary: Summary) -> Iterator[Entry]:
-    """Cells without an estimate have none."""
+    """None for cells without an estimate."""
     estimates: dict[tuple[str, LoadPoint], dict[str, float]] = {}
     for estimate in summary.estimates:
         named = zip(

@@ -1,4 +1,4 @@
-"""Says what a comparison with a baseline answers first: what is slower, by how much, and how sure."""
+"""The first answers of a comparison with a baseline: what is slower, by how much, and how sure that is."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ _ORDER = ("slower", "not comparable", "not enough runs", "same", "faster")
 def answers(document: RunComparison) -> list[str]:
     """A sentence per pair and verdict: `vllm is slower than in the run of 2026-11-22: first token by …`.
 
-    Of every figure that is slower or faster, and of the primary metric whatever its verdict.
+    For every figure that is slower or faster, and for the primary metric whatever its verdict.
     """
     names = run_names(document.runs)
     found = [sentence for pair in document.pairs for sentence in _of_pair(pair, names)]
@@ -26,7 +26,7 @@ def answers(document: RunComparison) -> list[str]:
 
 
 def run_names(runs: Sequence[ComparedRun]) -> dict[str, str]:
-    """The day of each run; with its time where they share one, with its folder where they share that."""
+    """The day of each run; with its time if runs share the day, with its folder if they share that too."""
     for length in (10, 16):
         names = {run.name: run.created_utc[:length].replace("T", " ") for run in runs}
         if len(set(names.values())) == len(runs):
@@ -78,7 +78,7 @@ def _obstacles(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> str:
 
 
 def _part(figure: ComparedFigure) -> str:
-    """`first token by 3 % at 8 users (1 to 5 %)`; of an undecided figure what would decide it."""
+    """`first token by 3 % at 8 users (1 to 5 %)`; for an undecided figure, what would decide it."""
     about, load = waited(measure(figure.metric)), f"at {load_words(figure.load)}"
     pair = speedup(figure)
     if figure.verdict == "not enough runs":

@@ -1,4 +1,4 @@
-"""Says what one number per backend hides: answers by what is wrong with them, latencies by class and turn."""
+"""What one number per backend hides: answers by what is wrong with them, latencies by class and turn."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -18,10 +18,10 @@ def class_lines(summary: Summary) -> Iterator[str]:
     for group in groups(summary):
         for row in group.rows:
             subject = f"{row.label} {group.point.label}"
-            yield from (plain(f"{subject}, {line}", 600) for line in _of(row))
+            yield from (plain(f"{subject}, {line}", 600) for line in _row_lines(row))
 
 
-def _of(row: Row) -> Iterator[str]:
+def _row_lines(row: Row) -> Iterator[str]:
     for check, kinds in _answers(row).items():
         parts = (_counts(kind, counts) for kind, counts in sorted(kinds.items()))
         yield f"{check.replace('_', ' ')}: {'; '.join(parts)}"
@@ -38,7 +38,7 @@ def _of(row: Row) -> Iterator[str]:
 
 
 def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
-    """Counts the answers by check and kind, summed over the repeats that count."""
+    """Counts by check and kind, summed over the repeats that count."""
     by_kind: dict[str, dict[str, Counter[str]]] = {}
     for cell in row.usable:
         for check, kinds in (cell.answers.checks if cell.answers else {}).items():

@@ -1,4 +1,4 @@
-"""The whole conclusion of a run: the one source of what the terminal, pages, JSON and Python say of it."""
+"""The whole conclusion of a run, from which terminal, pages, JSON and Python say what they say."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,6 @@ from harness.verdicts.ranking import caveats_of
 
 
 def conclude(summary: Summary) -> Conclusion:
-    """Everything that this run shows, and what it leaves open."""
     courses = tuple(under_load(summary))
     first = summary.verdict_rules.primary
     return Conclusion(

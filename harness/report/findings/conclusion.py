@@ -34,10 +34,8 @@ _STATES: dict[str, PairState] = {
 
 
 def orders(summary: Summary, group: Group) -> tuple[Order, ...]:
-    """Returns the orders of every metric that was compared at this load, the primary one first.
-
-    Where nothing was compared: of the metrics that the scenario declares.
-    """
+    """Orders in every metric that was compared at this load, the primary one first; else in those the
+    scenario declares."""
     entries = [entry for entry in summary.comparison if entry.load == group.point]
     first = summary.verdict_rules.primary
     names = dict.fromkeys(entry.metric for entry in entries)
@@ -46,7 +44,7 @@ def orders(summary: Summary, group: Group) -> tuple[Order, ...]:
 
 
 def order(summary: Summary, group: Group) -> Order:
-    """Returns the order of the primary metric, which has no pairs where nothing was compared."""
+    """The order in the primary metric. It has no pairs if nothing was compared."""
     entries = [entry for entry in summary.comparison if entry.load == group.point]
     return _order(group, summary.verdict_rules.primary, entries)
 
@@ -65,7 +63,7 @@ def _order(group: Group, metric: str, entries: Sequence[PairVerdict]) -> Order:
 
 
 def groups_of(places: Sequence[Place], pairs: Sequence[Speedup]) -> tuple[tuple[str, ...], ...]:
-    """Cut where all before are separated from all after, and ahead of them."""
+    """Cuts where all before are separated from all after, and ahead of them."""
     apart = {(pair.ahead, pair.behind) for pair in pairs if pair.state == "separated"}
     known = [standing.label for standing in places if standing.median is not None]
     cuts = [
@@ -115,7 +113,7 @@ def _left_out(entry: PairVerdict) -> Iterator[str]:
 
 
 def _better(entry: PairVerdict) -> Interval | None:
-    """Returns how many times better a is than b."""
+    """How many times better a is than b."""
     if entry.ratio is None:
         return None
     return entry.ratio if entry.better == "higher" else _turned(entry.ratio)
@@ -127,7 +125,7 @@ def _turned(ratio: Interval) -> Interval:
 
 
 def under_load(summary: Summary) -> Iterator[UnderLoad]:
-    """Yields the course of every backend that was measured in a closed loop."""
+    """The course of every backend that was measured in a closed loop."""
     closed = [group for group in groups(summary) if group.point.kind == "concurrency"]
     for label in labels(summary):
         mine = [(group.point.value, row) for group in closed for row in group.rows if row.label == label]
@@ -169,13 +167,13 @@ def goodput(group: Group) -> Goodput | None:
 
 
 def doubt(row: Row) -> str:
-    """Returns which of its repeats are not VALID, and by which rules."""
+    """The repeats that are not VALID, and the rules by which."""
     count, codes = _doubt(row)
     return plain(f"{count}: {', '.join(codes)}") if count else ""
 
 
 def _doubt(row: Row) -> tuple[str, list[str]]:
-    """`1 of 3 repeats SUSPECT`, and the rules; "" where all are VALID."""
+    """`1 of 3 repeats SUSPECT`, and the rules; "" if all are VALID."""
     verdict, count = row.validity
     if verdict == "VALID":
         return "", []
@@ -195,9 +193,8 @@ def doubts(group: Group) -> Iterator[str]:
 
 
 def doubts_by_count(group: Group) -> Iterator[str]:
-    """Words the doubts in fewer lines: backends with as many doubtful repeats share one, with the rules
-    of all of them.
-    """
+    """Fewer lines than `doubts`: backends with equally many doubtful repeats share one, with the rules of
+    all."""
     alike: dict[str, tuple[list[str], dict[str, None]]] = {}
     for row in group.rows:
         count, codes = _doubt(row)

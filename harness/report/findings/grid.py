@@ -1,4 +1,4 @@
-"""Says what stands in the columns of the result table, whatever it is printed with."""
+"""The columns of the result table, whatever prints it."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -42,10 +42,8 @@ class Column:
 
 
 def shown(rows: Sequence[Row]) -> list[Column]:
-    """Columns for these rows: those that are not always there need one value somewhere.
-
-    What vectors and scores cannot have is not there as an empty column.
-    """
+    """The columns for these rows. An optional one needs a value somewhere; those that vectors and scores
+    cannot have are left out."""
     whole = bool(rows) and all(cell.conditions.api in WITHOUT_TEXT for row in rows for cell in row.cells)
     return [column for column in COLUMNS if _has_place(column, rows, whole=whole)]
 
@@ -60,10 +58,9 @@ def _has_place(column: Column, rows: Sequence[Row], *, whole: bool) -> bool:
 
 
 def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[Column], list[Column]]:
-    """Returns columns: those that fit into `room` characters, in the order of the whole table, and those
-    left out.
+    """The columns that fit into `room` characters, in the order of the whole table, and those left out.
 
-    `first`: paths that are kept before all others. Validity is always there, and errors where there are any.
+    `first`: paths that are kept before all others. Validity is always there, and errors if there are any.
     """
     columns = shown(rows)
     ranks = {path: rank for rank, path in enumerate(dict.fromkeys((*first, *KEPT)))}
@@ -87,7 +84,7 @@ def fitting(rows: Sequence[Row], room: int, first: Sequence[str]) -> tuple[list[
 
 
 def width(column: Column, rows: Sequence[Row]) -> int:
-    """Returns the width with the gap before it."""
+    """Includes the gap before it."""
     return GAP + max(map(len, (*column.heads, *(column.entry(row).text for row in rows))))
 
 
@@ -103,7 +100,7 @@ def _entry(path: str, scale: float, row: Row) -> Entry:
 
 
 def _pooled(interval: Sequence[float] | None, scale: float) -> Entry:
-    """Formats the interval of the requests of all repeats together."""
+    """The interval of the requests of all repeats together."""
     if interval is None:
         return Entry(NOT_KNOWN)
     low, middle, high = (number(value * scale) for value in interval)
@@ -116,7 +113,7 @@ def _range(spread: Spread, scale: float) -> str:
 
 
 def _spread(spread: Spread) -> str:
-    """Empty where every repeat has the same value, or they are around zero."""
+    """Empty if every repeat has the same value, or if they are around zero."""
     far = max(spread.high - spread.median, spread.median - spread.low)
     if not far or not spread.median:
         return ""
@@ -125,7 +122,7 @@ def _spread(spread: Spread) -> str:
 
 
 def _with_ideal(metric: Metric, row: Row) -> Entry:
-    """Returns what was measured, next to it what the workload allows at best."""
+    """The measured value, next to the best that the workload allows."""
     measured, ideal = row.spread(metric.name), row.spread(metric.ideal)
     if measured is None:
         return Entry(NOT_KNOWN)

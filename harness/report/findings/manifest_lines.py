@@ -1,6 +1,4 @@
-"""Says what a manifest says, in lines: the machine in a few words, everything flat, what differs by
-backend.
-"""
+"""A manifest in lines: the machine in a few words, everything flat, what differs by backend."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,7 +18,7 @@ ASIDE = ("engine.packages.", "engine.about.", "engine.launch.")  # kept in the m
 
 
 def machine(host: HostFacts | None) -> str:
-    """The part that sets the speed: the GPUs where there are any, else the CPU."""
+    """The part that sets the speed: the GPUs if there are any, else the CPU."""
     return plain(host.hardware or "") if host else ""
 
 
@@ -53,7 +51,7 @@ def leaf(value: Any) -> str:
 
 
 def differences(backends: Json) -> list[tuple[str, list[str]]]:
-    """Keys whose values are not the same for every backend, each with the values in the backends' order."""
+    """Keys whose values differ between backends, each with the values in the backends' order."""
     facts = [dict(flat(entry)) for entry in backends.values()]
     every = dict.fromkeys(key for entry in facts for key in entry)
     keys = [key for key in every if key not in INCIDENTAL and not key.startswith(ASIDE)]

@@ -1,4 +1,4 @@
-"""Says what a run leaves open, and what to run to close it."""
+"""Open questions of a run, and commands that would close them."""
 
 import math
 from collections import Counter
@@ -17,7 +17,7 @@ MORE_USERS = (2, 4)  # times the most that were measured
 
 
 def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
-    """Most important first; of a finished run at least one."""
+    """Most important first; at least one for a finished run."""
     if summary.state == "interrupted":
         yield NextStep(why="the run was interrupted", do=f"bench resume {plain(summary.run)}")
     yield from _of_verdict(summary, "INVALID")
@@ -29,7 +29,7 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
 
 
 def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
-    """Yields what the most frequent rule advises."""
+    """The advice of the most frequent rule."""
     cells = [cell for cell in summary.cells if cell.validity.verdict == verdict]
     reasons = [reason for cell in cells for reason in cell.validity.reasons if reason.verdict == verdict]
     if not reasons:
@@ -43,7 +43,7 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
 
 
 def _most_in_doubt(summary: Summary) -> bool:
-    """Returns whether one rule alone makes more than half of the cells SUSPECT."""
+    """Whether one rule alone makes more than half of the cells SUSPECT."""
     codes = Counter(
         code for cell in summary.cells for code in {reason.code for reason in cell.validity.reasons}
     )
@@ -51,7 +51,7 @@ def _most_in_doubt(summary: Summary) -> bool:
 
 
 def advice(summary: Summary, code: str, reasons: Sequence[Reason]) -> str:
-    """One hint for all: that of the run, else the one that asks for the most."""
+    """One hint for all: the run's own, else the one that asks for the most."""
     for warning in summary.warnings:
         if warning.code == code and warning.hint:
             return warning.hint
@@ -65,7 +65,7 @@ def _most(hint: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Pairs that more repeats might decide: those of the primary metric, where there are any, else all."""
+    """Pairs that more repeats might decide: those of the primary metric if there are any, else all."""
 
     primary: bool
     names: list[str]  # of their metrics
@@ -75,12 +75,12 @@ class Undecided:
 
     @property
     def repeats(self) -> int | None:
-        """Tells how many would decide at least half of those that can be decided; None: none can."""
+        """How many would decide at least half of those that can be decided; None if none can."""
         return median_high(self.needed) if self.needed else None
 
 
 def undecided(summary: Summary) -> Undecided | None:
-    """None where every pair has a verdict, or can have none."""
+    """None if every pair has a verdict, or can have none."""
     found = [entry for entry in summary.comparison if entry.verdict == "not enough runs"]
     primary = [entry for entry in found if entry.primary]
     wanted = primary or found
@@ -97,16 +97,14 @@ def undecided(summary: Summary) -> Undecided | None:
 
 
 def _needed(pairs: Sequence[PairVerdict]) -> Iterator[int]:
-    """More than the verdict says where some of the measured repeats were left out."""
+    """More than the verdict says if some of the measured repeats were left out."""
     for entry in pairs:
         if entry.runs_needed and min(entry.runs):
             yield math.ceil(entry.runs_needed * max(entry.measured) / min(entry.runs))
 
 
 def _again(summary: Summary, flags: str, files: str) -> str:
-    """Names the command to repeat; of an imported run no command measures again: `files` says what else
-    to import.
-    """
+    """The command to repeat. No command measures an imported run again: `files` says what else to import."""
     imported = any(cell.imported for cell in summary.cells)
     return f"import {files}" if imported else f"{AGAIN} with {flags}"
 
@@ -140,7 +138,7 @@ def _open(waiting: Undecided) -> str:
 
 
 def _of_limit(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
-    """Nothing where any backend reached its limit, or too few loads say."""
+    """Nothing if any backend reached its limit, or if too few loads tell."""
     if courses and all(course.limit_reached is False for course in courses):
         users = max(max(course.users) for course in courses)
         loads = ",".join(f"{times * users:g}" for times in MORE_USERS)

@@ -1,4 +1,4 @@
-"""Says what must be said next to the numbers: how sure they are, what is missing and why, what is unequal."""
+"""Notes next to the numbers: how sure they are, what is missing and why, what is unequal."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -44,7 +44,7 @@ class Note:
 
 
 def notes(summary: Summary) -> list[Note]:
-    """Returns the notes in the order of how much they change what the table means."""
+    """Sorted by how much they change what the table means."""
     return [
         *_state(summary),
         *_work(summary),
@@ -82,9 +82,9 @@ def simulated(summary: Summary) -> list[str]:
 
 
 def most_important(summary: Summary) -> list[Note]:
-    """Warnings alone, in the order of how much they change what the figures mean; alike ones once.
+    """Warnings alone, by how much they change what the figures mean, each once.
 
-    Without those that the first screen says in other places: the weights below the table, and the number of
+    Those that the first screen says elsewhere are left out: the weights below the table, and the number of
     repeats as the verdict.
     """
     elsewhere = (IssueCode.DIFFERENT_TRACKS, IssueCode.ONE_REPEAT)
@@ -104,7 +104,7 @@ def _with_count(alike: list[Note]) -> Note:
 
 
 def warnings(summary: Summary) -> Iterator[Note]:
-    """Yields the warnings of the whole run; what a rule says of its cells is not said again."""
+    """Warnings of the whole run, without those that a rule gives for its cells."""
     rules = {reason.code for cell in summary.cells for reason in cell.validity.reasons}
     for item in summary.warnings:
         if item.code not in rules:
@@ -117,19 +117,19 @@ def reason_text(reason: Reason) -> str:
 
 
 def place(cell: CellResult) -> str:
-    """`vllm c8 r0`: how notes name a cell."""
+    """`vllm c8 r0`: the name of a cell in notes."""
     return plain(f"{cell.label} {cell.point.label} r{cell.repeat}")
 
 
 def odd_tracks(summary: Summary) -> set[str]:
-    """Backends that serve other weights than the first one."""
+    """Backends whose weights are not those of the first."""
     tracks = {label: cell.track for label, cell in first_cells(summary).items()}
     first = next(iter(tracks.values()), None)
     return {label for label, track in tracks.items() if track != first}
 
 
 def same_work(summary: Summary) -> bool:
-    """Returns whether at each load point and repeat every backend got the same bytes."""
+    """Whether every backend got the same bytes at each load point and repeat."""
     hashes: dict[tuple[LoadPoint, int], set[str]] = {}
     for cell in summary.cells:
         hashes.setdefault((cell.point, cell.repeat), set()).add(cell.workload_sha256)
@@ -137,7 +137,7 @@ def same_work(summary: Summary) -> bool:
 
 
 def no_verdict(summary: Summary) -> str:
-    """Returns why nothing was tested. Empty where something was, and where there is nothing to compare."""
+    """The reason nothing was tested; "" if something was, or if there is nothing to compare."""
     if len(labels(summary)) < 2 or tested(summary):
         return ""
     refused = [entry.text for entry in summary.unequal if entry.matters and not entry.metrics]
@@ -176,7 +176,7 @@ def _tracks(summary: Summary) -> Iterator[Note]:
 
 
 def _divisions(summary: Summary) -> Iterator[Note]:
-    """Nothing where every engine runs as shipped, or was measured before this was kept."""
+    """Nothing if every engine runs as shipped, or was measured before this was kept."""
     known = {label: cell.division for label, cell in first_cells(summary).items()}
     changed = [f"{label} {division}" for label, division in known.items() if division in ("tuned", "custom")]
     if changed:
@@ -185,7 +185,7 @@ def _divisions(summary: Summary) -> Iterator[Note]:
 
 
 def _validity(summary: Summary) -> Iterator[Note]:
-    """One note per rule and its verdict, however many cells it is about; the report has their numbers."""
+    """One note per rule and verdict, however many cells it is about; the report has their numbers."""
     where: dict[tuple[Doubt, IssueCode], list[tuple[str, Reason]]] = {}
     for cell in summary.cells:
         for reason in cell.validity.reasons:
@@ -226,9 +226,7 @@ def _bursts(summary: Summary) -> Iterator[Note]:
 
 
 def _first_look(summary: Summary) -> Iterator[Note]:
-    """Warns once for the run, where a cell was declared to be enough with less than the default, and had
-    less.
-    """
+    """Noted once per run, if a cell was declared to be enough with less than the default, and had less."""
     samples = [cell.sample for cell in summary.cells if cell.sample]
     few = [
         sample
@@ -253,9 +251,7 @@ def _stamps(summary: Summary) -> Iterator[Note]:
 
 
 def _imported(summary: Summary) -> Iterator[Note]:
-    """Yields what a file of another tool had, what it lacks, and which rules could therefore not be
-    checked.
-    """
+    """What a file of another tool had and lacks, and the rules that could not be checked for that."""
     files = [cell.imported for cell in summary.cells if cell.imported]
     for file in {(file.source, file.level, file.lacks): file for file in files}.values():
         without = unchecked(file)
@@ -265,9 +261,7 @@ def _imported(summary: Summary) -> Iterator[Note]:
 
 
 def _limits(summary: Summary) -> Iterator[Note]:
-    """Yields what limited which cells, by the code of the rule; the report has the sentences with their
-    numbers.
-    """
+    """The limiters by the code of their rule, with their cells; the report has the sentences with numbers."""
     where: dict[str, list[str]] = {}
     for cell in summary.cells:
         if (limiter := cell.limiter) and cell.validity.verdict != "INVALID":
@@ -297,7 +291,7 @@ def _pooled(load_groups: list[Group]) -> Iterator[Note]:
 
 
 def _unknown(load_groups: list[Group]) -> Iterator[Note]:
-    """Yields why a cell says n/a or a column is not there: one note per reason."""
+    """One note per reason for n/a, or for a missing column."""
     optional = ("when asked for", "where it applies")  # nobody misses those
     asked = [column for column in COLUMNS if column.path and column.presence not in optional]
     everywhere = [(group, row) for group in load_groups for row in group.rows]

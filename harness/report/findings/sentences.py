@@ -1,4 +1,4 @@
-"""Says what a load point showed, in sentences made from the conclusion. Knows no output format."""
+"""The findings of a load point in sentences. Knows no output format."""
 
 from collections.abc import Iterator, Sequence
 
@@ -45,8 +45,8 @@ def load_words(point: LoadPoint) -> str:
 
 
 def claims(summary: Summary, group: Group) -> list[Claim]:
-    """Everything that was found at this load, most important first, its doubts last."""
-    found = list(_found(summary, group))
+    """Everything that was found at this load, most important first, doubts last."""
+    found = list(_findings(summary, group))
     if text := goodput_words(group):
         found.append((GOODPUT, text))
     if group.point.kind == "working-set":
@@ -61,7 +61,7 @@ def claims(summary: Summary, group: Group) -> list[Claim]:
     return found
 
 
-def _found(summary: Summary, group: Group) -> Iterator[Claim]:
+def _findings(summary: Summary, group: Group) -> Iterator[Claim]:
     mine = by_metric(summary, group)
     ranked = order(summary, group)
     if not mine or len(ranked.places) > 2:
@@ -77,7 +77,7 @@ def _found(summary: Summary, group: Group) -> Iterator[Claim]:
 
 
 def sentence(summary: Summary, group: Group) -> str:
-    """Returns who has the best median in the primary metric, and from whom it is separated."""
+    """The backend with the best median in the primary metric, and those it is separated from."""
     ranking = order(summary, group)
     if ranking.best is not None and any(pair.times for pair in ranking.about(ranking.best.label)):
         return plain(" ".join(_best(ranking, ranking.best)), 900)
@@ -113,7 +113,7 @@ def _best(ranking: Order, best: Place) -> Iterator[str]:
 def by_metric(summary: Summary, group: Group) -> dict[str, str]:
     """`first token` → `vllm 5.08× faster (4.91 to 5.25)`, for each metric that was compared at this load.
 
-    Empty where no pair has an interval.
+    Empty if no pair has an interval.
     """
     found = orders(summary, group)
     if not any(pair.times for ranking in found for pair in ranking.pairs):
@@ -129,7 +129,7 @@ def by_metric(summary: Summary, group: Group) -> dict[str, str]:
 
 
 def waited(shown: Measure) -> str:
-    """Returns what a person waits for, such as `first token`; of other metrics their short name."""
+    """What a person waits for, such as `first token`; for other metrics their short name."""
     name = _WAITS.get(shown.metric.name)
     if name is None:
         return shown.name
@@ -189,7 +189,7 @@ def _more(shown: Measure) -> str:
 
 
 def _why_nobody(ranking: Order) -> str:
-    """Nothing where runs are missing: the page says so once."""
+    """Nothing if runs are missing: the page says so once."""
     states = {pair.state for pair in ranking.pairs}
     if states == {"not comparable"}:
         reasons = dict.fromkeys(pair.why for pair in ranking.pairs)
@@ -225,9 +225,9 @@ def _value(value: float, shown: Measure) -> str:
 
 
 def under_load(summary: Summary) -> Iterator[str]:
-    """Says per backend how throughput and first token go with the users: `155 tok/s at 8 users, 19 at 1; …`.
+    """Throughput and first token of each backend over the users: `155 tok/s at 8 users, 19 at 1; …`.
 
-    Nothing where fewer than two numbers of users have a figure.
+    Nothing if fewer than two numbers of users have a figure.
     """
     for course in courses(summary):
         rates = _known(course.users, course.output_tokens_per_s)
@@ -258,7 +258,7 @@ def _waits(waits: Sequence[tuple[float, float]]) -> str:
 
 
 def _limit(course: UnderLoad, rates: Sequence[tuple[float, float]]) -> str:
-    """Throughput that grew by little at the last step is at its limit there."""
+    """Throughput that hardly grew at the last step is at its limit there."""
     if course.limit_reached:
         return f"the limit was reached: more than {_users(rates[-2][0])} brought less than 10 % more"
     return "the limit was not reached"
@@ -269,7 +269,7 @@ def _users(count: float) -> str:
 
 
 def _hits(row: Row) -> str:
-    """Words for the hits: `vllm 85 %, of which 60 came back into the KV cache`."""
+    """`vllm 85 %, of which 60 came back into the KV cache`."""
     hits, host = row.spread("prefix_cache_hit_rate"), row.spread("host_cache_hit_rate")
     if hits is None:
         return f"{row.label} {row.why_unknown('prefix_cache_hit_rate')}"
@@ -280,7 +280,7 @@ def _hits(row: Row) -> str:
 
 
 def _adapters(row: Row) -> str:
-    """Words for adapters: `vllm 1.3× the base model's first token, 1.1× its further ones, 120 ms to load`."""
+    """`vllm 1.3× the base model's first token, 1.1× its further ones, 120 ms to load`."""
     first, later = row.spread("adapters.ttft_over_base"), row.spread("adapters.tpot_over_base")
     swap, swaps = row.spread("adapters.swap_ms"), row.spread("adapters.swaps")
     parts = [f"{number(first.median)}× the base model's first token"] if first else []
@@ -315,10 +315,10 @@ def goodput_words(group: Group) -> str:
 
 
 def limit_words(limit: Limit) -> str:
-    """Words for a limit: `E2E p95 ≤ 1000 ms`."""
+    """`E2E p95 ≤ 1000 ms`."""
     return f"{measure(f'{limit.metric}.{limit.share}').name} ≤ {number(limit.limit_ms)} ms"
 
 
 def doubts_line(lines: Sequence[str]) -> str:
-    """One line of all doubts at a load; "" without any."""
+    """All doubts at a load in one line; "" if there are none."""
     return plain(f"{IN_DOUBT}: {'; '.join(lines)}", 600) if lines else ""

@@ -33,7 +33,7 @@ class Several:
 
 
 def several(runs: Sequence[Run], document: RunComparison) -> Several:
-    """Raises SpecError where no pair of the runs can be compared: then nothing may share an axis."""
+    """Raises SpecError if no pair of the runs can be compared: then nothing may share an axis."""
     names = run_names(document.runs)
     kept = [pair for pair in document.pairs if not why_refused(pair)]
     refused = tuple(pair for pair in document.pairs if pair not in kept)
@@ -55,7 +55,7 @@ def several(runs: Sequence[Run], document: RunComparison) -> Several:
 
 
 def why_refused(pair: ComparedPair) -> str:
-    """Returns why nothing of this pair is compared, or ""."""
+    """The reason nothing of this pair is compared, or ""."""
     if pair.refused:
         return pair.refused
     if not pair.findings:
@@ -72,7 +72,7 @@ def _reason(document: RunComparison) -> str:
 
 def _merged(runs: Sequence[Run], pairs: Sequence[ComparedPair], names: dict[str, str]) -> Summary:
     """The cells of these pairs, each backend with the name of its run."""
-    members = dict.fromkeys(_of(side) for pair in pairs for side in (pair.b, pair.a))
+    members = dict.fromkeys(_member(side) for pair in pairs for side in (pair.b, pair.a))
     wholes = {run.name: run.summary for run in runs if run.summary is not None}
     cells: list[CellResult] = []
     estimates: list[Estimate] = []
@@ -107,5 +107,5 @@ def _verdicts(pairs: Sequence[ComparedPair], names: dict[str, str]) -> Iterator[
         yield from (replace(finding, a=a, b=b) for finding in pair.findings)
 
 
-def _of(side: ComparedLabel) -> Member:
+def _member(side: ComparedLabel) -> Member:
     return side.run, side.label

@@ -1,4 +1,4 @@
-"""Says why a run of --repeats auto ended where it did, and what its repeats do not vary, in words."""
+"""The reason a run of --repeats auto ended where it did, and what its repeats do not vary."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ ONE_START = {
 
 
 def stopping_lines(summary: Summary) -> Iterator[str]:
-    """Nothing of a run with a fixed number of repeats."""
+    """Nothing for a run with a fixed number of repeats."""
     stopping = summary.stopping
     if not stopping:
         return
@@ -47,7 +47,7 @@ def _why(summary: Summary, stopping: Stopping) -> str:
 
 
 def one_start(summary: Summary) -> Iterator[tuple[str, str]]:
-    """Backends whose repeats are not of a start each, and what that leaves uncontrolled."""
+    """Backends whose repeats do not have a start each, and what that leaves uncontrolled."""
     if repeats(summary) < 2:
         return
     declared = summary.verdict_rules.between_repeats

@@ -1,4 +1,4 @@
-"""Rank lines and verdicts of summary.json, as words and rows. Knows no output format."""
+"""Rank lines and verdicts of summary.json as words and rows. Knows no output format."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ DECIDED = ("faster", "slower", "same")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Finding about `a` against `b`."""
+    """Verdict about `a` against `b`."""
 
     a: str
     b: str
@@ -37,7 +37,7 @@ class Finding:
 
     @property
     def times(self) -> str:
-        """`2.43× (2.35 to 2.51)`: how much better `ahead` is than the other; "" where none."""
+        """`2.43× (2.35 to 2.51)`: how much better `ahead` is than the other; "" if neither is."""
         return self.found.span
 
 
@@ -46,7 +46,7 @@ def primary(summary: Summary) -> str:
 
 
 def metrics(summary: Summary) -> list[str]:
-    """Returns the metrics that were compared, the primary one first."""
+    """Metrics that were compared, the primary one first."""
     names = dict.fromkeys(finding.metric for finding in summary.comparison)
     return sorted(names, key=lambda metric: metric != primary(summary))
 
@@ -56,16 +56,14 @@ def decided(summary: Summary) -> bool:
 
 
 def rank_lines(summary: Summary, metric: str) -> list[tuple[LoadPoint, str]]:
-    """Returns the line of each load point where the pairs say anything about this metric; several where
-    weights are shared.
-    """
+    """Lines by load point whose pairs say anything about this metric; several if weights are shared."""
     rankings = [entry for entry in summary.rankings if entry.metric == metric]
     decided_loads = {entry.load for entry in summary.comparison if entry.metric == metric and _says(entry)}
     return [(entry.load, plain(entry.line, 1000)) for entry in rankings if entry.load in decided_loads]
 
 
 def _says(entry: PairVerdict) -> bool:
-    """Runs that failed are said as well."""
+    """Failed runs count: they are reported as well."""
     return entry.verdict in DECIDED or any(entry.failed)
 
 
@@ -86,7 +84,7 @@ def _finding(entry: PairVerdict) -> Finding:
 
 
 def runs(summary: Summary) -> str:
-    """`5 runs`, or how they range; `of one start` where the engines went on between them."""
+    """`5 runs`, or their range; `of one start` if the engines went on between them."""
     compared = [finding for finding in summary.comparison if finding.ratio] or summary.comparison
     counts = [count for finding in compared for count in finding.runs]
     if not counts:
@@ -97,19 +95,17 @@ def runs(summary: Summary) -> str:
 
 
 def confidence(summary: Summary) -> str:
-    """`99 %`: of the intervals next to the verdicts."""
+    """`99 %`, of the intervals next to the verdicts."""
     return f"{100 * summary.verdict_rules.confidence:.4g} %"
 
 
 def tested(summary: Summary) -> bool:
-    """Returns whether any pair had runs enough for an interval, or runs that failed."""
+    """Whether any pair had runs enough for an interval, or runs that failed."""
     return any(finding.tested for finding in summary.comparison)
 
 
 def lines(summary: Summary) -> Iterator[str]:
-    """Yields what stands below the tables: every pair of a few backends, what is unequal, why the run
-    ended.
-    """
+    """The lines below the tables: every pair of a few backends, what is unequal, why the run ended."""
     for point in dict.fromkeys(entry.load for entry in summary.comparison):
         yield from (f"{point.label}: {line}" for line in pair_lines(summary, point))
     yield from unequal_lines(summary)
@@ -117,9 +113,7 @@ def lines(summary: Summary) -> Iterator[str]:
 
 
 def unequal_lines(summary: Summary) -> Iterator[str]:
-    """Yields what is unequal and changes a verdict of the metrics compared, and how many other conditions
-    differ.
-    """
+    """Unequal conditions that change a verdict, and the number of others that differ."""
     compared = {root_of(finding.metric) for finding in summary.comparison}
     others = 0
     for difference in summary.unequal:
@@ -145,7 +139,7 @@ def _metric_words(metric: str) -> str:
 
 
 def capacity_lines(summary: Summary) -> Iterator[str]:
-    """Yields the lines of a search for the highest load that keeps the limits."""
+    """A search for the highest load that keeps the limits."""
     for result in summary.capacity or ():
         yield plain(f"capacity {capacity.words(result)}")
         kept = (cell.slo for cell in summary.cells if cell.label == result.label)
@@ -155,15 +149,13 @@ def capacity_lines(summary: Summary) -> Iterator[str]:
 
 
 def knee_lines(summary: Summary) -> Iterator[str]:
-    """Yields the lines of working sets: up to which size the cache of each backend serves them."""
+    """Working sets: up to which size the cache of each backend serves them."""
     for result in summary.knees:
         yield from (plain(f"knee {line}") for line in knee.words(result))
 
 
 def noise_lines(summary: Summary) -> Iterator[str]:
-    """Yields the lines of backends measured against themselves: what equal engines differ by, and what
-    could be found.
-    """
+    """Backends measured against themselves: by how much equal engines differ, and what could be found."""
     for noise in summary.noise:
         apart, detectable = (
             f"{100 * (share or 0):.1f} %" for share in (noise.difference, noise.smallest_detectable)
@@ -173,7 +165,7 @@ def noise_lines(summary: Summary) -> Iterator[str]:
 
 
 def unequal_in_short(summary: Summary) -> Iterator[str]:
-    """Yields the conditions by which some pairs get no verdict, and those that a verdict has to exceed."""
+    """Conditions by which some pairs get no verdict, and those that a verdict has to exceed."""
     compared = {root_of(finding.metric) for finding in summary.comparison}
     about = [
         entry
@@ -193,7 +185,7 @@ def _in_few_words(entry: Unequal) -> str:
 
 
 def pair_lines(summary: Summary, point: LoadPoint) -> Iterator[str]:
-    """Each pair in the primary metric, where there are few; of one the first lines say it all."""
+    """Each pair in the primary metric if they are few; the first lines say it all for a single one."""
     pairs = [finding for finding in findings(summary, point) if finding.primary and finding.times]
     if 1 < len(pairs) <= PAIRS:
         yield from map(sentence, pairs)
@@ -216,5 +208,5 @@ def sentence(finding: Finding) -> str:
 
 
 def refusal_sentence(pair: str, why: str) -> str:
-    """Words the refusal of two backends, `vllm and sglang`, whatever their figures."""
+    """The refusal of two backends, `vllm and sglang`, whatever their figures."""
     return f"{pair}: not comparable, {why}"

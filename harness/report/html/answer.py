@@ -29,7 +29,7 @@ def answer(source: Source) -> Html:
     return section(
         "answer",
         "Results",
-        tag("div", tag("div", *_said(source, load_groups)), *_chart(source), class_="first lead"),
+        tag("div", tag("div", *_conclusion(source, load_groups)), *_chart(source), class_="first lead"),
         *([tag("p", tag("strong", undecided))] if undecided else []),
         *_matrix(source, load_groups),
         tag("div", *wrong(source), *next_steps(source), class_="first"),
@@ -37,7 +37,7 @@ def answer(source: Source) -> Html:
     )
 
 
-def _said(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
+def _conclusion(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
     summary = source.summary
     if not load_groups:
         yield tag("p", "No cell of this run was finished: there is nothing to compare.")
@@ -57,7 +57,7 @@ def _said(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
 
 
 def _load(source: Source, group: Group) -> Iterator[Html]:
-    """The backends by their median where there are several, a sentence, and which figures are in doubt."""
+    """The backends by median if there are several, a sentence, and the figures in doubt."""
     if len(group.rows) > 1:
         yield standing(source, group, order(source.summary, group))
     yield tag("p", sentence(source.summary, group))
@@ -67,7 +67,7 @@ def _load(source: Source, group: Group) -> Iterator[Html]:
 
 
 def in_doubt(group: Group) -> Iterator[Html]:
-    """Yields which figures are, and why; folded where they are many, since each is marked where it stands."""
+    """The figures in doubt and why; folded if they are many, since each is marked where it stands."""
     found = list(doubts(group))
     if len(found) > MOST_DOUBTS:
         yield details(f"In doubt: {len(found)} of {counted(len(group.rows), 'backend')}", items(found))
@@ -104,26 +104,26 @@ def _matrix(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
 
 
 def _state(ranking: Order) -> str:
-    """Returns `undecided`, for where no pair has an interval."""
+    """`undecided` if no pair has an interval."""
     return listing(list(dict.fromkeys(pair.state for pair in ranking.pairs)))
 
 
 def _claim(source: Source, ranking: Order, text: str) -> Html:
-    """Writes the claim in the colour of the backend that is separated from all others, if one is."""
+    """Has the colour of the backend that is separated from all others, if one is."""
     if len(ranking.groups) > 1 and len(ranking.groups[0]) == 1:
         return tag("span", text, class_=f"ahead k{source.index(ranking.groups[0][0]) % 8}")
     return tag("span", text)
 
 
 def _load_in_doubt(group: Group) -> Html:
-    """A load whose figures are not all VALID is marked; the line below its sentence says which and why."""
+    """Marks a load whose figures are not all VALID; the line below its sentence says which and why."""
     in_doubt = any(doubts(group))
     mark = [tag("small", "figures in doubt", class_="range suspect")] if in_doubt else []
     return join([point_words(group.point), *mark])
 
 
 def _chart(source: Source) -> Iterator[Html]:
-    """Throughput against the latency that decides; without several points, that latency against the load."""
+    """Throughput against the latency that decides; with a single point, that latency against the load."""
     wanted = measure(primary(source.summary)).name
     for family in ("trade-off", "load"):
         drawn = [chart for chart in source.charts if chart.family == family]

@@ -56,7 +56,7 @@ def validity(source: Source) -> Html:
 
 
 def _verdicts(source: Source) -> Html:
-    """Lists the verdicts by backend and load, with the codes of what is doubted."""
+    """Verdicts by backend and load, with the codes of the doubts."""
     rows, owners = [], []
     for group, row in every_row(source):
         worst, _count = row.validity
@@ -153,7 +153,7 @@ def _latency(
 
 
 def _by(source: Source, cells: Sequence[CellResult], field: str, what: str) -> Html | None:
-    """TTFT of each turn of a conversation, or of each kind of request; None where there is one only."""
+    """TTFT by turn of a conversation, or by kind of request; None if there is only one."""
     kinds = list(dict.fromkeys(kind for cell in cells for kind in value_at(cell, field) or ()))
     if len(kinds) < 2:
         return None
@@ -162,7 +162,7 @@ def _by(source: Source, cells: Sequence[CellResult], field: str, what: str) -> H
 
 
 def _values(source: Source, caption: str, cells: Sequence[CellResult], paths: Mapping[str, str]) -> Html:
-    """One row per cell, INVALID ones too, named as such. `paths` gives each column its heading."""
+    """One row per cell, INVALID ones included and named as such. `paths` gives each column its heading."""
     rows = ([cell_name(cell), *(_number(cell, path) for path in paths)] for cell in cells)
     owners = [source.index(cell.label) for cell in cells]
     return table(caption, ["cell", *paths.values()], rows, owners, "numbers")
@@ -177,7 +177,7 @@ def _number(cell: CellResult, path: str) -> str:
 
 
 def answers(source: Source) -> Html:
-    """The same prompt may get sense from one engine and nonsense from another: no number shows it."""
+    """One engine may answer sense and another nonsense to the same prompt; no number shows it."""
     parts = []
     for label in labels(source.summary):
         texts = [taken.answers[0] for taken in source.samples_of(label) if taken.answers][:ANSWER_CELLS]

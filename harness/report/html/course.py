@@ -16,7 +16,7 @@ EXPLAINED = (
 
 
 def courses(series: Sequence[Series], primary: Set[str]) -> Html | None:
-    """`primary`: the metrics that decide. None where no figure has several runs."""
+    """`primary`: the metrics that decide. None if no figure has several runs."""
     drawn = [(entry, figure(chart)) for entry in series if (chart := course(entry)) is not None]
     if not drawn:
         return None
@@ -37,7 +37,7 @@ def _grid(pictures: Sequence[Html]) -> Html:
 
 
 def _changed(series: Sequence[Series]) -> Html:
-    """Every change of level, worst first; where none was found, how many runs it would take."""
+    """Every change of level, worst first; if none was found, how many runs it would take."""
     found = sorted(
         (change for entry in series for change in changes(entry)), key=lambda change: -change.ratio
     )

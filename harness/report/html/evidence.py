@@ -1,7 +1,5 @@
-"""Evidence that supports or limits the answer:
-
-agreement of the answers, the probe, others' claims, others' definitions.
-"""
+"""Evidence that supports or limits the answer: agreement of the answers, the probe, others' claims and
+definitions."""
 
 from collections.abc import Sequence
 

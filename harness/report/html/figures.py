@@ -41,7 +41,7 @@ THEME = {
 
 
 def charts(source: Source) -> Html | None:
-    """None where there is nothing to draw."""
+    """None if there is nothing to draw."""
     families = [(name, [chart for chart in source.charts if chart.family == name]) for name in FAMILIES]
     parts = [_family(name, family) for name, family in families if family]
     if not parts:
@@ -76,7 +76,7 @@ def _family(name: str, members: Sequence[Chart]) -> Html:
 
 
 def figure(chart: Chart, *, files: bool = True) -> Html:
-    """`files`: with the links to its pictures, where it has some."""
+    """`files`: with links to its pictures, if it has some."""
     notes: list[str] = [f"Bars: {chart.bars}. "] if chart.bars else []
     return tag(
         "figure",
@@ -131,7 +131,7 @@ def inline(svg: str, prefix: str, description: str) -> Html:
 
 
 def legend(source: Source, names: Iterable[str]) -> Html:
-    """Returns what the lines mean; with a script also a switch per backend."""
+    """The meaning of the lines; with a script also a switch per backend."""
     entries = (
         tag(
             "label",

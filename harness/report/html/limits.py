@@ -1,4 +1,4 @@
-"""Tells whether the limits that the scenario sets were kept, and up to which load."""
+"""Whether the limits of the scenario were kept, and up to which load."""
 
 from collections.abc import Iterator
 
@@ -15,13 +15,13 @@ EXPLAINED = "A limit is kept when the share it names was within it; a request wi
 
 
 def limits(source: Source) -> Html | None:
-    """None where the scenario sets none."""
+    """None if the scenario sets none."""
     parts = [*_capacity(source), *_kept(source)]
     return section("limits", "Were the limits kept?", tag("p", EXPLAINED), *parts) if parts else None
 
 
 def _capacity(source: Source) -> Iterator[Html]:
-    """The highest load that kept to the limits, where it was searched for; every load that was tried."""
+    """The highest load that kept to the limits, if it was searched for, and every load that was tried."""
     for result in source.summary.capacity or ():
         yield tag("p", tag("strong", f"Capacity: {capacity.words(result)}"))
         rows = (
@@ -59,9 +59,7 @@ def _limits_of(row: Row) -> Iterator[list[str]]:
 
 
 def _bound(cell: CellResult, limit: Limit) -> str:
-    """Returns the bound below which the percentile lies with 95 % confidence; why not known, where it is
-    not.
-    """
+    """The bound below which the percentile lies with 95 % confidence, or why it is not known."""
     path = f"{limit.metric}.{limit.share}_upper"
     value = number_at(cell, path)
     if value is not None:

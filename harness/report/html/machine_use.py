@@ -1,4 +1,4 @@
-"""Says what the machine was doing: what limited each cell, what it used, how it scales, what it cost."""
+"""The machine: what limited each cell, what it used, how it scales, what it cost."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -111,7 +111,7 @@ def _by_backend(source: Source, paths: Sequence[str]) -> Html:
 
 
 def _limiters(row: Row) -> str:
-    """Names the limiters without the numbers, which differ from repeat to repeat."""
+    """Leaves out their numbers, which differ from repeat to repeat."""
     counts = Counter(
         cell.limiter.code.replace("-", " ") if cell.limiter else _limiter(cell) for cell in row.cells
     )

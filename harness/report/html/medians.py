@@ -9,7 +9,7 @@ from harness.report.wording import NOT_KNOWN, counted, number
 
 
 def where(source: Source, group: Group, row: Row) -> Html:
-    """Label of a row: `vllm, concurrency 8`."""
+    """`vllm, concurrency 8`: the label of a row."""
     return join([source.name(row.label), f", {group.point.kind} {group.point.value:g}"])
 
 
@@ -22,7 +22,7 @@ def of_repeats(source: Source) -> str:
 
 
 def median(row: Row, path: str, scale: float = 1.0) -> Html:
-    """Writes the median of the repeats that are not INVALID."""
+    """Leaves out repeats that are INVALID."""
     spread = row.spread(path)
     if spread is None:
         return tag("span", NOT_KNOWN, class_="unknown", title=row.why_unknown(path))
@@ -32,7 +32,7 @@ def median(row: Row, path: str, scale: float = 1.0) -> Html:
 def medians(
     source: Source, caption: str, columns: Mapping[str, tuple[str, float]], rows: Sequence[tuple[Group, Row]]
 ) -> Html:
-    """`columns`: path in a cell → heading, and what its value is multiplied by."""
+    """`columns`: path in a cell → heading, and the factor of its value."""
     cells = (
         [where(source, group, row), *(median(row, path, scale) for path, (_head, scale) in columns.items())]
         for group, row in rows

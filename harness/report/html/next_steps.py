@@ -1,4 +1,4 @@
-"""Says what to run next, as the terminal says it, and the command of this run."""
+"""The next steps in the terminal's words, and the command of this run."""
 
 import shlex
 from collections.abc import Iterator

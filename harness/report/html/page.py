@@ -72,7 +72,7 @@ def _folds(source: Source) -> Iterator[Html]:
 
 
 def document(title: str, body: Html) -> str:
-    """The whole file, with the policy that forbids every request and every script but our own."""
+    """The whole file, with the policy that forbids every request, and every script but our own."""
     return f"<!DOCTYPE html>\n{tag('html', _head(title), body, lang='en')}\n"
 
 
@@ -109,10 +109,10 @@ def _head(title: str) -> Html:
 
 
 def script() -> Html:
-    """Returns the script of the page, with the numbers by which it draws axes."""
+    """Includes the numbers by which it draws axes."""
     return Html(f"const axisRules = {json.dumps(RULES)};\n{_part('page.js')}")
 
 
 def _part(name: str) -> Html:
-    """Our own style and script, which need no escaping."""
+    """Our own style and script need no escaping."""
     return Html((resources.files(__package__) / name).read_text(encoding="utf-8"))

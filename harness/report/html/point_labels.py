@@ -1,4 +1,4 @@
-"""Says where the label of each point of a chart stands, so that labels hide neither each other nor a mark."""
+"""Places for the labels of the points of a chart, so that they hide neither each other nor a mark."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Box(NamedTuple):
     bottom: float
 
     def overlap(self, other: "Box") -> float:
-        """Area that both cover."""
+        """The area that both cover."""
         wide = min(self.right, other.right) - max(self.left, other.left)
         high = min(self.bottom, other.bottom) - max(self.top, other.top)
         return wide * high if wide > 0 and high > 0 else 0.0
@@ -44,7 +44,7 @@ class Label:
 
 
 def placed(points: Sequence[tuple[float, float, str]], area: Box) -> Iterator[Label | None]:
-    """A label per point, which is x, y and text; where every place is taken, the one that hides least.
+    """A label per point (x, y, text); if every place is taken, the one that hides least.
 
     None where that would hide something and the same text stands so near that it is read for this point too.
     """
@@ -69,5 +69,5 @@ def _box(x: float, y: float, anchor: str, text: str) -> Box:
 
 
 def _hidden(box: Box, taken: Sequence[Box], area: Box) -> float:
-    """Returns what this place would hide or lose at the edge, in the square of the units of the drawing."""
+    """The area that this place would hide, or lose at the edge."""
     return sum(map(box.overlap, taken)) + box.area - box.overlap(area)

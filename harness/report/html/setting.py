@@ -38,7 +38,7 @@ def unequal(source: Source) -> Html:
 
 # `started`: of each backend its entry of the manifest, as JSON.
 def _known(started: Mapping[str, Mapping[str, Any]]) -> Iterator[Html]:
-    """Yields what the definitions say of their systems; runs before it was kept have none."""
+    """Known biases by the definitions; runs from before it was kept have none."""
     rows = [[label, line] for label, entry in started.items() for line in entry["engine"].get("known") or ()]
     if rows:
         yield table(
@@ -47,7 +47,7 @@ def _known(started: Mapping[str, Mapping[str, Any]]) -> Iterator[Html]:
 
 
 def _findings(source: Source) -> Iterator[Html]:
-    """Yields what was found to differ between cells, and whether it forbids a comparison."""
+    """Differences between cells, and whether they forbid a comparison."""
     differences = source.summary.unequal
     if not differences:
         return
@@ -89,9 +89,8 @@ def conditions(source: Source) -> Html:
 
 
 def _cache_states(source: Source) -> Iterator[Html]:
-    """Yields what was asked of each prefix cache and what its engine's counts say; cells before it
-    was kept have none.
-    """
+    """The state that was asked of each prefix cache, and its engine's counts; cells from before it was kept
+    have none."""
     rows: dict[tuple[str, ...], str] = {}
     for cell in source.summary.cells:
         cache = cell.conditions.cache
@@ -110,9 +109,7 @@ def _folded(title: str, value: object) -> Html:
 
 
 def facts(caption: str, value: object) -> Html:
-    """Returns the caption of a value: what has no keys of its own, such as an empty table, stands next to
-    the caption.
-    """
+    """A value without keys of its own, such as an empty table, goes next to the caption."""
     rows = ((key or caption, text) for key, text in flat(value))
     return table(caption, ["key", "value"], rows, class_="facts")
 

@@ -32,7 +32,7 @@ from harness.verdicts.history import Series, entries, series
 
 
 def page(runs: Sequence[Run], document: RunComparison) -> str:
-    """Raises SpecError where nothing of the runs can be compared."""
+    """Raises SpecError if nothing of the runs can be compared."""
     found = several(runs, document)
     drawn = [replace(chart, paper=False) for chart in charts(found.whole, {})]  # no pictures lie next to it
     source = Source(found.whole, None, {}, drawn, (), {}, {}, ())
@@ -61,9 +61,7 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
 def page_of_courses(
     title: str, remarks: Sequence[str], lines: Sequence[str], history: Sequence[Series], primary_of: Set[str]
 ) -> str:
-    """Returns what `remarks` says, the `lines` as a list, and a chart of every series; of several runs or of
-    no run.
-    """
+    """The `remarks`, the `lines` as a list, and a chart of every series; of several runs or of none."""
     over_time = courses(history, primary_of) or tag("p", "No figure has more than one run yet.")
     body = tag(
         "body",
@@ -87,7 +85,7 @@ def _subtitle(runs: Sequence[Run], found: Several) -> str:
 def _answer(
     source: Source, runs: Sequence[Run], found: Several, document: RunComparison, history: Sequence[Series]
 ) -> Html:
-    """Writes the answer of the newest run against the baseline; every other run is folded."""
+    """The newest run against the baseline; every other run is folded."""
     newest = max(
         (run for run in runs if run.name != document.baseline), key=lambda run: run.manifest.created_utc
     )
@@ -115,7 +113,7 @@ def _answer(
 
 
 def _course(found: Several, history: Sequence[Series]) -> Chart | None:
-    """Draws the course of the metric that decides, at the highest load of the first backend."""
+    """The course of the metric that decides, at the highest load of the first backend."""
     wanted = [entry for entry in history if entry.metric == primary(found.whole)]
     most = max(wanted, key=lambda entry: (entry.label == wanted[0].label, entry.load), default=None)
     return course(most) if most else None
@@ -132,7 +130,7 @@ def _pairs(pairs: Sequence[ComparedPair], found: Several) -> Html:
         dict.fromkeys(result.metric for result in sorted(findings, key=lambda result: not result.primary))
     )
     rows = [
-        [_who(pair, found, point), *(_verdict(mine.get(metric)) for metric in metrics)]
+        [_pair_cell(pair, found, point), *(_verdict(mine.get(metric)) for metric in metrics)]
         for pair in pairs
         for point, here in baseline.by_load(pair)
         if (mine := {result.metric: result for result in here})
@@ -143,14 +141,14 @@ def _pairs(pairs: Sequence[ComparedPair], found: Several) -> Html:
     )
 
 
-def _who(pair: ComparedPair, found: Several, point: LoadPoint) -> Html:
+def _pair_cell(pair: ComparedPair, found: Several, point: LoadPoint) -> Html:
     day = tag("small", f"{found.names[pair.a.run]} against {found.names[pair.b.run]}", class_="range")
     name = pair.a.label if pair.a.label == pair.b.label else f"{pair.a.label} against {pair.b.label}"
     return join([f"{name}, {point.label}", day])
 
 
 def _verdict(finding: ComparedFigure | None) -> Html:
-    """`slower 1.33× (1.30 to 1.36)`; where nothing is decided, the change and its interval."""
+    """`slower 1.33× (1.30 to 1.36)`; if undecided, the change and its interval."""
     if finding is None:
         return Html("")
     words = {"not enough runs": "undecided"}.get(finding.verdict, finding.verdict)
@@ -181,7 +179,7 @@ def _standings(source: Source, summary: Summary) -> Iterator[Html]:
 
 
 def _left_out(found: Several, document: RunComparison) -> Iterator[Html]:
-    """Pairs that are refused, with the reason, and what a later run lacks."""
+    """Refused pairs with the reason, and what a later run lacks."""
     lines = [f"{baseline.pair_words(pair)}: refused, {plain(why_refused(pair))}" for pair in found.refused]
     lines += baseline.missing_lines(document)
     if lines:

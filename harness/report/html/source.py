@@ -32,11 +32,11 @@ class Source:
         return labels(self.summary)
 
     def index(self, label: str) -> int:
-        """Returns which colour a backend has, here and in every picture."""
+        """Index of the backend's colour, here and in every picture."""
         return self.labels.index(label)
 
     def samples_of(self, label: str) -> list[Samples]:
-        """Returns the samples of the cells that could be read, in the order in which they were measured."""
+        """The cells that could be read, in the order in which they were measured."""
         cells = [cell.cell for cell in self.summary.cells if cell.label == label]
         return [self.samples[cell] for cell in cells if cell in self.samples]
 

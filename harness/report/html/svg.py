@@ -164,7 +164,7 @@ class _Drawing:
 
 
 def _marked(points: Sequence[Point], index: int) -> Sequence[Point]:
-    """Marks, of a curve of many points a few, at another height for each backend."""
+    """A few points of a long curve, at another height for each backend."""
     return points[2 + 2 * (index % 8) :: MARK_EVERY] if len(points) > 2 * MARK_EVERY else points
 
 
@@ -184,5 +184,5 @@ def _ends(axis: Axis) -> tuple[float, float, bool, bool]:
 
 
 def _n(value: float) -> str:
-    """Fine enough to be drawn thirty times as large, when the backend that needs the room is hidden."""
+    """Fine enough to be enlarged thirty times, when the backend that needs the room is hidden."""
     return f"{value:.2f}".rstrip("0").removesuffix(".")

@@ -1,4 +1,4 @@
-"""Elements whose text cannot become markup: whatever is not Html is escaped."""
+"""HTML elements whose text cannot become markup: whatever is not Html is escaped."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ class Html(str):
 
 
 def tag(name: str, /, *children: str, **attributes: str | None) -> Html:
-    """`class_` is class, `data_series` is data-series; an attribute that is None is left out."""
+    """`class_` is class, `data_series` is data-series. An attribute that is None is left out."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
         for key, value in attributes.items()

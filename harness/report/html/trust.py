@@ -1,4 +1,4 @@
-"""Tells whether anything is wrong with a run, in a few lines."""
+"""Whether anything is wrong with a run, in a few lines."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ from harness.report.wording import counted
 def wrong(source: Source) -> Iterator[Html]:
     """Validity of the cells, requests without an answer, and the most important warnings.
 
-    Their hints stand where all notes do: this is to fit on the first screen.
+    Their hints are with the other notes: this has to fit on the first screen.
     """
     summary = source.summary
     if not summary.cells:

@@ -1,4 +1,4 @@
-"""Says what stands behind each verdict: the value of every run, the pairs, the intervals, p and its level."""
+"""The evidence for each verdict: the value of every run, the pairs, the intervals, p and its level."""
 
 from collections.abc import Iterator, Mapping
 
@@ -12,7 +12,7 @@ from harness.report.wording import NOT_KNOWN, number, plain
 
 
 def evidence(source: Source) -> Iterator[Html]:
-    """One that opens per verdict; those of the primary metric first, the others folded together."""
+    """One fold per verdict; those of the primary metric first, the others together."""
     entries = source.summary.comparison
     tested = [entry for entry in entries if entry.tested]
     primary = [_verdict(source, entry) for entry in tested if entry.primary]
@@ -104,7 +104,7 @@ def _facts(summary: Summary, entry: PairVerdict, shown: Measure) -> Iterator[str
 
 
 def _tests(entry: PairVerdict, rules: VerdictRules) -> Iterator[str]:
-    """Adjusted for the family, so that both are read against the same level."""
+    """p adjusted for the family, so that both are read against the same level."""
     for p, what in ((entry.p_holm, "apart by more than the floor"), (entry.p_same_holm, "within the margin")):
         if p is not None:
             yield f"{what}: p = {p:.2g} after Holm, level {rules.alpha:g}"

@@ -1,4 +1,4 @@
-"""Each pair's verdict with its interval, the rank lines, and what stands behind them."""
+"""Each pair's verdict with its interval, the rank lines, and the evidence."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -16,7 +16,7 @@ PAIRWISE = 3  # backends: with more, a matrix of the primary metric is shown and
 
 
 def pairs(source: Source) -> Html | None:
-    """None where no pair was compared."""
+    """None if no pair was compared."""
     if not source.summary.comparison:
         return None
     noise = (tag("p", line) for line in verdict_words.noise_lines(source.summary))
@@ -25,7 +25,7 @@ def pairs(source: Source) -> Html | None:
 
 
 def _ranks(source: Source) -> Iterator[Html]:
-    """The rank lines of every metric; nothing where nothing could be decided."""
+    """Nothing if nothing could be decided."""
     summary = source.summary
     if not verdict_words.decided(summary):
         return

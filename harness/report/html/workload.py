@@ -1,4 +1,4 @@
-"""Says what was asked of the backends: scenario, make of the prompts, arrivals; and the lengths that came."""
+"""The workload: scenario, how prompts were made, arrivals, and the lengths that came."""
 
 from collections.abc import Iterator
 
@@ -62,7 +62,7 @@ def _span(values: np.ndarray) -> str:
 
 
 def _card(source: Source) -> Iterator[Html]:
-    """Yields what the prompts were made of, by load point; none in runs before it was kept."""
+    """Tables by load point; none in runs from before the card was kept."""
     card = source.summary.workload_card or {}
     if card:
         head = [
@@ -109,7 +109,7 @@ def _percent(share: float) -> str:
 
 
 def _arrivals(source: Source) -> Iterator[Html]:
-    """Describes the arrivals of open loops: what was sent, compared with the arrival process."""
+    """The sends of open loops against the arrival process."""
     rows, owners = [], []
     for cell in source.summary.cells:
         if arrivals := cell.arrivals:

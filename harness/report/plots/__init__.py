@@ -21,9 +21,9 @@ def draw(
     recorded: Callable[[str], tuple[Records, Telemetry]],
     caption: Caption,
 ) -> Iterator[Drawing]:
-    """Draws, of the charts, those meant for papers; and a timeline per backend.
+    """The charts that are meant for papers, and a timeline per backend.
 
-    `samples` by cell name; `recorded` gives what is stored of one of those cells.
+    `samples` by cell name; `recorded` returns what is stored of one of those cells.
     """
     yield from (draw_chart(chart, caption) for chart in charts if chart.paper)
     yield from _timelines(summary, samples, recorded, caption)
@@ -35,7 +35,7 @@ def _timelines(
     recorded: Callable[[str], tuple[Records, Telemetry]],
     caption: Caption,
 ) -> Iterator[Drawing]:
-    """All over one axis: what takes longer is longer."""
+    """Share one time axis, so that what takes longer is longer."""
     measured = [cell for cell in summary.cells if cell.cell in samples]
     stored = [(cell, *recorded(cell.cell)) for cell in timeline.chosen(measured)]
     until_s = max((timeline.ended_s(records) for _cell, records, _telemetry in stored), default=0.0)

@@ -67,7 +67,7 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
 def _bars(
     spans: Sequence[tuple[float | None, float | None]], middles: Sequence[float]
 ) -> list[list[float]] | None:
-    """Lengths below and above, as matplotlib takes them; None where no point has an interval."""
+    """Lengths below and above, as matplotlib takes them; None if no point has an interval."""
     if all(low is None for low, _ in spans):
         return None
     pairs = list(zip(middles, spans, strict=True))

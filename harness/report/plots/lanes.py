@@ -20,7 +20,7 @@ UNANSWERED = ("not answered", "#D55E00", "//////")
 
 
 def draw_lanes(axes: Axes, bars: NDArray[np.void]) -> list[tuple[str, str, str]]:
-    """Draws and says which kinds there were."""
+    """Returns the kinds that there are."""
     lanes = lanes_of(bars)
     good = bars["outcome"] == Outcome.OK
     first = np.where(bars["first_text_ns"] == UNKNOWN, bars["end_ns"], bars["first_text_ns"])

@@ -1,4 +1,4 @@
-"""Says what was sampled during a cell, as curves below its requests."""
+"""Curves of what was sampled during a cell, below its requests."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ class Curve:
 
 
 class Gauge(NamedTuple):
-    """Gauge of each GPU."""
+    """A value of each GPU."""
 
     field: str
     name: str
@@ -43,7 +43,7 @@ _POWER = Gauge("power_w", "")
 
 
 class NodeGauge(NamedTuple):
-    """Gauge of each load node: what counts up there, and what its rate is shown in."""
+    """A counter of each load node, and the unit of its rate."""
 
     counters: tuple[str, ...]
     axis: str
@@ -67,7 +67,7 @@ class Panel:
 
 
 def panels(cell: CellResult, telemetry: Telemetry, end_s: float) -> Iterator[Panel]:
-    """Yields those for which something was sampled."""
+    """Leaves out panels for which nothing was sampled."""
     gpus = cell.gpu.engine_gpus if cell.gpu else ()
     cpus = cell.host.cpus if cell.host else None
     curves = (
@@ -106,7 +106,7 @@ def _gpus(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | No
 def _by_gpu(
     telemetry: Telemetry, gpus: Sequence[int], gauge: Gauge, end_s: float, *, panels: int
 ) -> list[Curve]:
-    """A curve each, or one of their sum divided by `panels` where there are too many to be distinguished."""
+    """A curve each, or their sum divided by `panels` if there are too many to be distinguished."""
     curves = [
         Curve(
             f"GPU {index} {gauge.name}".strip(),
@@ -185,7 +185,7 @@ def _visible(samples: Samples, end_s: float) -> tuple[Floats, Floats]:
 
 
 def _per_second(samples: Samples, end_s: float) -> tuple[Floats, Floats]:
-    """Returns the rate of a counter, between each two samples, shown at the later one."""
+    """The rate between each two samples, at the later one."""
     at_s, values = samples.at_ns / 1e9, unbroken(samples.values)
     rates = np.diff(values) / np.maximum(np.diff(at_s), 1e-9)
     inside = (at_s[1:] >= 0) & (at_s[1:] <= end_s)

@@ -1,4 +1,4 @@
-"""Says how every picture looks: one palette, one caption, one way to PNG and SVG. Drawn without a display."""
+"""The style of every picture: one palette, one caption, one way to PNG and SVG. Drawn without a display."""
 
 import warnings
 from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ _STYLE: dict[RcKeyType, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Holds how one backend is drawn in every picture."""
+    """One backend in every picture."""
 
     index: int
 
@@ -76,7 +76,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """Holds what every picture says about where it comes from."""
+    """The origin of a picture, below each."""
 
     scenario: str
     model: str
@@ -99,7 +99,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """A picture as the bytes of its two files."""
+    """The bytes of its two files."""
 
     picture: Picture
     png: bytes
@@ -108,7 +108,7 @@ class Drawing:
 
 @contextmanager
 def canvas(height: float = HEIGHT) -> Iterator[Figure]:
-    """A figure in the common style, whatever the reader's own matplotlib settings are."""
+    """Has the common style, whatever the reader's own matplotlib settings."""
     with mpl.rc_context(), warnings.catch_warnings():
         mpl.rcdefaults()
         mpl.rcParams.update(_STYLE)
@@ -118,7 +118,7 @@ def canvas(height: float = HEIGHT) -> Iterator[Figure]:
 
 
 def finish(figure: Figure, picture: Picture, caption: Caption) -> Drawing:
-    """The title's second, empty line keeps room for the caption, which the layout does not know."""
+    """The second, empty line of the title keeps room for the caption, which the layout does not know."""
     size = min(TITLE_SIZE, TITLE_SIZE * TITLE_FITS / len(picture.title))
     figure.suptitle(f"{picture.title}\n", x=0.01, ha="left", fontsize=size, fontweight="bold")
     below_title = 0.985 - 0.24 / figure.get_figheight()
@@ -134,9 +134,7 @@ def finish(figure: Figure, picture: Picture, caption: Caption) -> Drawing:
 
 
 def legend(figure: Figure, handles: Sequence[Artist]) -> None:
-    """Draws the legend below the axes, so that it never covers data; as many columns as the names leave
-    room for.
-    """
+    """Goes below the axes, so that it never covers data; as many columns as the names leave room for."""
     longest = max(len(str(handle.get_label())) for handle in handles)
     columns = max(1, min(4, len(handles), LEGEND_FITS // (longest + HANDLE_TAKES)))
     figure.legend(

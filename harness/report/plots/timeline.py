@@ -1,4 +1,4 @@
-"""One cell as it went, over one axis: requests, tokens, the engine's queue and cache, CPUs, GPUs, power."""
+"""One cell over time: requests, tokens, the engine's queue and cache, CPUs, GPUs, power."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -31,9 +31,9 @@ def draw(
     telemetry: Telemetry = NO_TELEMETRY,
     until_s: float = 0.0,
 ) -> Drawing | None:
-    """None where nothing was sent. Without samples there are the requests and their tokens alone.
+    """None if nothing was sent. Without samples there are only the requests and their tokens.
 
-    The axis goes to `until_s` where the cell ends before it, so that several timelines share one axis.
+    The axis goes to `until_s` if the cell ends before it, so that several timelines share one axis.
     """
     sent = _sent(records)
     if not len(sent):
@@ -62,7 +62,7 @@ def draw(
 
 
 def ended_s(records: Records) -> float:
-    """Returns when the last request that is drawn ended; 0 where nothing was sent."""
+    """When the last request that is drawn ended; 0 if nothing was sent."""
     bars = _shown(_sent(records))
     return float(bars["end_ns"].max()) / 1e9 if len(bars) else 0.0
 
@@ -109,7 +109,7 @@ def _stack(axes: Axes, curves: Sequence[Curve]) -> None:
 
 
 def _rate(axes: Axes, records: Records, end_s: float) -> None:
-    """Each answer's tokens are spread over its text events, as in the throughput of the table."""
+    """Spreads each answer's tokens over its text events, as the throughput of the table does."""
     requests, events = records.requests, records.events
     text = events[np.isin(events["kind"], GENERATED)]
     tokens = np.where(
@@ -136,7 +136,7 @@ def _shade(rows: Sequence[Axes], bars: NDArray[np.void], cell: CellResult, end_s
 def _aside(
     bars: NDArray[np.void], cell: CellResult, end_s: float
 ) -> Iterator[tuple[float, float, str, Literal["left", "right"]]]:
-    """Yields what no rate is made of: before the first measured send, and after the last one."""
+    """Stretches that no rate is made of: before the first measured send, and after the last one."""
     if cell.window_start_s is None or cell.window_s is None:
         return
     window_end_s = cell.window_start_s + cell.window_s

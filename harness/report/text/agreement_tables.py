@@ -1,4 +1,4 @@
-"""Tells whether the backends answered alike, as tables: for the terminal, for Markdown and for the page."""
+"""Whether the backends answered alike, as tables for the terminal, for Markdown and for the page."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ _CHANGES = ("same", "reworded", "truncated", "repeated", "garbled", "empty", "fa
 
 
 def agreement_tables(summary: Summary) -> list[Table]:
-    """Empty where the questions were not put."""
+    """Empty if the questions were not asked."""
     agreement = summary.agreement
     if not agreement:
         return []
@@ -31,9 +31,7 @@ def agreement_tables(summary: Summary) -> list[Table]:
 
 
 def accuracy_lines(summary: Summary) -> Iterator[str]:
-    """Yields who lost or gained accuracy; what is as accurate, or undecided, where many questions were
-    asked for.
-    """
+    """Who lost or gained accuracy; with many questions, also who is as accurate or undecided."""
     agreement = summary.agreement
     if agreement is None or agreement.values:
         return

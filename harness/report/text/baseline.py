@@ -96,7 +96,7 @@ def missing_lines(document: RunComparison) -> Iterator[str]:
 
 
 def gate_lines(rows: Sequence[GateRow], *, failed: bool) -> Iterator[str]:
-    """Yields what --fail-on makes of the comparison: one line, and one for each row."""
+    """The result of --fail-on: one line, and one for each row."""
     if not rows:
         yield "gate: passed"
         return
@@ -113,7 +113,7 @@ def place_words(about: Missing | MissingFigure | GateRow) -> str:
 
 
 def _reasons(findings: Sequence[ComparedFigure]) -> Iterator[str]:
-    """Yields why nothing was decided, each reason once."""
+    """Each reason once why nothing was decided."""
     metrics: dict[str, list[str]] = {}
     for finding in findings:
         if finding.undecided:
@@ -204,7 +204,7 @@ def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
 
 
 def legend(figures: Sequence[ComparedFigure]) -> str:
-    """Returns how the table of one load point is read."""
+    """How to read the table of one load point."""
     return LEGEND_PRIMARY if any(figure.primary for figure in figures) else LEGEND
 
 
@@ -214,13 +214,13 @@ def change(ratio: float) -> str:
 
 
 def concluded(document: RunComparison) -> ComparedConclusion:
-    """The same as data: each figure in one direction."""
+    """The comparison as data, each figure in one direction."""
     orders = tuple(_order(pair, figure) for pair in document.pairs for figure in pair.findings)
     return ComparedConclusion(sentence=" ".join(answers(document)), orders=orders)
 
 
 def _order(pair: ComparedPair, figure: ComparedFigure) -> Order:
-    """Returns the order of two backends; those of one label are distinguished by their runs."""
+    """The order of two backends; those of one label are distinguished by their runs."""
     alike = pair.a.label == pair.b.label
     a, b = (f"{side.label} ({side.run})" if alike else side.label for side in (pair.a, pair.b))
     found = (speedup(msgspec.structs.replace(figure, a=a, b=b)),)

@@ -11,7 +11,6 @@ _BARS = " ▁▂▃▄▅▆▇█"
 
 
 def card_lines(card: WorkloadCard) -> Iterator[str]:
-    """Yields the lines of one load point."""
     load, arrivals = card.load, card.arrivals
     load_words = point_words(LoadPoint(load.kind, load.value))
     warmup = f" after {card.warmup_requests} to warm up" if card.warmup_requests else ""

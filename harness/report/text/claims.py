@@ -12,7 +12,7 @@ WORDS = ("reproduced", "contradicted", "not decidable here")
 
 
 def by_verdict(entries: Sequence[ClaimResult]) -> dict[str, list[ClaimResult]]:
-    """Groups the claims, in the order of WORDS; words that no claim has are left out."""
+    """Sorted as WORDS, without those that no claim has."""
     by_word = {word: [entry for entry in entries if entry.verdict == word] for word in WORDS}
     return {word: mine for word, mine in by_word.items() if mine}
 
@@ -80,9 +80,7 @@ def _entry(entry: ClaimResult, width: int) -> Iterator[str]:
 
 
 def by_version(measures: Iterable[str], width: int) -> Iterator[str]:
-    """Yields what these mean, of those whose meaning depends on the version of the tool that measured
-    them.
-    """
+    """Meanings that depend on the version of the tool that measured."""
     known = list(changed(dict.fromkeys(measure.partition(".")[0] for measure in measures)))
     if not known:
         return
@@ -106,7 +104,7 @@ def here(entries: Sequence[ClaimResult]) -> list[str]:
 
 
 def conditions(entry: ClaimResult) -> list[str]:
-    """Returns what was stated, what was left unsaid, what is another here."""
+    """What was stated, what was left open, what differs here."""
     conflicts = [f"the sources contradict each other: {topic}" for topic in entry.conflicts]
     missing = [f"not stated: {listing(list(entry.unstated))}"] if entry.unstated else []
     return [f"stated under: {entry.stated_under}", *missing, *entry.others, *conflicts]

@@ -1,4 +1,4 @@
-"""Says what stands first wherever a run is printed: its verdict, load by load."""
+"""The first lines wherever a run is printed: its verdict, load by load."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ from harness.verdicts.ranking import caveats_of
 
 
 def first_lines(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
-    """The verdict: of a capacity search, of each load, and what its figures in brackets are."""
+    """The verdict: of a capacity search, of each load, and the meaning of the figures in brackets."""
     for line in whole_run(summary):
         yield from wrap(line, columns, subsequent_indent="  ")
     yield from _loads(summary, columns, paint)
@@ -42,7 +42,7 @@ def first_lines(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
 
 
 def whole_run(summary: Summary) -> Iterator[str]:
-    """Yields what is not of one load: the capacity, one server under load, why there is no verdict."""
+    """What is not of one load: the capacity, one server under load, why there is no verdict."""
     yield from capacity_lines(summary)
     yield from knee_lines(summary)
     if len(labels(summary)) == 1:
@@ -54,7 +54,7 @@ def whole_run(summary: Summary) -> Iterator[str]:
 
 
 def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
-    """The claims of each load; without verdicts where the run says them as a whole, or has none."""
+    """The claims of each load, without verdicts if the run says them as a whole, or has none."""
     course = len(labels(summary)) == 1 and any(True for _ in under_load(summary))
     found = [(load_words(group.point), claims(summary, group)) for group in groups(summary)]
     if not course and not no_verdict(summary):
@@ -64,13 +64,14 @@ def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
 
 
 def caveats(summary: Summary) -> Iterator[str]:
-    """`sglang: native torch kernels, CPU: no verdict on its GPU speed follows.` for each backend with one."""
+    """`sglang: native torch kernels, CPU: no verdict on its GPU speed follows.`, for each backend that has
+    one."""
     for label, caveat in caveats_of(summary.cells).items():
         yield plain(f"{label}: {caveat}.")
 
 
 def intervals(summary: Summary) -> str:
-    """Returns what the figures in brackets are; "" where nothing was tested."""
+    """The meaning of the figures in brackets; "" if nothing was tested."""
     if not tested(summary):
         return ""
     return f"In brackets: {confidence(summary)} intervals of the geometric mean over {runs(summary)}."

@@ -1,4 +1,4 @@
-"""A run as another tool would have reported it: each figure next to the one here, and why they differ."""
+"""A run as another tool would report it: each figure next to the one here, and why they differ."""
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,13 +34,13 @@ class Pair:
 
 
 def pairs(row: Row, views: Views) -> list[Pair]:
-    """Returns the pairs in the tool's order; empty where no usable cell was read."""
+    """Sorted as the tool prints them; empty if no usable cell was read."""
     seen = [views[cell.cell] for cell in row.usable if cell.cell in views]
     return [_pair(row, figures) for figures in zip(*(view.figures for view in seen), strict=False)]
 
 
 def _pair(row: Row, figures: Sequence[Figure]) -> Pair:
-    """`figures` are the same one of every repeat."""
+    """`figures`: the same one of every repeat."""
     first = figures[0]
     here = row.spread(first.path)
     there = [figure.value for figure in figures if figure.value is not None]
@@ -103,9 +103,7 @@ def _why(tool: Tool, differing: set[str], width: int) -> Iterator[str]:
 
 
 def _evidence(summary: Summary, views: Views, width: int) -> Iterator[str]:
-    """Yields the evidence of one cell per backend, at the highest load: causes are of the server, not of
-    the load.
-    """
+    """Uses one cell per backend, at the highest load: the causes are the server's, not the load's."""
     load_groups = groups(summary)
     if not load_groups:
         return

@@ -1,4 +1,4 @@
-"""Says what each of several URLs did, as tables: for the terminal, for Markdown and for the page."""
+"""Each of several URLs, as tables for the terminal, for Markdown and for the page."""
 
 from harness.model import Replica, Summary, known
 from harness.report.view import cell_name
@@ -9,7 +9,7 @@ _HEAD = ("URL", "requests", "share %", "errors", "TTFT p50 ms", "TTFT p99 ms",
 
 
 def replica_tables(summary: Summary) -> list[Table]:
-    """One for each cell whose backend has several URLs; of an INVALID one counts only, no figures."""
+    """One per cell whose backend has several URLs. An INVALID one has counts only."""
     return [
         Table(
             f"{cell_name(cell)}: by URL, {cell.replicas.balance}; fairness "
@@ -43,5 +43,5 @@ def _row(replica: Replica, *, withheld: bool) -> list[str]:
 
 
 def _index(fairness: float | None) -> str:
-    """Formats the index to three places: what tells from 1 is small."""
+    """Three places: the difference from 1 is small."""
     return NOT_KNOWN if fairness is None else f"{fairness:.3f}"

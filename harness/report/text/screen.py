@@ -1,4 +1,4 @@
-"""The first screen of a run: what it shows, one table, what is wrong with it, and what to do next."""
+"""The first screen of a run: its findings, one table, what is wrong with it, and what to do next."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -22,10 +22,7 @@ Sketch = Callable[[Summary, int], str]  # of a width: pictures between the table
 
 
 def screen(summary: Summary, columns: int, color: bool, sketch: Sketch | None = None) -> str:
-    """Returns the first screen, at most `columns` wide from 60 on.
-
-    With `sketch`: the table first, then it, then the conclusion.
-    """
+    """Fits `columns` from 60 on. With `sketch`: the table first, then it, then the conclusion."""
     paint = Paint(color)
     table, conclusion = list(_table(summary, columns, paint)), list(first_lines(summary, columns, paint))
     if sketch is None:
@@ -75,7 +72,7 @@ def _table(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
 def _names(
     summary: Summary, by_load: Sequence[Group], columns: int
 ) -> tuple[list[tuple[str, ...]], list[Row]]:
-    """Heads and names left of the figures, and the rows they are of."""
+    """Heads and names left of the figures, and the rows they belong to."""
     marked = marks(summary)
     limit = min(LABEL, columns // 3)
     several = len(marked) > 1
@@ -110,7 +107,7 @@ def _below_table(summary: Summary, left_out: Sequence[Column], columns: int) -> 
 
 
 def _weights(summary: Summary) -> str:
-    """Returns what the `*` of a name means; "" without one."""
+    """The meaning of the `*` of a name; "" without one."""
     odd = odd_tracks(summary)
     cells = first_cells(summary)
     if not odd:
@@ -143,7 +140,7 @@ def _warnings(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
 
 
 def next_lines(summary: Summary, columns: int, run: str | None = None) -> Iterator[str]:
-    """Yields what to run next, and why. `run`: the path of the folder, where it is known."""
+    """What to run next, and why. `run`: the path of the folder, if it is known."""
     for step in conclude(summary).next_steps[:1]:
         do = step.do.replace(plain(summary.run), run) if run else step.do
         yield from hanging("next:       ", f"{step.why}: {do}", columns, cut=False)

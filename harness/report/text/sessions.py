@@ -12,7 +12,7 @@ _DEPTHS = ("backend", "up to tokens", "calls", "TTFT p50 ms", "TPOT p50 ms", "ca
 
 
 def session_tables(summary: Summary) -> list[Table]:
-    """Yields, for each load how recorded sessions ended, and calls by depth, where it has several."""
+    """Tables per load: how recorded sessions ended, and calls by depth if there are several depths."""
     return [table for group in groups(summary) for table in _tables(group)]
 
 

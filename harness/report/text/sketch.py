@@ -14,7 +14,7 @@ _VALUE = 7
 
 
 def sketch(summary: Summary, width: int) -> str:
-    """Draws the sketch, at most `width` wide, from 40 on; "" where nothing was measured."""
+    """Fits `width` from 40 on; "" if nothing was measured."""
     rows = [(group.point.label, row) for group in groups(summary) for row in group.rows]
     return "\n".join(line for path in _FIGURES for line in _bars(path, rows, width)).rstrip()
 

@@ -1,4 +1,4 @@
-"""The result table as text: for a terminal and as Markdown. Order of rows is the user's, never a ranking."""
+"""The result table as text, for a terminal and as Markdown. Rows are in the user's order, never a ranking."""
 
 from collections.abc import Iterator, Sequence
 
@@ -26,7 +26,7 @@ LABEL_LIMIT = 40
 
 
 def terminal(summary: Summary, width: int, color: bool) -> str:
-    """Everything, at most `width` wide from 60 on: a table too wide is broken into blocks."""
+    """Fits `width` from 60 on: a wider table is broken into blocks."""
     return "\n".join(_lines(summary, width, Paint(color))) + "\n"
 
 
@@ -61,9 +61,7 @@ def headline(summary: Summary, spread: str) -> str:
 
 
 def marks(summary: Summary) -> dict[str, str]:
-    """Returns what is appended to a backend's name: `*` other weights; a simulated one among real ones
-    says so.
-    """
+    """Suffixes of a backend's name: `*` for other weights; a simulated one among real ones says so."""
     odd, made_up = odd_tracks(summary), simulated(summary)
     names = labels(summary)
     mixed = len(made_up) < len(names)
@@ -78,7 +76,7 @@ def _name(label: str, marks: dict[str, str]) -> str:
 
 
 def _figures(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
-    """A table per load, or one with a row per load where there is one backend."""
+    """A table per load, or a row per load if there is one backend."""
     by_load, marked = groups(summary), marks(summary)
     if len(marked) == 1 and len(by_load) > 1:
         rows = [row for group in by_load for row in group.rows]
@@ -161,9 +159,8 @@ def _wrapped(note: Note, width: int, paint: Paint) -> Iterator[str]:
 
 
 def markdown(summary: Summary) -> str:
-    """Returns Markdown for a pull request or a job page; text from servers and definitions cannot open a
-    tag or a column.
-    """
+    """Markdown for a pull request or a job page: text from servers and definitions cannot open a tag or a
+    column."""
     return "\n".join(_markdown_lines(summary)) + "\n"
 
 

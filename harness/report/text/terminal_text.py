@@ -15,13 +15,11 @@ class Paint:
 
 
 def wrap(text: str, width: int, **options: str | bool) -> list[str]:
-    """Wraps the text between words: names such as `mlx-lm` stay whole, and only what is longer than a
-    line is cut.
-    """
+    """Wraps between words: names such as `mlx-lm` stay whole, and only what is longer than a line is cut."""
     return textwrap.wrap(text, width, break_on_hyphens=False, **options)  # type: ignore[arg-type]
 
 
 def hanging(head: str, text: str, width: int, *, cut: bool = True) -> list[str]:
-    """`text` right of `head`, each of its lines below the first. Without `cut`, a path stays whole."""
+    """`text` to the right of `head`, its lines below each other. Without `cut`, a path stays whole."""
     indents = {"initial_indent": head, "subsequent_indent": " " * len(head)}
     return wrap(text, width, break_long_words=cut, **indents) or [head.rstrip()]

@@ -34,7 +34,7 @@ def _line(series: Series) -> str:
 
 
 def spark(values: Sequence[float]) -> str:
-    """Lowest to highest of the last runs."""
+    """Scaled from the lowest to the highest of the last runs."""
     shown = values[-SHOWN:]
     low, high = min(shown), max(shown)
     span = high - low or 1.0

@@ -7,16 +7,13 @@ from typing import Literal, Protocol
 
 from harness.apis import ApiName
 from harness.cluster.options import ClusterOptions
-from harness.engines.start.launch_choice import Device, Mode
 from harness.errors import SpecError
-from harness.load.balance import Balance
 from harness.load.job import Progress
 from harness.model import Manifest, Prices, from_json
+from harness.model.choices import Balance, Device, LaunchMode, SizeProfile
 from harness.plan import Cell
 from harness.sampling.job import DEFAULT_HZ
 from harness.spec.reach import ReachFlags
-
-ProfileChoice = Literal["auto", "gpu", "cpu"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +23,14 @@ class RunOptions:
     apis: tuple[ApiName, ...] = ()  # that every backend is measured with; (): as the scenario says
     model: str | None = None
     served_name: str | None = None  # [BACKEND=]NAME,… of their model, as running servers call it
-    launch: Mode = "auto"
+    launch: LaunchMode = "auto"
     simulate_faults: tuple[str, ...] = ()  # BACKEND=FAULT of the scripted servers
     device: Device = "auto"  # of engines that are started
     gpus: tuple[str, ...] = ()  # that they may use, indices or UUIDs; (): $CUDA_VISIBLE_DEVICES, else all
     gpu_wait_s: float = 0.0  # for a GPU that another process uses
     overrides: Mapping[str, object] = field(default_factory=dict)  # scenario keys, dotted
     engine_values: Mapping[str, str] = field(default_factory=dict)  # [engine.values] keys
-    profile: ProfileChoice = "auto"  # of the scenario's sizes
+    profile: SizeProfile = "auto"  # of the scenario's sizes
     accuracy: int = 0  # more questions, made from a seed: enough of them that a small loss is seen
     agreement: bool | None = None  # put the agreement questions; None: where engines are compared
     # None: as the scenario's verdict says, one for a single backend. "auto": until all pairs are decided.

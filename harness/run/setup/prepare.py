@@ -13,6 +13,7 @@ from harness.engines.speak.access import access_of
 from harness.engines.start.command import configured, settable
 from harness.engines.start.launch_choice import LaunchChoice, as_launched, resolve_launch, track_of
 from harness.errors import SetupError, SpecError
+from harness.model.choices import BetweenRepeats
 from harness.plan import (
     MOST_LONGER,
     Block,
@@ -25,7 +26,7 @@ from harness.plan import (
     one_cell_each,
 )
 from harness.run.setup.options import RunOptions
-from harness.run.setup.repeats import Between, between_of, repeats_of
+from harness.run.setup.repeats import between_of, repeats_of
 from harness.sampling.job import MOST_HZ
 from harness.sampling.machine import gpu_names, is_this_machine
 from harness.spec.backend import BackendRef
@@ -55,7 +56,7 @@ class BackendPlan:
     launch: LaunchChoice
     track: str | None  # of the weights; None where the server brings its own model
     engine_values: dict[str, str]  # those of its own among the values asked for
-    between: Between
+    between: BetweenRepeats
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

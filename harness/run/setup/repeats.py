@@ -5,12 +5,11 @@ from typing import Literal
 
 from harness.engines.start.launch_choice import LaunchChoice
 from harness.errors import SpecError
+from harness.model.choices import BetweenRepeats
 from harness.run.setup.options import RunOptions
 from harness.spec.backend import BackendRef
 from harness.spec.scenario import Scenario
 from harness.verdicts.sequential import looks_between
-
-Between = Literal["restart", "reset", "keep"]
 
 SEARCHES = 3  # of a capacity, each in its own life of the engine
 NOISE_REPEATS = 5  # of a backend against itself: a floor is an interval, no decision
@@ -55,14 +54,14 @@ def _refuse_limits(options: RunOptions) -> None:
 
 def between_of(
     options: RunOptions, scenario: Scenario, started: Sequence[tuple[BackendRef, LaunchChoice]]
-) -> tuple[Between, ...]:
+) -> tuple[BetweenRepeats, ...]:
     """Decides per backend."""
     declared = scenario.verdict.between_repeats
     alone = len(started) == 1 and not options.find_capacity
     return tuple(_between(declared, ref, launch, alone) for ref, launch in started)
 
 
-def _between(declared: str, ref: BackendRef, launch: LaunchChoice, alone: bool) -> Between:
+def _between(declared: str, ref: BackendRef, launch: LaunchChoice, alone: bool) -> BetweenRepeats:
     where = "--between-repeats"
     attached = launch.mode == "attach"
     if declared in ("auto", "restart"):

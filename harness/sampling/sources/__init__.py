@@ -1,4 +1,4 @@
-"""Says where samples come from. A source that is not there says why; one that fails is asked again."""
+"""Sources of samples. A source that is not available says why; one that fails is asked again."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -7,11 +7,11 @@ Put = Callable[..., None]  # Spill.put
 
 
 class UnavailableError(Exception):
-    """This machine, driver or engine does not offer the source; the text is shown."""
+    """This machine, driver or engine does not offer the source. The text is shown."""
 
 
 class UnreadableError(Exception):
-    """This time it could not be read."""
+    """Raised for a source that could not be read this time."""
 
 
 class Source(Protocol):
@@ -23,13 +23,13 @@ class Source(Protocol):
         """Raises UnavailableError."""
 
     def read(self, put: Put) -> None:
-        """Raises UnreadableError when nothing could be read; what a partial read lacks is in `missing`."""
+        """Raises UnreadableError if nothing could be read. What a partial read lacks is in `missing`."""
 
     def close(self) -> None: ...
 
     @property
     def missing(self) -> dict[str, str]:
-        """Series that cannot be read, with the reason; a `*` in a name stands for the rest of it."""
+        """The reason for each series that cannot be read. A `*` in a name stands for the rest of it."""
 
     @property
     def about(self) -> dict[str, object]:

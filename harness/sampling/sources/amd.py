@@ -11,7 +11,8 @@ _SLOWLY = 10  # reads between two of what changes slowly
 
 
 class AmdGpus:
-    """Written against amdsmi 7.0.2. What a GPU does not have comes as "N/A" or as an error of the library."""
+    """Written against amdsmi 7.0.2. A field that a GPU does not have comes as "N/A" or as an error of the
+    library."""
 
     def __init__(
         self, env: Mapping[str, str], engine_pids: Callable[[], frozenset[int]], period_s: float
@@ -88,7 +89,7 @@ class AmdGpus:
         yield "memory_used_bytes", self._smi.amdsmi_get_gpu_vram_usage(handle)["vram_used"] << 20
 
     def _power(self, handle: Any) -> Iterator[tuple[str, Any]]:
-        """MI300 and newer tell the current power, older ones an average."""
+        """MI300 and newer report the current power, older ones an average."""
         info = self._smi.amdsmi_get_power_info(handle)
         numbers = [info.get(key) for key in ("current_socket_power", "average_socket_power", "socket_power")]
         yield "power_w", next((value for value in numbers if isinstance(value, int | float) and value), "N/A")

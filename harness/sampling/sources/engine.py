@@ -1,4 +1,4 @@
-"""The engine's own metrics while it works, over one connection kept open to each place that has them."""
+"""The engine's own metrics while it works, over one connection to each place that has them."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class EngineExporter:
         pass
 
     def read(self, put: Put) -> None:
-        """The JSON answer gives what the Prometheus one does not, also where that one is not there at all."""
+        """The JSON answer gives what the Prometheus one does not, also if that one is not there."""
         ours, given, problems = self._exporter, set[str](), []
         reads = [self._read_text] * bool(ours.counters or ours.gauges) + [self._read_json] * bool(
             ours.json_url
@@ -66,7 +66,7 @@ class EngineExporter:
         return self._put(put, wanted, gauge_paths(document, wanted), at_ns)
 
     def _put(self, put: Put, wanted: Mapping[str, str], values: Mapping[str, float], at_ns: int) -> set[str]:
-        """Names of what there was."""
+        """The names that were there."""
         for name, series in wanted.items():
             if name in values:
                 put(f"engine.{name}", values[name], at_ns)
@@ -76,7 +76,7 @@ class EngineExporter:
         return set(values)
 
     def _ask(self, url: str) -> tuple[Answer, int]:
-        """Stamped in the middle of question and answer: the engine looked at itself in between."""
+        """Stamped midway between question and answer: the engine took its values in between."""
         began = time.monotonic_ns()
         try:
             answer = self._look_up.ask(url)
@@ -91,9 +91,7 @@ class EngineExporter:
 
 
 class EngineExporters:
-    """Exporters: those of several engines that work as one: `engine.N.…` is of the Nth, `engine.…` of all
-    together.
-    """
+    """Several engines that work as one: `engine.N.…` is the Nth, `engine.…` all together."""
 
     def __init__(self, exporters: Sequence[Exporter], period_s: float, *, apart: bool = False) -> None:
         """`apart`: they have other roles, and there is nothing of all together."""
@@ -103,16 +101,15 @@ class EngineExporters:
 
     @property
     def missing(self) -> dict[str, str]:
-        """Series that are missing: what a part lacks, all together lack."""
+        """A series that one part lacks is missing of the whole."""
         return {name: why for part in self._parts for name, why in part.missing.items()}
 
     def open(self) -> None:
         pass
 
     def read(self, put: Put) -> None:
-        """Adds up the energy; where one cannot be read there is no sum: one without it would look like a
-        fall.
-        """
+        """Adds up the energy. If one cannot be read there is no sum, since one without it would look like a
+        fall."""
         samples: dict[str, list[tuple[float, int]]] = {}
         problems = []
         for index, part in enumerate(self._parts):

@@ -32,7 +32,7 @@ Values = Mapping[str, float]
 
 @dataclass(slots=True)
 class Reading:
-    """One call to NVML and the fields it gives."""
+    """One call to NVML and the fields that it gives."""
 
     fields: tuple[str, ...]
     read: Callable[[Handle], Values]
@@ -51,7 +51,8 @@ class Device:
 
 
 def utilisation(handle: Handle) -> Values:
-    """Share of the last sample period (1/6 to 1 s) in which a kernel ran; in which memory was accessed."""
+    """The shares of the last sample period (1/6 to 1 s) in which a kernel ran, and in which memory was
+    accessed."""
     rates = pynvml.nvmlDeviceGetUtilizationRates(handle)
     return {"utilisation_pct": rates.gpu, "memory_utilisation_pct": rates.memory}
 
@@ -61,7 +62,7 @@ def memory(handle: Handle) -> Values:
 
 
 def power(handle: Handle) -> Values:
-    """Reads the power of the moment where the GPU tells it; its own average over up to a second elsewhere."""
+    """The current power if the GPU reports it, else its own average over up to a second."""
     with contextlib.suppress(pynvml.NVMLError):  # one that matters comes again from the other call
         (value,) = pynvml.nvmlDeviceGetFieldValues(handle, [pynvml.NVML_FI_DEV_POWER_INSTANT])
         if value.nvmlReturn == pynvml.NVML_SUCCESS:
@@ -70,7 +71,7 @@ def power(handle: Handle) -> Values:
 
 
 def energy(handle: Handle) -> Values:
-    """Counts up since the driver was loaded."""
+    """Counts since the driver was loaded."""
     return {"energy_j": pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3}
 
 
@@ -86,7 +87,7 @@ def temperature(handle: Handle) -> Values:
 
 
 def throttling(handle: Handle) -> Values:
-    """Bits of nvmlClocksEventReasons; what they mean is in docs/telemetry.md."""
+    """Bits of nvmlClocksEventReasons, as docs/telemetry.md lists them."""
     return {"throttle_bits": pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)}
 
 
@@ -101,7 +102,7 @@ def pcie(handle: Handle) -> Values:
 
 
 class Profile:
-    """Hopper and newer count inside the chip: shares, since the previous read, of what it could do."""
+    """Counters inside the chip, from Hopper on: shares of its peak since the previous read."""
 
     FIELDS = ("sm_active_pct", "tensor_active_pct", "dram_active_pct")
     _METRICS = (
@@ -138,7 +139,7 @@ class Profile:
 
 
 class Gpus(ABC):
-    """Holds what both beats share: the devices, and what becomes of a field or a device that fails."""
+    """The devices, and what happens to a field or a device that fails: common to both beats."""
 
     def __init__(self, env: Mapping[str, str], period_s: float) -> None:
         self.period_s = period_s
@@ -179,7 +180,7 @@ class Gpus(ABC):
             raise UnreadableError("; ".join(problems) or "; ".join(self.missing.values()))
 
     def _read(self, device: Device, put: Put) -> Iterator[str]:
-        """Reads a device and yields at most one problem per device and read."""
+        """Yields at most one problem per device and read."""
         for reading in list(device.readings):
             try:
                 for name, value in reading.read(device.handle).items():
@@ -198,10 +199,10 @@ class Gpus(ABC):
                     }
                 yield f"{device.name}: {error}"
                 return
-        yield from self.beside(device, put)
+        yield from self.read_others(device, put)
 
-    def beside(self, device: Device, put: Put) -> Iterator[str]:
-        """Reads the memory. What is not a field of the device itself."""
+    def read_others(self, device: Device, put: Put) -> Iterator[str]:
+        """Reads what is not a field of the device itself."""
         yield from ()
 
     def close(self) -> None:
@@ -209,7 +210,7 @@ class Gpus(ABC):
 
 
 class NvidiaGpus(Gpus):
-    """Holds what changes with every batch: utilisation, memory, power, energy. Cheap to read."""
+    """Fields that change with every batch and are cheap to read: utilisation, memory, power, energy."""
 
     def readings(self) -> list[Reading]:
         return [
@@ -219,10 +220,8 @@ class NvidiaGpus(Gpus):
             Reading(("energy_j",), energy),
         ]
 
-    def beside(self, device: Device, put: Put) -> Iterator[str]:
-        """Reads the memory. Of a MIG instance only its memory can be read; power and energy are the whole
-        GPU's.
-        """
+    def read_others(self, device: Device, put: Put) -> Iterator[str]:
+        """Memory alone can be read of a MIG instance; power and energy are the whole GPU's."""
         for number, handle in device.mig.items():
             try:
                 put(f"{device.name}.mig.{number}.memory_used_bytes", memory(handle)["memory_used_bytes"])
@@ -231,9 +230,8 @@ class NvidiaGpus(Gpus):
 
 
 class NvidiaGpusSlowly(Gpus):
-    """Holds what changes slowly, or takes NVML milliseconds: clocks, heat, throttling, PCIe, memory by
-    process.
-    """
+    """Fields that change slowly, or take NVML milliseconds: clocks, heat, throttling, PCIe, memory by
+    process."""
 
     def __init__(
         self, env: Mapping[str, str], engine_pids: Callable[[], frozenset[int]], period_s: float
@@ -252,9 +250,8 @@ class NvidiaGpusSlowly(Gpus):
         ]
 
     def _owners(self, handle: Handle) -> Values:
-        """Tells the GPU's memory apart by the pids of the engine; nothing where those are not known or
-        are another namespace's.
-        """
+        """The GPU's memory by process of the engine; nothing if its pids are not known or of another
+        namespace."""
         used = dict(_processes(handle))
         known = {pid: size for pid, size in used.items() if size is not None}
         engine = self._engine_pids()
@@ -298,7 +295,7 @@ def _devices() -> Iterable[tuple[dict[str, Any], Handle, dict[int, Handle]]]:
 
 
 def _instances(handle: Handle) -> Iterator[tuple[int, Handle]]:
-    """None on a GPU without MIG, or with it switched off."""
+    """Nothing on a GPU without MIG, or with MIG switched off."""
     mode = _or_none(pynvml.nvmlDeviceGetMigMode, handle)
     if not mode or mode[0] != pynvml.NVML_DEVICE_MIG_ENABLE:
         return

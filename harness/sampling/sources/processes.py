@@ -1,4 +1,4 @@
-"""Says who on this machine does the work: the engine's processes, and our own load generator."""
+"""The processes of the engine and of our own load generator."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +14,7 @@ _MOST_NAMED = 32  # processes of the engine that get a series of their own
 
 
 class Tree:
-    """Processes and their descendants. Their CPU time never falls, whoever of them ends."""
+    """Processes and their descendants. Their CPU time never falls, whichever of them ends."""
 
     def __init__(self, roots: frozenset[int], without: frozenset[int] = frozenset()) -> None:
         self._roots, self._without = roots, without
@@ -22,9 +22,8 @@ class Tree:
         self._lost_s = self._last_s = 0.0
 
     def look(self) -> None:
-        """Looks for processes through the kernel's lists of children: a look at every process of a
-        machine costs milliseconds.
-        """
+        """Finds processes through the kernel's lists of children: a look at every process of a machine costs
+        milliseconds."""
         pids = list(self._roots)
         for pid in pids:
             pids += (child for child in _children(pid) if child not in self._without)
@@ -37,7 +36,7 @@ class Tree:
                 continue
 
     def read(self, name: str, put: Put, *, each: bool) -> None:
-        """Raises UnreadableError when none is left. `each`: processes get series of their own too."""
+        """Raises UnreadableError if none is left. `each`: processes get series of their own too."""
         cpu_s = rss = threads = 0.0
         alive = 0
         for pid, process in self.processes.items():
@@ -63,7 +62,7 @@ class Tree:
         put(f"{name}.threads", threads)
 
     def read_io(self, name: str, put: Put) -> str:
-        """Returns why it cannot be read; "" when it was."""
+        """The reason it cannot be read, or ""."""
         counted = []
         for process in self.processes.values():
             try:
@@ -77,7 +76,7 @@ class Tree:
         return ""
 
     def names(self) -> Iterable[tuple[str, str]]:
-        """Yields the name of each process by its pid, which JSON keeps as a text."""
+        """The pid, as text for JSON, and the name of each process."""
         for pid, process in self.processes.items():
             try:
                 yield str(pid), process.name()
@@ -130,9 +129,9 @@ class Processes:
 
 
 def listener(port: int) -> int | None:
-    """Pid of who listens on a port of this machine; None where nobody does or that may not be seen.
+    """The pid that listens on a port of this machine; None if there is none, or if it may not be seen.
 
-    A published port of Docker is its proxy's, which does no work of the engine.
+    Docker publishes a port through its proxy, which does no work of the engine.
     """
     try:
         listening = [

@@ -13,7 +13,7 @@ _DEVICES_EVERY = 4  # reads between two looks at disks and network, which cost m
 
 
 class System:
-    """Everything that counts up is put as it stands; rates are made where they are read."""
+    """Puts counters as they stand; rates are computed where they are read."""
 
     def __init__(self, period_s: float, powercap: Path = _RAPL, *, energy: bool = True) -> None:
         self.period_s = period_s
@@ -63,15 +63,15 @@ class System:
 
 
 def busy_s(times: Any) -> float:
-    """CPU seconds that were not idle, of psutil.cpu_times(). What a hypervisor took was not free either.
+    """CPU seconds that were not idle, from psutil.cpu_times(); what a hypervisor took counts.
 
-    Not the whole less what was idle: the kernel's idle and iowait times may fall.
+    Not the total less idle, since the kernel's idle and iowait times may fall.
     """
     return float(sum(getattr(times, name, 0.0) for name in _BUSY))
 
 
 class Package:
-    """A RAPL zone: microjoules that start again at zero."""
+    """A RAPL zone, whose counter of microjoules starts again at zero."""
 
     def __init__(self, zone: Path) -> None:
         self.counter = zone / "energy_uj"
@@ -80,7 +80,8 @@ class Package:
         self._last_uj = self._wrapped_uj = 0
 
     def joules(self) -> float:
-        """Reads the counter, which never falls. Raises OSError: most kernels let only root read it."""
+        """Microjoules made joules that never fall. Raises OSError: most kernels let only root read the
+        counter."""
         now_uj = int(self.counter.read_text(encoding="ascii"))
         if now_uj < self._last_uj:
             self._wrapped_uj += self._range_uj

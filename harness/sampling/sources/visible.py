@@ -1,4 +1,4 @@
-"""Says which GPUs an engine was given, from its environment."""
+"""The GPUs that an engine was given, by its environment."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ _VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEV
 def visible(
     env: Mapping[str, str], uuids: Sequence[str], parents: Mapping[str, int]
 ) -> tuple[list[int], str]:
-    """Indices into `uuids`, and why these. `parents`: index of the GPU that a MIG instance is part of."""
+    """Indices into `uuids`, and the reason. `parents`: index of the GPU that a MIG instance is part of."""
     variable = next((name for name in _VARIABLES if name in env), None)
     everything = list(range(len(uuids)))
     if variable is None:

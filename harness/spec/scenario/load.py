@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import SpecError
+from harness.model.choices import Arrival
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Load:
     working_set: tuple[float, ...] = ()
     kv_tokens: int | None = None  # what that cache holds; None: as the first engine reports it
     rest_s: float = 0.0  # with one request in flight: nothing is sent between warm-up and measured part
-    arrival: Literal["poisson", "constant", "gamma"] = "poisson"
+    arrival: Arrival = "poisson"
     burstiness: float = 1.0  # of gamma arrivals: 1 is Poisson, below it more bursty, above it more regular
     profile: tuple[Segment, ...] = ()  # of the rate over time; empty: flat
     repeat_profile: bool = False  # start over at its end; else its last rate goes on

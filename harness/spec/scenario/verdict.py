@@ -6,6 +6,7 @@ from typing import Literal
 
 from harness.errors import SpecError
 from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS, better_of
+from harness.model.choices import BetweenRepeats
 from harness.model.metric_table import root_of
 from harness.spec.strict import nearest
 
@@ -28,7 +29,7 @@ class Verdict:
     min_repeats: int = 3
     max_repeats: int = 10
     # What happens to an engine between two repeats. "auto": restart, or keep where bench did not start it.
-    between_repeats: Literal["auto", "restart", "reset", "keep"] = "auto"
+    between_repeats: Literal["auto", BetweenRepeats] = "auto"
     cool_down_s: float = 2.0  # between two engines
 
 

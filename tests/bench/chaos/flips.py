@@ -103,7 +103,7 @@ def _resumed(words: list[str]) -> int:
         print(json.dumps(as_json(run.summary)))
         return 0
 
-    with patch("harness.cli.commands.run_session.conduct", kept):
+    with patch("harness.cli.commands.run_session.run_and_show", kept):
         return main(words)
 
 

@@ -31,11 +31,15 @@ def test_examples_keep_their_lines_and_paragraphs_are_filled(capsys, monkeypatch
 @pytest.mark.parametrize(
     ("given", "error", "hint"),
     [
-        (["rnu"], "unknown command 'rnu'", "did you mean `run`?"),
-        (["run", "--conccurency", "1"], "unknown option '--conccurency'", "did you mean `--concurrency`?"),
-        (["list", "sceanrios"], "argument WHAT: 'sceanrios' is not", "did you mean `scenarios`?"),
-        (["run", "--launch", "simlate"], "argument --launch: 'simlate' is not", "did you mean `simulate`?"),
-        (["run", "--launch", "zzz"], "argument --launch: 'zzz' is not", "`bench run --help` lists them"),
+        (["rnu"], "unknown command 'rnu'", "did you mean 'run'?"),
+        (["run", "--conccurency", "1"], "unknown option '--conccurency'", "did you mean '--concurrency'?"),
+        (["list", "sceanrios"], "argument WHAT: 'sceanrios' is not", "did you mean 'scenarios'?"),
+        (["run", "--launch", "simlate"], "argument --launch: 'simlate' is not", "did you mean 'simulate'?"),
+        (
+            ["run", "--launch", "zzz"],
+            "argument --launch: 'zzz' is not",
+            "known: attach, auto, compose",
+        ),
         (["run", "--scenario", "first-look"], "arguments are required: --backends", "`bench run --help`"),
         (["run", "--backends", "vllm"], "--scenario is required", "`bench list scenarios`"),
     ],

@@ -12,11 +12,13 @@ from harness.errors import ExitCode
 @pytest.mark.parametrize(
     ("words", "says", "hint"),
     [
-        (["rn"], "unknown command 'rn'", "did you mean `run`?"),
+        (["rn"], "unknown command 'rn'", "did you mean 'run'?"),
         (["frobnicate"], "unknown command 'frobnicate'", "`bench --help` lists them"),
-        (["list", "scenarios", "--jsn"], "unknown option '--jsn'", "did you mean `--json`?"),
-        (["run", "--scenaro", "x"], "unknown option '--scenaro'", "did you mean `--scenario`?"),
-        (["list", "scenario"], "'scenario' is not one of its values", "did you mean `scenarios`?"),
+        (["list", "scenarios", "--jsn"], "unknown option '--jsn'", "did you mean '--json'?"),
+        (["run", "--scenaro", "x"], "unknown option '--scenaro'", "did you mean '--scenario'?"),
+        (["list", "scenario"], "'scenario' is not one of its values", "did you mean 'scenarios'?"),
+        (["engines", "install", "vllm", "--device", "rocm"], "--device: 'rocm' is not", "auto, cpu, cuda"),
+        (["engines", "install", "vllm", "--devic", "cpu"], "unknown option '--devic'", "'--device'"),
         (["verify", "a", "b", "c\udcff"], "is not UTF-8 text", "rename the file"),
     ],
 )
@@ -54,7 +56,7 @@ def test_what_a_command_ends_with_is_an_exit_code(capsys, monkeypatch, raised, c
     def end(_given):
         raise raised
 
-    monkeypatch.setattr(entry, "_called", end)
+    monkeypatch.setattr(entry, "_run_command", end)
     assert main(["list"]) == code
     assert says in capsys.readouterr().err
 
@@ -63,6 +65,6 @@ def test_a_bug_is_no_error_of_the_user(monkeypatch):
     def bug(_given):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(entry, "_called", bug)
+    monkeypatch.setattr(entry, "_run_command", bug)
     with pytest.raises(ZeroDivisionError):
         main(["list"])

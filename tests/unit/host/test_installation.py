@@ -52,5 +52,5 @@ def test_the_command_says_it():
 def test_the_version_stands_in_one_place():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert "version" not in project
-    assert project["dynamic"] == ["version"]
+    assert "version" in project["dynamic"]
     assert re.search(rf"^## \[{re.escape(__version__)}\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)

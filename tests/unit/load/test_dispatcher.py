@@ -28,7 +28,7 @@ def test_open_work_hands_out_at_the_intended_times_however_late_it_is_asked() ->
     assert work.take(125, 1) == (120, 1)
     assert work.take(125, 2) is None
     assert work.take(500, 2) == (130, 2)
-    assert not work.left(500, 0)
+    assert not work.has_more(500, 0)
 
 
 def test_open_work_waits_at_the_cap_and_keeps_the_intended_time() -> None:
@@ -53,9 +53,9 @@ def test_open_work_drops_at_the_cap_where_the_schedule_says_so() -> None:
 def test_open_work_closes() -> None:
     work = OpenLoopDispatcher(OpenLoop(offsets(0, 5, 10), max_in_flight=1), t0=0, close_at=10)
     assert work.take(6, 0) == (0, 0)
-    assert work.left(9, 1)
+    assert work.has_more(9, 1)
     assert work.take(10, 0) is None
-    assert not work.left(10, 0)
+    assert not work.has_more(10, 0)
     assert work.overdue(12) == [(5, 1)]  # due, never sent; the third was never due
 
 
@@ -64,11 +64,11 @@ def test_closed_work_gives_a_slot_its_next_request_when_the_answer_ended() -> No
     assert work.take(99, 0) is None
     assert [work.take(100, 0), work.take(100, 1)] == [(100, 0), (100, 1)]
     assert work.take(150, 2) is None
-    assert work.left(150, 2)
+    assert work.has_more(150, 2)
     work.freed(0, 100, 140)
     assert work.take(150, 1) == (140, 2)
     work.freed(1, 100, 160)
-    assert not work.left(160, 0)
+    assert not work.has_more(160, 0)
 
 
 def test_closed_work_thinks_before_each_request() -> None:
@@ -83,7 +83,7 @@ def test_closed_work_starts_nothing_after_the_window() -> None:
     work = ClosedLoopDispatcher(ClosedLoop(1, offsets(0, 50)), 2, t0=0, close_at=40)
     assert work.take(0, 0) == (0, 0)
     work.freed(0, 0, 10)  # with its think time the next is due too late
-    assert not work.left(20, 0)
+    assert not work.has_more(20, 0)
 
 
 def _second_dues(schedule: ClosedLoop, ends: list[int], count: int) -> list[int]:

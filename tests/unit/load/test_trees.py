@@ -34,9 +34,9 @@ def test_parallel_calls_leave_after_the_same_one_and_the_next_after_both():
     work.answered(1, 155, 300, whole=True)
     assert work.take(500, 1) == (302, 4)
     work.answered(3, 103, 310, whole=True)
-    assert work.left(500, 1) is False
+    assert work.has_more(500, 1) is False
     work.answered(4, 302, 400, whole=True)
-    assert not work.left(500, 0)
+    assert not work.has_more(500, 0)
 
 
 def test_a_slot_takes_the_next_session_when_all_of_one_has_ended():
@@ -61,7 +61,7 @@ def test_a_failure_ends_the_session_with_what_is_in_flight():
     work.answered(1, 15, 40, whole=True)  # nor what waits for this one; the slot is free
     assert work.take(50, 0) == (40, 5)
     work.answered(5, 40, 60, whole=True)
-    assert not work.left(70, 0)
+    assert not work.has_more(70, 0)
 
 
 def test_an_open_loop_begins_trees_at_their_times_whatever_is_in_flight():
@@ -78,7 +78,7 @@ def test_a_window_that_closes_leaves_the_rest_of_a_tree_unsent():
     work.take(0, 0)
     work.answered(0, 0, 10, whole=True)
     assert work.take(15, 0) == (15, 1)
-    assert not work.left(16, 1)
+    assert not work.has_more(16, 1)
 
 
 @pytest.fixture

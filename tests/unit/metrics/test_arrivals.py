@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.metrics.arrivals import MIN_ARRIVALS, Statistics, compare, compare_cell
-from harness.metrics.arrivals import _gamma_cdf as gamma_cdf
 from harness.metrics.view import RequestView
 from harness.records.request_table import RequestTable
 from harness.spec.scenario import Segment
+from harness.stats.gamma import gamma_cdf
 from harness.validity import Evidence, judge
 from harness.workload.arrivals import Profile, arrivals
 from tests.factories.recorded import facts, load, records

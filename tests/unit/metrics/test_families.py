@@ -68,11 +68,11 @@ def test_what_counts_is_measured_and_was_not_cancelled_by_us():
     view = RequestView(records(*(ROWS[0] | row for row in phases)))
     assert view.measured.tolist() == [False, False, True, True]
     assert view.answered.tolist() == [False, False, False, True]
-    assert (view.tried["seq"].tolist(), view.answers["seq"].tolist()) == ([2, 3], [3])
+    assert (view.measured_requests["seq"].tolist(), view.answers["seq"].tolist()) == ([2, 3], [3])
 
 
 def test_a_part_has_its_own_events():
     view = RequestView(records(*ROWS))
     part = view.part(view.requests["seq"] == 2)
     assert set(part.records.events["seq"].tolist()) == {2}
-    assert len(view.alone(view.requests["seq"] == 2).records.events) == 0
+    assert len(view.without_events(view.requests["seq"] == 2).records.events) == 0

@@ -7,11 +7,12 @@ import pytest
 
 from harness.metrics import cache_hits, latency, pooled
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
-from harness.metrics.distribution import describe, samples_needed, upper_rank
+from harness.metrics.distribution import latency_stats, samples_needed
 from harness.metrics.throughput import _text_chars
 from harness.metrics.view import RequestView
 from harness.model import as_json
 from harness.records.layout import UNKNOWN, EventKind, Outcome, Phase
+from harness.stats.binomial import upper_rank
 from tests.factories.recorded import records
 
 
@@ -113,7 +114,7 @@ def test_a_failure_is_an_endless_latency(outcome):
 
 def test_a_refusing_server_never_gets_a_better_tail():
     fine = np.full(95, 10.0)
-    statistics, reasons = describe(np.concatenate([fine, np.full(5, np.inf)]))
+    statistics, reasons = latency_stats(np.concatenate([fine, np.full(5, np.inf)]))
     assert statistics.p50 == 10
     assert statistics.p95 is None
     assert reasons["p95"] == "5 of 100 requests never got there"
@@ -122,10 +123,10 @@ def test_a_refusing_server_never_gets_a_better_tail():
 
 def test_percentiles_need_enough_samples():
     assert [samples_needed(p) for p in (50, 90, 95, 99)] == [5, 29, 59, 299]
-    statistics, reasons = describe(np.arange(298.0))
+    statistics, reasons = latency_stats(np.arange(298.0))
     assert statistics.p99 is None
     assert reasons == dict.fromkeys(("p99", "p99_upper"), "298 samples; p99 needs 299")
-    statistics, reasons = describe(np.arange(299.0))
+    statistics, reasons = latency_stats(np.arange(299.0))
     assert statistics.p99 == pytest.approx(np.quantile(np.arange(299.0), 0.99))
     assert statistics.p99_upper == 298  # the largest
     assert not reasons
@@ -135,7 +136,7 @@ def test_percentiles_need_enough_samples():
 def test_an_upper_bound_is_the_smallest_that_holds_with_95_of_100(samples):
     """In exact fractions: at least so many samples lie below the percentile."""
     for percentile in (50, 90, 95, 99):
-        share, rank = Fraction(percentile, 100), upper_rank(percentile, samples)
+        share, rank = Fraction(percentile, 100), upper_rank(percentile / 100, samples)
         if rank is None:
             assert samples < samples_needed(percentile)
             continue
@@ -153,19 +154,19 @@ def test_many_latencies_are_thinned_evenly_by_rank(monkeypatch):
 
 def test_an_upper_bound_needs_independent_samples_that_got_there():
     values = np.concatenate([np.arange(97.0), np.full(3, np.inf)])
-    statistics, reasons = describe(values)
+    statistics, reasons = latency_stats(values)
     assert statistics.p95 is not None
     assert statistics.p95_upper is None
     assert reasons["p95_upper"] == "3 of 100 requests never got there"
     assert statistics.p90_upper == 95.0  # of 100, the 96th
-    statistics, reasons = describe(np.arange(400.0), independent=False)
+    statistics, reasons = latency_stats(np.arange(400.0), independent=False)
     assert statistics.p99 is not None
     assert statistics.p99_upper is None
     assert "not independent" in reasons["p99_upper"]
 
 
 def test_nothing_measured_is_null_everywhere():
-    statistics, reasons = describe(np.array([]))
+    statistics, reasons = latency_stats(np.array([]))
     assert set(as_json(statistics).values()) == {None}
     assert set(reasons) == set(as_json(statistics))
 

@@ -6,9 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.mockserver.ask import BadAskError, chat_text, parse_ask, prompt_tokens, token_id, tokenize
-from harness.mockserver.dialects import TRUTH
+from harness.mockserver.declared import declared_dialect
 
 MESSAGES = [{"role": "user", "content": "hello"}]
+
+TRUTH = declared_dialect("truth")
 
 
 def ask_of(chat: bool = True, **fields: Any) -> Any:

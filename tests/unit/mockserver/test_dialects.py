@@ -1,10 +1,14 @@
 """Each engine's dialect: what it accepts, what it refuses, and how. Its streams are in test_truth_habits."""
 
 import json
+from dataclasses import asdict, astuple, fields
 
 import pytest
 
+from harness.host import paths
 from harness.mockserver.ask import BadAskError, parse_ask
+from harness.mockserver.declared import declared_dialect
+from harness.mockserver.dialect import Dialect
 from harness.mockserver.dialects import DIALECTS
 from harness.mockserver.engine import Engine, Job
 from harness.mockserver.ledger import Record
@@ -12,6 +16,7 @@ from harness.mockserver.options import Options
 from harness.mockserver.routes import Routes, error
 from harness.mockserver.script import Distribution
 from harness.mockserver.wire import Request
+from harness.spec.backend_refs import load_backend
 
 CHAT = [{"role": "user", "content": "Which?"}]
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
@@ -20,11 +25,11 @@ OPENAI_SHAPE = {"response_format": {"type": "json_schema", "json_schema": {"name
 
 def ask(dialect, **fields):
     body = json.dumps({"messages": CHAT, **fields}).encode()
-    return parse_ask(body, DIALECTS[dialect], chat=True, chars_per_token=4)
+    return parse_ask(body, declared_dialect(dialect), chat=True, chars_per_token=4)
 
 
 def options(dialect, **more):
-    spoken = DIALECTS[dialect]
+    spoken = declared_dialect(dialect)
     return Options(
         habits=spoken.habits,
         ttft_ms=Distribution.parse("1"),
@@ -121,7 +126,7 @@ def test_what_an_engine_does_not_hear_is_answered_free(dialect, fields):
 def test_what_an_engine_refuses(dialect, fields, status):
     with pytest.raises(BadAskError):
         ask(dialect, **fields)
-    assert DIALECTS[dialect].errors.invalid == status
+    assert declared_dialect(dialect).errors.invalid == status
 
 
 def test_a_length_is_forced_only_where_the_engine_can():
@@ -152,10 +157,10 @@ def test_the_cache_matches_as_the_engine_does_and_is_emptied_by_its_own_route():
         ("tensorrt-llm", 32),
     ):
         made, engine = routes(dialect)
-        asked = parse_ask(json.dumps(long).encode(), DIALECTS[dialect], chat=True, chars_per_token=4)
+        asked = parse_ask(json.dumps(long).encode(), declared_dialect(dialect), chat=True, chars_per_token=4)
         cached = (len(asked.prompt) - 1) // block * block
         assert (run(engine, asked), run(engine, asked)) == (0, cached), dialect
-        reset = DIALECTS[dialect].reset
+        reset = declared_dialect(dialect).reset
         if reset:
             assert get(made, reset.path, "POST")[0] == 200
             assert run(engine, asked) == 0
@@ -184,7 +189,8 @@ def test_a_reset_while_requests_run_is_refused_as_the_engine_refuses_it():
 
 
 def test_metrics_have_every_series_and_count_what_was_served():
-    for name, dialect in DIALECTS.items():
+    for name in DIALECTS:
+        dialect = declared_dialect(name)
         if not dialect.metrics_path:
             continue
         made, engine = routes(name)
@@ -231,7 +237,7 @@ def test_a_model_is_brought_to_ollama_over_its_own_routes():
 @pytest.mark.parametrize("name", sorted(DIALECTS))
 def test_errors_are_in_the_shape_of_the_engine_and_version_says_simulated(name):
     made, _ = routes(name)
-    dialect = DIALECTS[name]
+    dialect = declared_dialect(name)
     body = json.loads(error(dialect, 400, "no such thing").partition(b"\r\n\r\n")[2])
     assert "no such thing" in json.dumps(body)
     assert get(made, dialect.health_path)[0] == 200
@@ -245,3 +251,24 @@ def test_errors_are_in_the_shape_of_the_engine_and_version_says_simulated(name):
         assert len(tokens) == 2
         assert get(made, dialect.tokenizer.path, "POST", {})[0] == dialect.errors.invalid
     assert get(made, "/no/such/route")[0] == 404
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS.keys() & paths.definitions("backends").keys()))
+def test_endpoints_and_series_stand_in_the_definition_alone(name):
+    plain = Dialect(name)
+    endpoints = [field.name for field in fields(Dialect) if field.name.endswith("_path")]
+    for copied in (*endpoints, "tokenizer", "reset", "series"):
+        assert getattr(DIALECTS[name], copied) == getattr(plain, copied), copied
+
+
+def test_a_simulator_counts_under_the_names_that_bench_reads():
+    for name in DIALECTS.keys() & paths.definitions("backends").keys():
+        declared = load_backend(name).metrics
+        if declared is None:
+            continue
+        text = get(routes(name)[0], declared.path)[1].decode()
+        unused = DIALECTS[name].unused_counters
+        counters = [terms for key, terms in asdict(declared.counters).items() if key not in unused]
+        read = [*counters, *astuple(declared.gauges), *astuple(declared.histograms)]
+        for series in (term for terms in read for term in terms.split(" + ") if term and "{" not in term):
+            assert f"# TYPE {series.removesuffix('_sum')} " in text, f"{name}: {series}"

@@ -51,7 +51,7 @@ class Container:
         return self._ending
 
     def stop(self) -> None:
-        """Returns when nothing of it is left, or when it is left as it is because that was asked for."""
+        """Returns once nothing of it is left, or if it is to stay."""
         self.exited()
         self._keeper.stop()
         self._ending = self._ending or "stopped"
@@ -64,7 +64,7 @@ class Container:
 
     # Docker's own JSON, of which a few keys are used.
     def attributes(self) -> dict[str, Any]:
-        """Returns the attributes as `docker inspect` has them."""
+        """Attributes as `docker inspect` prints them."""
         attributes = self._daemon.inspect(self._find())
         if attributes is None:
             raise SetupError("its container is gone", where=self._project)

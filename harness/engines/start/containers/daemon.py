@@ -46,14 +46,14 @@ class Daemon:
             )
 
     def environment(self) -> dict[str, str]:
-        """Returns the variables for the Compose command, so that it speaks to the same daemon."""
+        """Variables that make the Compose command speak to the same daemon."""
         environment = without_credentials(os.environ, keep=HUB_TOKEN)
         return {**environment, "DOCKER_HOST": self.host} if self.host else environment
 
     # What follows gives Docker's own JSON as it is.
 
     def image(self, name: str) -> dict[str, Any] | None:
-        """Returns what Docker knows of an image on this machine; None when it is not here."""
+        """The attributes of an image on this machine; None if it is not here."""
         import docker
 
         with _answering(self.host):
@@ -63,7 +63,7 @@ class Daemon:
                 return None
 
     def refusal(self, name: str) -> str | None:
-        """Returns why the image's registry does not give it; None where it does, or cannot be asked."""
+        """The reason its registry does not give an image; None if it does, or cannot be asked."""
         import docker
 
         with _answering(self.host):

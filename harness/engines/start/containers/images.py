@@ -26,7 +26,7 @@ class FoundImage:
 
 
 def image_name(definition: Backend, device: str) -> tuple[str, bool]:
-    """Returns the name, and whether the environment names it instead of the definition."""
+    """The name, and whether the environment names it instead of the definition."""
     declared = image_of(definition, device)
     named = os.environ.get(image_variable(definition))
     return named or f"{declared.name}:{declared.tag}", bool(named)

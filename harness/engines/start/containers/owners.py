@@ -1,4 +1,4 @@
-"""Says whose a container is: labels tell those of live, of killed and of other machines' harnesses."""
+"""The owner of a container: labels distinguish live, killed and other machines' harnesses."""
 
 import os
 import platform

@@ -125,8 +125,8 @@ def test_a_port_where_nothing_listens(called):
         (["http://h:1", "h:1/v1"], "twice"),
         (["h:1", "h:2", "h:3"], "3 URLs"),
         (["--minutes", "0", "h:1"], "--minutes"),
-        (["rnu", "--backends", "vllm=http://h:1"], "did you mean `run`?"),
-        (["run", "--backends", "vllm", "--conccurency", "4"], "did you mean `--concurrency`?"),
+        (["rnu", "--backends", "vllm=http://h:1"], "did you mean 'run'?"),
+        (["run", "--backends", "vllm", "--conccurency", "4"], "did you mean '--concurrency'?"),
         (["truth", "--portt=4"], "unknown option '--portt'"),
         (["list", "backends", "surplus"], "unexpected argument 'surplus'"),
     ],
@@ -140,9 +140,9 @@ def test_addresses_and_flags_that_cannot_be(capsys, words, says):
 
 def test_two_servers_are_measured_alternately_at_equal_loads():
     arguments = argparse.Namespace(
-        model_name=None,
+        served_name=None,
         api_key_env=None,
-        header=[],
+        headers=[],
         query=[],
         ca_cert=[],
         client_cert=[],

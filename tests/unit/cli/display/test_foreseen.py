@@ -26,7 +26,9 @@ class Terminal(io.StringIO):
 def begun(tmp_path, monkeypatch):
     """Where nothing is started; the runs that would have been."""
     runs = []
-    monkeypatch.setattr(run_session, "conduct", lambda prepared, *_rest: runs.append(prepared) or ExitCode.OK)
+    monkeypatch.setattr(
+        run_session, "run_and_show", lambda prepared, *_rest: runs.append(prepared) or ExitCode.OK
+    )
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     return runs

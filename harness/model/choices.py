@@ -1,0 +1,10 @@
+"""The values that a flag, an option of a run and a key of a document have in common: listed here alone."""
+
+from typing import Literal
+
+LaunchMode = Literal["auto", "compose", "process", "attach", "simulate"]
+Device = Literal["auto", "cuda", "rocm", "cpu"]
+SizeProfile = Literal["auto", "gpu", "cpu"]  # of a scenario
+Balance = Literal["round-robin", "least-outstanding"]  # of requests over several URLs of one backend
+Arrival = Literal["poisson", "constant", "gamma"]  # of an open loop
+BetweenRepeats = Literal["restart", "reset", "keep"]  # what happens to an engine

@@ -1,0 +1,35 @@
+"""Gamma and chi-square: the distribution function, and limits of variance over mean."""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_MOST_TERMS = 10_000
+
+
+def gamma_cdf(shape: float, values: Floats) -> Floats:
+    """P(X ≤ value) at scale 1, by the series of the lower incomplete gamma function."""
+    values = np.minimum(values, shape + 40 * math.sqrt(shape) + 40)  # 1 from there on
+    term = total = np.full(len(values), 1 / shape)
+    step = 0
+    while step < _MOST_TERMS and (term > total * 1e-12).any():
+        step += 1
+        term = term * values / (shape + step)
+        total = total + term
+    with np.errstate(divide="ignore"):
+        log = shape * np.log(values) - values - math.lgamma(shape)
+    below: Floats = np.minimum(total * np.exp(log), 1.0)
+    return below
+
+
+def dispersion_limits(freedom: int, z: float) -> tuple[float, float]:
+    """Limits of variance over mean of independent counts, `z` normal deviations out either way.
+
+    Chi-square over its degrees of freedom, by Wilson and Hilferty (1931).
+    """
+    spread = math.sqrt(2 / (9 * freedom))
+    low, high = ((1 - spread**2 + deviation * spread) ** 3 for deviation in (-z, z))
+    return low, high
