@@ -50,7 +50,8 @@ def test_what_refuses_and_what_widens_is_named_apart():
         documents.made(PairVerdict, a="a", b="b", metric=metric, verdict="same")
         for metric in ("tpot_ms.p50", "e2e_ms.p50")
     )
-    assert list(verdict_words.unequal_in_short(documents.made(Summary, unequal=unequal, comparison=pairs))) == [
+    summary = documents.made(Summary, unequal=unequal, comparison=pairs)
+    assert list(verdict_words.unequal_in_short(summary)) == [
         "unequal, so that some pairs get no verdict: usage of a",
         "unequal, so that a verdict takes a larger difference: output length",
     ]
