@@ -4,6 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Literal
 
 from harness.model import LoadPoint
@@ -26,15 +27,26 @@ class Cell:
     load: LoadPoint
     repeat: int
     probe: Probe | None = None  # the least size, in a capacity search
+    start: int | None = None  # of all engines together; None: they are not up together
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Cells measured in one life of an engine: it is started before the first and stopped after the last."""
+    """Cells of one engine, one after the other, in one life: it is started before the first and stopped after
+    the last.
+
+    Blocks of one `start` share the lives of their engines, which are all up together.
+    """
 
     backend: int
     repeat: int
     cells: tuple[Cell, ...]
+    start: int | None = None
+
+    @property
+    def life(self) -> int:
+        """Number of the life, from 0."""
+        return self.repeat if self.start is None else self.start
 
 
 def load_points(load: Load) -> tuple[LoadPoint, ...]:
@@ -212,6 +224,32 @@ def _blocks(labels: Sequence[str], points: Sequence[LoadPoint], repeats: int) ->
                 cells.append(Cell(name, backend, point, repeat))
                 number += 1
             yield Block(backend, repeat, tuple(cells))
+
+
+def make_paired_plan(labels: Sequence[str], load: Load, starts: int, blocks: int) -> tuple[Block, ...]:
+    """Engines that are up together take turns: in each of `starts`, so many cells of each at a load point."""
+    points, repeats = load_points(load), starts * blocks
+    turns = [
+        (point, repeat, backend)
+        for repeat in range(repeats)
+        for point in points
+        for backend in backend_order(len(labels), repeat)
+    ]
+    digits = max(3, len(str(len(turns) - 1)))
+    return tuple(
+        Block(backend, repeat, (Cell(name, backend, point, repeat, start=start),), start)
+        for number, (point, repeat, backend) in enumerate(turns)
+        for name in [f"{number:0{digits}d}-{labels[backend]}-{point.label}-r{repeat}"]
+        for start in [repeat // blocks]
+    )
+
+
+def together(blocks: Sequence[Block]) -> Iterator[tuple[Block, ...]]:
+    """Divides blocks into those between which no engine is stopped."""
+    lives = groupby(
+        enumerate(blocks), lambda place: -1 - place[0] if place[1].start is None else place[1].start
+    )
+    return (tuple(block for _, block in group) for _, group in lives)
 
 
 def one_cell_each(block: Block) -> Iterator[Block]:

@@ -49,6 +49,7 @@ from harness.model.comparison import (
     Estimate,
     Interval,
     Knee,
+    Levels,
     Looks,
     Method,
     Noise,
@@ -124,7 +125,7 @@ from harness.model.figures import (
     TemplateTokens,
 )
 from harness.model.history import HistoryEntry, HistoryFigure, HistoryHost
-from harness.model.identity import Division, Identity
+from harness.model.identity import Division, Identity, Pairing
 from harness.model.imported import Fact, Imported, Level
 from harness.model.issue import IssueCode
 from harness.model.load import Load, LoadKind, LoadPoint, RateSegment, WorkingSet
@@ -280,6 +281,7 @@ __all__ = [
     "Law",
     "Lengths",
     "Level",
+    "Levels",
     "Limit",
     "LimitFacts",
     "Limiter",
@@ -307,6 +309,7 @@ __all__ = [
     "PairAgreement",
     "PairState",
     "PairVerdict",
+    "Pairing",
     "Place",
     "Plan",
     "PlanBlock",

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from harness.model.record import UNSET, Record, UnsetType, doc
 
 Division = Literal["default", "tuned", "custom"]
+Pairing = Literal["starts", "blocks", "duet"]
 
 
 class Identity(Record, frozen=True, kw_only=True):
@@ -27,3 +28,7 @@ class Identity(Record, frozen=True, kw_only=True):
         ),
     ] = UNSET
     repeat: Annotated[int, doc("From 0.")]
+    start_number: Annotated[
+        int | UnsetType, doc("Start of all engines that it is a block of, from 0; absent: they took turns.")
+    ] = UNSET
+    cores: Annotated[tuple[int, ...] | UnsetType, doc("That the engine was held to; absent: any.")] = UNSET

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -10,16 +11,15 @@ from msgspec import structs
 from harness import agreement
 from harness.apis import APIS
 from harness.cluster.placement import Cluster, joined
-from harness.engines.session import EngineSession, open_engine
-from harness.engines.start.request import EngineRequest
-from harness.errors import SetupError, SpecError, StorageError
+from harness.engines.session import EngineSession
+from harness.errors import SetupError, SpecError
 from harness.host import scratch
 from harness.model import AskedBackend, CellFacts, CellResult, WorkloadCards
-from harness.plan import Block, Cell
+from harness.plan import Block, Cell, together
 from harness.records.layout import was_sent
 from harness.run.conformance import keep_probe, probe_engine
 from harness.run.interrupts import Interrupts
-from harness.run.keep.stored import Stored
+from harness.run.lives import Lives
 from harness.run.measure.agreement_answers import (
     ACCURACY_LIMIT_S,
     Asking,
@@ -29,10 +29,9 @@ from harness.run.measure.agreement_answers import (
 )
 from harness.run.measure.agreement_load import under_load
 from harness.run.measure.agreement_values import ask_values, reference_values
-from harness.run.measure.measure_cell import CellMeasurement, engine_version, measure
+from harness.run.measure.measure_cell import CellMeasurement, measure
 from harness.run.measure.workloads import Workloads, make_workloads, token_counter
 from harness.run.search import probes
-from harness.run.setup import noise
 from harness.run.setup.context import too_long
 from harness.run.setup.provision import provide
 from harness.run.setup.working_sets import kv_tokens
@@ -43,12 +42,11 @@ from harness.workload.prompts.workload import Workload
 
 
 @dataclass
-class Run(Stored):
+class Run(Lives):
     """A run in progress."""
 
     workloads: Workloads | None = None
     probed: set[str] = field(default_factory=set)  # labels
-    told: set[str] = field(default_factory=set)  # labels
     repeats: dict[int, int] = field(default_factory=dict)  # by backend, of the cell measured last
     took: dict[Cell, float] = field(default_factory=dict)  # seconds, of the cells of this block
     progress: str = ""  # of the last look
@@ -82,22 +80,22 @@ class Run(Stored):
         begun = False
         steps = stopping.steps(self._remaining, self.stand) if self.prepared.looks else None
         for blocks in steps or [self._remaining(self.prepared.plan)]:
-            for block in blocks:
+            for lives in together(blocks):
                 if begun:
-                    self._cool_down(block)
+                    self._cool_down(lives[0])
                 begun = True
-                self._whole(block, stopping)
+                self._whole(lives, stopping)
                 if self.interrupted:
                     return
 
-    def _whole(self, block: Block, stopping: Stopping) -> None:
+    def _whole(self, lives: Sequence[Block], stopping: Stopping) -> None:
         began_s = time.monotonic()
         self.took, self.progress = {}, stopping.progress
-        self._block(block)
-        while not self.interrupted and self._anew(block):
-            self._block(block)
+        self._lives(lives)
+        while not self.interrupted and self._anew(lives):
+            self._lives(lives)
         if self.took:
-            stopping.costs.add(block, time.monotonic() - began_s, self.took)
+            stopping.costs.add(lives, time.monotonic() - began_s, self.took)
 
     def _remaining(self, plan: Sequence[Block]) -> list[Block]:
         """Blocks with something to measure or to ask; a search chooses from all the cells of its block."""
@@ -121,71 +119,39 @@ class Run(Stored):
             self.ui.stage(f"cooling down for {seconds:g} s")
             time.sleep(seconds)
 
-    def _block(self, block: Block) -> None:
-        """An engine that cannot be started is recorded, and the other backends are still measured.
+    def _lives(self, blocks: Sequence[Block]) -> None:
+        """Measures these blocks with their engines up, all of them until the last block has ended.
 
-        A full results disk is no engine's failure, and the only backend's failure is the run's.
+        Questions come after the cells, which they would disturb.
         """
-        label = self.prepared.of(block).label
-        try:
-            with open_engine(self._request(block), self.ui.stage) as engine:
-                host, version = self.manifest.document.host, engine_version(engine.facts)
-                key = noise.key(host, self.prepared, self.prepared.of(block), version)
-                self.manifest.engine_started(label, engine.facts, key)
-                self.ui.note(
-                    f"{label}: {engine_version(engine.facts) or 'version unknown'} at "
-                    f"{' and '.join(engine.urls)}"
-                )
-                self._tell_known(label, engine)
-                self._cells(block, engine)
-                if not self.interrupted and self._unasked(block):
-                    self._agreement(block, engine)
-        except StorageError:
-            raise
-        except SetupError as error:
-            if not self.cells and len(self.prepared.plan) == 1:
-                raise
-            self.manifest.failed(label, block.repeat, str(error))
-            text = str(error) if error.where == label else f"{label}: {error}"
-            self.manifest.warn(notices.NOT_MEASURED.warning(text, error.hint or None))
-            self.ui.note(f"error: {text}" + (f"\nhint: {error.hint}" if error.hint else ""))
+        first: dict[int, Block] = {}
+        for block in blocks:
+            first.setdefault(block.backend, block)
+        with self.recorded(blocks[0]), ExitStack() as stack:
+            engines: dict[int, EngineSession] = {}
+            for block in first.values():
+                with self.recorded(block):
+                    engines[block.backend] = self.opened(block, stack)
+            dead: set[int] = set()
+            for block in blocks:
+                if block.backend not in engines or block.backend in dead or self.interrupted:
+                    continue
+                with self.recorded(block):
+                    if not self._cells(block, engines[block.backend]):
+                        dead.add(block.backend)
+                    continue
+                del engines[block.backend]  # a failure was recorded
+            if blocks[0].start is not None and self.cells:
+                self.folder.write_summary(self.summary)
+            for backend, engine in engines.items():
+                if not self.interrupted and self._unasked(first[backend]):
+                    with self.recorded(first[backend]):
+                        self._agreement(first[backend], engine)
 
-    def _request(self, block: Block) -> EngineRequest:
-        prepared, backend = self.prepared, self.prepared.of(block)
-        return EngineRequest(
-            backend.ref,
-            backend.launch,
-            prepared.model_name,
-            prepared.model,
-            log_path=self.folder.log_path(self._life(block)),
-            values=backend.engine_values,
-            gpu_wait_s=prepared.options.gpu_wait_s,
-            gpus=prepared.options.gpus,
-        )
-
-    def _tell_known(self, label: str, engine: EngineSession) -> None:
-        """Says what is known, once per backend.
-
-        What bench starts is configured; elsewhere an engine's defaults may hold.
-        """
-        header, launch = engine.definition.backend, engine.facts["launch"]["mode"]
-        if header.kind != "engine":
-            notice = notices.OF_KIND[header.kind]
-            self.manifest.warn(notice.warning(f"{label}: {engine.facts['known'][0]}"))
-        if launch == "attach" and label not in self.told:
-            self.told.add(label)
-            for line in engine.facts["known"]:
-                self.ui.detail(f"note: {label}: {line}")
-
-    def _life(self, block: Block) -> str:
-        """Name of one life of an engine."""
-        lives = [b for b in self.prepared.plan if (b.backend, b.repeat) == (block.backend, block.repeat)]
-        point = f"-{block.cells[0].load.label}" if len(lives) > 1 and block.cells else ""
-        return f"{self.prepared.of(block).label}{point}-r{block.repeat}"
-
-    def _cells(self, block: Block, engine: EngineSession) -> None:
+    def _cells(self, block: Block, engine: EngineSession) -> bool:
+        """Returns whether the engine is still alive."""
         if not block.cells:
-            return
+            return True
         if self.prepared.scenario.request.kept_turns:
             for server in engine.replicas:
                 server.check_keeps_turns()
@@ -206,14 +172,16 @@ class Run(Stored):
             while not self.interrupted and facts.cache.method != "restart" and self.again(summary):
                 summary, facts = self._measure(cell, workload, engine)
             self.took[cell] = time.monotonic() - began_s
-            if len(self.cells) == 1 or cell == block.cells[-1]:  # it compares all cells: not after each
+            # It compares all cells: not after each.
+            if len(self.cells) == 1 or (block.start is None and cell == block.cells[-1]):
                 self.folder.write_summary(self.summary)
             self.ui.note(cell_line(summary))
             if facts.engine_exited:
                 self._died(cell, engine, facts)
-                return
+                return False
             if self.interrupted:
-                return
+                break
+        return True
 
     def _words(self, cell: Cell) -> str:
         return cell_words(self.prepared.of(cell).label, cell.load, cell.repeat)
@@ -250,11 +218,11 @@ class Run(Stored):
         self.interrupted = done.result.interrupted or stop.is_set() or late.is_set()
         return summary, facts
 
-    def _anew(self, block: Block) -> bool:
+    def _anew(self, lives: Sequence[Block]) -> bool:
         """Tells whether the engine starts again, as `again`, of a cell whose cache state only a start of
         the engine brings about.
         """
-        names = [cell.name for cell in block.cells]
+        names = [cell.name for block in lives for cell in block.cells]
         return len(names) == 1 and any(self.again(cell) for cell in self.cells if cell.cell in names)
 
     def _wanted(self, block: Block) -> Iterator[Cell]:

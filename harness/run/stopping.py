@@ -8,7 +8,7 @@ from statistics import mean
 from msgspec import structs
 
 from harness.model import LoadPoint
-from harness.plan import Block, Cell
+from harness.plan import Block, Cell, together
 from harness.run.keep.manifest import ManifestWriter
 from harness.run.setup.options import Ui
 from harness.run.setup.prepare import Prepared
@@ -33,24 +33,31 @@ def step(
     return tuple(chosen)
 
 
+def _backends(lives: Sequence[Block]) -> frozenset[int]:
+    return frozenset(block.backend for block in lives)
+
+
 @dataclass
 class Costs:
     """Seconds that were spent, to tell what more of the same will take."""
 
-    starts: dict[int, list[float]] = field(default_factory=dict)  # by backend: of a block less its cells
+    # By the backends of one life each: what starts and stops took.
+    starts: dict[frozenset[int], list[float]] = field(default_factory=dict)
     cells: dict[tuple[int, LoadPoint], list[float]] = field(default_factory=dict)
 
-    def add(self, block: Block, seconds: float, cells: Mapping[Cell, float]) -> None:
-        self.starts.setdefault(block.backend, []).append(max(seconds - sum(cells.values()), 0.0))
+    def add(self, lives: Sequence[Block], seconds: float, cells: Mapping[Cell, float]) -> None:
+        overhead_s = max(seconds - sum(cells.values()), 0.0)
+        self.starts.setdefault(_backends(lives), []).append(overhead_s)
         for cell, took in cells.items():
             self.cells.setdefault((cell.backend, cell.load), []).append(took)
 
     def of(self, blocks: Sequence[Block], pause_s: float) -> float | None:
         """None where the like of one was never measured."""
-        parts = [self.starts.get(block.backend) for block in blocks]
+        lives = list(together(blocks))
+        parts = [self.starts.get(_backends(life)) for life in lives]
         parts += [self.cells.get((cell.backend, cell.load)) for block in blocks for cell in block.cells]
         known = [mean(took) for took in parts if took]
-        return sum(known) + pause_s * len(blocks) if len(known) == len(parts) else None
+        return sum(known) + pause_s * len(lives) if len(known) == len(parts) else None
 
 
 class Stopping:
@@ -69,11 +76,12 @@ class Stopping:
     ) -> Iterator[Sequence[Block]]:
         """`remaining`: what of blocks is still to be measured. `stand`: after the look that was just taken.
 
-        The cost of the first repeat says whether the budget has room for as many as a verdict needs.
+        The cost of the first repeat, or start, says whether the budget has room for as many as a verdict
+        needs.
         """
-        looks = self._prepared.looks
+        looks, together = self._prepared.looks, self._prepared.together
         begin, needed = 0, None
-        for end in (1, *looks):
+        for end in (together.blocks if together else 1, *looks):
             blocks = remaining(self._step(begin, end, needed))
             if begin and blocks and not self._affordable(blocks):
                 self._stop("budget")

@@ -156,6 +156,19 @@ def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
         help="engine state between repeats (default: restart; keep for running servers)",
     )
     repeats.add_argument(
+        "--pairing",
+        choices=("starts", "blocks"),
+        default="starts",
+        help="starts: engines take turns, one is up at a time; blocks: all are up, on equal parts of the "
+        "cores, and short blocks of load alternate between them (default: starts)",
+    )
+    repeats.add_argument(
+        "--blocks",
+        type=int,
+        metavar="N",
+        help="blocks of each engine in one start, with --pairing blocks (default: 8)",
+    )
+    repeats.add_argument(
         "--aa",
         action="store_true",
         help="compare each backend with itself: the noise floor of this machine, kept for later verdicts",
@@ -270,6 +283,8 @@ def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunO
         agreement=arguments.agreement,
         accuracy=arguments.accuracy,
         repeats=arguments.repeats,
+        pairing=arguments.pairing,
+        blocks=arguments.blocks,
         budget_s=arguments.budget,
         aa=arguments.aa,
         find_capacity=arguments.find_capacity,

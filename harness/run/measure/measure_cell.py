@@ -257,6 +257,8 @@ def _identity(prepared: Prepared, cell: Cell, engine: EngineSession) -> Identity
         launch=backend.launch.mode,
         division=division(prepared, backend),
         repeat=cell.repeat,
+        start_number=UNSET if cell.start is None else cell.start,
+        cores=prepared.cores_of(cell) or UNSET,
     )
 
 

@@ -39,7 +39,7 @@ def test_costs_are_of_what_was_measured():
     costs = Costs()
     first, other = PLAN[0], PLAN[1]
     assert costs.of([first], 1.0) is None
-    costs.add(first, 30.0, dict.fromkeys(first.cells, 10.0))
+    costs.add([first], 30.0, dict.fromkeys(first.cells, 10.0))
     assert costs.of([first], 1.0) == 31.0
     assert costs.of([replace(first, cells=first.cells[:1])], 1.0) == 21.0
     assert costs.of([other], 1.0) is None
@@ -75,7 +75,7 @@ def walked(options, stands, *, cell_s=10.0):
     for blocks in stopping.steps(lambda plan: list(plan), lambda: next(answers)):
         steps.append(blocks)
         for block in blocks:
-            stopping.costs.add(block, cell_s * len(block.cells), dict.fromkeys(block.cells, cell_s))
+            stopping.costs.add([block], cell_s * len(block.cells), dict.fromkeys(block.cells, cell_s))
     return steps, manifest.document.stopping, ui.notes
 
 
@@ -126,7 +126,7 @@ def test_what_was_spent_before_a_resume_counts():
     stopping = Stopping(prepared, manifest, Said())
     steps = stopping.steps(lambda plan: list(plan), lambda: OPEN)
     for block in next(steps):
-        stopping.costs.add(block, 20.0, dict.fromkeys(block.cells, 10.0))
+        stopping.costs.add([block], 20.0, dict.fromkeys(block.cells, 10.0))
     assert list(steps) == []
     assert manifest.document.stopping.reason == "budget"
 
