@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
-from harness.model import LoadPoint
+from harness.model import LoadPoint, Pairing
 from harness.spec.scenario import Load, Prompts, Scenario, SharedPrefix, turns_of
 
 
@@ -250,6 +250,14 @@ def together(blocks: Sequence[Block]) -> Iterator[tuple[Block, ...]]:
         enumerate(blocks), lambda place: -1 - place[0] if place[1].start is None else place[1].start
     )
     return (tuple(block for _, block in group) for _, group in lives)
+
+
+def turns(blocks: Sequence[Block], pairing: Pairing) -> Iterator[tuple[Block, ...]]:
+    """Divides blocks into those that are loaded at the same moments."""
+    if pairing != "duet":
+        return ((block,) for block in blocks)
+    cells = (block for block in blocks if block.cells)
+    return (tuple(group) for _, group in groupby(cells, lambda block: (block.repeat, block.cells[0].load)))
 
 
 def one_cell_each(block: Block) -> Iterator[Block]:

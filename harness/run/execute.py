@@ -1,7 +1,9 @@
 """The walk through the plan: one engine at a time, each cell stored before the next begins."""
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -12,10 +14,10 @@ from harness import agreement
 from harness.apis import APIS
 from harness.cluster.placement import Cluster, joined
 from harness.engines.session import EngineSession
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError
 from harness.host import scratch
-from harness.model import AskedBackend, CellFacts, CellResult, WorkloadCards
-from harness.plan import Block, Cell, together
+from harness.model import AskedBackend, CellFacts, CellResult
+from harness.plan import Block, Cell, together, turns
 from harness.records.layout import was_sent
 from harness.run.conformance import keep_probe, probe_engine
 from harness.run.interrupts import Interrupts
@@ -29,12 +31,11 @@ from harness.run.measure.agreement_answers import (
 )
 from harness.run.measure.agreement_load import under_load
 from harness.run.measure.agreement_values import ask_values, reference_values
-from harness.run.measure.measure_cell import CellMeasurement, measure
-from harness.run.measure.workloads import Workloads, make_workloads, token_counter
+from harness.run.measure.measure_cell import CellMeasurement, Measured, measure
+from harness.run.measure.workloads import Workloads
 from harness.run.search import probes
 from harness.run.setup.context import too_long
 from harness.run.setup.provision import provide
-from harness.run.setup.working_sets import kv_tokens
 from harness.run.status_lines import cell_line, cell_words
 from harness.run.stopping import Stopping
 from harness.validity import notices
@@ -45,7 +46,6 @@ from harness.workload.prompts.workload import Workload
 class Run(Lives):
     """A run in progress."""
 
-    workloads: Workloads | None = None
     probed: set[str] = field(default_factory=set)  # labels
     repeats: dict[int, int] = field(default_factory=dict)  # by backend, of the cell measured last
     took: dict[Cell, float] = field(default_factory=dict)  # seconds, of the cells of this block
@@ -133,14 +133,18 @@ class Run(Lives):
                 with self.recorded(block):
                     engines[block.backend] = self.opened(block, stack)
             dead: set[int] = set()
-            for block in blocks:
-                if block.backend not in engines or block.backend in dead or self.interrupted:
+            for turn in turns(blocks, self.prepared.options.pairing):
+                here = [block for block in turn if block.backend in engines and block.backend not in dead]
+                if not here or self.interrupted:
                     continue
-                with self.recorded(block):
-                    if not self._cells(block, engines[block.backend]):
-                        dead.add(block.backend)
+                if len(here) > 1:
+                    dead |= self._duet(here, engines)
                     continue
-                del engines[block.backend]  # a failure was recorded
+                with self.recorded(here[0]):
+                    if not self._cells(here[0], engines[here[0].backend]):
+                        dead.add(here[0].backend)
+                    continue
+                del engines[here[0].backend]  # a failure was recorded
             if blocks[0].start is not None and self.cells:
                 self.folder.write_summary(self.summary)
             for backend, engine in engines.items():
@@ -152,22 +156,10 @@ class Run(Lives):
         """Returns whether the engine is still alive."""
         if not block.cells:
             return True
-        if self.prepared.scenario.request.kept_turns:
-            for server in engine.replicas:
-                server.check_keeps_turns()
-        workloads = self._workloads(engine)
-        if self.prepared.options.probe:
-            self._probe(block, engine, workloads)
+        workloads = self._begun(block, engine)
         for cell in self._wanted(block):
-            self._between_repeats(cell, engine)
-            self.ui.stage(
-                f"{self._words(cell)}: preparing" + (f" ({self.progress})" if self.progress else "")
-            )
             began_s = time.monotonic()
-            workload = workloads.of(cell)
-            if trouble := too_long(workload.requested, engine.facts.get("values")):
-                label = self.prepared.of(block).label
-                self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(f"{label}: {trouble[0]}", trouble[1]))
+            workload = self._ready(cell, workloads, engine)
             summary, facts = self._measure(cell, workload, engine)
             while not self.interrupted and facts.cache.method != "restart" and self.again(summary):
                 summary, facts = self._measure(cell, workload, engine)
@@ -182,6 +174,51 @@ class Run(Lives):
             if self.interrupted:
                 break
         return True
+
+    def _duet(self, blocks: Sequence[Block], engines: dict[int, EngineSession]) -> set[int]:
+        """Loads these engines at the same moments with one plan of arrivals; returns those that died.
+
+        A cell that the client spoiled is not measured again: its partner would be idle meanwhile.
+        """
+        began_s, dead = time.monotonic(), set()
+        parts = [
+            (cell, self._ready(cell, self._begun(block, engine), engine), engine)
+            for block in blocks
+            for cell, engine in [(block.cells[0], engines[block.backend])]
+        ]
+        meeting = threading.Barrier(len(parts))
+        with self.interrupts.window() as stop, ThreadPoolExecutor(len(parts)) as pool:
+            loads = [pool.submit(self._load, *part, stop, meeting) for part in parts]
+        for block, (cell, workload, engine), load in zip(blocks, parts, loads, strict=True):
+            with self.recorded(block):
+                summary, facts = self._stored(cell, workload, load.result(), stop)
+                self.took[cell] = (time.monotonic() - began_s) / len(parts)
+                self.ui.note(cell_line(summary))
+                if facts.engine_exited:
+                    self._died(cell, engine, facts)
+                    dead.add(block.backend)
+                continue
+            dead.add(block.backend)  # a failure was recorded
+        return dead
+
+    def _begun(self, block: Block, engine: EngineSession) -> Workloads:
+        """Checks and probes the engine before its first cell."""
+        if self.prepared.scenario.request.kept_turns:
+            for server in engine.replicas:
+                server.check_keeps_turns()
+        workloads = self.workloads_of(engine)
+        if self.prepared.options.probe:
+            self._probe(block, engine, workloads)
+        return workloads
+
+    def _ready(self, cell: Cell, workloads: Workloads, engine: EngineSession) -> Workload:
+        self._between_repeats(cell, engine)
+        self.ui.stage(f"{self._words(cell)}: preparing" + (f" ({self.progress})" if self.progress else ""))
+        workload = workloads.of(cell)
+        if trouble := too_long(workload.requested, engine.facts.get("values")):
+            label = self.prepared.of(cell).label
+            self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(f"{label}: {trouble[0]}", trouble[1]))
+        return workload
 
     def _words(self, cell: Cell) -> str:
         return cell_words(self.prepared.of(cell).label, cell.load, cell.repeat)
@@ -203,8 +240,28 @@ class Run(Lives):
     def _measure(self, cell: Cell, workload: Workload, engine: EngineSession) -> tuple[CellResult, CellFacts]:
         """Measures a cell and returns its summary and its facts, both stored."""
         with self.interrupts.window() as stop:
-            window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster)
-            done = measure(self.prepared, cell, workload, engine, window)
+            done = self._load(cell, workload, engine, stop)
+        return self._stored(cell, workload, done, stop)
+
+    def _load(
+        self,
+        cell: Cell,
+        workload: Workload,
+        engine: EngineSession,
+        stop: threading.Event,
+        meeting: threading.Barrier | None = None,
+    ) -> Measured:
+        window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster, meeting)
+        try:
+            return measure(self.prepared, cell, workload, engine, window)
+        except BaseException:
+            if meeting is not None:
+                meeting.abort()  # nobody is to wait for this one
+            raise
+
+    def _stored(
+        self, cell: Cell, workload: Workload, done: Measured, stop: threading.Event
+    ) -> tuple[CellResult, CellFacts]:
         records, facts = done.result.records, done.facts
         if done.result.interrupted and not was_sent(records):
             self.ui.note(f"{self._words(cell)}: interrupted, not measured")
@@ -280,7 +337,7 @@ class Run(Lives):
 
     def _asking(self, label: str, engine: EngineSession) -> Asking:
         """Returns how the questions are put: between requests of the load where an accuracy was asked for."""
-        between = self._workloads(engine).between
+        between = self.workloads_of(engine).between
         if between is None:
             return Asking()
         known = self.folder.read_answers()[1]
@@ -319,42 +376,6 @@ class Run(Lives):
         label = self.prepared.of(cell).label
         self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", f"its log: {facts.engine_log}"))
         self.ui.note(f"error: {label}: {text}\n{engine.log_tail(15)}\nhint: its log is {facts.engine_log}")
-
-    def _workloads(self, engine: EngineSession) -> Workloads:
-        """Made with the first engine's tokenizer and then kept: every backend gets the same bytes."""
-        if self.workloads is None:
-            self._size_working_sets(engine)
-            self.ui.stage("making prompts")
-            self.workloads = make_workloads(self.prepared, engine)
-            if not self.workloads.exact:
-                self.manifest.warn(
-                    notices.APPROXIMATE_LENGTHS.warning(
-                        "the server offers no tokenizer: input lengths are approximate, one word a token"
-                    )
-                )
-            sha256, before = self.workloads.sha256(), self.manifest.document.workload_sha256
-            if before not in (None, sha256):
-                raise SpecError(
-                    "the prompts made now differ from those of this run: another tokenizer or version",
-                    where=str(self.folder.path),
-                    hint="start a new run with `bench run`",
-                )
-            self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
-            cards = self.workloads.cards(self.prepared.options.seed)
-            self.folder.write_cards(WorkloadCards(cards=cards))
-        elif self.prepared.probe_sizes is not None:
-            self.workloads.count_with(token_counter(engine))
-        return self.workloads
-
-    def _size_working_sets(self, engine: EngineSession) -> None:
-        tokens = kv_tokens(self.prepared.scenario.load, self.manifest.document.kv_tokens, engine)
-        if tokens is None:
-            return
-        self.manifest.write(kv_tokens=tokens)
-        self.ui.note(f"working sets are multiples of a KV cache of {tokens:,} tokens")
-        scenario = self.prepared.scenario
-        sized = replace(scenario, load=replace(scenario.load, kv_tokens=tokens))
-        self.prepared = replace(self.prepared, scenario=sized)
 
 
 def _death(engine: EngineSession, *, suspected: bool = False) -> str | None:

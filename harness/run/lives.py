@@ -1,16 +1,19 @@
-"""Engines of a run from start to stop, and what is recorded of those that fail."""
+"""Engines of a run from start to stop, what is recorded of those that fail, and the requests to them."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from harness.engines.session import EngineSession, open_engine
 from harness.engines.start.request import EngineRequest
-from harness.errors import SetupError, StorageError
+from harness.errors import SetupError, SpecError, StorageError
+from harness.model import WorkloadCards
 from harness.plan import Block
 from harness.run.keep.stored import Stored
 from harness.run.measure.measure_cell import engine_version
+from harness.run.measure.workloads import Workloads, make_workloads, token_counter
 from harness.run.setup import noise
+from harness.run.setup.working_sets import kv_tokens
 from harness.validity import notices
 
 
@@ -18,6 +21,7 @@ from harness.validity import notices
 class Lives(Stored):
     """A run whose engines are started and stopped."""
 
+    workloads: Workloads | None = None
     told: set[str] = field(default_factory=set)  # labels
 
     @contextmanager
@@ -84,3 +88,39 @@ class Lives(Stored):
         lives = [b for b in self.prepared.plan if (b.backend, b.repeat) == (block.backend, block.repeat)]
         point = f"-{block.cells[0].load.label}" if len(lives) > 1 and block.cells else ""
         return f"{self.prepared.of(block).label}{point}-r{block.repeat}"
+
+    def workloads_of(self, engine: EngineSession) -> Workloads:
+        """Made with the first engine's tokenizer and then kept: every backend gets the same bytes."""
+        if self.workloads is None:
+            self._size_working_sets(engine)
+            self.ui.stage("making prompts")
+            self.workloads = make_workloads(self.prepared, engine)
+            if not self.workloads.exact:
+                self.manifest.warn(
+                    notices.APPROXIMATE_LENGTHS.warning(
+                        "the server offers no tokenizer: input lengths are approximate, one word a token"
+                    )
+                )
+            sha256, before = self.workloads.sha256(), self.manifest.document.workload_sha256
+            if before not in (None, sha256):
+                raise SpecError(
+                    "the prompts made now differ from those of this run: another tokenizer or version",
+                    where=str(self.folder.path),
+                    hint="start a new run with `bench run`",
+                )
+            self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
+            cards = self.workloads.cards(self.prepared.options.seed)
+            self.folder.write_cards(WorkloadCards(cards=cards))
+        elif self.prepared.probe_sizes is not None:
+            self.workloads.count_with(token_counter(engine))
+        return self.workloads
+
+    def _size_working_sets(self, engine: EngineSession) -> None:
+        tokens = kv_tokens(self.prepared.scenario.load, self.manifest.document.kv_tokens, engine)
+        if tokens is None:
+            return
+        self.manifest.write(kv_tokens=tokens)
+        self.ui.note(f"working sets are multiples of a KV cache of {tokens:,} tokens")
+        scenario = self.prepared.scenario
+        sized = replace(scenario, load=replace(scenario.load, kv_tokens=tokens))
+        self.prepared = replace(self.prepared, scenario=sized)

@@ -47,7 +47,7 @@ class Ratio:
         first, two = self.runs
         if not self.paired:
             counts = f"{first} and {two} {self.unit}"
-        elif self.unit == "starts":
+        elif self.blocks and self.unit == "starts":
             counts = f"{first} starts with {sum(map(len, self.blocks))} pairs of blocks"
         else:
             counts = f"{first} pairs of {self.unit}" + (" of this start" if self.unit == "blocks" else "")

@@ -13,7 +13,7 @@ from harness.store import RunFolder
 from tests.integration.scripted import bench, define, run_folder, summary
 
 SMALL = (
-    *("run", "--scenario", "fixed-length", "--concurrency", "2", "--requests", "4", "--output-tokens", "4"),
+    *("run", "--scenario", "fixed-length", "--concurrency", "2", "--requests", "6", "--output-tokens", "4"),
     *("--no-probe", "--no-agreement", "--no-report", "--set", "verdict.cool_down_s=0"),
     *("--set", "load.min_answers=8", "--set", "load.min_seconds=0.1", "--pairing", "blocks"),
 )
@@ -104,4 +104,18 @@ def test_an_engine_that_dies_leaves_the_others_blocks(engines):
     result = summary()
     assert [cell["repeat"] for cell in result["cells"] if cell["label"] == "slow"] == [0, 1, 2, 3]
     assert len([cell for cell in result["cells"] if cell["label"] == "calm"]) < 4
+    bench("verify", str(run_folder()))
+
+
+def test_a_duet_loads_both_at_the_same_moments(engines):
+    duet = (*SMALL[:-1], "duet", "--backends", "calm,slow", "--repeats", "1", "--blocks", "2")
+    done = bench(*duet, limit_s=200)
+    result = summary()
+    begun = {(cell["label"], cell["repeat"]): cell["started_unix_ns"] for cell in result["cells"]}
+    for repeat in range(2):
+        assert abs(begun["calm", repeat] - begun["slow", repeat]) < 0.5e9
+    assert result["verdict_rules"]["pairing"] == "duet"
+    assert "loaded at the same moments" in done.stdout
+    (verdict,) = [one for one in result["comparison"] if one["primary"]]
+    assert verdict["why"] == "1 and 1 starts, 3 are needed"
     bench("verify", str(run_folder()))

@@ -157,16 +157,17 @@ def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
     )
     repeats.add_argument(
         "--pairing",
-        choices=("starts", "blocks"),
+        choices=("starts", "blocks", "duet"),
         default="starts",
         help="starts: engines take turns, one is up at a time; blocks: all are up, on equal parts of the "
-        "cores, and short blocks of load alternate between them (default: starts)",
+        "cores, and short blocks of load alternate between them; duet: all are up and loaded at the same "
+        "moments (default: starts)",
     )
     repeats.add_argument(
         "--blocks",
         type=int,
         metavar="N",
-        help="blocks of each engine in one start, with --pairing blocks (default: 8)",
+        help="blocks of each engine in one start, with --pairing blocks or duet (default: 8)",
     )
     repeats.add_argument(
         "--aa",

@@ -19,10 +19,11 @@ def pairing_lines(summary: Summary) -> Iterator[str]:
 
 def _shared(summary: Summary) -> str:
     seats = dict.fromkeys(cores for cell in summary.cells if (cores := known(cell.cores)))
+    load = "loaded at the same moments" if summary.verdict_rules.pairing == "duet" else "loaded in turns"
     if not seats:
-        return "the servers took turns at the load; a verdict is about this start of each"
+        return f"the servers were {load}; a verdict is about this start of each"
     parts = listing([",".join(map(str, cores)) for cores in sorted(seats)])
-    return f"all engines were up and took turns at the load; cores {parts}, swapped between starts"
+    return f"all engines were up and {load}; cores {parts}, swapped between starts"
 
 
 def level_words(levels: Levels) -> str:

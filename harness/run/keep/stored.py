@@ -70,7 +70,8 @@ class Stored:
             ui.note(f"{error}; `bench verify` cannot compare this run with what was measured")
         manifest = ManifestWriter.resumed(folder, prepared)
         run = cls(prepared, folder, ui, manifest)
-        for cell in folder.cells():
+        there = folder.cells()
+        for cell in there:
             try:
                 records, facts = folder.read_cell(cell)
                 if not facts.interrupted:
@@ -79,8 +80,21 @@ class Stored:
                 moved_to = folder.set_aside(cell)
                 text = f"{error}; measured again, the damaged one is {moved_to}"
                 manifest.warn(notices.CELL_DAMAGED.warning(text, ""))
+        if prepared.options.pairing == "duet":
+            run._set_aside_partners(there)
         run._warn_of_starts()
         return run
+
+    def _set_aside_partners(self, there: Sequence[str]) -> None:
+        """Moves cells whose partners were cut short or are damaged: they are measured again together."""
+        kept = {cell.cell for cell in self.cells}
+        planned = [cell for block in self.prepared.plan for cell in block.cells]
+        lost = {(cell.repeat, cell.load) for cell in planned if cell.name in there and cell.name not in kept}
+        for cell in self.cells:
+            if (cell.repeat, cell.point) in lost:
+                self.folder.set_aside(cell.cell)
+                del self.samples[cell.cell]
+        self.cells = [cell for cell in self.cells if cell.cell in self.samples]
 
     def _warn_of_starts(self) -> None:
         """An engine that was to go on through all repeats is started once more by resuming."""

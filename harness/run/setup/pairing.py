@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from harness.engines.start.gpus import chosen_gpus, gpus_needed
 from harness.engines.start.launch_choice import LaunchChoice
 from harness.errors import SpecError
+from harness.metrics.distribution import samples_needed
 from harness.model import Pairing
 from harness.plan import load_points, slots_of
 from harness.run.setup.options import RunOptions
@@ -52,7 +53,7 @@ def together_of(options: RunOptions, started: Started, each_cell: Sequence[bool]
     kind, blocks = options.pairing, options.blocks
     if kind == "starts":
         if blocks is not None:
-            raise SpecError("only applies to --pairing blocks", where=_BLOCKS_FLAG)
+            raise SpecError("only applies to --pairing blocks and duet", where=_BLOCKS_FLAG)
         return None
     if options.find_capacity:
         raise SpecError("a capacity search has no pairs", where=_FLAG, hint="leave --pairing out")
@@ -90,9 +91,9 @@ def sized(scenario: Scenario, options: RunOptions, blocks: int) -> Scenario:
 
 
 def _share(load: Load, blocks: int) -> int:
-    """Two requests of each slot at least."""
+    """Two requests of each slot at least, and as many answers as a median needs."""
     slots = max(slots_of(load, point) or 1 for point in load_points(load))
-    return min(load.requests, max(math.ceil(load.requests / blocks), 2 * slots))
+    return min(load.requests, max(math.ceil(load.requests / blocks), 2 * slots, samples_needed(50)))
 
 
 def _core_seats(engines: int) -> tuple[tuple[int, ...], ...]:
