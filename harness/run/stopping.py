@@ -124,7 +124,10 @@ class Stopping:
             left_s = min(left_s, max(budget_s - self._spent_s, 0.0))
         left = f", about {_duration(left_s)} left at most" if left_s else ""
         self.progress = f"{standing.words}{left}"
-        self._ui.note(f"after {repeats} repeats: {self.progress}")
+        together = self._prepared.together
+        self._ui.note(
+            f"after {together.counted(repeats) if together else f'{repeats} repeats'}: {self.progress}"
+        )
 
     def _stop(self, reason: str) -> None:
         self._write(reason=reason)

@@ -1,9 +1,11 @@
 """How often verdicts of paired engines are wrong, and how soon they come, against engines that take turns.
 
     python -m tests.bench.pairing_study [--runs 20] [--at-once 4] [--ways starts,blocks,servers]
+    python -m tests.bench.pairing_study --drawn 400     # drawn runs through the functions of the verdicts
 
-Whole `bench run`s of servers of known truth: equal, 5 % and 10 % slower. Each has noise of its own: its speed
-wanders (3 % for 2 s), and a start draws a speed of its own (1 %), which it keeps. `starts` is today's rule,
+Whole `bench run`s of servers of known truth: equal, 5 % and 10 % slower. The machine's speed wanders for both
+(6 % for 60 s), that of each by itself (3 % for 2 s), and a start draws a speed of its own (1 %), which it
+keeps. `starts` is today's rule,
 `blocks` alternates short blocks between engines that bench starts, `servers` between two URLs, whose start is
 not drawn: there the question is about two running servers. Prints a Markdown table: false verdicts, verdicts
 found, minutes to the end of a run. Exits with 1 where more than 5 % of the verdicts of a row are false.
@@ -21,7 +23,7 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from statistics import median
@@ -29,11 +31,13 @@ from statistics import median
 import numpy as np
 
 from tests.bench.audit.servers_load import Server, serve_at, serving
+from tests.bench.pairing_drawn import Noise, Times, decided
 
 ROOT = Path(__file__).parents[2]
 NAMES, SLOWER, WAYS = ("one", "two"), (1.0, 1.05, 1.1), ("starts", "blocks", "servers")
 GAP_MS, TTFT_MS, STARTUP_S = 10.0, 20.0, 4.0
-WANDERS, LASTS_S, START_DIFFERS = 0.03, 2.0, 0.01
+NOISE = Noise(machine=0.06, machine_s=60.0, own=0.03, own_s=2.0, start=0.01)
+DRAWN = (NOISE, replace(NOISE, machine=0.0), replace(NOISE, machine=0.0, own=0.08, own_s=30.0, start=0.0))
 FALSE_LIMIT, LIMIT_S, GRID, GRID_POINTS = 0.05, 1800, 20, 40_000
 ARGUMENTS = (
     *("run", "--scenario", "fixed-length", "--concurrency", "2", "--output-tokens", "24", "--json"),
@@ -55,7 +59,7 @@ startup_timeout_s = 60
 program = ["{{harness_python}}", "-c", "import sys; sys.path.insert(0, {root!r}); from tests.bench import \
 pairing_study; pairing_study.start(*sys.argv[1:])"]
 [engine]
-args = ["{{port}}", "{slower}"]
+args = ["{{port}}", "{given[0]}", "{given[1]}", "{given[2]}"]
 [dialect]
 exact_output = {{ ignore_eos = true }}
 [prefix_cache]
@@ -65,14 +69,24 @@ enabled = false
 
 @dataclass(frozen=True)
 class Noisy(Server):
-    """Its gaps are `slower` times as long, times a speed that wanders."""
+    """Its gaps are `slower` times as long, times speeds that wander: the machine's from `epoch_s` on, and its
+    own.
+    """
 
     slower: float = 1.0
+    machine_seed: int = 0
+    epoch_s: float = 0.0
     seed: int = 0
 
     def factor(self, since_s: float) -> float:
-        place = min(int(since_s / LASTS_S * GRID), GRID_POINTS - 1)
-        return self.slower * math.exp(WANDERS * float(_path(self.seed)[place]))
+        machine = _at(self.machine_seed, (time.time() - self.epoch_s) / NOISE.machine_s)
+        own = _at(self.seed, since_s / NOISE.own_s)
+        return self.slower * math.exp(NOISE.machine * machine + NOISE.own * own)
+
+
+def _at(seed: int, times: float) -> float:
+    """`times` as long as this noise lasts after its beginning."""
+    return float(_path(seed)[min(int(times * GRID), GRID_POINTS - 1)])
 
 
 @cache
@@ -86,16 +100,23 @@ def _path(seed: int) -> "np.ndarray[tuple[int], np.dtype[np.float64]]":
     return values
 
 
-def noisy(slower: float, *, of_start: float = 0.0) -> Noisy:
+def noisy(slower: float, machine_seed: int, epoch_s: float, *, of_start: float = 0.0) -> Noisy:
     drawn = random.SystemRandom()
     speed = slower * math.exp(of_start * drawn.gauss(0, 1))
-    return Noisy(TTFT_MS, GAP_MS, slower=speed, seed=drawn.getrandbits(60))
+    return Noisy(
+        TTFT_MS,
+        GAP_MS,
+        slower=speed,
+        machine_seed=machine_seed,
+        epoch_s=epoch_s,
+        seed=drawn.getrandbits(60),
+    )
 
 
-def start(port: str, slower: str) -> None:
+def start(port: str, slower: str, machine_seed: str, epoch_s: str) -> None:
     """As bench starts it: this start has a speed of its own."""
     time.sleep(STARTUP_S)
-    serve_at(int(port), noisy(float(slower), of_start=START_DIFFERS))
+    serve_at(int(port), noisy(float(slower), int(machine_seed), float(epoch_s), of_start=NOISE.start))
 
 
 @dataclass(frozen=True)
@@ -132,14 +153,15 @@ def run(way: str, slower: float) -> Outcome:
 @contextmanager
 def _backends(way: str, slower: float, place: Path) -> Iterator[str]:
     """What --backends is to be given."""
+    machine = random.SystemRandom().getrandbits(60), time.time()
     with ExitStack() as stack:
         if way == "servers":
-            urls = [stack.enter_context(serving(noisy(speed))) for speed in (1.0, slower)]
+            urls = [stack.enter_context(serving(noisy(speed, *machine))) for speed in (1.0, slower)]
             yield ",".join(f"openai={url}" for url in urls)
             return
         (place / "backends").mkdir()
         for name, speed in zip(NAMES, (1.0, slower), strict=True):
-            text = _DEFINITION.format(name=name, root=str(ROOT), slower=speed)
+            text = _DEFINITION.format(name=name, root=str(ROOT), given=(speed, *machine))
             (place / "backends" / f"{name}.toml").write_text(text)
         yield ",".join(NAMES)
 
@@ -158,6 +180,21 @@ def _row(way: str, slower: float, outcomes: Sequence[Outcome]) -> tuple[str, int
     return f"| {way} | {truth} | {false} of {len(outcomes)} | {right} of {len(outcomes)} | {shown} |", false
 
 
+def draw(runs: int, ways: Sequence[str]) -> int:
+    print("| noise | start, s | pairing | truth | false | found | minutes |\n|---|--:|---|---|--:|--:|--:|")
+    exit_code = 0
+    for noise in DRAWN:
+        for start_s in (5.0, 60.0):
+            for way in ways:
+                for slower in SLOWER:
+                    drawn = np.random.default_rng(0)
+                    found = [decided(way, slower, noise, Times(start_s=start_s), drawn) for _ in range(runs)]
+                    line, false = _row(way, slower, [Outcome(*one) for one in found])
+                    print(f"| {noise.words} | {start_s:g} {line}", flush=True)
+                    exit_code |= false > FALSE_LIMIT * runs
+    return exit_code
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -166,7 +203,10 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--slower", default=",".join(map(str, SLOWER)))
+    parser.add_argument("--drawn", type=int, metavar="N", help="drawn runs of each row, no servers")
     arguments = parser.parse_args()
+    if arguments.drawn:
+        return draw(arguments.drawn, arguments.ways.split(","))
     print("| pairing | truth | false | found | minutes |\n|---|---|--:|--:|--:|", flush=True)
     exit_code = 0
     for way in arguments.ways.split(","):

@@ -66,7 +66,10 @@ def _notices_a_block_that_is_gone(folder):
     done = bench("verify", str(folder), code=1)
     assert f"{gone.name} was planned and is missing" in done.stdout + done.stderr
     bench("resume", str(folder), limit_s=200)
-    assert len(summary()["cells"]) == 12
+    result = summary()
+    assert len(result["cells"]) == 12
+    (warning,) = [one["text"] for one in result["warnings"] if one["code"] == "another-start"]
+    assert warning == "start 1 was resumed, so its blocks are of two lives of an engine"
     bench("verify", str(folder))
 
 

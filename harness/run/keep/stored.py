@@ -1,5 +1,6 @@
 """Says what of a run is measured: from new, or from a folder that was cut short."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -8,7 +9,7 @@ from typing import Self
 from harness.doctor.result import advice
 from harness.errors import DamagedError, StorageError
 from harness.metrics.pooled import Samples, samples
-from harness.model import CellFacts, CellResult, Failure, Summary, known
+from harness.model import CellFacts, CellResult, Failure, LoadPoint, Summary, known
 from harness.plan import load_points, slots_of
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
@@ -102,6 +103,21 @@ class Stored:
             if self.cells and backend.between != "restart" and backend.launch.mode != "attach":
                 text = f"{backend.label}: resumed, so its repeats are of more than one start"
                 self.manifest.warn(notices.ANOTHER_START.warning(text))
+        for start in self._cut_short():
+            text = f"start {start} was resumed, so its blocks are of two lives of an engine"
+            self.manifest.warn(notices.ANOTHER_START.warning(text))
+
+    def _cut_short(self) -> list[int]:
+        """Returns starts of which an engine that bench starts has some of its blocks, and not all."""
+        done, blocks = (
+            {cell.cell for cell in self.cells},
+            defaultdict[tuple[int, int, LoadPoint], set[bool]](set),
+        )
+        for block in self.prepared.plan:
+            if block.start is not None and self.prepared.cores_of(block):
+                for cell in block.cells:
+                    blocks[block.start, block.backend, cell.load].add(cell.name in done)
+        return sorted({start for (start, _, _), measured in blocks.items() if len(measured) > 1})
 
     @property
     def summary(self) -> Summary:

@@ -41,6 +41,9 @@ class Together:
     def attached(self) -> bool:
         return not self.cores
 
+    def counted(self, repeats: int) -> str:
+        return f"{repeats} blocks" if self.attached else f"{repeats // self.blocks} starts"
+
     def cores_of(self, backend: int, start: int) -> tuple[int, ...]:
         return self.cores[(backend + start) % len(self.cores)] if self.cores else ()
 
@@ -59,6 +62,10 @@ def together_of(options: RunOptions, started: Started, each_cell: Sequence[bool]
         raise SpecError("a capacity search has no pairs", where=_FLAG, hint="leave --pairing out")
     if len(started) < 2:
         raise SpecError("needs two backends: a single one has no partner", where=_FLAG, hint="leave it out")
+    if kind == "duet" and options.load_from is not None:
+        raise SpecError(
+            "loads two servers at once, from this machine alone", where=_FLAG, hint="--pairing blocks"
+        )
     if blocks is not None and blocks < 2:
         raise SpecError(f"must be at least 2, not {blocks}", where=_BLOCKS_FLAG)
     attached = [ref.label for ref, launch in started if launch.mode == "attach"]
