@@ -10,6 +10,7 @@ from harness.plan import (
     make_plan,
     seed_for,
     together,
+    turns,
     warmup_requests,
 )
 from harness.spec.scenario import Load, load_scenario
@@ -106,3 +107,15 @@ def test_many_blocks_still_sort_in_plan_order():
     names = [cell.name for block in plan for cell in block.cells]
     assert len(names) == 1200
     assert names == sorted(names)
+
+
+def test_a_duet_loads_what_alternating_blocks_load_in_turns():
+    plan = make_paired_plan(["a", "b"], LOAD, starts=1, blocks=2)
+    assert [len(turn) for turn in turns(plan, "blocks")] == [1] * 8
+    duet = list(turns(plan, "duet"))
+    assert [{cell.name[4:] for block in turn for cell in block.cells} for turn in duet] == [
+        {"a-c1-r0", "b-c1-r0"},
+        {"a-c8-r0", "b-c8-r0"},
+        {"a-c1-r1", "b-c1-r1"},
+        {"a-c8-r1", "b-c8-r1"},
+    ]
