@@ -4,7 +4,7 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import count, groupby
 from typing import Literal
 
 from harness.model import LoadPoint, Pairing
@@ -246,10 +246,9 @@ def make_paired_plan(labels: Sequence[str], load: Load, starts: int, blocks: int
 
 def together(blocks: Sequence[Block]) -> Iterator[tuple[Block, ...]]:
     """Divides blocks into those between which no engine is stopped."""
-    lives = groupby(
-        enumerate(blocks), lambda place: -1 - place[0] if place[1].start is None else place[1].start
-    )
-    return (tuple(block for _, block in group) for _, group in lives)
+    own = count(-1, -1)  # a number of no start
+    lives = groupby(blocks, lambda block: next(own) if block.start is None else block.start)
+    return (tuple(group) for _, group in lives)
 
 
 def turns(blocks: Sequence[Block], pairing: Pairing) -> Iterator[tuple[Block, ...]]:

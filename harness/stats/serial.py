@@ -1,4 +1,4 @@
-"""Whether values that were measured one after the other hang together."""
+"""Says whether values that were measured one after the other hang together."""
 
 import math
 from collections.abc import Sequence

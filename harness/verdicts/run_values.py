@@ -190,7 +190,7 @@ def _series(label: str, cells: Sequence[CellResult], samples: Mapping[str, Sampl
 
 
 def _start_s(cell: CellResult) -> float | None:
-    """Without what only the first start provides."""
+    """Returns seconds from the process to its first answer: what only a first start provides is left out."""
     steps = [(cell.start or {}).get(step) for step in ("load_s", "first_answer_s")]
     return sum(filter(None, steps)) if any(steps) else None
 

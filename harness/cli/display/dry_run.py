@@ -153,10 +153,10 @@ def _repeats(prepared: Prepared) -> str:
     looks, paired = prepared.looks, prepared.together
     blocks = paired.blocks if paired else 1
     unit = "start" if blocks > 1 else "block" if paired else "repeat"
-    of = f" of {blocks} blocks" if blocks > 1 else " of one start" if paired else ""
+    within = f" of {blocks} blocks" if blocks > 1 else " of one start" if paired else ""
     if len(looks) > 1:
-        return f"{looks[0] // blocks} to {looks[-1] // blocks} {unit}s{of}"
-    return counted(prepared.repeats // blocks, unit) + of
+        return f"{looks[0] // blocks} to {looks[-1] // blocks} {unit}s{within}"
+    return counted(prepared.repeats // blocks, unit) + within
 
 
 def _until(prepared: Prepared) -> str:
