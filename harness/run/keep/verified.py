@@ -139,6 +139,10 @@ def _plan_faults(folder: RunFolder, manifest: Manifest, measured: Mapping[str, s
             yield Fault(f"cells/{name}", "was not planned")
         for name in _required(folder, manifest, plan, there):
             yield Fault(f"cells/{name}", "was planned and is missing")
+    for block in plan.blocks:
+        for name in (cell.cell for cell in block.cells if cell.cell in there):
+            if not _of_its_start(folder, name, block):
+                yield Fault(f"cells/{name}", "is of another start of the engines than was planned")
 
 
 def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]) -> list[str]:
@@ -184,6 +188,14 @@ def _life(block: PlanBlock) -> tuple[str, int]:
     """Backend, and the number under which a failure of this life is kept."""
     start = known(block.start)
     return block.backend, block.repeat if start is None else start
+
+
+def _of_its_start(folder: RunFolder, cell: str, block: PlanBlock) -> bool:
+    """Blocks of one start that pass as starts would be values of their own."""
+    try:
+        return folder.read_facts(cell).identity.start_number == block.start
+    except SpecError:
+        return True  # a damaged cell is a fault of its own
 
 
 def _died(folder: RunFolder, cells: Sequence[str], there: set[str]) -> bool:
