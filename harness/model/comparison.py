@@ -195,6 +195,10 @@ class Looks(Record, frozen=True, kw_only=True):
             "it. null: still going on, or interrupted."
         ),
     ]
+    blocks: Annotated[
+        tuple[int, ...],
+        doc("Of each start that was begun, of engines that are up together: what decides soonest."),
+    ] = ()
     budget_s: Annotated[Number | None, doc("Seconds that were allowed.")]
     spent_s: Annotated[Number, doc("Seconds.")]
 

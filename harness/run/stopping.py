@@ -1,7 +1,7 @@
 """Says when a run with looks ends: all verdicts decided, the last repeat, or the budget."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from statistics import mean
 
@@ -18,7 +18,7 @@ Needed = Set[tuple[str, LoadPoint]]  # labels and the load points at which more 
 
 
 def step(
-    plan: Sequence[Block], labels: Sequence[str], repeats: range, needed: Needed | None
+    plan: Sequence[Block], labels: Sequence[str], repeats: Collection[int], needed: Needed | None
 ) -> tuple[Block, ...]:
     """Blocks of these repeats, in their order, with the cells that are needed; None: with all."""
     chosen = []
@@ -70,6 +70,8 @@ class Stopping:
         self._began_s = time.monotonic() - spent_s
         self.costs = Costs()
         self.progress = ""  # words of the last look
+        together = prepared.together
+        self._most_blocks = self._blocks = together.blocks if together else 1  # of a start
 
     def steps(
         self, remaining: Callable[[Sequence[Block]], Sequence[Block]], stand: Callable[[], Stand]
@@ -79,19 +81,23 @@ class Stopping:
         The cost of the first repeat, or start, says whether the budget has room for as many as a verdict
         needs.
         """
-        looks, together = self._prepared.looks, self._prepared.together
+        looks, begun = self._prepared.looks, ()
         begin, needed = 0, None
-        for end in (together.blocks if together else 1, *looks):
+        for end in (self._most_blocks, *looks):
             blocks = remaining(self._step(begin, end, needed))
             if begin and blocks and not self._affordable(blocks):
                 self._stop("budget")
                 return
+            if self._most_blocks > 1:
+                begun = (*begun, *[self._blocks] * ((end - begin) // self._most_blocks))
+                self._write(blocks=begun)
             yield blocks
             begin = end
             self._write(repeats=end if end in looks else 0)
             if end in looks:
                 standing = stand()
                 needed = standing.needed
+                self._blocks = min(standing.blocks or self._most_blocks, self._most_blocks)
                 self._tell(standing, end)
                 if not needed:
                     self._stop(
@@ -101,7 +107,8 @@ class Stopping:
         self._stop("max-repeats")
 
     def _step(self, begin: int, end: int, needed: Needed | None) -> tuple[Block, ...]:
-        return step(self._prepared.plan, self._prepared.labels, range(begin, end), needed)
+        repeats = [repeat for repeat in range(begin, end) if repeat % self._most_blocks < self._blocks]
+        return step(self._prepared.plan, self._prepared.labels, repeats, needed)
 
     def _affordable(self, blocks: Sequence[Block]) -> bool:
         budget_s = self._prepared.options.budget_s
@@ -123,7 +130,8 @@ class Stopping:
         if left_s is not None and budget_s is not None:
             left_s = min(left_s, max(budget_s - self._spent_s, 0.0))
         left = f", about {_duration(left_s)} left at most" if left_s else ""
-        self.progress = f"{standing.words}{left}"
+        fewer = f", {self._blocks} blocks a start from now on" if self._blocks < self._most_blocks else ""
+        self.progress = f"{standing.words}{fewer}{left}"
         together = self._prepared.together
         self._ui.note(
             f"after {together.counted(repeats) if together else f'{repeats} repeats'}: {self.progress}"

@@ -176,12 +176,19 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
         if _life(block) in failed or _died(folder, life, there):
             continue
         for cell in block.cells:
-            needed = first_look is None or block.repeat < max(
-                first_look, last.get((block.backend, cell.load), 0)
+            needed = first_look is None or (
+                block.repeat < max(first_look, last.get((block.backend, cell.load), 0))
+                and block.repeat % manifest.blocks < _blocks_of(manifest, known(block.start))
             )
             if cell.cell in expected - there and needed:
                 missing.append(cell.cell)
     return missing
+
+
+def _blocks_of(manifest: Manifest, start: int | None) -> int:
+    """Returns how many blocks of this start the pilot left in the plan."""
+    begun = manifest.stopping.blocks if manifest.stopping else ()
+    return begun[start] if start is not None and start < len(begun) else manifest.blocks
 
 
 def _life(block: PlanBlock) -> tuple[str, int]:
