@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness.engines.start.gpus import chosen_gpus, gpus_needed
+from harness.engines.start.gpus import chosen_gpus, gpu_count, gpus_needed
 from harness.engines.start.launch_choice import LaunchChoice
 from harness.errors import SpecError
 from harness.metrics.distribution import samples_needed
@@ -119,9 +119,10 @@ def _gpu_seats(options: RunOptions, started: Started) -> tuple[tuple[str, ...], 
     if not needed:
         return ()
     most, engines = max(needed), len(started)
-    listed = chosen_gpus(most * engines, options.gpus)
-    if len(listed) < most * engines:
-        raise _apart(f"{engines} engines need {most * engines} GPUs, and {len(listed)} are listed")
+    wanted = most * engines
+    listed = chosen_gpus(min(wanted, gpu_count() or wanted), options.gpus)
+    if len(listed) < wanted:
+        raise _apart(f"{engines} engines need {wanted} GPUs, and there are {len(listed)} for them")
     return tuple(tuple(listed[seat * most : (seat + 1) * most]) for seat in range(engines))
 
 

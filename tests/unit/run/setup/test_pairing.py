@@ -4,6 +4,7 @@ import os
 
 import pytest
 
+from harness.engines.start.launch_choice import LaunchChoice
 from harness.errors import SpecError
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
@@ -81,3 +82,25 @@ def test_what_does_not_fit_is_referred_to_starts(monkeypatch):
     with pytest.raises(SpecError, match="2 engines need a core each, and there are 1") as raised:
         prepare(options())
     assert "`--pairing starts`" in raised.value.hint
+
+
+@pytest.fixture
+def on_gpus(monkeypatch):
+    """vLLM and SGLang as processes on CUDA, on a machine with two GPUs."""
+    choice = LaunchChoice("process", "as the test says", "cuda")
+    monkeypatch.setattr("harness.run.setup.prepare.resolve_launch", lambda *_: choice)
+    monkeypatch.setattr("harness.run.setup.pairing.gpu_count", lambda: 2)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+@pytest.mark.usefixtures("on_gpus")
+def test_each_engine_gets_the_next_gpus():
+    prepared = prepare(options(launch="process", repeats=2, gpus=("GPU-a", "GPU-b")))
+    gpus = {(block.start, block.backend): prepared.gpus_of(block) for block in prepared.plan}
+    assert gpus == {(0, 0): ("GPU-a",), (0, 1): ("GPU-b",), (1, 0): ("GPU-b",), (1, 1): ("GPU-a",)}
+
+
+@pytest.mark.usefixtures("on_gpus")
+def test_fewer_gpus_than_engines_is_an_error():
+    with pytest.raises(SpecError, match="2 engines need 2 GPUs, and there are 1 for them"):
+        prepare(options(launch="process", gpus=("0",)))
