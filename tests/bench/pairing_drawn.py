@@ -6,12 +6,11 @@ Minutes are computed from what blocks, runs and starts are given to take; nothin
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.model import CellResult, Load, LoadPoint
+from harness.model import CellResult, Load, LoadPoint, Pairing
 from harness.plan import backend_order
 from harness.verdicts import Rules
 from harness.verdicts.run_values import Series
@@ -21,7 +20,6 @@ from tests.factories.documents import made
 METRIC, NAMES, STEP_S = "ttft_ms.p50", ("one", "two"), 0.1
 POINT = LoadPoint("concurrency", 1)
 BLOCKS = 8
-_BLANK = made(CellResult, state="saturated", load=Load(kind="concurrency", value=1))
 _LOOKS = {"starts": looks_between(3, 10), "blocks": looks_between(3, 10), "servers": looks_between(7, 40)}
 
 
@@ -77,67 +75,67 @@ def decided(
     way: str, slower: float, noise: Noise, times: Times, drawn: np.random.Generator
 ) -> tuple[str, float]:
     """The word about the first, and the minutes until the run ended."""
-    blocks = BLOCKS if way == "blocks" else 1
+    blocks = most = BLOCKS if way == "blocks" else 1
     looks = tuple(look * blocks for look in _LOOKS[way])
-    rules = Rules(
-        METRIC,
-        (METRIC,),
-        looks=looks,
-        pairing="starts" if way == "starts" else "blocks",
-        blocks=blocks,
-    )
-    cells: dict[str, list[CellResult]] = {name: [] for name in NAMES}
-    ended_s, last = [], 0
-    for index, cell in _cells(way, slower, noise, times, drawn, looks[-1]):
-        name, clock_s = NAMES[index], cell.started_unix_ns / 1e9
-        cells[name].append(cell)
-        if (repeats := min(map(len, cells.values()))) in looks and repeats > last:
-            last = repeats
-            ended_s.append(clock_s)
-            at_look = replace(rules, last_look=repeats)
-            rows = {POINT: [Series(name, tuple(cells[name])) for name in NAMES]}
-            if not stand(rows, at_look).needed:
+    pairing: Pairing = "starts" if way == "starts" else "blocks"
+    rules = Rules(METRIC, (METRIC,), looks=looks, pairing=pairing, blocks=blocks)
+    measured = _Measured(way, slower, noise, times, drawn, looks[-1])
+    for repeat in range(looks[-1]):
+        if repeat % blocks < most:
+            measured.take(repeat)
+        if repeat + 1 in looks:
+            rows = {POINT: [Series(name, tuple(measured.cells[name])) for name in NAMES]}
+            rules = replace(rules, last_look=repeat + 1)
+            now = stand(rows, rules)
+            if not now.needed:
                 break
-    (verdict,) = find_by_looks(rows, at_look)
-    return verdict.verdict, ended_s[-1] / 60
+            most = min(now.blocks or blocks, blocks)
+    (verdict,) = find_by_looks(rows, rules)
+    return verdict.verdict, measured.clock_s / 60
 
 
-def _cells(
-    way: str, slower: float, noise: Noise, times: Times, drawn: np.random.Generator, repeats: int
-) -> Iterator[tuple[int, CellResult]]:
-    """In the order of their measurement. Begun when its time is over: only the order counts."""
-    long = way == "starts"
-    all_s, measured_s = (
-        (times.run_s, times.run_measured_s) if long else (times.block_s, times.block_measured_s)
-    )
-    per_start = {"starts": 1, "blocks": BLOCKS, "servers": repeats}[way]
-    length_s = 2 * repeats * (all_s + times.start_s) + 100
-    courses = [Course(noise.own, noise.own_s, drawn, length_s) for _ in NAMES]
-    machine = Course(noise.machine, noise.machine_s, drawn, length_s)
-    clock_s, own = 0.0, [0.0, 0.0]
-    for repeat in range(repeats):
+class _Measured:
+    """Two engines on one machine. A cell begins when its time is over: only the order counts."""
+
+    def __init__(
+        self, way: str, slower: float, noise: Noise, times: Times, drawn: np.random.Generator, repeats: int
+    ) -> None:
+        self._way, self._slower, self._noise, self._times, self._drawn = way, slower, noise, times, drawn
+        self._per_start = {"starts": 1, "blocks": BLOCKS, "servers": repeats}[way]
+        in_starts = way == "starts"
+        self._all_s = times.run_s if in_starts else times.block_s
+        self._measured_s = times.run_measured_s if in_starts else times.block_measured_s
+        length_s = 2 * repeats * (self._all_s + times.start_s) + 100
+        self._machine = Course(noise.machine, noise.machine_s, drawn, length_s)
+        self._engines = [Course(noise.own, noise.own_s, drawn, length_s) for _ in NAMES]
+        self._own = [0.0, 0.0]
+        self.clock_s = 0.0
+        self.cells: dict[str, list[CellResult]] = {name: [] for name in NAMES}
+
+    def take(self, repeat: int) -> None:
         for index in backend_order(2, repeat):
-            if repeat % per_start == 0 and way != "servers":
-                clock_s += times.start_s
-                own[index] = drawn.normal(0, noise.start)
-            clock_s += all_s
-            wandered = sum(one.mean(clock_s - measured_s, measured_s) for one in (machine, courses[index]))
-            log_ms = own[index] + wandered + index * math.log(slower)
-            yield index, _cell(NAMES[index], way, repeat, per_start, clock_s, log_ms)
+            if repeat % self._per_start == 0 and self._way != "servers":
+                self.clock_s += self._times.start_s
+                self._own[index] = self._drawn.normal(0, self._noise.start)
+            self.clock_s += self._all_s
+            courses = self._machine, self._engines[index]
+            wandered = sum(one.mean(self.clock_s - self._measured_s, self._measured_s) for one in courses)
+            log_ms = self._own[index] + wandered + index * math.log(self._slower)
+            self.cells[NAMES[index]].append(self._cell(NAMES[index], repeat, log_ms))
 
-
-def _cell(label: str, way: str, repeat: int, per_start: int, clock_s: float, log_ms: float) -> CellResult:
-    return made(
-        CellResult,
-        state="saturated",
-        load=Load(kind="concurrency", value=1),
-        cell=f"{label}-{repeat:03d}",
-        label=label,
-        repeat=repeat,
-        launch="attach" if way == "servers" else "process",
-        workload_sha256=f"w{repeat}",
-        started_unix_ns=int(clock_s * 1e9),
-        ttft_ms={"p50": 100 * math.exp(log_ms)},
-        client={"wall_s": 4.0},
-        **({} if way == "starts" else {"start_number": repeat // per_start}),
-    )
+    def _cell(self, label: str, repeat: int, log_ms: float) -> CellResult:
+        return made(
+            CellResult,
+            state="saturated",
+            load=Load(kind="concurrency", value=1),
+            cell=f"{label}-{repeat:03d}",
+            label=label,
+            repeat=repeat,
+            launch="attach" if self._way == "servers" else "process",
+            workload_sha256=f"w{repeat}",
+            started_unix_ns=int(self.clock_s * 1e9),
+            ttft_ms={"p50": 100 * math.exp(log_ms)},
+            client={"wall_s": self._all_s},
+            start={"load_s": self._times.start_s},
+            **({} if self._way == "starts" else {"start_number": repeat // self._per_start}),
+        )
