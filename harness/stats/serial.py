@@ -4,13 +4,13 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-SIGNS = 1.0  # standard errors of a correlation, above chance: below it neighbours count as independent
+SIGNS = 1.0  # standard errors of a correlation, above chance: below it neighbours may be independent
 
 
-def lasts(values: Sequence[float]) -> float:
-    """Returns over how many steps a correlation falls to 1/e; 0 where neighbours seem independent.
+def correlation(values: Sequence[float]) -> float:
+    """Returns that of neighbours; 0 of fewer than four values, or equal ones.
 
-    From the correlation of neighbours, which few values make too small by about 1/n (Kendall 1954).
+    Few values make it too small by about 1/n (Kendall 1954), which is added.
     """
     count = len(values)
     middle = math.fsum(values) / count if count else 0.0
@@ -18,6 +18,16 @@ def lasts(values: Sequence[float]) -> float:
     spread = math.fsum(value**2 for value in away)
     if count < 4 or spread == 0:
         return 0.0
-    neighbours = math.fsum(first * second for first, second in pairwise(away)) / spread
-    correlation = min(neighbours + 1 / count, 0.99)
-    return -1 / math.log(correlation) if correlation > SIGNS / math.sqrt(count) else 0.0
+    return min(math.fsum(first * second for first, second in pairwise(away)) / spread + 1 / count, 0.99)
+
+
+def lasts(values: Sequence[float]) -> float:
+    """Returns over how many steps a correlation falls to 1/e; 0 where neighbours seem independent."""
+    found = correlation(values)
+    return -1 / math.log(found) if values and found > SIGNS / math.sqrt(len(values)) else 0.0
+
+
+def widening(values: Sequence[float]) -> float:
+    """Returns by which factor the error of a mean is larger than that of independent values."""
+    found = max(correlation(values), 0.0)
+    return math.sqrt((1 + found) / (1 - found))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from harness.stats.serial import lasts
+from harness.stats.serial import lasts, widening
 from harness.verdicts import Rules, compare
 from harness.verdicts.levels import Costs, levels
 from tests.factories.summaries import cell
@@ -112,3 +112,9 @@ def test_independent_values_do_not_last_and_a_course_does():
     course = np.convolve(drawn, 0.8 ** np.arange(60))[:400]
     assert lasts(course.tolist()) == pytest.approx(-1 / np.log(0.8), rel=0.4)
     assert lasts([1.0, 1.0, 1.0, 1.0, 1.0]) == lasts([]) == 0
+
+
+def test_what_neighbours_have_in_common_widens_an_interval():
+    assert widening([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]) == 1
+    assert widening([0.0, 0.1, 0.4, 0.8, 0.9, 1.0]) > 1.5
+    assert widening([1.0, 2.0]) == 1
