@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-SIGNS = 1.0  # standard errors of a correlation, above chance: below it neighbours may be independent
+SIGNS = 0.5  # standard errors of a correlation: below it neighbours may be independent
 
 
 def correlation(values: Sequence[float]) -> float:
@@ -27,7 +27,7 @@ def lasts(values: Sequence[float]) -> float:
     return -1 / math.log(found) if values and found > SIGNS / math.sqrt(len(values)) else 0.0
 
 
-def widening(values: Sequence[float]) -> float:
-    """Returns by which factor the error of a mean is larger than that of independent values."""
+def worth(values: Sequence[float]) -> float:
+    """Returns which share of as many independent values these are worth: their mean is as uncertain."""
     found = max(correlation(values), 0.0)
-    return math.sqrt((1 + found) / (1 - found))
+    return (1 - found) / (1 + found)

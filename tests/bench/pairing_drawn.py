@@ -20,7 +20,7 @@ from tests.factories.documents import made
 METRIC, NAMES, STEP_S = "ttft_ms.p50", ("one", "two"), 0.1
 POINT = LoadPoint("concurrency", 1)
 BLOCKS = 8
-_LOOKS = {"starts": looks_between(3, 10), "blocks": looks_between(3, 10), "servers": looks_between(7, 40)}
+_LOOKS = {"starts": looks_between(3, 10), "blocks": looks_between(3, 10), "servers": looks_between(10, 40)}
 
 
 @dataclass(frozen=True)

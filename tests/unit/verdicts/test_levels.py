@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from harness.stats.serial import lasts, widening
+from harness.stats.runs import Shift
+from harness.stats.serial import lasts, worth
 from harness.verdicts import Rules, compare
 from harness.verdicts.levels import Costs, levels
 from tests.factories.summaries import cell
@@ -114,7 +115,11 @@ def test_independent_values_do_not_last_and_a_course_does():
     assert lasts([1.0, 1.0, 1.0, 1.0, 1.0]) == lasts([]) == 0
 
 
-def test_what_neighbours_have_in_common_widens_an_interval():
-    assert widening([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]) == 1
-    assert widening([0.0, 0.1, 0.4, 0.8, 0.9, 1.0]) > 1.5
-    assert widening([1.0, 2.0]) == 1
+def test_values_that_hang_together_are_worth_fewer():
+    assert worth([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]) == 1
+    course = worth([0.0, 0.1, 0.4, 0.8, 0.9, 1.0])
+    assert course < 0.5
+    assert worth([1.0, 2.0]) == 1
+    found = Shift(0.05, 0.01, 5).of_fewer(0.5)
+    assert (found.estimate, found.error, found.freedom) == (0.05, pytest.approx(0.01 * 2**0.5), 2)
+    assert Shift(0.05, 0.01, 5).of_fewer(0.1).freedom == 1

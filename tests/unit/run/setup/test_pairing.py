@@ -45,7 +45,7 @@ def test_repeats_are_starts_and_each_has_its_blocks():
 def test_servers_that_run_have_one_start():
     prepared = prepare(options(URLS))
     assert {block.start for block in prepared.plan} == {0}
-    assert (prepared.looks[0], prepared.looks[-1]) == (7, 40)
+    assert (prepared.looks[0], prepared.looks[-1]) == (10, 40)
     assert len(prepared.lives) == 2
     assert prepare(options(URLS, overrides={"verdict.max_repeats": 5})).looks == (5,)
 
