@@ -81,7 +81,8 @@ class Stopping:
         The cost of the first repeat, or start, says whether the budget has room for as many as a verdict
         needs.
         """
-        looks, begun = self._prepared.looks, ()
+        looks = self._prepared.looks
+        begun: tuple[int, ...] = ()  # blocks of each start
         begin, needed = 0, None
         for end in (self._most_blocks, *looks):
             blocks = remaining(self._step(begin, end, needed))
