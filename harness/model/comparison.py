@@ -31,7 +31,7 @@ class Levels(Record, frozen=True, kw_only=True):
 
     within: Annotated[float, doc("Standard deviation between blocks of one start.")]
     between: Annotated[float, doc("Standard deviation between starts, apart from that of their blocks.")]
-    blocks: Annotated[int | None, doc("Of each start; null: no number of starts up to 50 would decide.")]
+    blocks: Annotated[int | None, doc("Of each start; null: the starts that are allowed would not decide.")]
     starts: Annotated[int | None, doc("How many.")]
     seconds: Annotated[float | None, doc("That so many blocks in so many starts would take.")]
 

@@ -13,7 +13,7 @@ from harness.stats.student import t_quantile
 from harness.verdicts.comparable import apart_in, obstacles, refusal
 from harness.verdicts.evidence import RATES, kind_of
 from harness.verdicts.futility import Prospect
-from harness.verdicts.levels import Costs, levels
+from harness.verdicts.levels import MOST_STARTS, Costs, levels
 from harness.verdicts.ratio import Ratio, ratio
 from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
@@ -278,7 +278,8 @@ class _Test:
             return None
         costs = Costs(*(sum(side.seconds(part) for side in self.sides) for part in ("block", "start")))
         room = _room(self.test, self.floor, self.same_within)
-        return levels(self.test.blocks, costs, room, self.rules.alpha / judged.members)
+        most = self.rules.looks[-1] // self.rules.blocks if self.rules.looks else MOST_STARTS
+        return levels(self.test.blocks, costs, room, self.rules.alpha / judged.members, most)
 
     def _undecided(self, span: Interval, judged: _Judged, needed: int | None) -> str:
         floor, same, members = self.floor, self.same_within, judged.members

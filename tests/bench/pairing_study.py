@@ -12,6 +12,7 @@ found, minutes to the end of a run. Exits with 1 where more than 5 % of the verd
 """
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -180,18 +181,15 @@ def _row(way: str, slower: float, outcomes: Sequence[Outcome]) -> tuple[str, int
     return f"| {way} | {truth} | {false} of {len(outcomes)} | {right} of {len(outcomes)} | {shown} |", false
 
 
-def draw(runs: int, ways: Sequence[str]) -> int:
-    print("| noise | start, s | pairing | truth | false | found | minutes |\n|---|--:|---|---|--:|--:|--:|")
+def draw(runs: int, ways: Sequence[str], slower: Sequence[float], noises: Sequence[Noise]) -> int:
+    print("| noise | pairing | truth | false | found | minutes |\n|---|---|---|--:|--:|--:|")
     exit_code = 0
-    for noise in DRAWN:
-        for start_s in (5.0, 60.0):
-            for way in ways:
-                for slower in SLOWER:
-                    drawn = np.random.default_rng(0)
-                    found = [decided(way, slower, noise, Times(start_s=start_s), drawn) for _ in range(runs)]
-                    line, false = _row(way, slower, [Outcome(*one) for one in found])
-                    print(f"| {noise.words} | {start_s:g} {line}", flush=True)
-                    exit_code |= false > FALSE_LIMIT * runs
+    for noise, way, truth in itertools.product(noises, ways, slower):
+        drawn = np.random.default_rng(0)
+        found = [Outcome(*decided(way, truth, noise, Times(), drawn)) for _ in range(runs)]
+        line, false = _row(way, truth, found)
+        print(f"| {noise.words} {line}", flush=True)
+        exit_code |= false > FALSE_LIMIT * runs
     return exit_code
 
 
@@ -204,13 +202,16 @@ def main() -> int:
     parser.add_argument("--ways", default=",".join(WAYS))
     parser.add_argument("--slower", default=",".join(map(str, SLOWER)))
     parser.add_argument("--drawn", type=int, metavar="N", help="drawn runs of each row, no servers")
+    parser.add_argument("--noise", type=int, choices=range(len(DRAWN)), help="of --drawn: one kind alone")
     arguments = parser.parse_args()
+    ways, truths = arguments.ways.split(","), list(map(float, arguments.slower.split(",")))
     if arguments.drawn:
-        return draw(arguments.drawn, arguments.ways.split(","))
+        noises = DRAWN if arguments.noise is None else DRAWN[arguments.noise : arguments.noise + 1]
+        return draw(arguments.drawn, ways, truths, noises)
     print("| pairing | truth | false | found | minutes |\n|---|---|--:|--:|--:|", flush=True)
     exit_code = 0
-    for way in arguments.ways.split(","):
-        for slower in map(float, arguments.slower.split(",")):
+    for way in ways:
+        for slower in truths:
             with ThreadPoolExecutor(arguments.at_once) as pool:
                 outcomes = list(pool.map(lambda _, w=way, s=slower: run(w, s), range(arguments.runs)))
             line, false = _row(way, slower, outcomes)

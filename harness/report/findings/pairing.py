@@ -30,7 +30,7 @@ def level_words(levels: Levels) -> str:
     """`blocks differ by 3 %, starts by 1 % more: 6 blocks in each of 5 starts decide soonest, in 60 s`."""
     spread = f"blocks differ by {100 * levels.within:.2g} %, starts by {100 * levels.between:.2g} % more"
     if levels.blocks is None or levels.starts is None or levels.seconds is None:
-        return f"{spread}: no number of starts up to 50 would decide"
+        return f"{spread}: no number of blocks in the starts that are allowed would decide"
     plan = f"{counted(levels.blocks, 'block')} in each of {counted(levels.starts, 'start')}"
     minutes = f"{levels.seconds / 60:.1f} minutes" if levels.seconds >= 60 else f"{levels.seconds:.0f} s"
     return f"{spread}: {plan} decide soonest, in {minutes} (--blocks {levels.blocks})"

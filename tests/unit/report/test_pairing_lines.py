@@ -38,4 +38,4 @@ def test_the_levels_say_what_decides_soonest():
         "6 blocks in each of 5 starts decide soonest, in 5.0 minutes (--blocks 6)"
     )
     none = Levels(within=0.3, between=0.2, blocks=None, starts=None, seconds=None)
-    assert level_words(none).endswith("no number of starts up to 50 would decide")
+    assert level_words(none).endswith("no number of blocks in the starts that are allowed would decide")

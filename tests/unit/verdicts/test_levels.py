@@ -103,6 +103,15 @@ def test_a_dear_start_takes_more_blocks_and_starts_that_differ_take_fewer():
     assert cheap.seconds == cheap.starts * (2.0 + 4.0 * cheap.blocks)
 
 
+def test_where_starts_are_few_they_take_more_blocks():
+    drawn = np.random.default_rng(5)
+    blocks = [drawn.normal(0, 0.03, 400) for _ in range(40)]
+    free, bound = (levels(blocks, Costs(4.0, 2.0), 0.03, 0.01, most) for most in (50, 4))
+    assert bound.starts <= 4 < free.starts
+    assert bound.blocks > free.blocks
+    assert levels(blocks, Costs(4.0, 2.0), 0.003, 0.01, 4).blocks is None
+
+
 def test_levels_need_two_starts():
     assert levels([[0.1, 0.2]], Costs(1, 1), 0.03, 0.05) is None
 
