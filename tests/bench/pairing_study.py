@@ -140,7 +140,7 @@ def run(way: str, slower: float) -> Outcome:
             capture_output=True,
             text=True,
             timeout=LIMIT_S,
-            env={**os.environ, "BENCH_CACHE": f"{place}/cache", "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "BENCH_CACHE": f"{place}/cache", "PYTHONPATH": str(ROOT), "TMPDIR": place},
             check=False,
         )
         minutes = (time.monotonic() - began_s) / 60
