@@ -82,8 +82,9 @@ def test_two_running_servers_get_a_verdict_about_this_start(here):
     assert {cell["start_number"] for cell in result["cells"]} == {0}
     (verdict,) = [one for one in result["comparison"] if one["primary"]]
     assert verdict["verdict"] == "faster"
-    assert result["stopping"]["repeats"] == 10
-    assert "over 10 pairs of blocks of this start" in verdict["why"]
+    blocks = result["stopping"]["repeats"]  # ten, or more where neighbours hang together by chance
+    assert blocks in (10, 14, 20, 28, 40)
+    assert f"over {blocks} pairs of blocks of this start" in verdict["why"]
     assert "a verdict is about this start of each" in done.stdout
 
 
