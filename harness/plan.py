@@ -4,9 +4,11 @@ import hashlib
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, groupby
 from typing import Literal
 
 from harness.model import LoadPoint
+from harness.model.choices import Pairing
 from harness.spec.scenario import Load, Prompts, Scenario, SharedPrefix, turns_of
 
 
@@ -26,15 +28,26 @@ class Cell:
     load: LoadPoint
     repeat: int
     probe: Probe | None = None  # the least size, in a capacity search
+    start: int | None = None  # of all engines together; None: they are not up together
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Cells measured in one life of an engine: it is started before the first and stopped after the last."""
+    """Cells of one engine, one after the other, in one life: it is started before the first and stopped after
+    the last.
+
+    Blocks of one `start` share the lives of their engines, which are all up together.
+    """
 
     backend: int
     repeat: int
     cells: tuple[Cell, ...]
+    start: int | None = None
+
+    @property
+    def life(self) -> int:
+        """Number of the life, from 0."""
+        return self.repeat if self.start is None else self.start
 
 
 def load_points(load: Load) -> tuple[LoadPoint, ...]:
@@ -212,6 +225,39 @@ def _blocks(labels: Sequence[str], points: Sequence[LoadPoint], repeats: int) ->
                 cells.append(Cell(name, backend, point, repeat))
                 number += 1
             yield Block(backend, repeat, tuple(cells))
+
+
+def make_paired_plan(labels: Sequence[str], load: Load, starts: int, blocks: int) -> tuple[Block, ...]:
+    """Engines that are up together take turns: in each of `starts`, so many cells of each at a load point."""
+    points, repeats = load_points(load), starts * blocks
+    turns = [
+        (point, repeat, backend)
+        for repeat in range(repeats)
+        for point in points
+        for backend in backend_order(len(labels), repeat)
+    ]
+    digits = max(3, len(str(len(turns) - 1)))
+    return tuple(
+        Block(backend, repeat, (Cell(name, backend, point, repeat, start=start),), start)
+        for number, (point, repeat, backend) in enumerate(turns)
+        for name in [f"{number:0{digits}d}-{labels[backend]}-{point.label}-r{repeat}"]
+        for start in [repeat // blocks]
+    )
+
+
+def together(blocks: Sequence[Block]) -> Iterator[tuple[Block, ...]]:
+    """Divides blocks into those between which no engine is stopped."""
+    own = count(-1, -1)  # a number of no start
+    lives = groupby(blocks, lambda block: next(own) if block.start is None else block.start)
+    return (tuple(group) for _, group in lives)
+
+
+def turns(blocks: Sequence[Block], pairing: Pairing) -> Iterator[tuple[Block, ...]]:
+    """Divides blocks into those that are loaded at the same moments."""
+    if pairing != "duet":
+        return ((block,) for block in blocks)
+    cells = (block for block in blocks if block.cells)
+    return (tuple(group) for _, group in groupby(cells, lambda block: (block.repeat, block.cells[0].load)))
 
 
 def one_cell_each(block: Block) -> Iterator[Block]:

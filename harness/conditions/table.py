@@ -83,6 +83,8 @@ _WORK = (
     Key("between-repeats", "engine between repeats", "shown", "shown",
         "Repeats of one start share its memory layout, compiled graphs and clocks.", "work",
         manifest=(".between_repeats",)),
+    Key("pairing", "engines that are up together", "refuses", "refuses",
+        "What shares a machine has a part of its cores and caches.", "work", manifest=("pairing",)),
     Key("seed", "seed of the run", "shown", "shown", "Other prompts of the same kind.", "work",
         manifest=("seeds.run",)),
 )  # fmt: skip

@@ -27,7 +27,7 @@ def compute(cell: CellView) -> Pictures:
         return Pictures(image_ms=None, images=None, nulls={"image_ms": "no requests with images"})
     by_sort = _ms_by_sort(cell, requested)
     fresh = [each for sort, each in by_sort.items() if sort.endswith(_FRESH) and each is not None]
-    asked = requested.numbers[cell.tried["seq"]]
+    asked = requested.numbers[cell.measured_requests["seq"]]
     figures = ImageFigures(
         sent=int(asked["images"].sum()),
         sent_bytes=int(asked["image_bytes"].sum()),

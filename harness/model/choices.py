@@ -8,3 +8,4 @@ SizeProfile = Literal["auto", "gpu", "cpu"]  # of a scenario
 Balance = Literal["round-robin", "least-outstanding"]  # of requests over several URLs of one backend
 Arrival = Literal["poisson", "constant", "gamma"]  # of an open loop
 BetweenRepeats = Literal["restart", "reset", "keep"]  # what happens to an engine
+Pairing = Literal["starts", "blocks", "duet"]  # whether engines are up together, and loaded at once

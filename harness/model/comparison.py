@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from harness.model.choices import Pairing
 from harness.model.load import LoadPoint
 from harness.model.metric import Better
 from harness.model.record import Record, doc
@@ -23,6 +24,16 @@ class Interval(msgspec.Struct, frozen=True, array_like=True):
 
     def __iter__(self) -> Iterator[float]:
         return iter((self.low, self.estimate, self.high))
+
+
+class Levels(Record, frozen=True, kw_only=True):
+    """Spread of the logarithm of a ratio at the two levels of repetition, and what would decide soonest."""
+
+    within: Annotated[float, doc("Standard deviation between blocks of one start.")]
+    between: Annotated[float, doc("Standard deviation between starts, apart from that of their blocks.")]
+    blocks: Annotated[int | None, doc("Of each start; null: the starts that are allowed would not decide.")]
+    starts: Annotated[int | None, doc("How many.")]
+    seconds: Annotated[float | None, doc("That so many blocks in so many starts would take.")]
 
 
 class PairVerdict(Record, frozen=True, kw_only=True):
@@ -55,6 +66,9 @@ class PairVerdict(Record, frozen=True, kw_only=True):
     runs_needed: Annotated[
         int | None,
         doc("Of each, as evidence, that would give a verdict; null with one, and where more would hardly."),
+    ] = None
+    levels: Annotated[
+        Levels | None, doc("Of the primary metric of engines that were up together, from two starts on.")
     ] = None
     primary: Annotated[bool, doc("Of the metric that decides.")] = False
     p_holm: Annotated[float | None, doc("Of a difference within the floor, adjusted for the family.")] = None
@@ -158,6 +172,8 @@ class VerdictRules(Record, frozen=True, kw_only=True):
     between_repeats: Annotated[dict[str, str], doc("By backend: restart, reset or keep.")] = msgspec.field(
         default_factory=dict
     )
+    pairing: Annotated[Pairing, doc("starts, blocks or duet: whether engines were up together.")] = "starts"
+    blocks: Annotated[int, doc("Repeats of one start; an interval over starts takes their mean.")] = 1
     confidence: Annotated[float, doc("Of the intervals next to the verdicts.")]
     look_alpha: Annotated[float | None, doc("Level of one look.")] = None
     unit: Annotated[str | None, doc("What an interval is over.")] = None
@@ -179,6 +195,10 @@ class Looks(Record, frozen=True, kw_only=True):
             "it. null: still going on, or interrupted."
         ),
     ]
+    blocks: Annotated[
+        tuple[int, ...],
+        doc("Of each start that was begun, of engines that are up together: what decides soonest."),
+    ] = ()
     budget_s: Annotated[Number | None, doc("Seconds that were allowed.")]
     spent_s: Annotated[Number, doc("Seconds.")]
 

@@ -27,3 +27,7 @@ class Identity(Record, frozen=True, kw_only=True):
         ),
     ] = UNSET
     repeat: Annotated[int, doc("From 0.")]
+    start_number: Annotated[
+        int | UnsetType, doc("Start of all engines that it is a block of, from 0; absent: they took turns.")
+    ] = UNSET
+    cores: Annotated[tuple[int, ...] | UnsetType, doc("That the engine was held to; absent: any.")] = UNSET

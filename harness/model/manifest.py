@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from harness.model.cell_facts import Value
+from harness.model.choices import Pairing
 from harness.model.comparison import Looks
 from harness.model.identity import Division
 from harness.model.record import UNSET, Record, UnsetType, doc
@@ -174,6 +175,14 @@ class Manifest(Record, frozen=True, kw_only=True):
     seeds: Annotated[Seeds | None, doc("What is drawn, and from what; null: not kept.")] = None
     repeats: Annotated[int, doc("At most, with `stopping`.")] = 1
     stopping: Annotated[Looks | None, doc("Of --repeats auto; null: a fixed number.")] = None
+    pairing: Annotated[
+        Pairing,
+        doc(
+            "starts: engines take turns, one up at a time; blocks: all are up and take turns at the load; "
+            "duet: all are up and loaded at once."
+        ),
+    ] = "starts"
+    blocks: Annotated[int, doc("Repeats of one start, of engines that are up together.")] = 1
     aa: Annotated[bool, doc("Each backend against itself.")] = False
     noise_floor: Annotated[
         Floors | None,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from harness.model.load import LoadPoint
 from harness.model.manifest import LaunchChoice, ScenarioTables
-from harness.model.record import Record, doc
+from harness.model.record import UNSET, Record, UnsetType, doc
 
 
 class PlanCell(Record, frozen=True, kw_only=True):
@@ -20,6 +20,9 @@ class PlanBlock(Record, frozen=True, kw_only=True):
     backend: Annotated[str, doc("Its label.")]
     repeat: Annotated[int, doc("From 0.")]
     cells: Annotated[tuple[PlanCell, ...], doc("In the order of their measurement.")]
+    start: Annotated[
+        int | UnsetType, doc("From 0; engines of one start are up together; absent: they take turns.")
+    ] = UNSET
 
 
 class Plan(Record, frozen=True, kw_only=True):

@@ -105,12 +105,12 @@ def first_cells(summary: Summary) -> dict[str, CellResult]:
 
 def repeats_words(summary: Summary) -> str:
     """`3 to 7 repeats`: a run that stops by itself measures less of what is decided early."""
-    most = repeats(summary)
+    most, unit = repeats(summary), "repeat" if summary.verdict_rules.pairing == "starts" else "block"
     if not summary.stopping:
-        return counted(most, "repeat")
+        return counted(most, unit)
     counts = Counter((cell.label, cell.point) for cell in summary.cells)
     fewest = min(counts.values(), default=most)
-    return counted(most, "repeat") if fewest == most else f"{fewest} to {most} repeats"
+    return counted(most, unit) if fewest == most else f"{fewest} to {most} {unit}s"
 
 
 def repeats(summary: Summary) -> int:

@@ -1,7 +1,10 @@
 """The walk through the plan: one engine at a time, each cell stored before the next begins."""
 
+import threading
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -10,16 +13,15 @@ from msgspec import structs
 from harness import agreement
 from harness.apis import APIS
 from harness.cluster.placement import Cluster, joined
-from harness.engines.session import EngineSession, open_engine
-from harness.engines.start.request import EngineRequest
-from harness.errors import SetupError, SpecError, StorageError
+from harness.engines.session import EngineSession
+from harness.errors import SetupError
 from harness.host import scratch
-from harness.model import AskedBackend, CellFacts, CellResult, WorkloadCards
-from harness.plan import Block, Cell
+from harness.model import AskedBackend, CellFacts, CellResult
+from harness.plan import Block, Cell, together, turns
 from harness.records.layout import was_sent
 from harness.run.conformance import keep_probe, probe_engine
 from harness.run.interrupts import Interrupts
-from harness.run.keep.stored import Stored
+from harness.run.lives import Lives
 from harness.run.measure.agreement_answers import (
     ACCURACY_LIMIT_S,
     Asking,
@@ -29,13 +31,11 @@ from harness.run.measure.agreement_answers import (
 )
 from harness.run.measure.agreement_load import under_load
 from harness.run.measure.agreement_values import ask_values, reference_values
-from harness.run.measure.measure_cell import CellMeasurement, engine_version, measure
-from harness.run.measure.workloads import Workloads, make_workloads, token_counter
+from harness.run.measure.measure_cell import CellMeasurement, Measured, measure
+from harness.run.measure.workloads import Workloads
 from harness.run.search import probes
-from harness.run.setup import noise
 from harness.run.setup.context import too_long
 from harness.run.setup.provision import provide
-from harness.run.setup.working_sets import kv_tokens
 from harness.run.status_lines import cell_line, cell_words
 from harness.run.stopping import Stopping
 from harness.validity import notices
@@ -43,12 +43,10 @@ from harness.workload.prompts.workload import Workload
 
 
 @dataclass
-class Run(Stored):
+class Run(Lives):
     """A run in progress."""
 
-    workloads: Workloads | None = None
     probed: set[str] = field(default_factory=set)  # labels
-    told: set[str] = field(default_factory=set)  # labels
     repeats: dict[int, int] = field(default_factory=dict)  # by backend, of the cell measured last
     took: dict[Cell, float] = field(default_factory=dict)  # seconds, of the cells of this block
     progress: str = ""  # of the last look
@@ -82,22 +80,22 @@ class Run(Stored):
         begun = False
         steps = stopping.steps(self._remaining, self.stand) if self.prepared.looks else None
         for blocks in steps or [self._remaining(self.prepared.plan)]:
-            for block in blocks:
+            for lives in together(blocks):
                 if begun:
-                    self._cool_down(block)
+                    self._cool_down(lives[0])
                 begun = True
-                self._whole(block, stopping)
+                self._whole(lives, stopping)
                 if self.interrupted:
                     return
 
-    def _whole(self, block: Block, stopping: Stopping) -> None:
+    def _whole(self, lives: Sequence[Block], stopping: Stopping) -> None:
         began_s = time.monotonic()
         self.took, self.progress = {}, stopping.progress
-        self._block(block)
-        while not self.interrupted and self._anew(block):
-            self._block(block)
+        self._lives(lives)
+        while not self.interrupted and self._anew(lives):
+            self._lives(lives)
         if self.took:
-            stopping.costs.add(block, time.monotonic() - began_s, self.took)
+            stopping.costs.add(lives, time.monotonic() - began_s, self.took)
 
     def _remaining(self, plan: Sequence[Block]) -> list[Block]:
         """Blocks with something to measure or to ask; a search chooses from all the cells of its block."""
@@ -121,99 +119,106 @@ class Run(Stored):
             self.ui.stage(f"cooling down for {seconds:g} s")
             time.sleep(seconds)
 
-    def _block(self, block: Block) -> None:
-        """An engine that cannot be started is recorded, and the other backends are still measured.
+    def _lives(self, blocks: Sequence[Block]) -> None:
+        """Measures these blocks with their engines up, all of them until the last block has ended.
 
-        A full results disk is no engine's failure, and the only backend's failure is the run's.
+        Questions come after the cells, which they would disturb.
         """
-        label = self.prepared.of(block).label
-        try:
-            with open_engine(self._request(block), self.ui.stage) as engine:
-                host, version = self.manifest.document.host, engine_version(engine.facts)
-                key = noise.key(host, self.prepared, self.prepared.of(block), version)
-                self.manifest.engine_started(label, engine.facts, key)
-                self.ui.note(
-                    f"{label}: {engine_version(engine.facts) or 'version unknown'} at "
-                    f"{' and '.join(engine.urls)}"
-                )
-                self._tell_known(label, engine)
-                self._cells(block, engine)
-                if not self.interrupted and self._unasked(block):
-                    self._agreement(block, engine)
-        except StorageError:
-            raise
-        except SetupError as error:
-            if not self.cells and len(self.prepared.plan) == 1:
-                raise
-            self.manifest.failed(label, block.repeat, str(error))
-            text = str(error) if error.where == label else f"{label}: {error}"
-            self.manifest.warn(notices.NOT_MEASURED.warning(text, error.hint or None))
-            self.ui.note(f"error: {text}" + (f"\nhint: {error.hint}" if error.hint else ""))
+        first: dict[int, Block] = {}
+        for block in blocks:
+            first.setdefault(block.backend, block)
+        with self.recorded(blocks[0]), ExitStack() as stack:
+            engines: dict[int, EngineSession] = {}
+            for block in first.values():
+                with self.recorded(block):
+                    engines[block.backend] = self.opened(block, stack)
+            dead: set[int] = set()
+            for turn in turns(blocks, self.prepared.options.pairing):
+                here = [block for block in turn if block.backend in engines and block.backend not in dead]
+                if not here or self.interrupted:
+                    continue
+                if len(here) > 1:
+                    dead |= self._duet(here, engines)
+                    continue
+                with self.recorded(here[0]):
+                    if not self._cells(here[0], engines[here[0].backend]):
+                        dead.add(here[0].backend)
+                    continue
+                del engines[here[0].backend]  # a failure was recorded
+            if blocks[0].start is not None and self.cells:
+                self.folder.write_summary(self.summary)
+            for backend, engine in engines.items():
+                if not self.interrupted and self._unasked(first[backend]):
+                    with self.recorded(first[backend]):
+                        self._agreement(first[backend], engine)
 
-    def _request(self, block: Block) -> EngineRequest:
-        prepared, backend = self.prepared, self.prepared.of(block)
-        return EngineRequest(
-            backend.ref,
-            backend.launch,
-            prepared.model_name,
-            prepared.model,
-            log_path=self.folder.log_path(self._life(block)),
-            values=backend.engine_values,
-            gpu_wait_s=prepared.options.gpu_wait_s,
-            gpus=prepared.options.gpus,
-        )
-
-    def _tell_known(self, label: str, engine: EngineSession) -> None:
-        """Says what is known, once per backend.
-
-        What bench starts is configured; elsewhere an engine's defaults may hold.
-        """
-        header, launch = engine.definition.backend, engine.facts["launch"]["mode"]
-        if header.kind != "engine":
-            notice = notices.OF_KIND[header.kind]
-            self.manifest.warn(notice.warning(f"{label}: {engine.facts['known'][0]}"))
-        if launch == "attach" and label not in self.told:
-            self.told.add(label)
-            for line in engine.facts["known"]:
-                self.ui.detail(f"note: {label}: {line}")
-
-    def _life(self, block: Block) -> str:
-        """Name of one life of an engine."""
-        lives = [b for b in self.prepared.plan if (b.backend, b.repeat) == (block.backend, block.repeat)]
-        point = f"-{block.cells[0].load.label}" if len(lives) > 1 and block.cells else ""
-        return f"{self.prepared.of(block).label}{point}-r{block.repeat}"
-
-    def _cells(self, block: Block, engine: EngineSession) -> None:
+    def _cells(self, block: Block, engine: EngineSession) -> bool:
+        """Returns whether the engine is still alive."""
         if not block.cells:
-            return
-        if self.prepared.scenario.request.kept_turns:
-            for server in engine.replicas:
-                server.check_keeps_turns()
-        workloads = self._workloads(engine)
-        if self.prepared.options.probe:
-            self._probe(block, engine, workloads)
+            return True
+        workloads = self._begun(block, engine)
         for cell in self._wanted(block):
-            self._between_repeats(cell, engine)
-            self.ui.stage(
-                f"{self._words(cell)}: preparing" + (f" ({self.progress})" if self.progress else "")
-            )
             began_s = time.monotonic()
-            workload = workloads.of(cell)
-            if trouble := too_long(workload.requested, engine.facts.get("values")):
-                label = self.prepared.of(block).label
-                self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(f"{label}: {trouble[0]}", trouble[1]))
+            workload = self._ready(cell, workloads, engine)
             summary, facts = self._measure(cell, workload, engine)
             while not self.interrupted and facts.cache.method != "restart" and self.again(summary):
                 summary, facts = self._measure(cell, workload, engine)
             self.took[cell] = time.monotonic() - began_s
-            if len(self.cells) == 1 or cell == block.cells[-1]:  # it compares all cells: not after each
+            # It compares all cells: not after each.
+            if len(self.cells) == 1 or (block.start is None and cell == block.cells[-1]):
                 self.folder.write_summary(self.summary)
             self.ui.note(cell_line(summary))
             if facts.engine_exited:
                 self._died(cell, engine, facts)
-                return
+                return False
             if self.interrupted:
-                return
+                break
+        return True
+
+    def _duet(self, blocks: Sequence[Block], engines: dict[int, EngineSession]) -> set[int]:
+        """Loads these engines at the same moments with one plan of arrivals; returns those that died.
+
+        A cell that the client spoiled is not measured again: its partner would be idle meanwhile.
+        """
+        began_s, dead = time.monotonic(), set()
+        parts = [
+            (cell, self._ready(cell, self._begun(block, engine), engine), engine)
+            for block in blocks
+            for cell, engine in [(block.cells[0], engines[block.backend])]
+        ]
+        meeting = threading.Barrier(len(parts))
+        with self.interrupts.window() as stop, ThreadPoolExecutor(len(parts)) as pool:
+            loads = [pool.submit(self._load, *part, stop, meeting) for part in parts]
+        for block, (cell, workload, engine), load in zip(blocks, parts, loads, strict=True):
+            with self.recorded(block):
+                summary, facts = self._stored(cell, workload, load.result(), stop)
+                self.took[cell] = (time.monotonic() - began_s) / len(parts)
+                self.ui.note(cell_line(summary))
+                if facts.engine_exited:
+                    self._died(cell, engine, facts)
+                    dead.add(block.backend)
+                continue
+            dead.add(block.backend)  # a failure was recorded
+        return dead
+
+    def _begun(self, block: Block, engine: EngineSession) -> Workloads:
+        """Checks and probes the engine before its first cell."""
+        if self.prepared.scenario.request.kept_turns:
+            for server in engine.replicas:
+                server.check_keeps_turns()
+        workloads = self.workloads_of(engine)
+        if self.prepared.options.probe:
+            self._probe(block, engine, workloads)
+        return workloads
+
+    def _ready(self, cell: Cell, workloads: Workloads, engine: EngineSession) -> Workload:
+        self._between_repeats(cell, engine)
+        self.ui.stage(f"{self._words(cell)}: preparing" + (f" ({self.progress})" if self.progress else ""))
+        workload = workloads.of(cell)
+        if trouble := too_long(workload.requested, engine.facts.get("values")):
+            label = self.prepared.of(cell).label
+            self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(f"{label}: {trouble[0]}", trouble[1]))
+        return workload
 
     def _words(self, cell: Cell) -> str:
         return cell_words(self.prepared.of(cell).label, cell.load, cell.repeat)
@@ -235,8 +240,28 @@ class Run(Stored):
     def _measure(self, cell: Cell, workload: Workload, engine: EngineSession) -> tuple[CellResult, CellFacts]:
         """Measures a cell and returns its summary and its facts, both stored."""
         with self.interrupts.window() as stop:
-            window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster)
-            done = measure(self.prepared, cell, workload, engine, window)
+            done = self._load(cell, workload, engine, stop)
+        return self._stored(cell, workload, done, stop)
+
+    def _load(
+        self,
+        cell: Cell,
+        workload: Workload,
+        engine: EngineSession,
+        stop: threading.Event,
+        meeting: threading.Barrier | None = None,
+    ) -> Measured:
+        window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster, meeting)
+        try:
+            return measure(self.prepared, cell, workload, engine, window)
+        except BaseException:
+            if meeting is not None:
+                meeting.abort()  # nobody is to wait for this one
+            raise
+
+    def _stored(
+        self, cell: Cell, workload: Workload, done: Measured, stop: threading.Event
+    ) -> tuple[CellResult, CellFacts]:
         records, facts = done.result.records, done.facts
         if done.result.interrupted and not was_sent(records):
             self.ui.note(f"{self._words(cell)}: interrupted, not measured")
@@ -250,11 +275,11 @@ class Run(Stored):
         self.interrupted = done.result.interrupted or stop.is_set() or late.is_set()
         return summary, facts
 
-    def _anew(self, block: Block) -> bool:
+    def _anew(self, lives: Sequence[Block]) -> bool:
         """Tells whether the engine starts again, as `again`, of a cell whose cache state only a start of
         the engine brings about.
         """
-        names = [cell.name for cell in block.cells]
+        names = [cell.name for block in lives for cell in block.cells]
         return len(names) == 1 and any(self.again(cell) for cell in self.cells if cell.cell in names)
 
     def _wanted(self, block: Block) -> Iterator[Cell]:
@@ -312,7 +337,7 @@ class Run(Stored):
 
     def _asking(self, label: str, engine: EngineSession) -> Asking:
         """Returns how the questions are put: between requests of the load where an accuracy was asked for."""
-        between = self._workloads(engine).between
+        between = self.workloads_of(engine).between
         if between is None:
             return Asking()
         known = self.folder.read_answers()[1]
@@ -351,42 +376,6 @@ class Run(Stored):
         label = self.prepared.of(cell).label
         self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", f"its log: {facts.engine_log}"))
         self.ui.note(f"error: {label}: {text}\n{engine.log_tail(15)}\nhint: its log is {facts.engine_log}")
-
-    def _workloads(self, engine: EngineSession) -> Workloads:
-        """Made with the first engine's tokenizer and then kept: every backend gets the same bytes."""
-        if self.workloads is None:
-            self._size_working_sets(engine)
-            self.ui.stage("making prompts")
-            self.workloads = make_workloads(self.prepared, engine)
-            if not self.workloads.exact:
-                self.manifest.warn(
-                    notices.APPROXIMATE_LENGTHS.warning(
-                        "the server offers no tokenizer: input lengths are approximate, one word a token"
-                    )
-                )
-            sha256, before = self.workloads.sha256(), self.manifest.document.workload_sha256
-            if before not in (None, sha256):
-                raise SpecError(
-                    "the prompts made now differ from those of this run: another tokenizer or version",
-                    where=str(self.folder.path),
-                    hint="start a new run with `bench run`",
-                )
-            self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
-            cards = self.workloads.cards(self.prepared.options.seed)
-            self.folder.write_cards(WorkloadCards(cards=cards))
-        elif self.prepared.probe_sizes is not None:
-            self.workloads.count_with(token_counter(engine))
-        return self.workloads
-
-    def _size_working_sets(self, engine: EngineSession) -> None:
-        tokens = kv_tokens(self.prepared.scenario.load, self.manifest.document.kv_tokens, engine)
-        if tokens is None:
-            return
-        self.manifest.write(kv_tokens=tokens)
-        self.ui.note(f"working sets are multiples of a KV cache of {tokens:,} tokens")
-        scenario = self.prepared.scenario
-        sized = replace(scenario, load=replace(scenario.load, kv_tokens=tokens))
-        self.prepared = replace(self.prepared, scenario=sized)
 
 
 def _death(engine: EngineSession, *, suspected: bool = False) -> str | None:

@@ -1,14 +1,14 @@
 """Says when a run with looks ends: all verdicts decided, the last repeat, or the budget."""
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from statistics import mean
 
 from msgspec import structs
 
 from harness.model import LoadPoint
-from harness.plan import Block, Cell
+from harness.plan import Block, Cell, together
 from harness.run.keep.manifest import ManifestWriter
 from harness.run.setup.options import Ui
 from harness.run.setup.prepare import Prepared
@@ -18,7 +18,7 @@ Needed = Set[tuple[str, LoadPoint]]  # labels and the load points at which more 
 
 
 def step(
-    plan: Sequence[Block], labels: Sequence[str], repeats: range, needed: Needed | None
+    plan: Sequence[Block], labels: Sequence[str], repeats: Collection[int], needed: Needed | None
 ) -> tuple[Block, ...]:
     """Blocks of these repeats, in their order, with the cells that are needed; None: with all."""
     chosen = []
@@ -33,24 +33,31 @@ def step(
     return tuple(chosen)
 
 
+def _backends(lives: Sequence[Block]) -> frozenset[int]:
+    return frozenset(block.backend for block in lives)
+
+
 @dataclass
 class Costs:
     """Seconds that were spent, to tell what more of the same will take."""
 
-    starts: dict[int, list[float]] = field(default_factory=dict)  # by backend: of a block less its cells
+    # By the backends of one life each: what starts and stops took.
+    starts: dict[frozenset[int], list[float]] = field(default_factory=dict)
     cells: dict[tuple[int, LoadPoint], list[float]] = field(default_factory=dict)
 
-    def add(self, block: Block, seconds: float, cells: Mapping[Cell, float]) -> None:
-        self.starts.setdefault(block.backend, []).append(max(seconds - sum(cells.values()), 0.0))
+    def add(self, lives: Sequence[Block], seconds: float, cells: Mapping[Cell, float]) -> None:
+        overhead_s = max(seconds - sum(cells.values()), 0.0)
+        self.starts.setdefault(_backends(lives), []).append(overhead_s)
         for cell, took in cells.items():
             self.cells.setdefault((cell.backend, cell.load), []).append(took)
 
     def of(self, blocks: Sequence[Block], pause_s: float) -> float | None:
         """None where the like of one was never measured."""
-        parts = [self.starts.get(block.backend) for block in blocks]
+        lives = list(together(blocks))
+        parts = [self.starts.get(_backends(life)) for life in lives]
         parts += [self.cells.get((cell.backend, cell.load)) for block in blocks for cell in block.cells]
         known = [mean(took) for took in parts if took]
-        return sum(known) + pause_s * len(blocks) if len(known) == len(parts) else None
+        return sum(known) + pause_s * len(lives) if len(known) == len(parts) else None
 
 
 class Stopping:
@@ -63,27 +70,35 @@ class Stopping:
         self._began_s = time.monotonic() - spent_s
         self.costs = Costs()
         self.progress = ""  # words of the last look
+        together = prepared.together
+        self._most_blocks = self._blocks = together.blocks if together else 1  # of a start
 
     def steps(
         self, remaining: Callable[[Sequence[Block]], Sequence[Block]], stand: Callable[[], Stand]
     ) -> Iterator[Sequence[Block]]:
         """`remaining`: what of blocks is still to be measured. `stand`: after the look that was just taken.
 
-        The cost of the first repeat says whether the budget has room for as many as a verdict needs.
+        The cost of the first repeat, or start, says whether the budget has room for as many as a verdict
+        needs.
         """
         looks = self._prepared.looks
+        begun: tuple[int, ...] = ()  # blocks of each start
         begin, needed = 0, None
-        for end in (1, *looks):
+        for end in (self._most_blocks, *looks):
             blocks = remaining(self._step(begin, end, needed))
             if begin and blocks and not self._affordable(blocks):
                 self._stop("budget")
                 return
+            if self._most_blocks > 1:
+                begun = (*begun, *[self._blocks] * ((end - begin) // self._most_blocks))
+                self._write(blocks=begun)
             yield blocks
             begin = end
             self._write(repeats=end if end in looks else 0)
             if end in looks:
                 standing = stand()
                 needed = standing.needed
+                self._blocks = min(standing.blocks or self._most_blocks, self._most_blocks)
                 self._tell(standing, end)
                 if not needed:
                     self._stop(
@@ -93,7 +108,8 @@ class Stopping:
         self._stop("max-repeats")
 
     def _step(self, begin: int, end: int, needed: Needed | None) -> tuple[Block, ...]:
-        return step(self._prepared.plan, self._prepared.labels, range(begin, end), needed)
+        repeats = [repeat for repeat in range(begin, end) if repeat % self._most_blocks < self._blocks]
+        return step(self._prepared.plan, self._prepared.labels, repeats, needed)
 
     def _affordable(self, blocks: Sequence[Block]) -> bool:
         budget_s = self._prepared.options.budget_s
@@ -115,8 +131,12 @@ class Stopping:
         if left_s is not None and budget_s is not None:
             left_s = min(left_s, max(budget_s - self._spent_s, 0.0))
         left = f", about {_duration(left_s)} left at most" if left_s else ""
-        self.progress = f"{standing.words}{left}"
-        self._ui.note(f"after {repeats} repeats: {self.progress}")
+        fewer = f", {self._blocks} blocks a start from now on" if self._blocks < self._most_blocks else ""
+        self.progress = f"{standing.words}{fewer}{left}"
+        together = self._prepared.together
+        self._ui.note(
+            f"after {together.counted(repeats) if together else f'{repeats} repeats'}: {self.progress}"
+        )
 
     def _stop(self, reason: str) -> None:
         self._write(reason=reason)

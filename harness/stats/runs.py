@@ -52,6 +52,11 @@ class Shift:
         freedom = variance**2 / spread if spread > 0 else min(first.freedom, second.freedom)
         return cls(first.estimate - second.estimate, variance**0.5, freedom)
 
+    def of_fewer(self, share: float) -> Self:
+        """The same of values that hang together, and are worth so many of independent ones."""
+        freedom = max((self.freedom + 1) * share - 1, 1.0)
+        return type(self)(self.estimate, self.error / math.sqrt(share), freedom)
+
     def interval(self, confidence: float = 0.95) -> Interval:
         reach = t_quantile((1 + confidence) / 2, self.freedom) * self.error
         return Interval(self.estimate - reach, self.estimate, self.estimate + reach)

@@ -87,7 +87,7 @@ def _coverage_short(cell: Evidence) -> Iterator[Violation]:
     asked, rows = cell.facts.minimum, cell.view.answers
     if asked is None or not asked.coverage or not asked.duration_s or not len(rows):
         return
-    sent = cell.view.tried["sent_ns"]
+    sent = cell.view.measured_requests["sent_ns"]
     begin = int(sent[sent != UNKNOWN].min(initial=rows["sent_ns"][0]))
     further = rows[rows["last_text_ns"] > rows["first_text_ns"]]
     reached = [

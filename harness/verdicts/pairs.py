@@ -6,17 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from harness.model import Interval, LoadPoint, PairVerdict, Word, better_of
+from harness.model import Interval, Levels, LoadPoint, PairVerdict, Word, better_of
 from harness.stats.runs import exponential, holm, holm_levels
+from harness.stats.serial import lasts
 from harness.stats.student import t_quantile
 from harness.verdicts.comparable import apart_in, obstacles, refusal
 from harness.verdicts.evidence import RATES, kind_of
 from harness.verdicts.futility import Prospect
+from harness.verdicts.levels import MOST_STARTS, Costs, levels
 from harness.verdicts.ratio import Ratio, ratio
 from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
 
 MOST_RUNS_ADVISED = 50
+INDEPENDENT_AFTER = 5  # times as long as noise lasts: a block of each of a pair
 IN_TOKENS, IN_CHARACTERS = "output_tokens_per_s", "output_chars_per_s"
 
 
@@ -196,6 +199,7 @@ class _Test:
             p_same_holm=judged.p_same if judged else None,
             smallest_detectable=detectable,
             chance=self._chance(judged) if word.word == "not enough runs" else None,
+            levels=self._levels(judged) if self.primary else None,
             primary=self.primary,
         )
 
@@ -204,6 +208,8 @@ class _Test:
             return _Said("not comparable", self.refused)
         if self.test.shift is None or judged is None:
             return self._missing()
+        if short := self._too_short():
+            return _Said("not enough runs", short, short)
         word = self._at_least(self._measured(judged))
         word = replace(word, why="; ".join([word.why, *self._out_words]))
         if not self._failures:
@@ -213,6 +219,21 @@ class _Test:
         if any(side.failures(self.metric) for side in hurt):
             return _Said("not comparable", f"{self._failures}: its remaining runs would flatter it")
         return replace(word, why=f"{word.why}; {self._failures}")
+
+    def _too_short(self) -> str:
+        """Says which blocks would do where noise outlasts these: an interval over them is then too narrow."""
+        if self.test.unit != "blocks":
+            return ""
+        steps = lasts([value for start in self.test.blocks for value in start])
+        begun, block_s = self.pairing.a.begun, self.pairing.a.seconds("block")
+        if not steps or len(begun) < 2 or not block_s:
+            return ""
+        noise_s = steps * (max(begun) - min(begun)) / (len(begun) - 1) / 1e9
+        needed_s = max(INDEPENDENT_AFTER * noise_s / 2, 2 * block_s)
+        return (
+            f"the noise lasts about {noise_s:.2g} s, and blocks of {block_s:.2g} s are shorter: blocks of "
+            f"{needed_s:.2g} s would do (--requests, {needed_s / block_s:.2g} times as many)"
+        )
 
     def _at_least(self, word: _Said) -> _Said:
         """A server that could have done more can only be called better, never worse or the same."""
@@ -245,16 +266,25 @@ class _Test:
     def _chance(self, judged: _Judged | None) -> float | None:
         """Returns the chance of a word by the last look; None without a later one."""
         rules, runs = self.rules, min(self.test.runs)
-        more = rules.looks[-1] - rules.last_look if rules.looks and rules.last_look else 0
+        more = (rules.looks[-1] - rules.last_look) // rules.blocks if rules.looks and rules.last_look else 0
         if self.test.shift is None or judged is None or not more:
             return None
         same = None if self.floor > self.same_within else math.log1p(self.same_within)
         prospect = Prospect(math.log1p(self.floor), same, judged.level_apart, judged.level_same)
         return prospect.chance(self.test.shift, runs, runs + more, 1 if self.test.paired else 2)
 
+    def _levels(self, judged: _Judged | None) -> Levels | None:
+        if self.test.unit != "starts" or self.test.shift is None or judged is None:
+            return None
+        costs = Costs(*(sum(side.seconds(part) for side in self.sides) for part in ("block", "start")))
+        room = _room(self.test, self.floor, self.same_within)
+        most = self.rules.looks[-1] // self.rules.blocks if self.rules.looks else MOST_STARTS
+        return levels(self.test.blocks, costs, room, self.rules.alpha / judged.members, most)
+
     def _undecided(self, span: Interval, judged: _Judged, needed: int | None) -> str:
         floor, same, members = self.floor, self.same_within, judged.members
-        advice = f"about {needed} runs would decide" if needed else "very many runs would be needed"
+        unit = self.test.unit
+        advice = f"about {needed} {unit} would decide" if needed else f"very many {unit} would be needed"
         family = f"not as one of {members} comparisons; {advice}"
         if span.low > 1 + floor or span.high < 1 / (1 + floor):
             return f"beyond {_percent(floor)} by itself, but {family}"
@@ -292,7 +322,8 @@ class _Test:
         if self.test.zero:
             why = "a value is 0: there is no ratio"
             return _Said("not enough runs", why, why)
-        counts = f"{self.test.runs[0]} and {self.test.runs[1]} runs, {self.rules.min_runs} are needed"
+        first, two = self.test.runs
+        counts = f"{first} and {two} {self.test.unit}, {self.rules.min_runs} are needed"
         if self._failures:
             return _Said("not comparable", f"{self._failures}; {counts}")
         invalid = [f"{len(side.invalid)} of {side.label} INVALID" for side in self.sides if side.invalid]
@@ -315,14 +346,20 @@ def _level(word: Word, judged: _Judged) -> float:
 def _runs_needed(test: Ratio, floor: float, same: float, alpha: float) -> int | None:
     """Were estimate and spread to stay: fewest runs whose interval is clear of a limit."""
     assert test.shift is not None
-    away, have = abs(test.shift.estimate), min(test.runs)
-    room = max(away - math.log1p(floor), math.log1p(same) - away)
+    have, room = min(test.runs), _room(test, floor, same)
     spread = test.shift.error * have**0.5
     for runs in range(have + 1, MOST_RUNS_ADVISED + 1):
         freedom = runs - 1 if test.paired else 2 * (runs - 1)
         if t_quantile(1 - alpha / 2, freedom) * spread / runs**0.5 < room:
             return runs
     return None
+
+
+def _room(test: Ratio, floor: float, same: float) -> float:
+    """Distance from the estimate to the limit that the interval has to be clear of."""
+    assert test.shift is not None
+    away = abs(test.shift.estimate)
+    return max(away - math.log1p(floor), math.log1p(same) - away)
 
 
 def left_out_words(out: Mapping[str, int], measured: int) -> str:

@@ -1,5 +1,6 @@
 """Two backends in one metric: the ratio with its error, from one number per run or from pooled requests."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +18,8 @@ from harness.stats.runs import (
     mean_interval,
     middle,
 )
-from harness.verdicts.run_values import Series, aligned
+from harness.stats.serial import worth
+from harness.verdicts.run_values import Series, Unit, Work, aligned, by_start
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Ratio:
     shifts: tuple[Shift, ...] = ()
     difference: Interval | None = None  # of the values themselves; only where every run has one
     zero: bool = False
+    unit: Unit = "runs"
+    blocks: tuple[tuple[float, ...], ...] = ()  # by start: logarithms of the ratios of its blocks
 
     @property
     def shift(self) -> Shift | Either | None:
@@ -41,7 +45,13 @@ class Ratio:
 
     @property
     def runs_words(self) -> str:
-        counts = f"{self.runs[0]} pairs of runs" if self.paired else f"{self.runs[0]} and {self.runs[1]} runs"
+        first, two = self.runs
+        if not self.paired:
+            counts = f"{first} and {two} {self.unit}"
+        elif self.blocks and self.unit == "starts":
+            counts = f"{first} starts with {sum(map(len, self.blocks))} pairs of blocks"
+        else:
+            counts = f"{first} pairs of {self.unit}" + (" of this start" if self.unit == "blocks" else "")
         return counts + (", requests pooled" if self.method == "pooled" else "")
 
 
@@ -66,21 +76,34 @@ def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> R
 
 def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
     first, two, paired = aligned(a.values(metric), b.values(metric))
-    counts = (len(first), len(two))
-    if min(counts) < least:
-        pooled = _pooled(a, b, metric, least)
-        return pooled or Ratio(counts, paired, "runs")
-    values, others = np.array(first), np.array(two)
-    if (values <= 0).any() or (others <= 0).any():
-        return Ratio(counts, paired, "runs", zero=True)
+    values, others = by_start(first, a.starts()), by_start(two, b.starts())
+    none = Ratio((len(values), len(others)), paired, "runs", unit=a.unit)
+    if min(none.runs) < least:
+        return _pooled(a, b, metric, least) or none
+    if min(*first.values(), *two.values()) <= 0:
+        return replace(none, zero=True)
     make_shift = Shift.paired if paired else Shift.welch
-    difference = make_shift(values, others).interval(confidence)
-    return Ratio(counts, paired, "runs", (make_shift(np.log(values), np.log(others)),), difference)
+    logs, other_logs = ([np.log(start) for start in side] for side in (values, others))
+    blocks = tuple(tuple((x - y).tolist()) for x, y in zip(logs, other_logs, strict=True)) if paired else ()
+    shift = make_shift(_means(logs), _means(other_logs))
+    if none.unit == "blocks":  # neighbours in one start, of which a few seem independent easily
+        shift = shift.of_fewer(worth([value for start in blocks for value in start]))
+    return replace(
+        none,
+        shifts=(shift,),
+        difference=make_shift(_means(values), _means(others)).interval(confidence),
+        blocks=blocks,
+    )
+
+
+def _means(starts: Sequence[Sequence[float] | Floats]) -> Floats:
+    return np.array([np.mean(start) for start in starts])
 
 
 def _pooled(a: Series, b: Series, metric: str, least: int) -> Ratio | None:
     share = share_of(metric)
-    first, two, paired = aligned(a.pooled(metric), b.pooled(metric))
+    mine, other, paired = aligned(a.pooled(metric), b.pooled(metric))
+    first, two = _pools(mine, a), _pools(other, b)
     if (
         share is None
         or min(len(first), len(two)) < least
@@ -88,7 +111,11 @@ def _pooled(a: Series, b: Series, metric: str, least: int) -> Ratio | None:
     ):
         return None
     shift = log_quantile_ratio(Pool.of(first), Pool.of(two), share, paired=paired)
-    return None if shift is None else Ratio((len(first), len(two)), paired, "pooled", (shift,))
+    return None if shift is None else Ratio((len(first), len(two)), paired, "pooled", (shift,), unit=a.unit)
+
+
+def _pools(values: Mapping[Work, Floats], row: Series) -> list[Floats]:
+    return [np.concatenate(start) for start in by_start(values, row.starts())]
 
 
 def share_of(metric: str) -> float | None:
@@ -111,8 +138,9 @@ class Estimate:
 
 
 def estimate(row: Series, metric: str) -> Estimate | None:
-    values = np.array(list(row.values(metric).values()))
-    if len(values) < len(row.cells):
+    found = row.values(metric)
+    values = _means(by_start(found, row.starts()))
+    if len(found) < len(row.cells):
         pooled = _pooled_estimate(row, metric)
         if pooled is not None:
             return pooled
@@ -125,7 +153,7 @@ def estimate(row: Series, metric: str) -> Estimate | None:
 
 
 def _pooled_estimate(row: Series, metric: str) -> Estimate | None:
-    share, runs = share_of(metric), list(row.pooled(metric).values())
+    share, runs = share_of(metric), _pools(row.pooled(metric), row)
     if share is None or len(runs) < 2 or not _enough(runs, share):
         return None
     shift = log_quantile(Pool.of(runs), share)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
 from harness.model import CellResult, Manifest, VerdictRules, known
+from harness.model.choices import Pairing
 from harness.spec.scenario import Verdict
 from harness.spec.scenario.verdict import EACH
 
@@ -11,6 +12,7 @@ DEFAULT_FLOOR = 0.02
 # Between two sessions a machine differs by more than its runs of one session show.
 SESSION_FLOOR = 0.05
 ONE_START = "runs of one start"
+ONE_START_BLOCKS = "blocks of this start"
 METHOD = (
     "Student's t over runs on the logarithm of the ratio, runs of the same requests paired, else Welch; "
     "faster, slower: the hypothesis tested is that the ratio lies within the floor; same: that it lies "
@@ -41,6 +43,8 @@ class Rules:
     looks: tuple[int, ...] = ()  # repeats after which verdicts may be decided; empty: once, after all
     last_look: int = 0  # repeats at the last look that was taken
     between_repeats: Mapping[str, str] = field(default_factory=dict)  # by label: restart, reset or keep
+    pairing: Pairing = "starts"
+    blocks: int = 1  # repeats of one start
 
     @property
     def look_alpha(self) -> float:
@@ -50,6 +54,8 @@ class Rules:
     @property
     def unit(self) -> str:
         """Tells what an interval is over."""
+        if self.pairing != "starts" and "restart" not in self.between_repeats.values():
+            return ONE_START_BLOCKS
         kinds = {"starts" if how == "restart" else ONE_START for how in self.between_repeats.values()}
         return "runs" if not kinds else " and ".join(sorted(kinds))
 
@@ -91,6 +97,8 @@ def rules_of(manifest: Manifest, cells: Sequence[CellResult] = ()) -> Rules:
         measured_floors=manifest.noise_floor or {},
         looks=stopping.looks if stopping else (),
         last_look=stopping.repeats if stopping else 0,
+        pairing=manifest.pairing,
+        blocks=manifest.blocks,
         between_repeats={
             label: how for label, entry in manifest.backends.items() if (how := known(entry.between_repeats))
         },

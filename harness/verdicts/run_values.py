@@ -5,22 +5,23 @@ A run that is no evidence for a metric is left out of that metric, up to MOST_OU
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.distribution import NEVER
-from harness.model import CellResult, LoadPoint
+from harness.model import CellResult, LoadPoint, known
 from harness.model.json_path import number_at
 from harness.validity import blame
 from harness.verdicts.evidence import ALL, RATES, UNDER_LOAD, doubts, kind_of
 
 Floats = NDArray[np.float64]
 Samples = Mapping[str, Floats]  # measure → the values its percentiles are made of
+Unit = Literal["runs", "starts", "blocks"]
 Work = tuple[str, int]  # hash of a run's requests, and which run of these requests it was
 
 MOST_OUT = Fraction(1, 3)  # of the runs of a backend at a load point, those that may be left out
@@ -112,27 +113,53 @@ class Series:
         return self._values[metric]
 
     def _read(self, metric: str) -> dict[Work, float]:
-        seen: Counter[str] = Counter()
         values = {}
-        for cell in self.cells:
-            sha256 = cell.workload_sha256
+        for cell, work in self._works():
             value = None if cell.cell in self.out else number_at(cell, metric)
             if value is not None:
-                values[sha256, seen[sha256]] = value
-            seen[sha256] += 1
+                values[work] = value
         return values
+
+    def _works(self) -> Iterator[tuple[CellResult, Work]]:
+        seen: Counter[str] = Counter()
+        for cell in self.cells:
+            sha256 = cell.workload_sha256
+            yield cell, (sha256, seen[sha256])
+            seen[sha256] += 1
+
+    @property
+    def unit(self) -> Unit:
+        """Tells what an interval is over.
+
+        A server that bench did not start has one start, and the question is about that: its blocks are units.
+        """
+        in_start = [cell for cell in self.cells if known(cell.start_number) is not None]
+        if not in_start:
+            return "runs"
+        return "blocks" if all(cell.launch == "attach" for cell in in_start) else "starts"
+
+    def starts(self) -> dict[Work, int]:
+        """Returns by the work of a run the start that it is a block of; empty where each is a unit."""
+        if self.unit != "starts":
+            return {}
+        starts = ((work, known(cell.start_number)) for cell, work in self._works())
+        return {work: start for work, start in starts if start is not None}
+
+    def seconds(self, part: Literal["block", "start"]) -> float:
+        """Mean time under load of a block, or of a start of the engine, as far as it is known."""
+        times = [cell.client.wall_s if part == "block" else _start_s(cell) for cell in self.cells]
+        found = [seconds for seconds in times if seconds is not None]
+        return sum(found) / len(found) if found else 0.0
 
     def pooled(self, metric: str) -> dict[Work, Floats]:
         """The values a percentile is made of, by the work of the run; empty where a run has none."""
-        measure, seen, pooled = metric.partition(".")[0], Counter[str](), {}
-        for cell in self.cells:
-            sha256 = cell.workload_sha256
+        measure, pooled = metric.partition(".")[0], {}
+        for cell, work in self._works():
             if cell.cell not in self.out:
                 values = self.samples.get(cell.cell, {}).get(measure)
                 if values is None or not len(values):
                     return {}
-                pooled[sha256, seen[sha256]] = values
-            seen[sha256] += 1
+                pooled[work] = values
         return pooled
 
     @property
@@ -162,11 +189,25 @@ def _series(label: str, cells: Sequence[CellResult], samples: Mapping[str, Sampl
     return Series(label, usable, tuple(cell for cell in cells if cell.invalid), samples)
 
 
+def _start_s(cell: CellResult) -> float | None:
+    """Returns seconds from the process to its first answer: what only a first start provides is left out."""
+    steps = [(cell.start or {}).get(step) for step in ("load_s", "first_answer_s")]
+    return sum(filter(None, steps)) if any(steps) else None
+
+
 def _infinite(cell: CellResult, metric: str) -> bool:
     return cell.null_reasons.get(metric, "").endswith(NEVER)
 
 
-def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[list[T], list[T], bool]:
+def by_start(values: Mapping[Work, T], starts: Mapping[Work, int]) -> list[list[T]]:
+    """Values of each start; each alone where it is a unit."""
+    groups: dict[int | Work, list[T]] = {}
+    for work, value in values.items():
+        groups.setdefault(starts.get(work, work), []).append(value)
+    return list(groups.values())
+
+
+def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[dict[Work, T], dict[Work, T], bool]:
     """Values of both, and whether value i of both came from the same requests.
 
     Paired where most runs have a partner; those without one are then left out. Runs whose requests nobody
@@ -174,5 +215,5 @@ def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[list[T], list[T],
     """
     common = [key for key in a if key in b and key[0]]
     if 2 * len(common) > min(len(a), len(b)):
-        return [a[key] for key in common], [b[key] for key in common], True
-    return list(a.values()), list(b.values()), False
+        return {key: a[key] for key in common}, {key: b[key] for key in common}, True
+    return dict(a), dict(b), False

@@ -72,6 +72,12 @@ class Stand:
         return {(label, finding.load) for finding in self.undecided for label in (finding.a, finding.b)}
 
     @property
+    def blocks(self) -> int | None:
+        """Returns how many of a start decide the undecided soonest; None: it is not known."""
+        wanted = (finding.levels.blocks for finding in self.undecided if finding.levels)
+        return max((blocks for blocks in wanted if blocks), default=None)
+
+    @property
     def words(self) -> str:
         """`decided 3 of 6 pairs`, a pair at two load points counted twice."""
         refused = f", {self.not_comparable} not comparable" if self.not_comparable else ""

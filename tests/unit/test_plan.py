@@ -2,7 +2,17 @@ from dataclasses import replace
 
 import pytest
 
-from harness.plan import LoadPoint, backend_order, load_points, make_plan, seed_for, warmup_requests
+from harness.plan import (
+    LoadPoint,
+    backend_order,
+    load_points,
+    make_paired_plan,
+    make_plan,
+    seed_for,
+    together,
+    turns,
+    warmup_requests,
+)
 from harness.spec.scenario import Load, load_scenario
 
 LOAD = Load(requests=8, concurrency=(1, 8))
@@ -77,3 +87,35 @@ def test_warm_up_lasts_until_the_start_is_forgotten(name, concurrency, asked, st
     scenario = replace(scenario, load=replace(scenario.load, warmup_requests=asked, start=start))
     assert warmup_requests(scenario, LoadPoint("concurrency", concurrency)) == made
     assert warmup_requests(scenario, LoadPoint("rate", concurrency)) == asked
+
+
+def test_engines_that_are_up_together_take_turns_within_each_start():
+    blocks = make_paired_plan(["a", "b"], Load(requests=8, concurrency=(1,)), starts=2, blocks=2)
+    assert [(block.start, cell.name) for block in blocks for cell in block.cells] == [
+        *((0, "000-a-c1-r0"), (0, "001-b-c1-r0"), (0, "002-b-c1-r1"), (0, "003-a-c1-r1")),
+        *((1, "004-b-c1-r2"), (1, "005-a-c1-r2"), (1, "006-a-c1-r3"), (1, "007-b-c1-r3")),
+    ]
+    assert [len(group) for group in together(blocks)] == [4, 4]
+
+
+def test_engines_that_take_turns_share_no_life():
+    assert [len(group) for group in together(make_plan(["a", "b"], LOAD, repeats=2))] == [1, 1, 1, 1]
+
+
+def test_many_blocks_still_sort_in_plan_order():
+    plan = make_paired_plan(["a", "b", "c"], LOAD, starts=20, blocks=10)
+    names = [cell.name for block in plan for cell in block.cells]
+    assert len(names) == 1200
+    assert names == sorted(names)
+
+
+def test_a_duet_loads_what_alternating_blocks_load_in_turns():
+    plan = make_paired_plan(["a", "b"], LOAD, starts=1, blocks=2)
+    assert [len(turn) for turn in turns(plan, "blocks")] == [1] * 8
+    duet = list(turns(plan, "duet"))
+    assert [{cell.name[4:] for block in turn for cell in block.cells} for turn in duet] == [
+        {"a-c1-r0", "b-c1-r0"},
+        {"a-c8-r0", "b-c8-r0"},
+        {"a-c1-r1", "b-c1-r1"},
+        {"a-c8-r1", "b-c8-r1"},
+    ]

@@ -11,7 +11,7 @@ from harness.cli.flags import argument_types, options, prices
 from harness.cli.flags.argument_types import DEFAULT_QUESTIONS
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
-from harness.model.choices import Arrival, Balance, BetweenRepeats
+from harness.model.choices import Arrival, Balance, BetweenRepeats, Pairing
 from harness.sampling.job import DEFAULT_HZ
 
 if TYPE_CHECKING:
@@ -200,6 +200,20 @@ def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
         dest="verdict.between_repeats",
         choices=get_args(BetweenRepeats),
         help="engine state between repeats (default: restart; keep for running servers)",
+    )
+    repeats.add_argument(
+        "--pairing",
+        choices=get_args(Pairing),
+        default="starts",
+        help="starts: engines take turns, one is up at a time; blocks: all are up, on equal parts of the "
+        "cores, and short blocks of load alternate between them; duet: all are up and loaded at the same "
+        "moments (default: starts)",
+    )
+    repeats.add_argument(
+        "--blocks",
+        type=int,
+        metavar="N",
+        help="blocks of each engine in one start, with --pairing blocks or duet (default: 8)",
     )
     repeats.add_argument(
         "--aa",

@@ -22,7 +22,7 @@ from harness.model import (
     ScenarioTables,
     from_json,
 )
-from harness.plan import MOST_LONGER, Cell, all_requests
+from harness.plan import MOST_LONGER, Cell, all_requests, together
 from harness.report.wording import counted
 from harness.run.setup.prepare import Prepared
 from harness.spec import files
@@ -93,7 +93,7 @@ class Description:
         yield ""
         yield from self._each_cell() if verbose else self._each_load()
         measured = "unknown" if self.expected_s is None else f"about {self.expected_s:.0f} s"
-        starts, most = len(prepared.plan), "at most " if prepared.looks else ""
+        starts, most = len(prepared.lives), "at most " if prepared.looks else ""
         took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
         yield ""
         yield f"{self._amount(measured)}, and {most}{counted(starts, 'engine start')}{took}"
@@ -147,10 +147,13 @@ def _expected(cell: PlannedCell) -> str:
 
 
 def _repeats(prepared: Prepared) -> str:
-    looks = prepared.looks
+    looks, paired = prepared.looks, prepared.together
+    blocks = paired.blocks if paired else 1
+    unit = "start" if blocks > 1 else "block" if paired else "repeat"
+    within = f" of {blocks} blocks" if blocks > 1 else " of one start" if paired else ""
     if len(looks) > 1:
-        return f"{looks[0]} to {looks[-1]} repeats"
-    return counted(prepared.repeats, "repeat")
+        return f"{looks[0] // blocks} to {looks[-1] // blocks} {unit}s{within}"
+    return counted(prepared.repeats // blocks, unit) + within
 
 
 def _until(prepared: Prepared) -> str:
@@ -185,10 +188,10 @@ def _starts(prepared: Prepared) -> float | None:
                 took[label, engine["launch"]["mode"]] = engine["startup_s"]
     needed = [
         took.get((prepared.of(block).label.partition("#")[0], prepared.of(block).launch.mode))
-        for block in prepared.plan
+        for block in prepared.lives
     ]
     known = [seconds for seconds in needed if seconds is not None]
-    pauses = (len(needed) - 1) * prepared.scenario.verdict.cool_down_s
+    pauses = (len(list(together(prepared.plan))) - 1) * prepared.scenario.verdict.cool_down_s
     return sum(known) + pauses if len(known) == len(needed) else None
 
 

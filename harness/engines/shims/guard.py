@@ -1,6 +1,8 @@
 """Runs one engine and takes it down, all its processes, on request or when its master is gone.
 
-    guard.py GRACE_SECONDS COMMAND…
+    guard.py GRACE_SECONDS CORES COMMAND…
+
+CORES: numbers with commas between, or any.
 
 Standard input is a socket to the master. Lines of JSON go up it: {"pid": n} when the engine runs,
 {"error": text} when it cannot be started, {"exit": status} once nothing of it is left (a negative status is a
@@ -26,7 +28,9 @@ PR_SET_CHILD_SUBREAPER = 36
 
 def main() -> int:
     master = socket.socket(fileno=0)
-    grace_s, command = float(sys.argv[1]), sys.argv[2:]
+    grace_s, cores, command = float(sys.argv[1]), sys.argv[2], sys.argv[3:]
+    if cores != "any":
+        os.sched_setaffinity(0, map(int, cores.split(",")))  # the engine inherits it
     libc = ctypes.CDLL(None)
     # Grandchildren whose parent died become our children, so that none is out of reach.
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)

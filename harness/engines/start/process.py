@@ -31,15 +31,21 @@ class EngineProcess:
     """Started under a guard of its own (shims/guard.py); output goes to `log`."""
 
     def __init__(
-        self, command: Sequence[str], env: Mapping[str, str], log: Path, grace_s: float = 10.0
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        log: Path,
+        grace_s: float = 10.0,
+        cores: Sequence[int] = (),
     ) -> None:
+        """`cores`: that it is held to; (): any."""
         self._grace_s = grace_s  # from SIGTERM to SIGKILL
         self._socket, theirs = socket.socketpair()
         paths.made(log.parent)
         with theirs, log.open("ab") as output:
             # Isolated and without site-packages: it starts in milliseconds, whatever the engine's settings.
             self._guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_GUARD), str(grace_s), *command],
+                [sys.executable, "-I", "-S", str(_GUARD), str(grace_s), _listed(cores), *command],
                 stdin=theirs.fileno(),
                 stdout=output,
                 stderr=output,
@@ -93,6 +99,10 @@ class EngineProcess:
         self._reports.close()
         self._socket.close()
         self._guard.wait()
+
+
+def _listed(cores: Sequence[int]) -> str:
+    return ",".join(map(str, cores)) or "any"
 
 
 def _sentence(status: int | None) -> str:

@@ -52,7 +52,7 @@ def start_process(
         write_files(room, command.files)
         say(f"{label}: starting")
         began = time.monotonic()
-        process = EngineProcess(command.argv, command.env, log)
+        process = EngineProcess(command.argv, command.env, log, cores=request.cores)
 
         def facts() -> EngineFacts:
             found: EngineFacts = {

@@ -19,6 +19,7 @@ class EngineRequest:
     log_path: Path
     values: Mapping[str, Value] = field(default_factory=dict)  # instead of [engine.values], port and threads
     gpus: tuple[str, ...] = ()  # it may use; (): $CUDA_VISIBLE_DEVICES, else all
+    cores: tuple[int, ...] = ()  # it is held to; (): any
     gpu_wait_s: float = 0.0  # for a GPU in use
     host: str = HOST  # address that a process listens on
     keep: bool = False  # a container stays when the block is left without an error

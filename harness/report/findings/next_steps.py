@@ -92,15 +92,15 @@ def undecided(summary: Summary) -> Undecided | None:
         [measure(metric).name for metric in metrics],
         len(wanted),
         sum(entry.metric in metrics for entry in summary.comparison),
-        list(_needed(wanted)),
+        list(_needed(wanted, summary.verdict_rules.blocks)),
     )
 
 
-def _needed(pairs: Sequence[PairVerdict]) -> Iterator[int]:
-    """More than the verdict says if some of the measured repeats were left out."""
+def _needed(pairs: Sequence[PairVerdict], blocks: int) -> Iterator[int]:
+    """More than the verdict says if some of the measured repeats were left out. `blocks`: of a start."""
     for entry in pairs:
         if entry.runs_needed and min(entry.runs):
-            yield math.ceil(entry.runs_needed * max(entry.measured) / min(entry.runs))
+            yield math.ceil(entry.runs_needed * max(entry.measured) / blocks / min(entry.runs))
 
 
 def _again(summary: Summary, flags: str, files: str) -> str:
@@ -127,7 +127,7 @@ def _of_repeats(summary: Summary) -> Iterator[NextStep]:
     elif stopping is not None and stopping.reason == "budget":
         yield NextStep(why=_open(waiting), do=f"{AGAIN} with a larger --budget")
     elif stopping is None or stopping.reason != "no-figure":
-        more = max(MORE_REPEATS, 2 * most)
+        more = max(MORE_REPEATS, 2 * most // summary.verdict_rules.blocks)
         do = _again(summary, f"--repeats auto --max-repeats {more}", "more files of each")
         yield NextStep(why=_open(waiting), do=do)
 

@@ -20,8 +20,9 @@ def stopping_lines(summary: Summary) -> Iterator[str]:
     if not stopping:
         return
     looks, level = stopping.looks, 100 * stopping.alpha_per_look
-    after = f"after {counted(stopping.repeats, 'repeat')}" if stopping.repeats else "before the first look"
-    planned = f"looks planned after {listing([str(look) for look in looks])} repeats, each at {level:.3g} %"
+    unit = "repeat" if summary.verdict_rules.pairing == "starts" else "block"
+    after = f"after {counted(stopping.repeats, unit)}" if stopping.repeats else "before the first look"
+    planned = f"looks planned after {listing([str(look) for look in looks])} {unit}s, each at {level:.3g} %"
     yield plain(f"stopped {after}: {_why(summary, stopping)}; {planned}", 400)
     others = [metric for metric in _metrics(summary) if metric != _primary(summary)]
     if stopping.repeats and others:

@@ -7,6 +7,7 @@ from harness.model import METRICS, LoadPoint, PairVerdict, Speedup, Summary, Une
 from harness.model.measures import measure
 from harness.model.metric_table import root_of
 from harness.report.findings.conclusion import speedup
+from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.stopping import stopping_lines
 from harness.report.wording import counted, listing, plain
 from harness.verdicts import capacity, knee
@@ -90,7 +91,8 @@ def runs(summary: Summary) -> str:
     if not counts:
         return ""
     low, high = min(counts), max(counts)
-    words = "runs of one start" if summary.verdict_rules.unit == "runs of one start" else "runs"
+    rules = summary.verdict_rules
+    words = rules.unit if rules.pairing != "starts" or rules.unit == "runs of one start" else "runs"
     return f"{low} {words}" if low == high else f"{low} to {high} {words}"
 
 
@@ -109,6 +111,7 @@ def lines(summary: Summary) -> Iterator[str]:
     for point in dict.fromkeys(entry.load for entry in summary.comparison):
         yield from (f"{point.label}: {line}" for line in pair_lines(summary, point))
     yield from unequal_lines(summary)
+    yield from pairing_lines(summary)
     yield from stopping_lines(summary)
 
 

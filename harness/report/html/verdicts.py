@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.model import LoadPoint
 from harness.model.measures import measure
 from harness.report.findings import verdict_words
+from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.stopping import stopping_lines
 from harness.report.findings.verdict_words import SIGNS, Finding
 from harness.report.html.source import Source
@@ -39,7 +40,8 @@ def _ranks(source: Source) -> Iterator[Html]:
 
 
 def _tables(source: Source) -> Iterator[Html]:
-    yield from (tag("p", line, class_="muted small") for line in stopping_lines(source.summary))
+    lines = (*pairing_lines(source.summary), *stopping_lines(source.summary))
+    yield from (tag("p", line, class_="muted small") for line in lines)
     points = [group.point for group in groups(source.summary)]
     findings = {point: verdict_words.findings(source.summary, point) for point in points}
     if not any(finding.times for mine in findings.values() for finding in mine):

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from harness.model import Summary
 from harness.report.findings.notes import no_verdict
+from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.sentences import (
     ADAPTERS,
     GOODPUT,
@@ -37,8 +38,8 @@ def first_lines(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
     yield from _loads(summary, columns, paint)
     for line in caveats(summary):
         yield from (paint(part, YELLOW) for part in wrap(line, columns, subsequent_indent="  "))
-    for line in wrap(intervals(summary), columns):
-        yield paint(line, DIM)
+    for line in (intervals(summary), *pairing_lines(summary)):
+        yield from (paint(part, DIM) for part in wrap(line, columns, subsequent_indent="  "))
 
 
 def whole_run(summary: Summary) -> Iterator[str]:
@@ -102,5 +103,6 @@ def markdown_lines(summary: Summary) -> Iterator[str]:
             yield f"  - {markdown_escaped(f'{name}: {text}' if name else text)}"
     for line in caveats(summary):
         yield f"- {markdown_escaped(line)}"
-    if line := intervals(summary):
-        yield f"- {markdown_escaped(line)}"
+    for line in (intervals(summary), *pairing_lines(summary)):
+        if line:
+            yield f"- {markdown_escaped(line)}"

@@ -11,6 +11,7 @@ from harness.engines.start.started import EngineFacts
 from harness.errors import SpecError
 from harness.host import installation
 from harness.model import (
+    UNSET,
     BackendEntry,
     Failure,
     LaunchChoice,
@@ -70,6 +71,8 @@ class ManifestWriter:
             seeds=Seeds(run=options.seed, dimensions=("prompts", "arrivals", "think")),
             repeats=prepared.repeats,
             stopping=_stopping(prepared),
+            pairing=options.pairing,
+            blocks=prepared.together.blocks if prepared.together else 1,
             aa=options.aa,
             noise_floor={},
             order=tuple(planned),
@@ -222,6 +225,7 @@ def plan_of(prepared: Prepared) -> Plan:
                 backend=prepared.of(block).label,
                 repeat=block.repeat,
                 cells=tuple(PlanCell(cell=cell.name, load=cell.load) for cell in block.cells),
+                start=UNSET if block.start is None else block.start,
             )
             for block in prepared.plan
         )

@@ -1,5 +1,6 @@
 """Says what of a run is measured: from new, or from a folder that was cut short."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -8,7 +9,7 @@ from typing import Self
 from harness.doctor.result import advice
 from harness.errors import DamagedError, StorageError
 from harness.metrics.pooled import Samples, samples
-from harness.model import CellFacts, CellResult, Failure, Summary, known
+from harness.model import CellFacts, CellResult, Failure, LoadPoint, Summary, known
 from harness.plan import load_points, slots_of
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
@@ -70,7 +71,8 @@ class Stored:
             ui.note(f"{error}; `bench verify` cannot compare this run with what was measured")
         manifest = ManifestWriter.resumed(folder, prepared)
         run = cls(prepared, folder, ui, manifest)
-        for cell in folder.cells():
+        there = folder.cells()
+        for cell in there:
             try:
                 records, facts = folder.read_cell(cell)
                 if not facts.interrupted:
@@ -79,8 +81,21 @@ class Stored:
                 moved_to = folder.set_aside(cell)
                 text = f"{error}; measured again, the damaged one is {moved_to}"
                 manifest.warn(notices.CELL_DAMAGED.warning(text, ""))
+        if prepared.options.pairing == "duet":
+            run._set_aside_partners(there)
         run._warn_of_starts()
         return run
+
+    def _set_aside_partners(self, there: Sequence[str]) -> None:
+        """Moves cells whose partners were cut short or are damaged: they are measured again together."""
+        kept = {cell.cell for cell in self.cells}
+        planned = [cell for block in self.prepared.plan for cell in block.cells]
+        lost = {(cell.repeat, cell.load) for cell in planned if cell.name in there and cell.name not in kept}
+        for cell in self.cells:
+            if (cell.repeat, cell.point) in lost:
+                self.folder.set_aside(cell.cell)
+                del self.samples[cell.cell]
+        self.cells = [cell for cell in self.cells if cell.cell in self.samples]
 
     def _warn_of_starts(self) -> None:
         """An engine that was to go on through all repeats is started once more by resuming."""
@@ -88,6 +103,21 @@ class Stored:
             if self.cells and backend.between != "restart" and backend.launch.mode != "attach":
                 text = f"{backend.label}: resumed, so its repeats are of more than one start"
                 self.manifest.warn(notices.ANOTHER_START.warning(text))
+        for start in self._cut_short():
+            text = f"start {start} was resumed, so its blocks are of two lives of an engine"
+            self.manifest.warn(notices.ANOTHER_START.warning(text))
+
+    def _cut_short(self) -> list[int]:
+        """Returns starts of which an engine that bench starts has some of its blocks, and not all."""
+        done, blocks = (
+            {cell.cell for cell in self.cells},
+            defaultdict[tuple[int, int, LoadPoint], set[bool]](set),
+        )
+        for block in self.prepared.plan:
+            if block.start is not None and self.prepared.cores_of(block):
+                for cell in block.cells:
+                    blocks[block.start, block.backend, cell.load].add(cell.name in done)
+        return sorted({start for (start, _, _), measured in blocks.items() if len(measured) > 1})
 
     @property
     def summary(self) -> Summary:

@@ -12,7 +12,7 @@ from typing import Any
 from harness import __version__
 from harness.errors import DamagedError, SpecError
 from harness.host import installation
-from harness.model import Manifest, Plan, Prices, Summary, as_json
+from harness.model import Manifest, Plan, PlanBlock, Prices, Summary, as_json, known
 from harness.run.keep import origin
 from harness.store import RunFolder, seal
 from harness.store.atomic import json_bytes
@@ -139,6 +139,10 @@ def _plan_faults(folder: RunFolder, manifest: Manifest, measured: Mapping[str, s
             yield Fault(f"cells/{name}", "was not planned")
         for name in _required(folder, manifest, plan, there):
             yield Fault(f"cells/{name}", "was planned and is missing")
+    for block in plan.blocks:
+        for name in (cell.cell for cell in block.cells if cell.cell in there):
+            if not _of_its_start(folder, name, block):
+                yield Fault(f"cells/{name}", "is of another start of the engines than was planned")
 
 
 def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]) -> list[str]:
@@ -155,6 +159,9 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
         done = max((key for key, cell in enumerate(planned, 1) if cell in there), default=0)
         expected = {cell for cell in planned[:done] if not folder.times_set_aside(cell)}
     failed = {(failure.backend, failure.repeat) for failure in manifest.failures}
+    lives: dict[tuple[str, int], list[str]] = {}
+    for block in plan.blocks:
+        lives.setdefault(_life(block), []).extend(cell.cell for cell in block.cells)
     last: dict[tuple[str, object], int] = {}
     for block in plan.blocks:
         for cell in block.cells:
@@ -164,15 +171,38 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
     first_look = manifest.stopping.looks[0] if manifest.stopping and manifest.stopping.looks else None
     missing = []
     for block in plan.blocks:
-        if (block.backend, block.repeat) in failed or _died(folder, [c.cell for c in block.cells], there):
+        alone = [cell.cell for cell in block.cells]
+        life = alone if known(block.start) is None else lives[_life(block)]
+        if _life(block) in failed or _died(folder, life, there):
             continue
         for cell in block.cells:
-            needed = first_look is None or block.repeat < max(
-                first_look, last.get((block.backend, cell.load), 0)
+            needed = first_look is None or (
+                block.repeat < max(first_look, last.get((block.backend, cell.load), 0))
+                and block.repeat % manifest.blocks < _blocks_of(manifest, known(block.start))
             )
             if cell.cell in expected - there and needed:
                 missing.append(cell.cell)
     return missing
+
+
+def _blocks_of(manifest: Manifest, start: int | None) -> int:
+    """Returns how many blocks of this start the pilot left in the plan."""
+    begun = manifest.stopping.blocks if manifest.stopping else ()
+    return begun[start] if start is not None and start < len(begun) else manifest.blocks
+
+
+def _life(block: PlanBlock) -> tuple[str, int]:
+    """Backend, and the number under which a failure of this life is kept."""
+    start = known(block.start)
+    return block.backend, block.repeat if start is None else start
+
+
+def _of_its_start(folder: RunFolder, cell: str, block: PlanBlock) -> bool:
+    """Blocks of one start that pass as starts would be values of their own."""
+    try:
+        return folder.read_facts(cell).identity.start_number == block.start
+    except SpecError:
+        return True  # a damaged cell is a fault of its own
 
 
 def _died(folder: RunFolder, cells: Sequence[str], there: set[str]) -> bool:

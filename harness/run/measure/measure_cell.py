@@ -1,6 +1,7 @@
 """One cell: the cache as declared, the timed window, and the facts that go with its records."""
 
 import threading
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -116,6 +117,7 @@ class CellMeasurement(NamedTuple):
     progress: ProgressSink
     stop: threading.Event
     cluster: Cluster | None  # None: this machine
+    meeting: threading.Barrier | None = None  # of the cells whose load begins together
 
 
 def measure(
@@ -139,6 +141,9 @@ def measure(
         shapes_before = [_histograms(source) for source in sources]
         watcher.idle()
         worker_pool = window.cluster.worker_pool(job, prepared.options.sample_hz) if window.cluster else None
+        if window.meeting is not None:
+            with suppress(threading.BrokenBarrierError):  # the other could not begin
+                window.meeting.wait()
         result = run_load(job, window.progress, window.stop, worker_pool)
         engine.fresh = False
         after = [settled(partial(_counters, source), COUNTERS) for source in sources]
@@ -268,6 +273,8 @@ def _identity(prepared: Prepared, cell: Cell, engine: EngineSession) -> Identity
         launch=backend.launch.mode,
         division=division(prepared, backend),
         repeat=cell.repeat,
+        start_number=UNSET if cell.start is None else cell.start,
+        cores=prepared.cores_of(cell) or UNSET,
     )
 
 

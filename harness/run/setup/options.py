@@ -10,7 +10,7 @@ from harness.cluster.options import ClusterOptions
 from harness.errors import SpecError
 from harness.load.job import Progress
 from harness.model import Manifest, Prices, from_json
-from harness.model.choices import Balance, Device, LaunchMode, SizeProfile
+from harness.model.choices import Balance, Device, LaunchMode, Pairing, SizeProfile
 from harness.plan import Cell
 from harness.sampling.job import DEFAULT_HZ
 from harness.spec.reach import ReachFlags
@@ -35,6 +35,8 @@ class RunOptions:
     agreement: bool | None = None  # put the agreement questions; None: where engines are compared
     # None: as the scenario's verdict says, one for a single backend. "auto": until all pairs are decided.
     repeats: int | Literal["auto"] | None = None
+    pairing: Pairing = "starts"
+    blocks: int | None = None  # of each engine in one start, of engines that are up together
     budget_s: float | None = None  # of "auto": no step is begun that would end later
     aa: bool = False  # each backend twice, under two labels: how far apart equal engines come out
     find_capacity: bool = False  # the highest load that keeps the scenario's limits

@@ -21,11 +21,14 @@ from harness.plan import (
     ProbeSizes,
     capacity_grid,
     in_one_life,
+    make_paired_plan,
     make_plan,
     most_requests,
     one_cell_each,
+    together,
 )
 from harness.run.setup.options import RunOptions
+from harness.run.setup.pairing import BLOCKS, Together, sized, together_of
 from harness.run.setup.repeats import between_of, repeats_of
 from harness.sampling.job import MOST_HZ
 from harness.sampling.machine import gpu_names, is_this_machine
@@ -71,10 +74,32 @@ class Prepared:
     source: Trace | Dataset | None = None  # of prompts that come from a file
     probe_sizes: ProbeSizes | None = None  # of a capacity search
     looks: tuple[int, ...] = ()  # repeats after which verdicts may be decided; empty: a fixed number
+    together: Together | None = None  # of engines that are up together; None: they take turns
 
     def of(self, part: Block | Cell) -> BackendPlan:
         """The backend that this part of the plan measures."""
         return self.backends[part.backend]
+
+    @property
+    def lives(self) -> list[Block]:
+        """Returns the first block of each life of an engine."""
+        return [
+            block
+            for group in together(self.plan)
+            for block in {block.backend: block for block in reversed(group)}.values()
+        ]
+
+    def cores_of(self, part: Block | Cell) -> tuple[int, ...]:
+        """Cores that the engine is held to; (): any."""
+        start = part.start
+        return () if self.together is None or start is None else self.together.cores_of(part.backend, start)
+
+    def gpus_of(self, block: Block) -> tuple[str, ...]:
+        """GPUs that the engine may use; (): $CUDA_VISIBLE_DEVICES, else all."""
+        paired, start = self.together, block.start
+        if paired is None or start is None or not paired.gpus:
+            return self.options.gpus
+        return paired.gpus_of(block.backend, start)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -156,6 +181,9 @@ def prepare(options: RunOptions) -> Prepared:
         not options.find_capacity and how == "restart" and _starts_for_each_cell(scenario, *pair)
         for pair, how in zip(started, between, strict=True)
     ]
+    paired = together_of(options, started, each_cell)
+    if paired is not None:
+        scenario = sized(scenario, options, BLOCKS if paired.attached else paired.blocks)
     with_images = bool(scenario.images.counts)
     model_name, model = find_model(options.model, APIS[scenario.request.api].gives, images=with_images)
     _check_images(scenario, backends, launches)
@@ -166,6 +194,8 @@ def prepare(options: RunOptions) -> Prepared:
             hint="--launch process",
         )
     asked = dict(scenario.engine_values)
+    if paired is not None and paired.cores:
+        asked["threads"] = len(paired.cores[0])
     if scenario.lora.adapters:
         asked["lora_adapters"] = scenario.lora.adapters
     values = _engine_values(backends, model, asked, options.engine_values)
@@ -184,10 +214,10 @@ def prepare(options: RunOptions) -> Prepared:
             labels, started, values, between, each_cell, strict=True
         )
     )
-    repeats, looks = repeats_of(options, scenario, len(backends))
+    repeats, looks = repeats_of(options, scenario, len(backends), paired)
     plan = tuple(
         part
-        for block in make_plan(labels, scenario.load, repeats)
+        for block in _plan(labels, scenario, repeats, paired)
         for part in (one_cell_each(block) if each_cell[block.backend] else (block,))
     )
     if between != ("restart",) and len(backends) == 1:
@@ -203,7 +233,17 @@ def prepare(options: RunOptions) -> Prepared:
         source=source,
         probe_sizes=sizes,
         looks=looks,
+        together=paired,
     )
+
+
+def _plan(
+    labels: Sequence[str], scenario: Scenario, repeats: int, paired: Together | None
+) -> tuple[Block, ...]:
+    if paired is None:
+        return make_plan(labels, scenario.load, repeats)
+    starts = 1 if paired.attached else repeats // paired.blocks
+    return make_paired_plan(labels, scenario.load, starts, repeats // starts)
 
 
 def _said_to_restart(launch: LaunchChoice) -> LaunchChoice:

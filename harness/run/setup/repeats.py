@@ -7,6 +7,7 @@ from harness.engines.start.launch_choice import LaunchChoice
 from harness.errors import SpecError
 from harness.model.choices import BetweenRepeats
 from harness.run.setup.options import RunOptions
+from harness.run.setup.pairing import SERVER_BLOCKS, Together
 from harness.spec.backend import BackendRef
 from harness.spec.scenario import Scenario
 from harness.verdicts.sequential import looks_between
@@ -16,12 +17,18 @@ NOISE_REPEATS = 5  # of a backend against itself: a floor is an interval, no dec
 _FLAG = "--repeats"
 
 
-def repeats_of(options: RunOptions, scenario: Scenario, backends: int) -> tuple[int, tuple[int, ...]]:
-    """Most repeats, and after which of them the verdicts are looked at; no looks: the number is fixed."""
+def repeats_of(
+    options: RunOptions, scenario: Scenario, backends: int, together: Together | None = None
+) -> tuple[int, tuple[int, ...]]:
+    """Most repeats, and after which of them the verdicts are looked at; no looks: the number is fixed.
+
+    Of engines that are up together the numbers asked for are starts, and each has its blocks as repeats.
+    """
+    blocks = together.blocks if together else 1
     wanted = _wanted(options, scenario, backends)
     if wanted != "auto":
         _refuse_limits(options)
-        return wanted, ()
+        return wanted * blocks, ()
     for flag, given in (("--find-capacity", options.find_capacity), ("--aa", options.aa)):
         if given:
             raise SpecError(f"{flag} needs a number of repeats, not auto", where=_FLAG)
@@ -29,7 +36,11 @@ def repeats_of(options: RunOptions, scenario: Scenario, backends: int) -> tuple[
         raise SpecError("auto needs two backends: a single one has no verdict to decide", where=_FLAG)
     if options.budget_s is not None and options.budget_s <= 0:
         raise SpecError("must be above 0", where="--budget")
-    looks = looks_between(scenario.verdict.min_repeats, scenario.verdict.max_repeats)
+    least, most = scenario.verdict.min_repeats, scenario.verdict.max_repeats
+    if together is not None and together.attached:
+        given = "verdict.max_repeats" in options.overrides
+        least, most = min(SERVER_BLOCKS[0], most), most if given else SERVER_BLOCKS[1]
+    looks = tuple(look * blocks for look in looks_between(least, most))
     return looks[-1], looks
 
 

@@ -51,6 +51,11 @@ def _run(server: Server, ready: Connection) -> None:
     asyncio.run(_Answers(server).serve(ready.send))
 
 
+def serve_at(port: int, server: Server) -> None:
+    """Serves until the process is ended."""
+    asyncio.run(_Answers(server).serve(lambda _: None, port))
+
+
 class _Answers:
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -58,8 +63,8 @@ class _Answers:
         self._streams = 0
         self._began: float | None = None
 
-    async def serve(self, ready: Callable[[int], None]) -> None:
-        listening = await asyncio.start_server(self._connection, "127.0.0.1", 0, backlog=512)
+    async def serve(self, ready: Callable[[int], object], port: int = 0) -> None:
+        listening = await asyncio.start_server(self._connection, "127.0.0.1", port, backlog=512)
         ready(listening.sockets[0].getsockname()[1])
         async with listening:
             await listening.serve_forever()

@@ -21,7 +21,12 @@ from tests.unit.verdicts.test_pairs import cells
 
 DOCS = Path(__file__).parents[3] / "docs"
 ENGINES = sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"})
-KINDS = {"cpus_usable": int, "run": int, "gpus": lambda name: [name]}  # what is no text in a manifest
+KINDS = {
+    "cpus_usable": int,
+    "run": int,
+    "gpus": lambda name: [name],
+    "pairing": {"16": "blocks", "8": "starts"}.get,
+}  # what is no text in a manifest
 INFO, VARIABLE, VALUE, FLAG = "info", "env", "values", "command"
 
 

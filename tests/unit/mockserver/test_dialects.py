@@ -269,6 +269,7 @@ def test_a_simulator_counts_under_the_names_that_bench_reads():
         text = get(routes(name)[0], declared.path)[1].decode()
         unused = DIALECTS[name].unused_counters
         counters = [terms for key, terms in asdict(declared.counters).items() if key not in unused]
-        read = [*counters, *astuple(declared.gauges), *astuple(declared.histograms)]
+        histograms = replace(declared.histograms, transfer="")  # from another engine, of which there is none
+        read = [*counters, *astuple(declared.gauges), *astuple(histograms)]
         for series in (term for terms in read for term in terms.split(" + ") if term and "{" not in term):
             assert f"# TYPE {series.removesuffix('_sum')} " in text, f"{name}: {series}"

@@ -1,12 +1,13 @@
 """How many repeats are planned, which of them a step measures, and when a run stops."""
 
 from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 
 from harness.cli.flags.argument_types import duration_s, repeats
 from harness.errors import SpecError
-from harness.model import LoadPoint, Manifest, Summary
+from harness.model import Levels, LoadPoint, Manifest, Summary
 from harness.plan import make_plan
 from harness.report.findings.stopping import one_start, stopping_lines
 from harness.run.setup.options import RunOptions
@@ -39,7 +40,7 @@ def test_costs_are_of_what_was_measured():
     costs = Costs()
     first, other = PLAN[0], PLAN[1]
     assert costs.of([first], 1.0) is None
-    costs.add(first, 30.0, dict.fromkeys(first.cells, 10.0))
+    costs.add([first], 30.0, dict.fromkeys(first.cells, 10.0))
     assert costs.of([first], 1.0) == 31.0
     assert costs.of([replace(first, cells=first.cells[:1])], 1.0) == 21.0
     assert costs.of([other], 1.0) is None
@@ -62,8 +63,8 @@ class Said:
 
 
 class Undecided:
-    def __init__(self, a, b, load):
-        self.a, self.b, self.load = a, b, load
+    def __init__(self, a, b, load, levels=None):
+        self.a, self.b, self.load, self.levels = a, b, load, levels
 
 
 def walked(options, stands, *, cell_s=10.0):
@@ -75,7 +76,7 @@ def walked(options, stands, *, cell_s=10.0):
     for blocks in stopping.steps(lambda plan: list(plan), lambda: next(answers)):
         steps.append(blocks)
         for block in blocks:
-            stopping.costs.add(block, cell_s * len(block.cells), dict.fromkeys(block.cells, cell_s))
+            stopping.costs.add([block], cell_s * len(block.cells), dict.fromkeys(block.cells, cell_s))
     return steps, manifest.document.stopping, ui.notes
 
 
@@ -99,6 +100,18 @@ def test_a_run_goes_on_with_what_is_open_to_the_last_look():
     # 7 repeats of 2 engines, 10 s a cell and 2 s between engines.
     assert said[0] == "after 3 repeats: decided 1 of 2 pairs, about 3 minutes left at most"
     assert len(said) == 5
+
+
+def test_later_starts_have_the_blocks_that_decide_soonest():
+    levels = Levels(within=0.01, between=0.02, blocks=2, starts=5, seconds=60.0)
+    still = Stand(0, 0, (Undecided("vllm", "sglang", C2, levels),), 0)
+    paired = replace(TWO, overrides={"load.concurrency": [2]}, pairing="blocks", blocks=4)
+    with patch("os.sched_getaffinity", lambda _: {0, 1}):
+        steps, told, said = walked(paired, [still, DONE])
+    assert [len(names(step)) for step in steps] == [8, 16, 4]
+    assert {block.repeat for block in steps[2]} == {12, 13}
+    assert told.blocks == (4, 4, 4, 2)
+    assert "2 blocks a start from now on" in said[0]
 
 
 def test_pairs_without_a_figure_end_a_run_with_another_reason():
@@ -126,7 +139,7 @@ def test_what_was_spent_before_a_resume_counts():
     stopping = Stopping(prepared, manifest, Said())
     steps = stopping.steps(lambda plan: list(plan), lambda: OPEN)
     for block in next(steps):
-        stopping.costs.add(block, 20.0, dict.fromkeys(block.cells, 10.0))
+        stopping.costs.add([block], 20.0, dict.fromkeys(block.cells, 10.0))
     assert list(steps) == []
     assert manifest.document.stopping.reason == "budget"
 

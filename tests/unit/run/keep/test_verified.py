@@ -193,3 +193,14 @@ def test_a_report_changes_no_seal(run):
     before = verify(run).seal
     run.write_summary(summarise_folder(run))
     assert verify(run).seal == before
+
+
+def test_a_block_that_passes_as_a_start_is_a_fault(run):
+    """Each block would be a value of its own in an interval that is over starts."""
+    change_json(run.cell_path(CELLS[1]) / "cell.json", lambda facts: facts["identity"].update(start_number=1))
+    mend(run.path)
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    assert [fault.what for fault in verify(run).faults] == [
+        "is of another start of the engines than was planned"
+    ]

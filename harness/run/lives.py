@@ -1,0 +1,126 @@
+"""Engines of a run from start to stop, what is recorded of those that fail, and the requests to them."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+
+from harness.engines.session import EngineSession, open_engine
+from harness.engines.start.request import EngineRequest
+from harness.errors import SetupError, SpecError, StorageError
+from harness.model import WorkloadCards
+from harness.plan import Block
+from harness.run.keep.stored import Stored
+from harness.run.measure.measure_cell import engine_version
+from harness.run.measure.workloads import Workloads, make_workloads, token_counter
+from harness.run.setup import noise
+from harness.run.setup.working_sets import kv_tokens
+from harness.validity import notices
+
+
+@dataclass
+class Lives(Stored):
+    """A run whose engines are started and stopped."""
+
+    workloads: Workloads | None = None
+    told: set[str] = field(default_factory=set)  # labels
+
+    @contextmanager
+    def recorded(self, block: Block) -> Iterator[None]:
+        """Records an engine's failure, so that the other backends are still measured.
+
+        A full results disk is no engine's failure, and the only backend's failure is the run's.
+        """
+        label = self.prepared.of(block).label
+        try:
+            yield
+        except StorageError:
+            raise
+        except SetupError as error:
+            if not self.cells and len(self.prepared.plan) == 1:
+                raise
+            self.manifest.failed(label, block.life, str(error))
+            text = str(error) if error.where == label else f"{label}: {error}"
+            self.manifest.warn(notices.NOT_MEASURED.warning(text, error.hint or None))
+            self.ui.note(f"error: {text}" + (f"\nhint: {error.hint}" if error.hint else ""))
+
+    def opened(self, block: Block, stack: ExitStack) -> EngineSession:
+        label = self.prepared.of(block).label
+        engine = stack.enter_context(open_engine(self._request(block), self.ui.stage))
+        host, version = self.manifest.document.host, engine_version(engine.facts)
+        key = noise.key(host, self.prepared, self.prepared.of(block), version)
+        self.manifest.engine_started(label, engine.facts, key)
+        self.ui.note(f"{label}: {version or 'version unknown'} at {' and '.join(engine.urls)}")
+        self._tell_known(label, engine)
+        return engine
+
+    def _request(self, block: Block) -> EngineRequest:
+        prepared, backend = self.prepared, self.prepared.of(block)
+        return EngineRequest(
+            backend.ref,
+            backend.launch,
+            prepared.model_name,
+            prepared.model,
+            log_path=self.folder.log_path(self._life(block)),
+            values=backend.engine_values,
+            gpu_wait_s=prepared.options.gpu_wait_s,
+            gpus=prepared.gpus_of(block),
+            cores=prepared.cores_of(block),
+        )
+
+    def _tell_known(self, label: str, engine: EngineSession) -> None:
+        """Says what is known, once per backend.
+
+        What bench starts is configured; elsewhere an engine's defaults may hold.
+        """
+        header, launch = engine.definition.backend, engine.facts["launch"]["mode"]
+        if header.kind != "engine":
+            notice = notices.OF_KIND[header.kind]
+            self.manifest.warn(notice.warning(f"{label}: {engine.facts['known'][0]}"))
+        if launch == "attach" and label not in self.told:
+            self.told.add(label)
+            for line in engine.facts["known"]:
+                self.ui.detail(f"note: {label}: {line}")
+
+    def _life(self, block: Block) -> str:
+        """Name of one life of an engine."""
+        if block.start is not None:
+            return f"{self.prepared.of(block).label}-r{block.start}"
+        lives = [b for b in self.prepared.plan if (b.backend, b.repeat) == (block.backend, block.repeat)]
+        point = f"-{block.cells[0].load.label}" if len(lives) > 1 and block.cells else ""
+        return f"{self.prepared.of(block).label}{point}-r{block.repeat}"
+
+    def workloads_of(self, engine: EngineSession) -> Workloads:
+        """Made with the first engine's tokenizer and then kept: every backend gets the same bytes."""
+        if self.workloads is None:
+            self._size_working_sets(engine)
+            self.ui.stage("making prompts")
+            self.workloads = make_workloads(self.prepared, engine)
+            if not self.workloads.exact:
+                self.manifest.warn(
+                    notices.APPROXIMATE_LENGTHS.warning(
+                        "the server offers no tokenizer: input lengths are approximate, one word a token"
+                    )
+                )
+            sha256, before = self.workloads.sha256(), self.manifest.document.workload_sha256
+            if before not in (None, sha256):
+                raise SpecError(
+                    "the prompts made now differ from those of this run: another tokenizer or version",
+                    where=str(self.folder.path),
+                    hint="start a new run with `bench run`",
+                )
+            self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
+            cards = self.workloads.cards(self.prepared.options.seed)
+            self.folder.write_cards(WorkloadCards(cards=cards))
+        elif self.prepared.probe_sizes is not None:
+            self.workloads.count_with(token_counter(engine))
+        return self.workloads
+
+    def _size_working_sets(self, engine: EngineSession) -> None:
+        tokens = kv_tokens(self.prepared.scenario.load, self.manifest.document.kv_tokens, engine)
+        if tokens is None:
+            return
+        self.manifest.write(kv_tokens=tokens)
+        self.ui.note(f"working sets are multiples of a KV cache of {tokens:,} tokens")
+        scenario = self.prepared.scenario
+        sized = replace(scenario, load=replace(scenario.load, kv_tokens=tokens))
+        self.prepared = replace(self.prepared, scenario=sized)

@@ -1,0 +1,130 @@
+"""Says how the engines of a run share time and machine: one after the other, or all of them up together."""
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from harness.engines.start.gpus import chosen_gpus, gpu_count, gpus_needed
+from harness.engines.start.launch_choice import LaunchChoice
+from harness.errors import SpecError
+from harness.metrics.distribution import samples_needed
+from harness.model.choices import Pairing
+from harness.plan import load_points, slots_of
+from harness.run.setup.options import RunOptions
+from harness.spec.backend import BackendRef
+from harness.spec.scenario import Scenario
+from harness.spec.scenario.load import Load
+
+BLOCKS = 8  # of each engine in one start; even, so that drift within a start favours nobody
+SERVER_BLOCKS = (10, 40)  # of servers that run, until a verdict: their one start has no second
+_FLAG, _BLOCKS_FLAG = "--pairing", "--blocks"
+_INSTEAD = "`--pairing starts` measures them one after the other"
+
+Started = Sequence[tuple[BackendRef, LaunchChoice]]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Engines that are up together. Each start gives every engine the next seat: what it may use.
+
+    No seats: servers that run already. `blocks`: of each engine in one start; 1 of such servers, of which
+    each block is a repeat of one start.
+    """
+
+    kind: Pairing
+    blocks: int
+    cores: tuple[tuple[int, ...], ...] = ()
+    gpus: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def attached(self) -> bool:
+        return not self.cores
+
+    def counted(self, repeats: int) -> str:
+        return f"{repeats} blocks" if self.attached else f"{repeats // self.blocks} starts"
+
+    def cores_of(self, backend: int, start: int) -> tuple[int, ...]:
+        return self.cores[(backend + start) % len(self.cores)] if self.cores else ()
+
+    def gpus_of(self, backend: int, start: int) -> tuple[str, ...]:
+        return self.gpus[(backend + start) % len(self.gpus)] if self.gpus else ()
+
+
+def together_of(options: RunOptions, started: Started, each_cell: Sequence[bool]) -> Together | None:
+    """None: the engines take turns. Raises SpecError where they cannot be up together, and says why."""
+    kind, blocks = options.pairing, options.blocks
+    if kind == "starts":
+        if blocks is not None:
+            raise SpecError("only applies to --pairing blocks and duet", where=_BLOCKS_FLAG)
+        return None
+    if options.find_capacity:
+        raise SpecError("a capacity search has no pairs", where=_FLAG, hint="leave --pairing out")
+    if len(started) < 2:
+        raise SpecError("needs two backends: a single one has no partner", where=_FLAG, hint="leave it out")
+    if kind == "duet" and options.load_from is not None:
+        raise SpecError(
+            "loads two servers at once, from this machine alone", where=_FLAG, hint="--pairing blocks"
+        )
+    if blocks is not None and blocks < 2:
+        raise SpecError(f"must be at least 2, not {blocks}", where=_BLOCKS_FLAG)
+    attached = [ref.label for ref, launch in started if launch.mode == "attach"]
+    if len(attached) == len(started):
+        if blocks is not None:
+            raise SpecError(
+                "servers that run have one start",
+                where=_BLOCKS_FLAG,
+                hint="--repeats N sets the number of their blocks",
+            )
+        return Together(kind, 1)
+    if attached:
+        raise _apart(f"bench did not start {attached[0]}, so it cannot swap its cores with the others'")
+    containers = [ref.label for ref, launch in started if launch.mode == "compose"]
+    if containers:
+        raise _apart(f"{containers[0]} runs in a container, which bench does not hold to a part of the cores")
+    if any(each_cell):
+        label = started[list(each_cell).index(True)][0].label
+        raise _apart(f"{label} has no cache reset, so it is started again for every cell")
+    return Together(kind, blocks or BLOCKS, _core_seats(len(started)), _gpu_seats(options, started))
+
+
+def sized(scenario: Scenario, options: RunOptions, blocks: int) -> Scenario:
+    """Gives a block its share of the requests of a run, and of what a run needs at least."""
+    load = scenario.load
+    asked = load.requests if "load.requests" in options.overrides else _share(load, blocks)
+    least = math.ceil(load.min_answers / blocks)
+    block = replace(load, requests=asked, min_answers=least, min_seconds=load.min_seconds / blocks)
+    return replace(scenario, load=block)
+
+
+def _share(load: Load, blocks: int) -> int:
+    """Two requests of each slot at least, and as many answers as a median needs."""
+    slots = max(slots_of(load, point) or 1 for point in load_points(load))
+    return min(load.requests, max(math.ceil(load.requests / blocks), 2 * slots, samples_needed(50)))
+
+
+def _core_seats(engines: int) -> tuple[tuple[int, ...], ...]:
+    if not hasattr(os, "sched_getaffinity"):
+        raise _apart("this system cannot hold a process to some of the cores")
+    cores = sorted(os.sched_getaffinity(0))
+    each = len(cores) // engines
+    if not each:
+        raise _apart(f"{engines} engines need a core each, and there are {len(cores)}")
+    return tuple(tuple(cores[seat * each : (seat + 1) * each]) for seat in range(engines))
+
+
+def _gpu_seats(options: RunOptions, started: Started) -> tuple[tuple[str, ...], ...]:
+    """Devices that were listed, in equal parts."""
+    needed = [gpus_needed(ref.definition) for ref, launch in started if launch.device == "cuda"]
+    if not needed:
+        return ()
+    most, engines = max(needed), len(started)
+    wanted = most * engines
+    listed = chosen_gpus(min(wanted, gpu_count() or wanted), options.gpus)
+    if len(listed) < wanted:
+        raise _apart(f"{engines} engines need {wanted} GPUs, and there are {len(listed)} for them")
+    return tuple(tuple(listed[seat * most : (seat + 1) * most]) for seat in range(engines))
+
+
+def _apart(why: str) -> SpecError:
+    return SpecError(f"these engines cannot be up together: {why}", where=_FLAG, hint=_INSTEAD)

@@ -1,0 +1,61 @@
+"""Says how many blocks in how many starts decide a pair soonest, from the spread at both levels.
+
+Kalibera and Jones, Rigorous Benchmarking in Reasonable Time (ISMM 2013): a start costs time of its own, and
+its blocks share what it drew, so more blocks narrow an interval only down to what starts differ by.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.model import Levels
+from harness.stats.student import t_quantile
+
+MOST_BLOCKS, MOST_STARTS, LEAST_STARTS = 32, 50, 3
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """Seconds of one block of both engines, and of one start of both."""
+
+    block_s: float
+    start_s: float
+
+
+def levels(
+    blocks: Sequence[Sequence[float]], costs: Costs, room: float, alpha: float, most: int = MOST_STARTS
+) -> Levels | None:
+    """`blocks`: by start, logarithms of the ratios of its blocks. `room`: from the estimate to the limit that
+    an interval at `alpha` has to clear. `most`: starts that are allowed. None where either level has fewer
+    than two.
+    """
+    starts = [np.array(start) for start in blocks if len(start) > 1]
+    if len(starts) < 2:
+        return None
+    within = float(np.mean([start.var(ddof=1) for start in starts]))
+    of_means = float(np.var([start.mean() for start in starts], ddof=1))
+    between = max(of_means - within * float(np.mean([1 / len(start) for start in starts])), 0.0)
+    best = min(_plans(within, between, costs, room, alpha, most), default=None)
+    return Levels(
+        within=within**0.5,
+        between=between**0.5,
+        blocks=best[2] if best else None,
+        starts=best[1] if best else None,
+        seconds=best[0] if best else None,
+    )
+
+
+def _plans(
+    within: float, between: float, costs: Costs, room: float, alpha: float, most: int
+) -> list[tuple[float, int, int]]:
+    """Seconds, starts and blocks of each: the fewest starts for so many blocks."""
+    plans = []
+    for blocks in range(2, MOST_BLOCKS + 1, 2):
+        error = (between + within / blocks) ** 0.5
+        for starts in range(LEAST_STARTS, most + 1):
+            if t_quantile(1 - alpha / 2, starts - 1) * error / math.sqrt(starts) < room:
+                plans.append((starts * (costs.start_s + blocks * costs.block_s), starts, blocks))
+                break
+    return plans

@@ -1,0 +1,41 @@
+"""How engines that were up together are told of in words."""
+
+from harness.model import Levels
+from harness.report.findings.pairing import level_words, pairing_lines
+from tests.factories.summaries import cell, summary
+
+RULES = {"confidence": 0.95, "alpha": 0.05, "min_runs": 3}
+
+
+def lines(kind, *cells):
+    return list(pairing_lines(summary(*cells, verdict_rules={**RULES, "pairing": kind})))
+
+
+def test_engines_that_took_turns_need_no_words():
+    assert lines("starts", cell("a")) == []
+
+
+def test_cores_and_seats_are_named():
+    both = cell("a", start_number=0, cores=[0, 1]), cell("b", start_number=0, cores=[2, 3])
+    assert lines("blocks", *both) == [
+        "pairing by blocks: all engines were up and loaded in turns; "
+        "cores 0,1 and 2,3, swapped between starts"
+    ]
+    assert "loaded at the same moments" in lines("duet", *both)[0]
+
+
+def test_of_running_servers_it_is_this_start():
+    (line,) = lines("blocks", cell("a", start_number=0, launch="attach"))
+    assert (
+        line == "pairing by blocks: the servers were loaded in turns; a verdict is about this start of each"
+    )
+
+
+def test_the_levels_say_what_decides_soonest():
+    found = Levels(within=0.032, between=0.009, blocks=6, starts=5, seconds=300)
+    assert level_words(found) == (
+        "blocks differ by 3.2 %, starts by 0.9 % more: "
+        "6 blocks in each of 5 starts decide soonest, in 5.0 minutes (--blocks 6)"
+    )
+    none = Levels(within=0.3, between=0.2, blocks=None, starts=None, seconds=None)
+    assert level_words(none).endswith("no number of blocks in the starts that are allowed would decide")

@@ -1,0 +1,134 @@
+"""Blocks within starts: what an interval is over, what each level spreads, and what decides soonest."""
+
+import numpy as np
+import pytest
+
+from harness.stats.runs import Shift
+from harness.stats.serial import lasts, worth
+from harness.verdicts import Rules, compare
+from harness.verdicts.levels import Costs, levels
+from tests.factories.summaries import cell
+
+BLOCKS, STARTS = 8, 4
+RULES = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",), pairing="blocks", blocks=BLOCKS)
+
+
+def cells(label, p50, of_start=(0, 0, 0, 0), within=0.001, *, seed, starts=STARTS, **changes):
+    """Blocks of each start, whose speed is off by `of_start` per cent."""
+    drawn = np.random.default_rng(seed).normal(0, within, starts * BLOCKS)
+    return [
+        cell(
+            label,
+            repeat=repeat,
+            p50=p50 * (1 + of_start[repeat // BLOCKS] / 100) * float(np.exp(drawn[repeat])),
+            workload_sha256=f"w{repeat}",
+            started_unix_ns=10**9 * (2 * repeat + (label == "b")),
+            start_number=repeat // BLOCKS,
+            **changes,
+        )
+        for repeat in range(starts * BLOCKS)
+    ]
+
+
+def judged(a, b, rules=RULES):
+    (one,) = compare([*a, *b], rules).comparison
+    return one
+
+
+def test_an_interval_is_over_starts_however_many_blocks_they_have():
+    """Starts that differ by 5 % are four values; 32 blocks as values would call one slower."""
+    one = judged(cells("a", 103, (-5, 5, -4, 6), seed=1), cells("b", 100, seed=2))
+    assert one.verdict == "not enough runs"
+    assert one.runs == (4, 4)
+    assert one.measured == (32, 32)
+    low, middle, high = one.ratio
+    assert middle == pytest.approx(1.035, abs=0.005)
+    assert low < 0.97
+    assert high > 1.1
+    assert "over 4 starts with 32 pairs of blocks" in one.why
+    assert one.why.endswith("very many starts would be needed")
+
+
+def test_starts_alike_decide():
+    one = judged(cells("a", 105, seed=1), cells("b", 100, seed=2))
+    assert one.verdict == "slower"
+
+
+def test_one_start_is_no_verdict_of_engines_that_bench_starts():
+    one = judged(cells("a", 120, seed=1, starts=1), cells("b", 100, seed=2, starts=1))
+    assert one.verdict == "not enough runs"
+    assert one.why == "1 and 1 starts, 3 are needed"
+
+
+def test_blocks_of_running_servers_are_about_this_start():
+    given = {"launch": "attach", "starts": 1}
+    one = judged(cells("a", 120, seed=1, **given), cells("b", 100, seed=2, **given))
+    assert one.verdict == "slower"
+    assert one.runs == (8, 8)
+    assert "over 8 pairs of blocks of this start" in one.why
+
+
+def test_noise_that_outlasts_the_blocks_is_no_verdict_and_names_the_length_that_would_do():
+    """Blocks of 20 s of which four in a row are 4 % off are two values, not eight."""
+    slow, client = (-4, 4), {"wall_s": 1.0}
+    given = {"launch": "attach", "client": client}
+    a = cells("a", 110, (*slow, 0, 0), seed=1, starts=2, **given)
+    a = [one for one in a if one.repeat % BLOCKS < 4]
+    b = [one for one in cells("b", 100, seed=2, starts=2, **given) if one.repeat % BLOCKS < 4]
+    one = judged(a, b)
+    assert one.verdict == "not enough runs"
+    assert "blocks of 1 s are shorter" in one.why
+    assert "would do (--requests" in one.why
+
+
+def test_the_levels_are_told_apart():
+    given = {"client": {"wall_s": 2.0}, "start": {"load_s": 9.0, "first_answer_s": 1.0, "provide_s": 99.0}}
+    noise = {"of_start": (-2, 2, -2, 2), "within": 0.03}
+    one = judged(cells("a", 105, seed=3, **noise, **given), cells("b", 100, seed=4, within=0.03, **given))
+    assert one.levels.within == pytest.approx(0.03 * 2**0.5, rel=0.3)
+    assert one.levels.between == pytest.approx(0.02, rel=0.5)
+
+
+def test_a_dear_start_takes_more_blocks_and_starts_that_differ_take_fewer():
+    drawn = np.random.default_rng(5)
+
+    def found(between, start_s):
+        blocks = [drawn.normal(drawn.normal(0, between), 0.03, 400) for _ in range(400)]
+        return levels(blocks, Costs(4.0, start_s), room=0.03, alpha=0.01)
+
+    cheap, dear, unlike = found(0.0, 2.0), found(0.0, 200.0), found(0.02, 2.0)
+    assert dear.blocks > cheap.blocks
+    assert dear.starts < cheap.starts
+    assert unlike.starts > cheap.starts
+    assert cheap.seconds == cheap.starts * (2.0 + 4.0 * cheap.blocks)
+
+
+def test_where_starts_are_few_they_take_more_blocks():
+    drawn = np.random.default_rng(5)
+    blocks = [drawn.normal(0, 0.03, 400) for _ in range(40)]
+    free, bound = (levels(blocks, Costs(4.0, 2.0), 0.03, 0.01, most) for most in (50, 4))
+    assert bound.starts <= 4 < free.starts
+    assert bound.blocks > free.blocks
+    assert levels(blocks, Costs(4.0, 2.0), 0.003, 0.01, 4).blocks is None
+
+
+def test_levels_need_two_starts():
+    assert levels([[0.1, 0.2]], Costs(1, 1), 0.03, 0.05) is None
+
+
+def test_independent_values_do_not_last_and_a_course_does():
+    drawn = np.random.default_rng(0).normal(0, 1, 400)
+    assert lasts(drawn.tolist()) == 0
+    course = np.convolve(drawn, 0.8 ** np.arange(60))[:400]
+    assert lasts(course.tolist()) == pytest.approx(-1 / np.log(0.8), rel=0.4)
+    assert lasts([1.0, 1.0, 1.0, 1.0, 1.0]) == lasts([]) == 0
+
+
+def test_values_that_hang_together_are_worth_fewer():
+    assert worth([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]) == 1
+    course = worth([0.0, 0.1, 0.4, 0.8, 0.9, 1.0])
+    assert course < 0.5
+    assert worth([1.0, 2.0]) == 1
+    found = Shift(0.05, 0.01, 5).of_fewer(0.5)
+    assert (found.estimate, found.error, found.freedom) == (0.05, pytest.approx(0.01 * 2**0.5), 2)
+    assert Shift(0.05, 0.01, 5).of_fewer(0.1).freedom == 1
