@@ -272,7 +272,7 @@ class Run(Lives):
             facts = structs.replace(facts, workload=structs.replace(facts.workload, file=file))
             self.folder.write_cell(records, facts, done.telemetry)
             summary = self.keep(records, facts, workload.requested, done.telemetry)
-        self.interrupted = done.result.interrupted or stop.is_set() or late.is_set()
+        self.interrupted |= done.result.interrupted or stop.is_set() or late.is_set()
         return summary, facts
 
     def _anew(self, lives: Sequence[Block]) -> bool:

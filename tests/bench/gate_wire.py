@@ -25,7 +25,6 @@ class Changed:
 
     name: str
     slower: float = 1.0
-    refused: float = 0.0
     level: float = 0.0
 
 
@@ -34,7 +33,6 @@ CHANGES = (
     Changed("equal, restarted: 1 % from run to run", level=0.01),
     Changed("10 % slower", slower=1.1),
     Changed("20 % slower", slower=1.2),
-    Changed("3 % of the requests refused", refused=0.03),
 )
 
 
@@ -55,7 +53,6 @@ def _pair(changed: Changed, draw: random.Random) -> str:
         behaviour.slower = draw.gauss(1, changed.level)
         base = here.run("base", requests=REQUESTS)
         behaviour.slower = changed.slower * draw.gauss(1, changed.level)
-        behaviour.refused = changed.refused
         new = here.run("new", requests=REQUESTS)
         return _outcome(here, base, new)
 

@@ -1,7 +1,7 @@
 """Each engine's dialect: what it accepts, what it refuses, and how. Its streams are in test_truth_habits."""
 
 import json
-from dataclasses import asdict, astuple, fields
+from dataclasses import asdict, astuple, fields, replace
 
 import pytest
 
