@@ -10,10 +10,8 @@ from harness.model.choices import Device
 from harness.spec.backend import (
     Backend,
     BackendRef,
-    Counters,
     Engine,
     Header,
-    Metrics,
     PrefixCache,
     Probe,
     Process,
@@ -21,6 +19,7 @@ from harness.spec.backend import (
     Server,
     Tokenize,
 )
+from harness.spec.engine_metrics import Counters, Metrics
 from harness.spec.models import Model
 from harness.spec.reach import Reach
 

@@ -29,7 +29,9 @@ def empty_environment(tmp_path_factory):
 def copied(empty_environment, monkeypatch):
     """Environments begin as copies of one: to make one takes seconds."""
     monkeypatch.setattr(
-        install, "_creating", lambda _recipe, folder, _name: ["cp", "-a", str(empty_environment), str(folder)]
+        install,
+        "_creating",
+        lambda _recipe, folder, _name: ["cp", "-aT", str(empty_environment), str(folder)],
     )
 
 

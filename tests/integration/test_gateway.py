@@ -163,7 +163,7 @@ def test_a_url_alone_and_the_probe_reach_it_too(here, folder, front, monkeypatch
     assert f"model {ALIAS}" in done.stderr
     assert "--header X-Gateway-Key=ENV:TEAM_KEY" in done.stdout.replace("\\\n", " ")
     (run,) = asked  # as the run of the first test is asked for
-    assert (run.header, run.ca_cert) == (["X-Gateway-Key=ENV:TEAM_KEY"], [str(folder / "ca.pem")])
+    assert (run.headers, run.ca_cert) == (["X-Gateway-Key=ENV:TEAM_KEY"], [str(folder / "ca.pem")])
     probed = bench_here("probe", f"vllm={front.url}", *reach(folder), "--json", code=(0, 1))
     assert json.loads(probed.stdout)["served_name"] == ALIAS
 
