@@ -157,7 +157,8 @@ def test_verdicts_and_charts_say_at_which_depth_one_is_slower(here):
     for name, us_per_token in (("quick", 100), ("slow", 200)):
         define(name, "--prefill-us-per-token", str(us_per_token), ttft_ms=100, gap_ms=5)
     size = ("--requests", "30", "--output-tokens", "4", "--repeats", "4", "--set", "load.min_answers=12")
-    bench("run", "--depth", "128,2k", "--backends", "quick,slow", "--no-probe", "--no-agreement", *size)
+    asked = ("run", "--depth", "128,2k", "--backends", "quick,slow", "--no-probe", "--no-agreement")
+    bench(*asked, *size, pictures=True)
     found = {one["metric"]: one for one in summary()["comparison"]}
     template = 9  # tokens
     for depth, tokens in (("128", 128), ("2k", 2048)):
