@@ -188,7 +188,7 @@ ROWS: tuple[Row, ...] = (
         "gate: 0.9 s without a token every 5 s",
         "medians equal, tail slower",
         "same, exit 0",
-        _gate(_stalling, (1, "slower: openai c4 E2E p99"), requests=320),
+        _gate(_stalling, (1, "slower: openai c4 E2E p99"), requests=160),
     ),
     Row(
         "gate: 1 % of requests refused",
