@@ -129,22 +129,18 @@ class Run(Lives):
             first.setdefault(block.backend, block)
         with self.recorded(blocks[0]), ExitStack() as stack:
             engines: dict[int, EngineSession] = {}
-            for block in first.values():
+            for backend, block in first.items():
                 with self.recorded(block):
-                    engines[block.backend] = self.opened(block, stack)
-            dead: set[int] = set()
+                    engine = self.opened(block, stack)
+                    cells = [cell for other in blocks if other.backend == backend for cell in other.cells]
+                    if cells:
+                        self._begin(cells[0], engine)
+                    engines[backend] = engine
+            ended: set[int] = set()  # died, or failed
             for turn in turns(blocks, self.prepared.options.pairing):
-                here = [block for block in turn if block.backend in engines and block.backend not in dead]
-                if not here or self.interrupted:
-                    continue
-                if len(here) > 1:
-                    dead |= self._duet(here, engines)
-                    continue
-                with self.recorded(here[0]):
-                    if not self._cells(here[0], engines[here[0].backend]):
-                        dead.add(here[0].backend)
-                    continue
-                del engines[here[0].backend]  # a failure was recorded
+                here = [block for block in turn if block.backend in engines.keys() - ended]
+                if here and not self.interrupted:
+                    ended |= self._duet(here, engines) if len(here) > 1 else self._alone(here[0], engines)
             if blocks[0].start is not None and self.cells:
                 self.folder.write_summary(self.summary)
             for backend, engine in engines.items():
@@ -152,11 +148,18 @@ class Run(Lives):
                     with self.recorded(first[backend]):
                         self._agreement(first[backend], engine)
 
+    def _alone(self, block: Block, engines: dict[int, EngineSession]) -> set[int]:
+        """Loads this engine; returns its backend if it died. One that failed has no questions to answer."""
+        with self.recorded(block):
+            return set() if self._cells(block, engines[block.backend]) else {block.backend}
+        del engines[block.backend]
+        return set()
+
     def _cells(self, block: Block, engine: EngineSession) -> bool:
         """Returns whether the engine is still alive."""
         if not block.cells:
             return True
-        workloads = self._begun(block, engine)
+        workloads = self.workloads_of(engine)
         for cell in self._wanted(block):
             began_s = time.monotonic()
             workload = self._ready(cell, workloads, engine)
@@ -182,7 +185,7 @@ class Run(Lives):
         """
         began_s, dead = time.monotonic(), set()
         parts = [
-            (cell, self._ready(cell, self._begun(block, engine), engine), engine)
+            (cell, self._ready(cell, self.workloads_of(engine), engine), engine)
             for block in blocks
             for cell, engine in [(block.cells[0], engines[block.backend])]
         ]
@@ -201,15 +204,14 @@ class Run(Lives):
             dead.add(block.backend)  # a failure was recorded
         return dead
 
-    def _begun(self, block: Block, engine: EngineSession) -> Workloads:
-        """Checks and probes the engine before its first cell."""
+    def _begin(self, cell: Cell, engine: EngineSession) -> None:
+        """Checks and probes the engine before this, its first cell."""
         if self.prepared.scenario.request.kept_turns:
             for server in engine.replicas:
                 server.check_keeps_turns()
         workloads = self.workloads_of(engine)
         if self.prepared.options.probe:
-            self._probe(block, engine, workloads)
-        return workloads
+            self._probe(cell, engine, workloads)
 
     def _ready(self, cell: Cell, workloads: Workloads, engine: EngineSession) -> Workload:
         self._between_repeats(cell, engine)
@@ -291,15 +293,15 @@ class Run(Lives):
             )
         return iter(block.cells)
 
-    def _probe(self, block: Block, engine: EngineSession, workloads: Workloads) -> None:
+    def _probe(self, cell: Cell, engine: EngineSession, workloads: Workloads) -> None:
         """Probes the engine, once per backend."""
-        label = self.prepared.of(block).label
+        label = self.prepared.of(cell).label
         if label in self.probed:
             return
         self.probed.add(label)
         self.ui.stage(f"{label}: probing")
-        variant = self.prepared.of(block).ref.variant
-        probed = probe_engine(engine, variant, workloads.of(block.cells[0]).requests)
+        variant = self.prepared.of(cell).ref.variant
+        probed = probe_engine(engine, variant, workloads.of(cell).requests)
         keep_probe(label, probed, self.folder, self.manifest, self.ui)
 
     def _unasked(self, block: Block) -> bool:

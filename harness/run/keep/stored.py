@@ -109,10 +109,8 @@ class Stored:
 
     def _cut_short(self) -> list[int]:
         """Returns starts of which an engine that bench starts has some of its blocks, and not all."""
-        done, blocks = (
-            {cell.cell for cell in self.cells},
-            defaultdict[tuple[int, int, LoadPoint], set[bool]](set),
-        )
+        done = {cell.cell for cell in self.cells}
+        blocks = defaultdict[tuple[int, int, LoadPoint], set[bool]](set)
         for block in self.prepared.plan:
             if block.start is not None and self.prepared.cores_of(block):
                 for cell in block.cells:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from harness.model import HistogramIncrease, RoleFacts
+from harness.model.choices import DECODE, PREFILL
 from harness.sampling.counter_deltas import added, added_histograms
-from harness.spec.server_urls import DECODE, PREFILL
 
 Counted = tuple[dict[str, float] | None, int]
 # Of a prompt: counted where it is read. All else is of the answer, and counted where that is written.
