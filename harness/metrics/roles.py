@@ -8,10 +8,9 @@ import numpy as np
 from harness.metrics import series
 from harness.metrics.view import CellView, Figures
 from harness.model import HistogramIncrease, Range, RoleFacts, Roles, known
+from harness.model.choices import DECODE, PREFILL
 from harness.model.figures import RoleFigures, TtftSplit
 from harness.records.layout import UNKNOWN, Outcome
-
-PREFILL, DECODE = "prefill", "decode"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ from harness.mockserver.cache import PrefixCache
 from harness.mockserver.event_answers import ResponsesAnswer, answer_to
 from harness.mockserver.faults import Fault, garbage, strike_body, strike_wire
 from harness.mockserver.habits import framed, streamed
+from harness.mockserver.held import Held
 from harness.mockserver.images import ImageCache
 from harness.mockserver.ledger import Record
 from harness.mockserver.options import Options
@@ -45,7 +46,7 @@ class Engine:
         self.prompt_tokens = 0
         self.cached_tokens = 0
         self.host_cached_tokens = 0  # of these, those that came from the second cache
-        self._adapters: OrderedDict[str, None] = OrderedDict()  # in memory; the one used last is last
+        self._adapters = Held(options.adapter_slots)  # in memory
         self.finished = 0  # requests, however they ended
         self.kept: dict[str, Messages] = {}  # conversations by the id of their last answer
         self._ended: list[Record] = []  # since they were last taken
@@ -190,9 +191,4 @@ class Engine:
 
     def _swap_us(self, adapter: str) -> float:
         """Returns what it takes to have it in memory, where the one used longest ago goes for it."""
-        held = adapter in self._adapters
-        self._adapters[adapter] = None
-        self._adapters.move_to_end(adapter)
-        if len(self._adapters) > self.options.adapter_slots:
-            self._adapters.popitem(last=False)
-        return 0.0 if held else 1000 * self.options.adapter_swap_ms
+        return 0.0 if self._adapters.claim(adapter) else 1000 * self.options.adapter_swap_ms

@@ -3,9 +3,10 @@
 import hashlib
 import urllib.request
 from base64 import b64decode
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from harness.mockserver.held import Held
 
 _FETCH_S = 5.0
 _MOST_BYTES = 64 << 20
@@ -19,19 +20,12 @@ class ImageCache:
     """Images whose encoding is kept: the last `capacity` that were asked for."""
 
     def __init__(self, capacity: int) -> None:
-        self._capacity = capacity
-        self._held: OrderedDict[str, None] = OrderedDict()
+        self._held = Held(capacity)
         self.queries = self.hits = 0
 
     def claim(self, images: Sequence[str]) -> int:
         """Returns how many of them must be encoded; all are held from now on."""
-        hits = 0
-        for image in images:
-            hits += image in self._held
-            self._held[image] = None
-            self._held.move_to_end(image)
-            if len(self._held) > self._capacity:
-                self._held.popitem(last=False)
+        hits = sum(map(self._held.claim, images))
         self.queries += len(images)
         self.hits += hits
         return len(images) - hits

@@ -9,3 +9,4 @@ Balance = Literal["round-robin", "least-outstanding"]  # of requests over severa
 Arrival = Literal["poisson", "constant", "gamma"]  # of an open loop
 BetweenRepeats = Literal["restart", "reset", "keep"]  # what happens to an engine
 Pairing = Literal["starts", "blocks", "duet"]  # whether engines are up together, and loaded at once
+PREFILL, DECODE = ROLES = ("prefill", "decode")  # of engines that share the work on one request

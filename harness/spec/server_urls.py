@@ -6,10 +6,10 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from harness.errors import SpecError
+from harness.model.choices import ROLES
 from harness.spec.backend import BackendRef
 from harness.spec.strict import nearest
 
-PREFILL, DECODE = ROLES = ("prefill", "decode")  # of engines that share the work on one request
 MOST_URLS = 64  # each has connections and a sampler's reads of its own
 
 

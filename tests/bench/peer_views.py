@@ -68,19 +68,6 @@ class Row:
         )
 
 
-@dataclass(frozen=True)
-class Failed:
-    """No figure of this tool."""
-
-    habit: str
-    tool: str
-    why: str
-    holds = False
-
-    def __str__(self) -> str:
-        return f"| {self.habit} | {self.tool} | **did not run**: {self.why.replace(chr(10), ' ')} |"
-
-
 HEAD = (
     "| server | tool | figure | here | predicted | it said | off by | stated error | holds |\n"
     + "|---" * 9
@@ -121,8 +108,8 @@ def _measured_by(
     try:
         said = _said(name, executable, url, tokenizer)
     except (PeerError, LookupError, TypeError, ValueError) as error:
-        failed = Failed(habit, name, f"{type(error).__name__}: {error}")
-        yield str(failed), failed.holds
+        why = f"{type(error).__name__}: {error}".replace("\n", " ")
+        yield f"| {habit} | {name} | **did not run**: {why} |", False
         return
     for row in _rows(habit, name, view, said, cell):
         yield str(row), row.holds

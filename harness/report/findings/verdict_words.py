@@ -117,10 +117,8 @@ def lines(summary: Summary) -> Iterator[str]:
 
 def unequal_lines(summary: Summary) -> Iterator[str]:
     """Unequal conditions that change a verdict, and the number of others that differ."""
-    compared = {root_of(finding.metric) for finding in summary.comparison}
     others = 0
-    for difference in summary.unequal:
-        about = [metric for metric in difference.metrics if metric in compared or not compared]
+    for difference, about in _compared(summary):
         names = ", ".join(map(_metric_words, about)) or "any metric"
         if difference.metrics and not about:
             others += 1
@@ -169,18 +167,20 @@ def noise_lines(summary: Summary) -> Iterator[str]:
 
 def unequal_in_short(summary: Summary) -> Iterator[str]:
     """Conditions by which some pairs get no verdict, and those that a verdict has to exceed."""
-    compared = {root_of(finding.metric) for finding in summary.comparison}
-    about = [
-        entry
-        for entry in summary.unequal
-        if not entry.metrics or not compared or compared & set(entry.metrics)
-    ]
+    about = [entry for entry, metrics in _compared(summary) if metrics or not entry.metrics]
     refusing = [_in_few_words(entry) for entry in about if entry.matters]
     if refusing:
         yield plain(f"unequal, so that some pairs get no verdict: {listing(refusing)}")
     widening = [_in_few_words(entry) for entry in about if entry.apart and not entry.matters]
     if widening:
         yield plain(f"unequal, so that a verdict takes a larger difference: {listing(widening)}")
+
+
+def _compared(summary: Summary) -> Iterator[tuple[Unequal, list[str]]]:
+    """Unequal conditions, and those of their metrics that were compared; all of them if nothing was."""
+    compared = {root_of(finding.metric) for finding in summary.comparison}
+    for entry in summary.unequal:
+        yield entry, [metric for metric in entry.metrics if metric in compared or not compared]
 
 
 def _in_few_words(entry: Unequal) -> str:
