@@ -170,7 +170,7 @@ class Run(Lives):
             # It compares all cells: not after each.
             if len(self.cells) == 1 or (block.start is None and cell == block.cells[-1]):
                 self.folder.write_summary(self.summary)
-            self.ui.note(cell_line(summary))
+            self.ui.note(cell_line(self._words(cell), summary))
             if facts.engine_exited:
                 self._died(cell, engine, facts)
                 return False
@@ -196,7 +196,7 @@ class Run(Lives):
             with self.recorded(block):
                 summary, facts = self._stored(cell, workload, load.result(), stop)
                 self.took[cell] = (time.monotonic() - began_s) / len(parts)
-                self.ui.note(cell_line(summary))
+                self.ui.note(cell_line(self._words(cell), summary))
                 if facts.engine_exited:
                     self._died(cell, engine, facts)
                     dead.add(block.backend)
@@ -223,7 +223,7 @@ class Run(Lives):
         return workload
 
     def _words(self, cell: Cell) -> str:
-        return cell_words(self.prepared.of(cell).label, cell.load, cell.repeat)
+        return cell_words(self.prepared.of(cell).label, cell)
 
     def _between_repeats(self, cell: Cell, engine: EngineSession) -> None:
         """Resets the cache where the engine goes on and a reset was asked for, before its first cell of

@@ -1,27 +1,30 @@
 """Lines that stay on the screen while a run goes on."""
 
-from harness.model import WITHOUT_TEXT, CellResult, LoadPoint
+from harness.model import WITHOUT_TEXT, CellResult
+from harness.plan import Cell
 
 
-def cell_words(label: str, load: LoadPoint, repeat: int) -> str:
-    """`vllm, 8 in flight, repeat 1`: repeats are counted from one."""
-    value = f"{load.value:g}"
+def cell_words(label: str, cell: Cell) -> str:
+    """`vllm, 8 in flight, repeat 1`, counted from one; `start 1, block 1` of engines that are up together."""
+    value = f"{cell.load.value:g}"
+    which = "repeat" if cell.start is None else f"start {cell.start + 1}, block"
     at = {
         "concurrency": f"{value} in flight",
         "rate": f"{value} requests/s",
         "trace": f"replayed {value} times as fast",
-        "working-set": f"working set of {value} times the KV cache" if load.value else "no prefix used twice",
+        "working-set": f"working set of {value} times the KV cache"
+        if cell.load.value
+        else "no prefix used twice",
     }
-    return f"{label}, {at[load.kind]}, repeat {repeat + 1}"
+    return f"{label}, {at[cell.load.kind]}, {which} {cell.repeat + 1}"
 
 
-def cell_line(cell: CellResult) -> str:
-    """Returns the line of a finished cell."""
+def cell_line(words: str, cell: CellResult) -> str:
+    """Says what a finished cell measured; `words` are those of `cell_words`."""
 
     def ms(value: float | None) -> str:
         return "n/a" if value is None else f"{value:.1f} ms"
 
-    words = cell_words(cell.label, cell.point, cell.repeat)
     done = f"{words}: {cell.requests.ok}/{cell.requests.planned} ok"
     if cell.conditions.api in WITHOUT_TEXT:
         items = "n/a" if cell.items_per_s is None else f"{cell.items_per_s:.1f}"

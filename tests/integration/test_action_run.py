@@ -70,6 +70,15 @@ def test_a_slower_head_fails_the_job_and_the_page_says_by_how_much(step):
     assert not (folder / "base").exists()
 
 
+def test_base_and_head_that_are_up_together_get_the_same_verdict(step):
+    code, outputs, summary = step(20, 60, options=f"{QUICK} --pairing blocks --blocks 2")
+    assert code == 1
+    assert "**head is slower than base: first token by " in summary
+    assert "over 3 starts with 6 pairs of blocks" in summary
+    (run,) = (Path(outputs["folder"]) / "results").iterdir()
+    assert json.loads((run / "manifest.json").read_text(encoding="utf-8"))["pairing"] == "blocks"
+
+
 def test_a_build_that_fails_is_told_on_the_page(step):
     code, outputs, summary = step(20, 20, prepare="false")
     assert code == 2

@@ -30,7 +30,7 @@ class State:
 
         if self.run is None:
             return cell.name
-        return cell_words(self.run.prepared.of(cell).label, cell.load, cell.repeat)
+        return cell_words(self.run.prepared.of(cell).label, cell)
 
     @property
     def cells_left(self) -> int | None:
