@@ -317,6 +317,8 @@ _BUILD = (
 _HOST = (
     Key("gpus", "GPUs", "refuses", "refuses", "Other hardware.", "host", manifest=("host.gpus",)),
     Key("cpu", "CPU", "refuses", "refuses", "Other hardware.", "host", manifest=("host.cpu",)),
+    Key("cpu-features", "vector instructions", "refuses", "refuses",
+        "Other kernels: bf16 in hardware or in software.", "host", manifest=("host.cpu_features",)),
     Key("cores", "usable cores", "refuses", "refuses", "Other hardware.", "host",
         manifest=("host.cpus_usable",)),
     Key("cpu-limit", "CPU limit", "refuses", "refuses", "More cores are more speed.", "host",

@@ -1,4 +1,7 @@
 import os
+from pathlib import Path
+
+CPU_INFO = Path("/proc/cpuinfo")
 
 
 def usable_cpus() -> int:
@@ -9,3 +12,13 @@ def usable_cpus() -> int:
 def computing_cpus() -> int:
     """CPUs for an engine: all usable but one, which the load generator and the engine's front end need."""
     return max(1, usable_cpus() - 1)
+
+
+def cpu_flags() -> frozenset[str]:
+    """The instructions of the first CPU, as Linux names them; empty where it lists none."""
+    try:
+        lines = CPU_INFO.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return frozenset()
+    names = ("flags", "Features")  # on x86-64, on ARM
+    return frozenset(next((line.partition(":")[2].split() for line in lines if line.startswith(names)), ()))

@@ -24,6 +24,10 @@ class HostFacts(Record, frozen=True, kw_only=True):
     machine: Annotated[str | None, doc("Architecture.")] = None
     python: Annotated[str | None, doc("Version.")] = None
     cpu: Annotated[str | None, doc("Model name.")] = None
+    cpu_features: Annotated[
+        tuple[str, ...] | None,
+        doc("Vector and matrix instructions, as Linux names them: CPUs of one model name may differ in them."),
+    ] = None
     cpus: Annotated[int | None, doc("Hardware threads of the machine.")] = None
     cpus_usable: Annotated[int | None, doc("Hardware threads that this process may use.")] = None
     cpu_governor: Annotated[str | None, doc("Of the first CPU.")] = None

@@ -14,7 +14,7 @@ from typing import TypeVar
 import psutil
 
 from harness import __version__
-from harness.host.cpus import usable_cpus
+from harness.host.cpus import cpu_flags, usable_cpus
 from harness.model import HostFacts
 
 T = TypeVar("T")
@@ -23,6 +23,10 @@ _PACKAGES = """
     httpx httptools uvloop asyncio-throttle numpy pandas duckdb matplotlib docker nvidia-ml-py psutil
 """.split()
 _BRIDGES = ("docker", "br-")  # of Docker's networks: behind them are this machine's containers
+_CPU_FEATURES = frozenset(
+    "avx avx2 fma f16c avx_vnni avx512f avx512_vnni avx512_bf16 avx512_fp16 amx_tile amx_int8 amx_bf16 "
+    "asimd asimdhp asimddp i8mm bf16 sve sve2".split()
+)  # x86-64, then ARM
 _SYSTEM = Path("/sys/devices/system/cpu")
 
 
@@ -34,6 +38,7 @@ def host_facts() -> HostFacts:
         machine=platform.machine(),
         python=sys.version.split()[0],
         cpu=_proc_value("/proc/cpuinfo", "model name"),
+        cpu_features=cpu_features(),
         cpus=os.cpu_count(),
         cpus_usable=usable_cpus(),
         cpu_governor=_read(_SYSTEM / "cpu0/cpufreq/scaling_governor"),
@@ -42,6 +47,12 @@ def host_facts() -> HostFacts:
         gpus=gpu_names(),
         gpu_driver=gpu_driver(),
     )
+
+
+def cpu_features() -> tuple[str, ...] | None:
+    """Instructions by which inference engines choose their kernels; None where Linux lists none."""
+    listed = cpu_flags()
+    return tuple(sorted(_CPU_FEATURES & listed)) if listed else None
 
 
 def gpu_names() -> tuple[str, ...] | None:

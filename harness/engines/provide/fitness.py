@@ -10,11 +10,11 @@ from pathlib import Path
 
 from harness.engines.provide.locks import Locked, told_by
 from harness.errors import SetupError
+from harness.host.cpus import cpu_flags
 from harness.spec.backend import Backend, Install, Process
 
 MB = 1_000_000  # as `size_mb` counts
 NEWEST = 20  # minor version of Python beyond which no wheel is looked for
-_CPU_INFO = Path("/proc/cpuinfo")
 
 
 def unfit(definition: Backend, python: tuple[int, int] | None) -> Iterator[SetupError]:
@@ -39,15 +39,6 @@ def _processor(process: Process) -> Iterator[SetupError]:
             f"its packages need a CPU with {', '.join(lacking).upper()}, which this one does not have",
             hint="measure it on another machine, or attach to one with =http://HOST:PORT",
         )
-
-
-def cpu_flags() -> frozenset[str]:
-    """The CPU's flags as Linux lists them; empty elsewhere."""
-    try:
-        lines = _CPU_INFO.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return frozenset()
-    return frozenset(next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), ()))
 
 
 def _python(locked: list[Locked], install: Install, python: tuple[int, int]) -> Iterator[SetupError]:

@@ -25,6 +25,7 @@ KINDS = {
     "cpus_usable": int,
     "run": int,
     "gpus": lambda name: [name],
+    "cpu_features": lambda name: [name],
     "pairing": {"16": "blocks", "8": "starts"}.get,
 }  # what is no text in a manifest
 INFO, VARIABLE, VALUE, FLAG = "info", "env", "values", "command"

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from harness.host import cpus
 from harness.sampling import machine
 
 OWN = {
@@ -47,3 +48,18 @@ def test_what_cannot_be_read_is_none(monkeypatch):
     facts = machine.host_facts()
     assert (facts.cpu, facts.cpu_governor, facts.memory_bytes) == (None, None, None)
     assert facts.python
+
+
+@pytest.mark.parametrize(
+    ("listed", "features"),
+    [
+        ("flags\t\t: fpu sse2 avx avx2 avx512f amx_bf16 rdseed\n", ("amx_bf16", "avx", "avx2", "avx512f")),
+        ("Features\t: fp asimd crc32 i8mm bf16\n", ("asimd", "bf16", "i8mm")),
+        ("model name\t: AMD EPYC\n", None),
+    ],
+)
+def test_cpus_of_one_name_are_told_apart_by_their_instructions(monkeypatch, tmp_path, listed, features):
+    info = tmp_path / "cpuinfo"
+    info.write_text(f"processor\t: 0\n{listed}", encoding="utf-8")
+    monkeypatch.setattr(cpus, "CPU_INFO", info)
+    assert machine.host_facts().cpu_features == features

@@ -8,6 +8,7 @@ from harness.cli.main import main
 from harness.engines.provide import fitness, install
 from harness.engines.provide.fitness import unfit
 from harness.errors import ExitCode
+from harness.host import cpus
 from harness.spec.backend_refs import load_backend
 
 HERE = (3, 11)
@@ -18,7 +19,7 @@ def sglang(monkeypatch, tmp_path):
     """Its definition, on a machine that it fits, with an empty cache; nothing is ever installed."""
     cpu = tmp_path / "cpuinfo"
     cpu.write_text("processor\t: 0\nflags\t\t: sse4_2 avx avx2\n")
-    monkeypatch.setattr(fitness, "_CPU_INFO", cpu)
+    monkeypatch.setattr(cpus, "CPU_INFO", cpu)
     monkeypatch.setattr(fitness.platform, "machine", lambda: "x86_64")
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(install, "_build", lambda *_arguments: pytest.fail("it was being installed"))
