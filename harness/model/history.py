@@ -10,6 +10,7 @@ class HistoryHost(Record, frozen=True, kw_only=True):
     """Holds what of a machine makes it another one. Null: could not be read."""
 
     cpu: Annotated[str | None, doc("Model name.")] = None
+    cpu_features: Annotated[tuple[str, ...] | None, doc("Vector and matrix instructions.")] = None
     cpus_usable: Annotated[int | None, doc("Hardware threads that the run could use.")] = None
     gpus: Annotated[tuple[str, ...] | None, doc("Names; null: there is no driver.")] = None
 

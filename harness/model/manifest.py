@@ -26,7 +26,7 @@ class HostFacts(Record, frozen=True, kw_only=True):
     cpu: Annotated[str | None, doc("Model name.")] = None
     cpu_features: Annotated[
         tuple[str, ...] | None,
-        doc("Vector and matrix instructions, as Linux names them: CPUs of one model name may differ in them."),
+        doc("Vector and matrix instructions, as Linux names them: CPUs of one name may differ."),
     ] = None
     cpus: Annotated[int | None, doc("Hardware threads of the machine.")] = None
     cpus_usable: Annotated[int | None, doc("Hardware threads that this process may use.")] = None

@@ -47,7 +47,9 @@ def _entry(
         run=summary.run,
         created_utc=manifest.created_utc,
         scenario=summary.scenario,
-        host=HistoryHost(cpu=host.cpu, cpus_usable=host.cpus_usable, gpus=host.gpus),
+        host=HistoryHost(
+            cpu=host.cpu, cpu_features=host.cpu_features, cpus_usable=host.cpus_usable, gpus=host.gpus
+        ),
         harness=manifest.git.revision if manifest.git else None,
         simulated=summary.simulated,
         label=key[0],

@@ -18,7 +18,7 @@ from harness.store.atomic import write_json
 from harness.untrusted import read_document
 
 # Of another machine they say nothing. The host name is not among them: a container has a new one each time.
-_IDENTITY = ("machine", "cpu", "cpus_usable", "gpus")
+_IDENTITY = ("machine", "cpu", "cpu_features", "cpus_usable", "gpus")
 
 Floors = dict[str, dict[str, float]]  # load label → metric → share
 
