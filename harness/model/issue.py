@@ -77,6 +77,7 @@ class IssueCode(StrEnum):
     ANOTHER_START = "another-start"
     DIFFERENT_TRACKS = "different-tracks"
     TUNED_ELSEWHERE = "tuned-elsewhere"
+    BF16_IN_SOFTWARE = "bf16-in-software"
     NOT_AS_DECLARED = "not-as-declared"
     FRONT = "front"
     HOSTED = "hosted"

@@ -72,6 +72,11 @@ TUNED_ELSEWHERE = Notice(
     "a tuned variant was tuned for another scenario, machine, model or version",
     "tune it here: `bench tune`",
 )
+BF16_IN_SOFTWARE = Notice(
+    IssueCode.BF16_IN_SOFTWARE,
+    "an engine computes in bf16 on a CPU that has no instructions for it",
+    "measure it with --engine-set dtype=float32 too: prompts may be processed several times faster",
+)
 NOT_AS_DECLARED = Notice(
     IssueCode.NOT_AS_DECLARED,
     "the conformance probe found an engine to do otherwise than its definition declares, and it matters",

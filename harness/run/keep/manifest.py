@@ -14,6 +14,7 @@ from harness.model import (
     UNSET,
     BackendEntry,
     Failure,
+    HostFacts,
     LaunchChoice,
     Looks,
     Manifest,
@@ -37,6 +38,8 @@ from harness.spec.backend_refs import definition_key
 from harness.store import RunFolder
 from harness.validity import notices
 from harness.workload.traces import Dataset, Trace
+
+_BF16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))  # of x86-64, and of ARM
 
 
 class ManifestWriter:
@@ -106,6 +109,10 @@ class ManifestWriter:
             self.document = replace(self.document, noise_floor=floor)
         self._warn_of_other_place(label, engine_version(facts))
         self._warn_of_free_lengths(label)
+        if bf16_in_software(facts, self.document.host):
+            self.warn(
+                notices.BF16_IN_SOFTWARE.warning(f"{label} computes in bf16, which this CPU has to emulate")
+            )
         self.write()
 
     def _change(self, label: str, **changes: Any) -> None:
@@ -230,3 +237,15 @@ def plan_of(prepared: Prepared) -> Plan:
             for block in prepared.plan
         )
     )
+
+
+def bf16_in_software(facts: EngineFacts, host: HostFacts | None) -> bool:
+    """Whether an engine that bench started computes in bf16 on a CPU without instructions for it.
+
+    False where the CPU's instructions are not known.
+    """
+    if host is None or host.cpu_features is None or facts.get("values", {}).get("dtype") != "bfloat16":
+        return False
+    launch = facts.get("launch", {})
+    on_cpu = launch.get("device") == "cpu" or (launch.get("mode") == "process" and not host.gpus)
+    return on_cpu and not _BF16.intersection(host.cpu_features)
