@@ -3,6 +3,7 @@
 Latency and output speed are each cut into equal batches. Every shape is tried that a course may have: a
 stretch that differs from the rest, and a slope that ends or begins anywhere. The best shape's share of the
 variance is the test. One odd batch has no shape, and noise that lasts longer than a batch widens the limit.
+A stretch at either end that the rest of the cell has as well is a stall: it says nothing about that end.
 No request leaves the statistics.
 """
 
@@ -11,6 +12,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from harness.metrics.view import CellView, RequestView
@@ -26,6 +28,7 @@ LEAST_BATCHES = 8  # fewer have no course
 # make one false alarm in 1,000 cells. From `python -m tests.bench.steadiness --limits`.
 LIMITS = {8: 0.982, 10: 0.955, 13: 0.89, 16: 0.813, 20: 0.728, 25: 0.636, 32: 0.552, 40: 0.465}
 RAMP_SHARE = 0.1  # less is no ramp
+START_SHARE = 2 / MOST_BATCHES  # of the requests, sent while slots waited to begin; fewer have no shape
 DRIFT_SHARE = 0.2  # from one end of the shape to the other; less is neither a drift nor a step
 CALM = 0.01  # less spread than this is none
 ODD = 5.0  # times the usual spread
@@ -33,6 +36,7 @@ OPEN_BATCH = 8  # answers of an open loop in a batch
 LAGS = 10  # noise is followed over this part of the batches
 SHORT = 0.25  # of the cell: a stretch that is no longer, and over before the end, is a stall
 EARLY = 0.5  # of the cell: what is over by then is a ramp
+ALIKE = 0.7  # of what a stretch takes or saves, from which on another one is alike
 
 
 class Shape(NamedTuple):
@@ -79,7 +83,8 @@ class Course:
         if not exceeds_chance(scores, contrasts[best]):
             return None
         shape = shapes[best]
-        form, change = shape.form(count), self._change(shape, contrasts[best])
+        change = self._change(shape, contrasts[best])
+        form = "stall" if self._comes_again(shape) else shape.form(count)
         large = abs(change) > (RAMP_SHARE if form == "ramp" else DRIFT_SHARE)
         return Found(form, shape, change) if large else None
 
@@ -91,6 +96,24 @@ class Course:
             inside[shape.start : shape.stop] = True
             change = float(np.median(self.values[inside]) - np.median(self.values[~inside]))
         return float(np.expm1(change)) if self.logarithmic else change
+
+    def _comes_again(self, shape: Shape) -> bool:
+        """Whether as many batches in a row, all outside of the shape, differ alike from the others.
+
+        A batch counts for two at most: what fills two may come again in one, and one odd batch is not what
+        made a longer stretch.
+        """
+        length = shape.stop - shape.start
+        if 2 * length > len(self.values):
+            return False
+        values = np.exp(self.values) if self.logarithmic else self.values
+        inside = np.zeros(len(values), bool)
+        inside[shape.start : shape.stop] = True
+        away = values - np.median(values[~inside])
+        away *= np.copysign(1, away[inside].sum())
+        here = float(away[inside].sum())
+        away = np.where(inside, -np.inf, np.minimum(away, 2 * here / length))
+        return bool(sliding_window_view(away, length).sum(axis=1).max() >= ALIKE * here)
 
     def says(self, found: Found) -> str:
         last = len(self.values)
@@ -209,6 +232,7 @@ def steady_state(
     start = max([begin, *(int(course.starts_ns[cuts[course.name]]) for course in courses)])
     ramp = int(np.count_nonzero(chosen & (requests["sent_ns"] < start)))
     early = int(np.count_nonzero(chosen & (requests["sent_ns"] < spread_over_ns)))
+    early = early if early >= START_SHARE * chosen.sum() else 0
     state, why = _state(courses, found, early)
     if state == "ramp kept" and ramp > early:
         why = f"the first {ramp} of {chosen.sum()} measured requests differ from the rest: {why}"

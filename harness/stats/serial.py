@@ -1,10 +1,11 @@
-"""Says whether values that were measured one after the other hang together."""
+"""Says how much values that were measured one after the other hang together."""
 
 import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-SIGNS = 0.5  # standard errors of a correlation: below it neighbours may be independent
+BOUND = 0.5  # standard errors above the estimated correlation that the true one may well lie
+MOST = 0.99
 
 
 def correlation(values: Sequence[float]) -> float:
@@ -18,16 +19,21 @@ def correlation(values: Sequence[float]) -> float:
     spread = math.fsum(value**2 for value in away)
     if count < 4 or spread == 0:
         return 0.0
-    return min(math.fsum(first * second for first, second in pairwise(away)) / spread + 1 / count, 0.99)
+    return min(math.fsum(first * second for first, second in pairwise(away)) / spread + 1 / count, MOST)
 
 
-def lasts(values: Sequence[float]) -> float:
-    """Returns over how many steps a correlation falls to 1/e; 0 where neighbours seem independent."""
-    found = correlation(values)
-    return -1 / math.log(found) if values and found > SIGNS / math.sqrt(len(values)) else 0.0
+def correlation_bound(values: Sequence[float]) -> float:
+    """Returns what the correlation may well be, from 0 to MOST: few values leave much open."""
+    return min(max(correlation(values) + BOUND / math.sqrt(max(len(values), 1)), 0.0), MOST)
 
 
-def worth(values: Sequence[float]) -> float:
-    """Returns which share of as many independent values these are worth: their mean is as uncertain."""
-    found = max(correlation(values), 0.0)
-    return (1 - found) / (1 + found)
+def correlation_steps(values: Sequence[float]) -> float:
+    """Returns over how many steps a correlation at its bound falls to 1/e; 0 where there is none."""
+    bound = correlation_bound(values)
+    return -1 / math.log(bound) if bound else 0.0
+
+
+def independent_share(values: Sequence[float]) -> float:
+    """Returns which share of as many independent values have a mean as uncertain, at the bound."""
+    bound = correlation_bound(values)
+    return (1 - bound) / (1 + bound)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.metrics.steady import DRIFT_SHARE, RAMP_SHARE
+from harness.metrics.steady import DRIFT_SHARE, RAMP_SHARE, START_SHARE
 from harness.model import CellResult, IssueCode, LoadPoint, RunWarning
 from harness.validity import notices
 from harness.validity.rule import Evidence, Rule, Violation
@@ -52,7 +52,7 @@ RULES = (
         code=IssueCode.RAMP_KEPT,
         find=_ramp_kept,
         measures="first measured requests that plainly differ, or were sent while slots waited to begin",
-        limit=f"{RAMP_SHARE:.0%}, and no request of the start",
+        limit=f"{RAMP_SHARE:.0%}, and {START_SHARE:.0%} of the requests in the start",
         hint="more warm-up requests, for all cells of this load alike",
         cause="work",
     ),

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from harness.model import Interval, Levels, LoadPoint, PairVerdict, Word, better_of
 from harness.stats.runs import exponential, holm, holm_levels
-from harness.stats.serial import lasts
+from harness.stats.serial import correlation_steps, independent_share
 from harness.stats.student import t_quantile
 from harness.verdicts.comparable import apart_in, obstacles, refusal
 from harness.verdicts.evidence import RATES, kind_of
@@ -19,6 +19,7 @@ from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
 
 MOST_RUNS_ADVISED = 50
+LEAST_INDEPENDENT = 8  # blocks of one start: an interval over fewer is too narrow too often
 INDEPENDENT_AFTER = 5  # times as long as noise lasts: a block of each of a pair
 IN_TOKENS, IN_CHARACTERS = "output_tokens_per_s", "output_chars_per_s"
 
@@ -208,8 +209,8 @@ class _Test:
             return _Said("not comparable", self.refused)
         if self.test.shift is None or judged is None:
             return self._missing()
-        if short := self._too_short():
-            return _Said("not enough runs", short, short)
+        if few := self._too_few_independent():
+            return _Said("not enough runs", few, few)
         word = self._at_least(self._measured(judged))
         word = replace(word, why="; ".join([word.why, *self._out_words]))
         if not self._failures:
@@ -220,19 +221,23 @@ class _Test:
             return _Said("not comparable", f"{self._failures}: its remaining runs would flatter it")
         return replace(word, why=f"{word.why}; {self._failures}")
 
-    def _too_short(self) -> str:
-        """Says which blocks would do where noise outlasts these: an interval over them is then too narrow."""
+    def _too_few_independent(self) -> str:
+        """Says how much blocks of one start hang together where that leaves too few for an interval."""
         if self.test.unit != "blocks":
             return ""
-        steps = lasts([value for start in self.test.blocks for value in start])
-        begun, block_s = self.pairing.a.begun, self.pairing.a.seconds("block")
-        if not steps or len(begun) < 2 or not block_s:
+        values = [value for start in self.test.blocks for value in start]
+        count, independent = len(values), len(values) * independent_share(values)
+        if independent >= LEAST_INDEPENDENT:
             return ""
-        noise_s = steps * (max(begun) - min(begun)) / (len(begun) - 1) / 1e9
+        worth = f"{count} blocks are worth {independent:.2g} independent ones, {LEAST_INDEPENDENT} are needed"
+        begun, block_s = self.pairing.a.begun, self.pairing.a.seconds("block")
+        if len(begun) < 2 or not block_s:
+            return worth
+        noise_s = correlation_steps(values) * (max(begun) - min(begun)) / (len(begun) - 1) / 1e9
         needed_s = max(INDEPENDENT_AFTER * noise_s / 2, 2 * block_s)
         return (
-            f"the noise lasts about {noise_s:.2g} s, and blocks of {block_s:.2g} s are shorter: blocks of "
-            f"{needed_s:.2g} s would do (--requests, {needed_s / block_s:.2g} times as many)"
+            f"{worth}: more blocks would do, or, since noise may last {noise_s:.2g} s, blocks of "
+            f"{needed_s:.2g} s (--requests, {needed_s / block_s:.2g} times as many)"
         )
 
     def _at_least(self, word: _Said) -> _Said:

@@ -18,7 +18,7 @@ from harness.stats.runs import (
     mean_interval,
     middle,
 )
-from harness.stats.serial import worth
+from harness.stats.serial import independent_share
 from harness.verdicts.run_values import Series, Unit, Work, aligned, by_start
 
 
@@ -86,8 +86,8 @@ def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> 
     logs, other_logs = ([np.log(start) for start in side] for side in (values, others))
     blocks = tuple(tuple((x - y).tolist()) for x, y in zip(logs, other_logs, strict=True)) if paired else ()
     shift = make_shift(_means(logs), _means(other_logs))
-    if none.unit == "blocks":  # neighbours in one start, of which a few seem independent easily
-        shift = shift.of_fewer(worth([value for start in blocks for value in start]))
+    if none.unit == "blocks":  # neighbours in one start
+        shift = shift.of_fewer(independent_share([value for start in blocks for value in start]))
     return replace(
         none,
         shifts=(shift,),

@@ -38,7 +38,12 @@ ROOT = Path(__file__).parents[2]
 NAMES, SLOWER, WAYS = ("one", "two"), (1.0, 1.05, 1.1), ("starts", "blocks", "servers")
 GAP_MS, TTFT_MS, STARTUP_S = 10.0, 20.0, 4.0
 NOISE = Noise(machine=0.06, machine_s=60.0, own=0.03, own_s=2.0, start=0.01)
-DRAWN = (NOISE, replace(NOISE, machine=0.0), replace(NOISE, machine=0.0, own=0.08, own_s=30.0, start=0.0))
+DRAWN = (
+    NOISE,
+    replace(NOISE, machine=0.0),
+    replace(NOISE, machine=0.0, own=0.08, own_s=30.0, start=0.0),
+    replace(NOISE, machine=0.0, own=0.15, own_s=0.1, start=0.0),  # independent from block to block
+)
 FALSE_LIMIT, LIMIT_S, GRID, GRID_POINTS = 0.05, 1800, 20, 40_000
 ARGUMENTS = (
     *("run", "--scenario", "fixed-length", "--concurrency", "2", "--output-tokens", "24", "--json"),

@@ -76,6 +76,22 @@ def queue(load: float, requests: int, service_sd: float = 0.0) -> Draw:
     return draw
 
 
+def stalling(stall_s: float, every_s: float, requests: int, answer_s: float = 0.25, slots: int = 4) -> Draw:
+    """A closed loop whose server stands still for `stall_s` every `every_s`: batches of answer times."""
+
+    def clock(worked_s: Floats) -> Floats:
+        return worked_s + stall_s * np.floor(worked_s / (every_s - stall_s))
+
+    def draw(random: Random) -> Floats:
+        sent = random.uniform(0, every_s) + np.arange(requests) * answer_s / slots
+        took = (clock(sent + answer_s) - clock(sent)) * np.exp(0.01 * random.standard_normal(requests))
+        return np.array(
+            [batch.mean() for batch in np.array_split(took, batches_of(requests, open_loop=False))]
+        )
+
+    return draw
+
+
 def shaped(factors: Floats, share: float = 0.05) -> Draw:
     around = noise(share, len(factors))
     return lambda random: factors * around(random)
@@ -97,6 +113,10 @@ ROWS = (
         Row(f"open loop at {u:.0%}, {n} requests", queue(u, n, 0.3), alarms=0.02)
         for u in (0.5, 0.8)
         for n in (32, 100, 1000)
+    ),
+    *(
+        Row(f"{stall:g} s of stall every {every:g} s, {n} answers", stalling(stall, every, n), alarms=0.02)
+        for stall, every, n in ((0.9, 5.0, 160), (0.9, 5.0, 320), (2.0, 10.0, 320))
     ),
     Row("ramp: first 6 of 40 batches +30 %", shaped(_level(0, 6, 1.3)), "ramp"),
     Row("ramp: first 4 of 16 batches +50 %", shaped(_level(0, 4, 1.5, 16)), "ramp"),

@@ -82,7 +82,7 @@ def test_two_running_servers_get_a_verdict_about_this_start(here):
     assert {cell["start_number"] for cell in result["cells"]} == {0}
     (verdict,) = [one for one in result["comparison"] if one["primary"]]
     assert verdict["verdict"] == "faster"
-    blocks = result["stopping"]["repeats"]  # ten, or more where neighbours hang together by chance
+    blocks = result["stopping"]["repeats"]  # ten, or more where too few of them count as independent
     assert blocks in (10, 14, 20, 28, 40)
     assert f"over {blocks} pairs of blocks of this start" in verdict["why"]
     assert "a verdict is about this start of each" in done.stdout

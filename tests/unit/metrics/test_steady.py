@@ -8,6 +8,7 @@ from harness.metrics.view import RequestView
 from harness.model import CellResult
 from harness.summary import summarise_cell
 from harness.validity.steady import ramp_warnings
+from tests.bench.steadiness import stalling
 from tests.factories.documents import made
 from tests.factories.recorded import facts, load, records
 
@@ -82,6 +83,40 @@ def test_one_odd_batch_has_no_shape(place):
         values = batches.copy()
         values[place] *= 20
         assert course(values).find() is None
+
+
+@pytest.mark.parametrize(
+    ("places", "form"),
+    [
+        ([(0, 3, 2.5), (20, 23, 2)], "stall"),  # the first is no property of the start
+        ([(0, 3, 2.5), (20, 21, 6)], "stall"),  # as long, but inside one batch
+        ([(18, 21, 2), (37, 40, 2.5)], "stall"),  # the last is no step
+        ([(0, 3, 2.5)], "ramp"),
+        ([(0, 3, 2.5), (20, 23, 1)], "ramp"),
+        ([(37, 40, 2.5)], "step"),
+    ],
+)
+def test_what_comes_again_is_no_property_of_the_start_or_the_end(places, form):
+    random = np.random.default_rng(6)
+    for _ in range(20):
+        values = random.lognormal(0, 0.02, 40)
+        for start, stop, more in places:
+            values[start:stop] += more
+        assert course(values).find().form == form
+
+
+def test_a_ramp_with_a_hiccup_later_is_a_ramp():
+    values = level(0, 6, 1.6) * np.random.default_rng(6).lognormal(0, 0.02, 40)
+    values[25] *= 20
+    assert course(values).find().form == "ramp"
+
+
+def test_a_server_that_stalls_every_few_seconds_has_no_ramp():
+    """0.9 s every 5 s, answers of 250 ms."""
+    random, draw = np.random.default_rng(1), stalling(0.9, 5.0, 160)
+    found = [course(draw(random)).find() for _ in range(300)]
+    assert sum(one is not None and one.form != "stall" for one in found) <= 6
+    assert any(one is not None and one.form == "stall" and one.shape.start == 0 for one in found)
 
 
 def test_what_is_small_is_nothing_however_plain():
@@ -210,6 +245,13 @@ def test_what_was_sent_while_slots_waited_to_begin_is_a_ramp_however_little_it_s
     assert spread.start_s == pytest.approx(made.requests["sent_ns"][5] / 1e9)
     left = steady_state(RequestView(made), CLOSED, spread_over_ns=int(made.requests["sent_ns"][0]))
     assert (left.state, left.ramp_requests) == ("steady", 0)
+
+
+def test_a_few_requests_that_were_sent_while_slots_waited_to_begin_are_no_ramp():
+    """One of 30 has no shape; a server that stalls in its first answers makes the slots wait so long."""
+    made = one_after_another([100, 104, 96] * 10)
+    spread = steady_state(RequestView(made), CLOSED, spread_over_ns=int(made.requests["sent_ns"][0]) + 1)
+    assert (spread.state, spread.ramp_requests) == ("steady", 0)
 
 
 def test_slots_with_nothing_left_to_send_are_no_drift():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from harness.stats.runs import Shift
-from harness.stats.serial import lasts, worth
+from harness.stats.serial import correlation_steps, independent_share
 from harness.verdicts import Rules, compare
 from harness.verdicts.levels import Costs, levels
 from tests.factories.summaries import cell
@@ -61,24 +61,30 @@ def test_one_start_is_no_verdict_of_engines_that_bench_starts():
 
 
 def test_blocks_of_running_servers_are_about_this_start():
-    given = {"launch": "attach", "starts": 1}
+    given = {"launch": "attach", "starts": 2}
     one = judged(cells("a", 120, seed=1, **given), cells("b", 100, seed=2, **given))
     assert one.verdict == "slower"
-    assert one.runs == (8, 8)
-    assert "over 8 pairs of blocks of this start" in one.why
+    assert one.runs == (16, 16)
+    assert "over 16 pairs of blocks of this start" in one.why
 
 
 def test_noise_that_outlasts_the_blocks_is_no_verdict_and_names_the_length_that_would_do():
-    """Blocks of 20 s of which four in a row are 4 % off are two values, not eight."""
-    slow, client = (-4, 4), {"wall_s": 1.0}
-    given = {"launch": "attach", "client": client}
-    a = cells("a", 110, (*slow, 0, 0), seed=1, starts=2, **given)
-    a = [one for one in a if one.repeat % BLOCKS < 4]
-    b = [one for one in cells("b", 100, seed=2, starts=2, **given) if one.repeat % BLOCKS < 4]
-    one = judged(a, b)
+    """Sixteen blocks of 1 s, of which eight in a row are 4 % off, are two values."""
+    given = {"launch": "attach", "client": {"wall_s": 1.0}, "starts": 2}
+    one = judged(cells("a", 110, (-4, 4), seed=1, **given), cells("b", 100, seed=2, **given))
     assert one.verdict == "not enough runs"
-    assert "blocks of 1 s are shorter" in one.why
-    assert "would do (--requests" in one.why
+    assert one.why.startswith("16 blocks are worth 0.08 independent ones, 8 are needed: more blocks would do")
+    assert "blocks of 5e+02 s (--requests, 5e+02 times as many)" in one.why
+
+
+def test_independent_blocks_give_a_verdict():
+    """That neighbours of 28 blocks are a little alike by chance is no reason to wait for more."""
+    given = {"launch": "attach", "starts": 4, "within": 0.02}
+    decided = 0
+    for seed in range(20):
+        a, b = cells("a", 120, seed=2 * seed, **given), cells("b", 100, seed=2 * seed + 1, **given)
+        decided += judged(a[:28], b[:28]).verdict == "slower"
+    assert decided >= 19
 
 
 def test_the_levels_are_told_apart():
@@ -116,19 +122,28 @@ def test_levels_need_two_starts():
     assert levels([[0.1, 0.2]], Costs(1, 1), 0.03, 0.05) is None
 
 
-def test_independent_values_do_not_last_and_a_course_does():
+def test_a_course_hangs_together_for_as_many_steps_as_it_is_made_of():
     drawn = np.random.default_rng(0).normal(0, 1, 400)
-    assert lasts(drawn.tolist()) == 0
+    assert correlation_steps(drawn.tolist()) < 0.5
     course = np.convolve(drawn, 0.8 ** np.arange(60))[:400]
-    assert lasts(course.tolist()) == pytest.approx(-1 / np.log(0.8), rel=0.4)
-    assert lasts([1.0, 1.0, 1.0, 1.0, 1.0]) == lasts([]) == 0
+    assert correlation_steps(course.tolist()) == pytest.approx(-1 / np.log(0.8), rel=0.4)
+    assert correlation_steps([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]) == 0
 
 
-def test_values_that_hang_together_are_worth_fewer():
-    assert worth([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]) == 1
-    course = worth([0.0, 0.1, 0.4, 0.8, 0.9, 1.0])
-    assert course < 0.5
-    assert worth([1.0, 2.0]) == 1
+def test_few_values_that_seem_independent_may_not_be():
+    """The correlation of n independent values is uncertain by 1/√n, so their share comes to 1 slowly."""
+    drawn = np.random.default_rng(0)
+
+    def share(count):
+        return np.mean([independent_share(drawn.normal(0, 1, count).tolist()) for _ in range(500)])
+
+    assert 0.6 < share(10) < 0.75 < share(40) < 0.9 < share(1000) < 1
+
+
+def test_values_that_hang_together_count_for_fewer():
+    assert independent_share([0.0, 1.0, 0.0, 1.0, 0.0, 1.0]) == 1
+    course = independent_share([0.0, 0.1, 0.4, 0.8, 0.9, 1.0])
+    assert course < 0.3
     found = Shift(0.05, 0.01, 5).of_fewer(0.5)
     assert (found.estimate, found.error, found.freedom) == (0.05, pytest.approx(0.01 * 2**0.5), 2)
     assert Shift(0.05, 0.01, 5).of_fewer(0.1).freedom == 1
