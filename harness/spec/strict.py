@@ -9,6 +9,7 @@ import dataclasses
 import difflib
 import types
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from harness.errors import SpecError
@@ -37,10 +38,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return " ".join(parts) or None
 
 
+_hints_of = cache(get_type_hints)
+
+
 def build(cls: type[T], table: Mapping[str, object], where: str) -> T:
     """`where` is `FILE:table.path`; errors append the key. Raises SpecError."""
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]  # T is a dataclass
-    hints = get_type_hints(cls)
+    hints = _hints_of(cls)  # type: ignore[arg-type]  # a class is hashable
     for key in table:
         if key not in fields:
             raise SpecError(f"unknown key '{key}'", where=where, hint=nearest(key, fields))

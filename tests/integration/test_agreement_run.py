@@ -55,10 +55,13 @@ def test_answers_are_asked_twice_stored_and_compared(here):
 
 
 def test_an_engine_that_dies_of_a_question_is_named_and_has_no_answers(here):
-    define(
-        "dying", "--fault", "die:at=90", ttft_ms=5, gap_ms=1
-    )  # after 40 requests of the cell, or some more
-    bench("run", "--scenario", "fixed-length", "--backends", "dying", "--agreement", *SMALL, "--no-probe")
+    """The cell has 40 requests, and is measured up to three times where this machine's client was late.
+
+    So the 150th is one of its 116 questions in any case.
+    """
+    define("dying", "--fault", "die:at=150", ttft_ms=5, gap_ms=1)
+    asked = ("run", "--scenario", "fixed-length", "--backends", "dying", "--agreement", *SMALL)
+    bench(*asked, "--no-probe", code=(0, 4))
     (warning,) = [one for one in summary()["warnings"] if one["code"] == "agreement-missing"]
     assert "dying: the engine died: exit code 1" in warning["text"]
     assert summary()["agreement"] is None

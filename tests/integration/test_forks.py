@@ -3,10 +3,14 @@
 import os
 import signal
 import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from harness.engines.speak.server import Server
+from harness.mockserver import running
+from harness.spec.backend_refs import load_backend
 from tests.integration import forks, helpers
 from tests.integration.scripted import command
 from tests.waiting import until
@@ -65,3 +69,12 @@ def test_a_helper_that_is_killed_is_waited_for(here):
     with pipe:
         process.kill()
         assert process.wait(30) == -signal.SIGKILL
+
+
+def test_a_scripted_tokenizer_counts_texts_of_one_length_alike():
+    texts = ["", "a", "and the", "and two", "längere", "x" * 401, "1 2 " * 100 + "3"]
+    with running() as server, closing(Server(load_backend("truth"), server.url, "simulated")) as asked:
+        counts = asked.count_tokens(texts)
+        assert asked.simulated
+        assert forks.by_length(Server.count_tokens)(asked, texts) == counts
+    assert len(set(counts)) == 4

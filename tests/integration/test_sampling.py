@@ -1,15 +1,11 @@
 """The sampler's process on this machine: who used the CPU, what the engine says, what becomes of the dead."""
 
-import http.server
-import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 
@@ -122,52 +118,6 @@ def test_an_exporter_that_hangs_holds_up_no_other_source():
     assert facts.sources["engine"].failing_since_s is not None
     assert len(telemetry.get("host.cpu_busy_s").values) > 12
     assert facts.problem is None
-
-
-@contextmanager
-def answering(*bodies):
-    """A server that gives these answers in turn and then [] for ever, as iteration statistics are drained."""
-    left = list(bodies)
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_GET(self):
-            data = json.dumps(left.pop(0) if left else []).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(data)))
-            self.end_headers()
-            self.wfile.write(data)
-
-        def log_message(self, *_):
-            pass
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}/metrics"
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def test_json_statistics_are_read_and_an_empty_answer_is_no_sample():
-    def iteration(active, used):
-        return {"numActiveRequests": active, "kvCacheStats": {"usedNumBlocks": used, "maxNumBlocks": 200}}
-
-    paths = {
-        "running": "numActiveRequests",
-        "kv_use": "kvCacheStats.usedNumBlocks / kvCacheStats.maxNumBlocks",
-        "waiting": "numQueuedRequests",
-    }
-    # The Prometheus text that this engine can also give is not there: it was not started with it.
-    with answering([iteration(1, 10), iteration(3, 50)], [], [iteration(4, 100)]) as url:
-        telemetry, facts = watched(
-            2.5, exporters=[exporter("http://127.0.0.1:9/", gauges=paths, json_url=url, json_gauges=paths)]
-        )
-    assert telemetry.get("engine.running").values.tolist() == [3, 4]
-    assert telemetry.get("engine.kv_use").values.tolist() == [0.25, 0.5]
-    assert set(facts.sources["engine"].missing) == {"engine.waiting"}
-    assert facts.sources["engine"].failures == 0
 
 
 def test_a_killed_sampler_loses_half_a_second():

@@ -7,6 +7,7 @@ and texts are then made by adding up. The sum is checked with the tokenizer itse
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import islice
 from random import Random
 from typing import TypeVar
@@ -47,9 +48,9 @@ class TextMaker:
             self._cost = {piece: length - base for piece, length in zip(pieces, lengths, strict=True)}
             self._prefix_tokens = base
         self._counter = counter
-        fixed = Random(0)
-        sentences = [_sentence(fixed) for _ in range(_KNOWN)]
-        self._known = [("".join(words), sum(self._cost[word] for word in words)) for words in sentences]
+        self._known = [
+            ("".join(words), sum(self._cost[word] for word in words)) for words in _known_sentences()
+        ]
         self._real = self._measured(pieces_of(text))
         # Short words, so that each is one token also for a tokenizer that counts letters.
         self._fillers = [f" {word}" for word in NOUNS if len(word) == 3 and self._cost[f" {word}"] == 1]
@@ -215,6 +216,12 @@ class TextMaker:
             f"no text of exactly {lengths[open_positions[0]]} tokens could be made",
             hint="this tokenizer merges words; please report the model",
         )
+
+
+@cache
+def _known_sentences() -> list[list[str]]:
+    fixed = Random(0)
+    return [_sentence(fixed) for _ in range(_KNOWN)]
 
 
 def _sentence(random: Random) -> list[str]:

@@ -4,22 +4,10 @@ import json
 
 import pytest
 
-from harness.apis import CHAT, RESPONSES
+from harness.apis import RESPONSES
 from harness.probe.exchange import _read
 from harness.records.layout import UNKNOWN
-
-
-def seen(*documents, done=True, stream=True, api=CHAT):
-    body = b"".join(b"data: " + json.dumps(document).encode() + b"\n\n" for document in documents)
-    body += b"data: [DONE]\n\n" if done else b""
-    return _read(200, body, [(0.0, 10), (0.5, len(body))], stream=stream, api=api)
-
-
-def chunk(content=None, *, finish=None, usage=None, **delta):
-    words = {} if content is None else {"content": content}
-    made = {"choices": [{"index": 0, "delta": words | delta, "finish_reason": finish}]}
-    return made | ({"usage": {"prompt_tokens": 9, "completion_tokens": 2}} if usage else {})
-
+from tests.unit.probe.answering import chunk, seen
 
 OWN = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
 
