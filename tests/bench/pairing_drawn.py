@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from harness.model import CellResult, Load, LoadPoint, Pairing
+from harness.model import CellResult, Load, LoadPoint
+from harness.model.choices import Pairing
 from harness.plan import backend_order
 from harness.verdicts import Rules
 from harness.verdicts.run_values import Series
