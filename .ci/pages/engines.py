@@ -23,6 +23,7 @@ _FORMS = {
     "gguf": "GGUF",
     "hf": "model hub format",
     "openvino": "OpenVINO IR",
+    "ctranslate2": "CTranslate2",
     "mlc": "MLC",
     "mlx": "MLX",
     "powerinfer": "PowerInfer GGUF",

@@ -9,12 +9,15 @@ from harness.apis.embeddings import EMBEDDINGS
 from harness.apis.messages import MESSAGES
 from harness.apis.rerank import RERANK
 from harness.apis.responses import RESPONSES
+from harness.apis.transcriptions import TRANSCRIPTIONS
 
-ApiName = Literal["chat", "completions", "responses", "messages", "embeddings", "rerank"]
+ApiName = Literal["chat", "completions", "responses", "messages", "embeddings", "rerank", "transcriptions"]
 API_NAMES: tuple[ApiName, ...] = get_args(ApiName)
-APIS: dict[str, Api] = {api.name: api for api in (CHAT, COMPLETIONS, RESPONSES, MESSAGES, EMBEDDINGS, RERANK)}
+APIS: dict[str, Api] = {
+    api.name: api for api in (CHAT, COMPLETIONS, RESPONSES, MESSAGES, EMBEDDINGS, RERANK, TRANSCRIPTIONS)
+}
 
 __all__ = [
     "ANSWER", "APIS", "API_NAMES", "CHAT", "COMPLETIONS", "EMBEDDINGS", "KEPT", "MESSAGES", "RERANK",
-    "RESPONSES", "TOOL", "UNSAID", "Api", "ApiName", "Fields", "Gives", "Message",
+    "RESPONSES", "TOOL", "TRANSCRIPTIONS", "UNSAID", "Api", "ApiName", "Fields", "Gives", "Message",
 ]  # fmt: skip

@@ -1,5 +1,6 @@
 """The declaration of one API: how a request is built, what its events mean, and how its streams end."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -9,13 +10,17 @@ from harness.apis.payload import Reader
 Fields = dict[str, object]
 Message = Mapping[str, object]  # role, content; those of tools have more
 Tool = Mapping[str, Any]  # as Chat Completions declares a function
-Gives = Literal["text", "vectors", "scores"]
+Gives = Literal["text", "vectors", "scores", "transcripts"]
 
 # Marks in the body of a later turn, in the place of what is known when it is due. JSON never holds them.
 ANSWER = b"\x00"  # the answer to an earlier turn
 TOOL = b"\x01"  # the start of a message that answers the tool call before it, up to its content
 KEPT = b"\x02"  # the id of the answer to the turn before
 UNSAID = "\0"  # the text or id that a body has where a mark will stand
+
+
+def as_json(fields: Fields) -> bytes:
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,8 @@ class Api:
     path: str  # where most servers have it; a definition may name another
     body: Callable[[Sequence[Message], int], Fields]  # messages, and at most so many output tokens
     read: Reader  # one event, or the whole answer of a request that is not streamed
+    encode: Callable[[Fields], bytes] = as_json  # a body with all its fields to bytes
+    content_type: str = "application/json"  # of those bytes
     # A JSON string with generated text stands behind one of these keys. An event that differs from a parsed
     # one in that string alone is read without another JSON parse.
     text_keys: tuple[str, ...] = ()
@@ -33,7 +40,7 @@ class Api:
     turn: Callable[[str, str], tuple[bytes, bytes]] = lambda text, tool_calls: (b"", b"")
     # A message as `body` writes it around UNSAID, and the mark that takes its place.
     marks: tuple[tuple[bytes, bytes], ...] = ()
-    # Vectors and scores come whole: such an API has no stream, no first token and no output tokens.
+    # All but text comes whole: such an API has no stream, no first token and no output tokens.
     gives: Gives = "text"
     bare_list: str = ""  # key of the answer that some engines send alone: its list, with nothing around it
     counter_keys: tuple[str, ...] = ()  # whole numbers that differ from event to event and mean nothing here

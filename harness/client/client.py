@@ -44,7 +44,6 @@ class Client:
             # Not compressed: a server that does so all the same is read within the limits.
             headers={
                 "accept-encoding": "identity",
-                "content-type": "application/json",
                 **access.headers_outside(),
             },
             transport=Transport(access.certificates, keep_alive=keep_alive),
@@ -63,10 +62,17 @@ class Client:
         *,
         json: Any = None,
         content: bytes | BinaryIO | None = None,
+        content_type: str = "application/json",
         limits: Limits = _DEFAULT,
     ) -> Answer:
         """`url` may be a path. Raises SetupError if no answer comes, or one beyond the limits."""
-        request = self._client.build_request(method, self._access.asked(url), json=json, content=content)
+        request = self._client.build_request(
+            method,
+            self._access.asked(url),
+            json=json,
+            content=content,
+            headers={"content-type": content_type},
+        )
         own_query = url.partition("?")[2].encode() or None
         where = str(request.url.copy_with(userinfo=b"", query=own_query))
         host, asked = f"{request.url.scheme}://{request.url.netloc.decode()}", f"{method} {request.url.path}"

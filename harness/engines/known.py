@@ -26,6 +26,8 @@ def known(
     """
     header = definition.backend
     kind = _KINDS.get(header.kind)
+    if header.kind == "library" and not definition.dialect.chat_path:
+        kind = "a library behind bench's shim: what that adds is in every figure"
     if shim_us_per_token is not None:
         kind = f"a library behind bench's shim, {shim_us_per_token:+.0f} µs/token"
     caveat = definition.process.caveat if definition.process and launch and launch.mode == "process" else ""

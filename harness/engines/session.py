@@ -259,7 +259,7 @@ def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> Eng
 
 def _shim_us_per_token(definition: Backend, say: Say, label: str) -> float | None:
     header = definition.backend
-    if header.kind != "library" or header.simulated:
+    if header.kind != "library" or header.simulated or not definition.dialect.chat_path:
         return None
     say(f"{label}: measuring what bench's shim adds, against bench truth")
     return shim_us_per_token()

@@ -13,7 +13,7 @@ from harness.spec.backend import BackendRef, Engine, Process
 from harness.spec.strict import nearest
 
 TIMING = ("--ttft-ms", "20", "--gap-ms", "5", "--prefill-us-per-token", "50", "--loading-s", "0.2",
-          "--image-ms", "30", "--image-cache", "64")  # fmt: skip
+          "--image-ms", "30", "--image-cache", "64", "--audio-ms-per-s", "20")  # fmt: skip
 
 CACHE_TOKENS = 262_144  # of its prefix cache, where nobody says otherwise
 

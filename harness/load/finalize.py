@@ -58,7 +58,7 @@ class Finalized:
     generated_ns: NDArray[np.int64]  # arrivals of the events with generated text
     ttft_ns: int  # from sent; UNKNOWN without generated text
     clamped: int = 0  # reads whose stamp was impossible
-    items: int = 0  # vectors or scores
+    items: int = 0  # vectors, scores or transcripts
     answer_id: str = ""  # by which the next turn may name this answer
 
 
@@ -193,6 +193,8 @@ class Finalizer:
         return "" if came else f"a complete answer without {self.api.gives}"
 
     def _items(self, parsed: Parsed) -> int:
+        if self.api.gives == "transcripts":
+            return parsed.kinds.count(EventKind.VALUES)
         return len(parsed.values) if self.api.gives == "vectors" else sum(map(len, parsed.values))
 
     def _finished(self, answer: Answer, parsed: Parsed) -> bool:

@@ -172,7 +172,7 @@ def _route(url: str, job: LoadJob) -> Route | None:
 
 
 def _headers(url: str, job: LoadJob) -> Headers:
-    request = build_request(url, job.access, b"")
+    request = build_request(url, job.access, job.api, b"")
     sent_to = request.url
     target = {
         b":method": b"POST",

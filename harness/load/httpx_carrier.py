@@ -28,7 +28,7 @@ class HttpxCarrier:
     def __init__(self, job: LoadJob) -> None:
         self.connect_ns: list[int] = []
         self._job = job
-        self._requests = [build_request(url, job.access, b"") for url in job.urls]  # by replica
+        self._requests = [build_request(url, job.access, job.api, b"") for url in job.urls]  # by replica
         kept = None if job.promised.keeps_connection else 0
         unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=kept)
         self._transports = [

@@ -50,7 +50,8 @@ class Parsed:
             text += "".join(map(self._add_call, payload.calls))
         nothing_new = payload.kind is EventKind.TOOL_CALL and not text  # a name that was said before
         self.kinds.append(EventKind.OTHER if nothing_new else payload.kind)
-        self.chars.append(len(text))
+        # A transcript comes whole: it has no first token.
+        self.chars.append(0 if payload.kind is EventKind.VALUES else len(text))
         self.sizes.append(size)
         self.texts.append(text)
         self.finish_reason = payload.finish_reason or self.finish_reason

@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 import httpx
 
+from harness.apis import APIS, ApiName
 from harness.host.access import SESSION, Access
 from harness.load.finalize import Exchange
 from harness.load.job import LoadJob
 from harness.load.route import proxy_authorization, proxy_for
 
 _LENGTH = b"content-length: "
-_HEADERS = {"accept-encoding": "identity", "content-type": "application/json"}
 _SESSION = SESSION.encode()
 
 RawHeaders = Sequence[tuple[bytes, bytes]]
@@ -36,10 +36,11 @@ class Wire:
         return head, body
 
 
-def build_request(url: str, access: Access, body: bytes) -> httpx.Request:
+def build_request(url: str, access: Access, api: ApiName, body: bytes) -> httpx.Request:
     """User info in the URL becomes basic auth. No compression is asked for, since it would batch events."""
+    headers = {"accept-encoding": "identity", "content-type": APIS[api].content_type}
     nowhere = httpx.BaseTransport()  # the default one would read every certificate of the system
-    with httpx.Client(headers=_HEADERS, trust_env=False, transport=nowhere) as client:
+    with httpx.Client(headers=headers, trust_env=False, transport=nowhere) as client:
         request = client.build_request("POST", access.asked(url), headers=access.headers, content=body)
     if request.url.userinfo and "authorization" not in request.headers:
         request = next(httpx.BasicAuth(request.url.username, request.url.password).sync_auth_flow(request))
@@ -74,7 +75,7 @@ def _sessions(job: LoadJob, seqs: Sequence[int]) -> Sequence[int] | None:
 
 
 def render(url: str, job: LoadJob, bodies: Sequence[bytes], seqs: Sequence[int]) -> Wire:
-    request = build_request(url, job.access, bodies[0] if bodies else b"{}")
+    request = build_request(url, job.access, job.api, bodies[0] if bodies else b"{}")
     before, _, after = render_head(request, proxy_for(url)).partition(_LENGTH)
     return Wire(before + _LENGTH, after[after.index(b"\r\n") :], bodies, seqs, _sessions(job, seqs))
 

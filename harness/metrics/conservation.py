@@ -153,7 +153,7 @@ def _engine_in_flight(cell: Cell) -> Law:
     """More in flight at the engine than here is another client's work. Fewer is fine: gauges leave out the
     way to the queue."""
     if cell.facts.request.api in WITHOUT_TEXT:
-        return Law(_ENGINE, why="an engine counts each text of a request apart")
+        return Law(_ENGINE, why="an engine counts the parts of a request apart")
     window = cell.window
     gauges = [cell.telemetry.get(f"engine.{name}") for name in ("running", "waiting")]
     means = [series.mean(samples, window) for samples in gauges]

@@ -6,6 +6,7 @@ import numpy as np
 
 from harness.metrics import (
     adapters,
+    audio,
     cache_hits,
     classes,
     conservation,
@@ -45,6 +46,7 @@ FAMILIES: Sequence[Callable[[CellView], Figures]] = (
     classes.compute,
     adapters.compute,
     images.compute,
+    audio.compute,
     roles.compute,
     conservation.compute,
 )

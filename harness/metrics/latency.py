@@ -243,6 +243,6 @@ _OWN: Mapping[str, Callable[[RequestView], Floats]] = {
 LATENCIES = tuple(
     metric.name
     for metric in sorted(family("latency"), key=lambda declared: not declared.per_request)
-    if not metric.of_session
+    if metric.of_stamps
 )
 OF_REASONING = ("ttft_reasoning_ms", "ttft_answer_ms")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from harness.metrics.view import CellView, Figures, Floats, Rows
 from harness.metrics.window import Window
 from harness.model import WITHOUT_TEXT, family
+from harness.model.metric import OF_AUDIO
 from harness.records.layout import GENERATED, UNKNOWN, Records
 
 # The field of a request record that a rate counts, by metric, as its declaration says.
@@ -36,6 +37,8 @@ def compute(cell: CellView) -> Rates:
     nulls |= {name: why for name in RATES if per_s[name] is None and name not in OF_REASONING}
     if cell.facts.request.api not in WITHOUT_TEXT:
         nulls["items_per_s"] = "answers are text, not vectors or scores"
+    if cell.facts.request.api in OF_AUDIO:
+        nulls["items_per_s"] = "an answer is one transcript: see requests_per_s and audio_s_per_s"
     return Rates(per_s=per_s, nulls=nulls)
 
 

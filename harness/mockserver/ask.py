@@ -11,6 +11,7 @@ from harness.mockserver.dialect import Dialect
 from harness.mockserver.event_style import EventStyle, MessagesStyle, ResponsesStyle
 from harness.mockserver.images import ImageError, as_text
 from harness.mockserver.sample import UnsupportedError
+from harness.mockserver.transcripts import Transcript
 from harness.mockserver.values import Values, ValuesError, ValuesStyle
 
 Token = str | int  # a piece of text, or an id where the client sent ids
@@ -42,7 +43,7 @@ class Ask:
     adapter: str = ""  # that answers; "": the base model
     uncached: bool = False  # the prompt is neither looked up in the cache nor kept there
     style: EventStyle | None = None  # of an API with named events; None: chunks of Chat Completions
-    values: Values | None = None  # vectors or scores instead of text
+    values: Values | Transcript | None = None  # vectors, scores or a transcript instead of text
     marked_tokens: int = 0  # of the prompt, that the client wants kept in a cache
     kept: Messages = ()  # the conversation so far, where the answer is to be kept with it
 
@@ -206,6 +207,14 @@ def parse_values(body: bytes, style: ValuesStyle, chars_per_token: int) -> Ask:
     tokens += [token for parts in texts for text in parts for token in tokenize(text, chars_per_token)]
     kept = {name: fields.get(name) for name in ("dimensions", "encoding_format")}
     return Ask(False, tokens, max_tokens=1, ignore_eos=True, uncached=True, values=Values(style, texts, kept))
+
+
+def parse_recording(fields: Mapping[str, bytes]) -> Ask:
+    """Reads a form. Raises BadAskError."""
+    try:
+        return Ask(False, (), max_tokens=1, ignore_eos=True, uncached=True, values=Transcript.of(fields))
+    except ValuesError as error:
+        raise BadAskError(str(error), field="file") from error
 
 
 def _last_said(fields: Mapping[str, object]) -> str:

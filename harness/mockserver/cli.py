@@ -153,6 +153,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="images that are not encoded again when they come again, LRU (default: 0)",
     )
+    add(
+        "--audio-ms-per-s",
+        type=_number,
+        metavar="MS",
+        help="ms added to a transcript for each second of its recording (default: 0)",
+    )
     add("--adapters", type=_integer(0), metavar="N", help="answer for adapter-1 to adapter-N (default: 0)")
     add(
         "--adapter-slots",

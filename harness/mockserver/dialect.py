@@ -103,6 +103,7 @@ class Dialect:
     messages: MessagesStyle | None = None  # at /v1/messages
     embeddings: VectorStyle | None = None  # at /v1/embeddings
     rerank: RankStyle | None = None  # at /v1/rerank
+    transcriptions: bool = False  # at /v1/audio/transcriptions
     # The usage of /v1/completions stands in the chunk with the finish reason, whether requested or not.
     completions_usage: Literal["asked", "finish"] = "asked"
     health: Mapping[str, object] | None = field(

@@ -17,6 +17,7 @@ from harness.mockserver.images import ImageCache
 from harness.mockserver.ledger import Record
 from harness.mockserver.options import Options
 from harness.mockserver.script import Script, Write, output_tokens, token_dues_ns
+from harness.mockserver.transcripts import Transcript
 
 NS_PER_US = 1_000
 
@@ -176,6 +177,9 @@ class Engine:
         if ask.adapter:
             prefill_us += uncached * options.adapter_us_per_token + self._swap_us(ask.adapter)
         prefill_us += self.image_cache.claim(ask.images) * 1000 * options.image_ms
+        if isinstance(ask.values, Transcript):
+            record.audio_ms = ask.values.audio_ms
+            prefill_us += record.audio_ms * options.audio_ms_per_s
         record.transfer_ns = round(options.transfer_ms * 1000 * NS_PER_US)
         prefill_us += 1000 * options.transfer_ms
         prefill_ns = round(prefill_us * NS_PER_US)

@@ -27,6 +27,7 @@ class Record:
     ended_ns: int = 0
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    audio_ms: int = 0  # of its recording, as its header says
     planned_tokens: int = 0
     transfer_ns: int = 0  # for which its KV cache came from another engine
     tokens: int = 0  # written

@@ -29,6 +29,7 @@ class Options:
     image_tokens: int = 64  # of the prompt, that stand for an image
     image_ms: float = 0.0  # for which an image is encoded, one after the other
     image_cache: int = 0  # images whose encoding is kept
+    audio_ms_per_s: float = 0.0  # for which a second of a recording is transcribed
     transfer_ms: float = 0.0  # for which the KV cache of a prompt comes from the engine that read it
     adapters: int = 0  # that it answers for, by the names adapter-1 and so on
     adapter_slots: int = 1  # of them in memory at once; the others have to be loaded

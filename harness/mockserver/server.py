@@ -13,7 +13,7 @@ from hmac import compare_digest
 
 from harness.errors import SetupError
 from harness.host.tls import Secure
-from harness.mockserver.ask import Ask, BadAskError, load_object, parse_ask, parse_values
+from harness.mockserver.ask import Ask, BadAskError, load_object, parse_ask, parse_recording, parse_values
 from harness.mockserver.connection import SO_TIMESTAMPNS, Connection, DiedError
 from harness.mockserver.engine import Engine, Job
 from harness.mockserver.faults import NS_PER_S, refusal
@@ -21,6 +21,7 @@ from harness.mockserver.ledger import Ledger, Record
 from harness.mockserver.loop import Loop
 from harness.mockserver.options import Options
 from harness.mockserver.routes import Routes, error, no_route
+from harness.mockserver.transcripts import read_form
 from harness.mockserver.wire import LAST_CHUNK, Request, chunk, error_answer, json_answer
 
 API_KEY_VARIABLE = "BENCH_TRUTH_API_KEY"
@@ -29,6 +30,7 @@ RESPONSES_PATH = "/v1/responses"
 MESSAGES_PATH = "/v1/messages"
 EMBEDDINGS_PATH = "/v1/embeddings"
 RERANK_PATH = "/v1/rerank"
+TRANSCRIPTIONS_PATH = "/v1/audio/transcriptions"
 MAX_MODEL_LEN = 131_072
 BACKLOG = 4096
 ACCEPTS_PER_LOOK = 16
@@ -70,6 +72,8 @@ class Server:
         values = {EMBEDDINGS_PATH: options.dialect.embeddings, RERANK_PATH: options.dialect.rerank}
         self._values = {path: style for path, style in values.items() if style is not None}
         self._generates = {options.dialect.chat_path, COMPLETION_PATH, *self._styles, *self._values}
+        if options.dialect.transcriptions:
+            self._generates.add(TRANSCRIPTIONS_PATH)
         self._truth: dict[tuple[str, str], Callable[[], bytes]] = {
             ("GET", "/truth"): lambda: json_answer(200, self.ledger.as_json()),
             ("GET", "/truth/statistics"): lambda: json_answer(200, self.ledger.statistics()),
@@ -160,7 +164,6 @@ class Server:
         if refused is None:
             try:
                 ask = self._asked(request)
-                self._check_model(request)
             except BadAskError as bad:
                 status = bad.status or self.options.dialect.errors.invalid
                 refused = status, error(self.options.dialect, status, str(bad), bad.field)
@@ -185,6 +188,18 @@ class Server:
         self.engine.submit(job, begin_ns, partial(self._begin, connection, job))
 
     def _asked(self, request: Request) -> Ask:
+        name: object
+        if request.path == TRANSCRIPTIONS_PATH:
+            form = read_form(request.headers.get("content-type", ""), request.body)
+            ask, name = parse_recording(form), form.get("model", b"").decode("latin-1")
+        else:
+            ask, name = self._asked_in_json(request), load_object(request.body).get("model")
+        status = self.options.dialect.errors.unknown_model
+        if status and name is not None and not self._routes.serves(str(name)):
+            raise BadAskError(f"The model `{name}` does not exist.", status, "model")
+        return ask
+
+    def _asked_in_json(self, request: Request) -> Ask:
         chars_per_token = self.options.chars_per_token
         if (values := self._values.get(request.path)) is not None:
             return parse_values(request.body, values, chars_per_token)
@@ -197,12 +212,6 @@ class Server:
             style=self._styles.get(request.path),
             kept=self.engine.kept,
         )
-
-    def _check_model(self, request: Request) -> None:
-        status = self.options.dialect.errors.unknown_model
-        name = load_object(request.body).get("model")
-        if status and name is not None and not self._routes.serves(str(name)):
-            raise BadAskError(f"The model `{name}` does not exist.", status, "model")
 
     def _leave(self, job: Job, now_ns: int) -> None:
         self._playing.pop(job, None)

@@ -43,7 +43,8 @@ class CellRequest(Record, frozen=True, kw_only=True):
     """Holds what every request asked for; null where that was not kept."""
 
     api: Annotated[
-        str, doc("That it spoke: chat, completions, responses, messages, embeddings or rerank.")
+        str,
+        doc("That it spoke: chat, completions, responses, messages, embeddings, rerank or transcriptions."),
     ] = "chat"
     temperature: Annotated[float | None, doc("0: greedy.")] = None
     top_p: Annotated[float | None, doc("0 to 1.")] = None

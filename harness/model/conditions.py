@@ -61,7 +61,11 @@ class Conditions(Record, frozen=True, kw_only=True):
     """Holds what must be equal between backends: cache, lengths, sampling, values."""
 
     api: Annotated[
-        str, doc("That requests spoke: chat, completions, responses, messages, embeddings or rerank.")
+        str,
+        doc(
+            "That requests spoke: chat, completions, responses, messages, embeddings, rerank or "
+            "transcriptions."
+        ),
     ] = "chat"
     content: Annotated[
         str | None, doc("Of the prompts: random, prose, code, json or a file; null: not kept.")

@@ -25,8 +25,9 @@ OF_LENGTH: tuple[Distortion, ...] = ("answers", "output-length")
 OF_ANSWERS: tuple[Distortion, ...] = (*OF_LENGTH, "output-text")
 OF_TOKENS: tuple[Distortion, ...] = (*OF_LENGTH, "token-count")
 
-# APIs whose answers are vectors or scores, as harness.apis declares them.
-WITHOUT_TEXT = ("embeddings", "rerank")
+# APIs whose answers come whole, as harness.apis declares them, and those of them with recordings in requests.
+WITHOUT_TEXT = ("embeddings", "rerank", "transcriptions")
+OF_AUDIO = ("transcriptions",)
 
 _UNITS = {"latency": "ms", "share": "%"}
 
@@ -57,10 +58,10 @@ class Metric(Record, frozen=True, kw_only=True):
     about: str  # the definition
     family: Family
     name: str = ""  # its key in summary.json, set by the registry
-    own_unit: str = ""  # of a rate or a price
+    own_unit: str = ""  # of a rate or a price, and of a latency that is not in ms
     compared: bool = True  # whether a verdict can be about it
     per_request: bool = True  # one value for each request; else they are not independent of each other
-    of_session: bool = False  # one value for each recorded session
+    of_stamps: bool = True  # of a latency: the stamps of a request say it; else a family of its own does
     distorted_by: tuple[Distortion, ...] = ()
     of_text: bool = False  # of generated text: vectors and scores have no tokens, first or later
     # How it is computed, where this says it all; else harness/metrics has a function for it.
@@ -73,7 +74,7 @@ class Metric(Record, frozen=True, kw_only=True):
     @property
     def unit(self) -> str:
         """Unit of its value times `scale`."""
-        return _UNITS.get(self.family, self.own_unit)
+        return self.own_unit or _UNITS.get(self.family, "")
 
     @property
     def scale(self) -> float:

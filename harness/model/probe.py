@@ -24,7 +24,8 @@ class Probed(Record, frozen=True, kw_only=True):
     backend: Annotated[str, doc("Name of its definition.")] = ""
     variant: Annotated[str | None, doc("Of the definition.")] = None
     api: Annotated[
-        str, doc("That was probed: chat, completions, responses, messages, embeddings or rerank.")
+        str,
+        doc("That was probed: chat, completions, responses, messages, embeddings, rerank or transcriptions."),
     ] = "chat"
     base_url: Annotated[str, doc("Of the server.")] = ""
     served_name: Annotated[str, doc("What it calls its model.")] = ""

@@ -38,12 +38,13 @@ class Part(NamedTuple):
 # Of a request, each -1 where it has none. `content_tokens`: of its own new messages, without the chat
 # template. `at_ns`: in the time of the trace it is from. `expected`: position in `RequestTable.expectations`.
 # `items`: texts to embed, or documents to rank. `image_bytes`: of all its images, as files.
+# `audio_ms`: length of its recording.
 # Of a call in a recorded session: the wait for tools and for a person before it. Its prompt begins with the
 # first `kept` tokens of the prompt of the request `base` places before it.
 NUMBERS = (
     *("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected", "items"),
     *("tool_ns", "think_ns", "base", "kept"),
-    *("images", "image_bytes"),
+    *("images", "image_bytes", "audio_ms"),
 )
 # What a call waits for: requests so many places before it; 0 stands for the start of its session.
 After = tuple[int, ...]

@@ -1,6 +1,7 @@
 """Lines that stay on the screen while a run goes on."""
 
 from harness.model import WITHOUT_TEXT, CellResult
+from harness.model.metric import OF_AUDIO
 from harness.plan import Cell
 
 
@@ -27,8 +28,11 @@ def cell_line(words: str, cell: CellResult) -> str:
 
     done = f"{words}: {cell.requests.ok}/{cell.requests.planned} ok"
     if cell.conditions.api in WITHOUT_TEXT:
-        items = "n/a" if cell.items_per_s is None else f"{cell.items_per_s:.1f}"
-        return f"{done}, E2E p50 {ms(cell.e2e_ms.p50)}, {items} items/s, {cell.validity.verdict}"
+        rate, unit = cell.items_per_s, "items/s"
+        if cell.conditions.api in OF_AUDIO:
+            rate, unit = cell.audio_s_per_s, "s of audio/s"
+        items = "n/a" if rate is None else f"{rate:.1f}"
+        return f"{done}, E2E p50 {ms(cell.e2e_ms.p50)}, {items} {unit}, {cell.validity.verdict}"
     rate = cell.output_tokens_per_s
     speed = "n/a" if rate is None else f"{rate:.1f}"
     return (

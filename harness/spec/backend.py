@@ -38,8 +38,8 @@ Value = int | float | str
 DEVICES = ("cuda", "rocm", "cpu")
 # The form of a model an engine reads. bench can provide the first three. "any": as the engines behind it;
 # "none": it brings its own.
-Form = Literal["gguf", "hf", "openvino", "mlc", "mlx", "powerinfer", "any", "none"]
-PROVIDED: tuple[Form, ...] = ("gguf", "hf", "openvino")
+Form = Literal["gguf", "hf", "openvino", "ctranslate2", "mlc", "mlx", "powerinfer", "any", "none"]
+PROVIDED: tuple[Form, ...] = ("gguf", "hf", "openvino", "ctranslate2")
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,10 +257,10 @@ def definition_key(definition: Backend) -> str:
     return files.fingerprint(does)
 
 
-def parse_backend_list(text: str, apis: Sequence[ApiName] = ("chat",)) -> list[BackendRef]:
+def parse_backend_list(text: str, apis: Sequence[ApiName] = ()) -> list[BackendRef]:
     """`NAME[==VERSION][@VARIANT][@API][=URL[+URL…]],…`. The same entry twice is an error: use --repeats.
 
-    An entry that names no API stands for one of each of `apis`.
+    An entry that names no API stands for one of each of `apis`, or for the first API that it has.
     """
     refs = [ref for entry in text.split(",") if entry.strip() for ref in _parse_entry(entry.strip(), apis)]
     if not refs:
@@ -294,7 +294,8 @@ def _parse_entry(entry: str, apis: Sequence[ApiName]) -> list[BackendRef]:
     stem, _, last = named.rpartition("@")
     own = next((name for name in API_NAMES if stem and name == last), None)
     ref = _parse_ref("=".join([stem if own else named, *url]))
-    return [in_api(ref, api) for api in ((own,) if own else apis)]
+    first = ref.definition.dialect.api_names[:1]
+    return [in_api(ref, api) for api in ((own,) if own else apis or first)]
 
 
 def _parse_ref(entry: str) -> BackendRef:

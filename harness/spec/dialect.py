@@ -103,7 +103,7 @@ class ApiDialect:
 class Dialect:
     """Holds how a request is said to this engine: in the API `api`, once `with_api` has chosen it."""
 
-    chat_path: str = "/v1/chat/completions"
+    chat_path: str = "/v1/chat/completions"  # "": it has no Chat Completions
     api: ApiName = "chat"
     path: str = ""  # of `api`; "": `chat_path`
     engine_args: tuple[str, ...] = ()  # of `api`: with which the engine is started
@@ -130,7 +130,7 @@ class Dialect:
     @property
     def api_names(self) -> tuple[ApiName, ...]:
         """Names of those that this engine is declared to have."""
-        return tuple(name for name in API_NAMES if name == "chat" or name in self.apis)
+        return tuple(name for name in API_NAMES if name in self.apis or (name == "chat" and self.chat_path))
 
 
 def with_api(dialect: Dialect, name: ApiName) -> Dialect:

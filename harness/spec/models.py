@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal
 
+from harness.apis import Gives
 from harness.errors import SpecError
 from harness.host import paths
 from harness.spec import files
@@ -49,7 +50,7 @@ class RandomVision:
 class Track:
     """One set of weights. Two sets are never the same work: their numerics differ."""
 
-    weights: Literal["gguf", "hf", "openvino"]
+    weights: Literal["gguf", "hf", "openvino", "ctranslate2"]
     quantisation: str  # as people say it: bf16, AWQ, Q4_1
     path: str = ""  # file or folder on this machine
     repo: str = ""  # model hub repository, fetched by the engine itself
@@ -72,7 +73,7 @@ class Model:
     licence: str
     context_tokens: int | None = None  # None: not known
     parameters_millions: float | None = None
-    gives: Literal["text", "vectors", "scores"] = "text"
+    gives: Gives = "text"
     images: bool = False  # it takes images
     tracks: dict[str, Track] = field(default_factory=dict)
 
@@ -91,7 +92,7 @@ def load_models() -> Models:
 
 
 def choose_model(name: str | None, gives: str = "text", *, images: bool = False) -> tuple[str, Model]:
-    """`name` of --model; None: the first of vectors, of scores or with images, else the file's default."""
+    """`name` of --model; None: the first for that, else the file's default."""
     known = load_models()
     fitting = [
         candidate

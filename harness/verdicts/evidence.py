@@ -23,7 +23,7 @@ _UNSTEADY = {IssueCode.NOT_STEADY: "not steady", IssueCode.RAMP_KEPT: "ramp kept
 def kind_of(metric: str) -> str | None:
     """RATES: says what a server can do only where the server set the pace. TIMES: only where it kept up."""
     name = root_of(metric)
-    if name.endswith("_ms") or name.startswith("goodput_"):
+    if name.endswith(("_ms", "_factor")) or name.startswith("goodput_"):
         return TIMES
     return RATES if name.endswith("_per_s") or name.startswith(_RATE_PREFIXES) else None
 

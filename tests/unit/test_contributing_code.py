@@ -87,7 +87,7 @@ def test_every_block_is_known():
 
 def test_a_metric_is_one_field_and_its_test(checkout):
     (declaration, test), (commands,) = code_of("add-a-metric")
-    checkout.put("harness/model/metrics.py", "    output_tokens_per_s: Annotated[", declaration)
+    checkout.put("harness/model/latencies.py", "    session_ms: Annotated[", declaration)
     of_a_cell = """
 
 def test_a_cell_and_its_schema_have_decode_ms():

@@ -45,6 +45,8 @@ def test_the_simulator_hears_what_the_definition_says(name):
     (ref,) = parse_backend_list(name)
     definition = ref.definition
     simulated(ref, ())  # there is a dialect for it
+    if not definition.dialect.chat_path:
+        return  # it speaks no chat
     spoken = DIALECTS[definition.backend.simulator or name]
 
     def heard(**asked):
@@ -134,6 +136,7 @@ def test_an_engine_that_fetches_nothing_takes_no_name_of_the_hub():
         ),
         ({"config.json": '{"quantization_config": {"quant_method": "fp8"}}'}, "hf", "FP8"),
         ({"openvino_model.xml": "", "config.json": "{}"}, "openvino", "OpenVINO IR"),
+        ({"model.bin": "", "config.json": "{}"}, "ctranslate2", "CTranslate2"),
     ],
 )
 def test_a_folder_of_weights_is_known_by_what_lies_in_it(tmp_path, files, weights, quantisation):

@@ -34,16 +34,17 @@ _HEADS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    from harness.apis import API_NAMES
+    from harness.apis import API_NAMES, APIS
 
+    apis = [name for name in API_NAMES if APIS[name].gives != "transcripts"]
     parser.epilog = EPILOG
     parser.add_argument("--quick", action="store_true", help="only three loads, up to 256 streams")
     parser.add_argument(
         "--api",
-        choices=API_NAMES,
+        choices=apis,
         metavar="API",
         default="chat",
-        help=f"{', '.join(API_NAMES)} (default: chat, whose result runs go by)",
+        help=f"{', '.join(apis)} (default: chat, whose result runs go by)",
     )
     options.add_cluster(parser)
     options.add_json(parser)

@@ -137,8 +137,8 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
         default=(),
         metavar="API,…",
         type=argument_types.apis,
-        help="chat, completions, responses, messages, embeddings or rerank: API of the requests; several are "
-        "compared (default: the scenario's, mostly chat)",
+        help="chat, completions, responses, messages, embeddings, rerank or transcriptions: API of the "
+        "requests; several are compared (default: the scenario's, mostly chat)",
     )
     simulate = "; simulate: the scripted server in each engine's dialect"
     options.add_launch(engines, *options.LAUNCHES, note=simulate)

@@ -35,12 +35,14 @@ def find_model(given: str | None, gives: str = "text", *, images: bool = False) 
 
 def local_model(path: str) -> tuple[str, Model]:
     """The model of `--model PATH`: a GGUF file (HF engines get it converted), a Hugging Face folder, or one
-    that OpenVINO's converter made.
+    that the converter of OpenVINO or CTranslate2 made.
     """
     folder = _resolved(path)
     entry = paths.entry(folder)
     if entry == "folder" and (folder / "openvino_model.xml").is_file():
         tracks, context = {"local": Track("openvino", "OpenVINO IR", path=str(folder))}, None
+    elif entry == "folder" and (folder / "model.bin").is_file():
+        tracks, context = {"local": Track("ctranslate2", "CTranslate2", path=str(folder))}, None
     elif entry == "folder":
         if not (folder / "config.json").is_file():
             raise SpecError(

@@ -1,6 +1,7 @@
 """bench's shim: one small HTTP server before an engine that is a library, the same for each of them.
 
-`library_server.py NAME …` serves chat completions from `library_NAME.py`, which lies next to it. The
+`library_server.py NAME …` serves chat completions from `library_NAME.py`, which lies next to it, or
+transcriptions where that is a library of speech. The
 library's own thread writes each token to its client, so what that costs stands between two steps of the
 library: it can be measured, and adds to the time per token.
 """
@@ -9,11 +10,12 @@ import argparse
 import contextlib
 import importlib
 import json
+import re
 import signal
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import SimpleQueue
@@ -66,6 +68,10 @@ class Library(Protocol):
 
     def serve(self, waiting: "SimpleQueue[Job]") -> None:
         """Runs for ever, on a thread of its own: `put` and `end` of every job that comes."""
+
+    # Of a library of speech instead of `encode`, `prompt` and `decode`; no job comes to its `serve`. Called
+    # on the threads of several connections. Raises ValueError for what is no audio.
+    transcribe: Callable[[bytes, str, float], str]  # file, language ("": it finds out), temperature
 
 
 class RefusedError(ValueError):
@@ -226,16 +232,33 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = int(self.headers["content-length"] or 0)
         try:
-            body = json.loads(self.rfile.read(length))
-            if not isinstance(body, dict):
+            body = self.rfile.read(length)
+            if self.path == "/v1/audio/transcriptions":
+                self._transcribe(_form(self.headers["content-type"] or "", body))
+                return
+            document = json.loads(body)
+            if not isinstance(document, dict):
                 raise RefusedError("the body must be a JSON object")
-            self._answer(body)
+            self._answer(document)
         except ValueError as error:  # RefusedError and broken JSON
             message = {"message": str(error), "type": "invalid_request_error", "code": 400}
             self.connection.sendall(whole(400, {"error": message}))
 
+    def _transcribe(self, fields: dict[str, bytes]) -> None:
+        transcribe = getattr(self.server.library, "transcribe", None)
+        if transcribe is None:
+            self.connection.sendall(whole(404, {"error": "no route"}))
+            return
+        if fields.get("response_format", b"json") != b"json" or fields.get("stream", b"false") != b"false":
+            raise RefusedError("only whole answers with response_format json")
+        language, temperature = fields.get("language", b"").decode(), float(fields.get("temperature", b"0"))
+        text = transcribe(fields.get("file", b""), language, temperature)
+        self.connection.sendall(whole(200, {"text": text}))
+
     def _answer(self, body: dict[str, object]) -> None:
-        if self.path == "/tokenize":
+        if not hasattr(self.server.library, "prompt"):
+            self.connection.sendall(whole(404, {"error": "no route"}))
+        elif self.path == "/tokenize":
             tokens = self.server.library.encode(str(body.get("content", "")))
             self.connection.sendall(whole(200, {"tokens": tokens}))
         elif self.path == "/v1/chat/completions":
@@ -265,6 +288,19 @@ class _Handler(BaseHTTPRequestHandler):
         job.over.wait()
         self.connection.settimeout(None)
         self.close_connection = self.close_connection or job.gone
+
+
+def _form(content_type: str, body: bytes) -> dict[str, bytes]:
+    """The parts of multipart/form-data, by name."""
+    boundary = content_type.partition("boundary=")[2].strip('"').encode()
+    if not boundary:
+        raise RefusedError("the body must be multipart/form-data")
+    fields = {}
+    for part in body.split(b"--" + boundary)[1:-1]:
+        head, _, value = part.partition(b"\r\n\r\n")
+        if name := re.search(rb'[ ;]name="([^"]*)"', head):
+            fields[name[1].decode("latin-1")] = value.removesuffix(b"\r\n")
+    return fields
 
 
 def _asked(body: dict[str, object], room: int) -> Asked:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from harness.apis import APIS, Message
+from harness.apis import APIS, ApiName, Message
 from harness.spec.backend import Backend
 from harness.spec.dialect import Dialect
 from harness.spec.scenario import Request, adapter_names
@@ -63,7 +63,7 @@ def render_body(definition: Backend, served_name: str, chat: Chat, request: Requ
         )
     if constraint is not None:
         body |= fill(getattr(dialect.structured, constraint.shape), _values(constraint))
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+    return api.encode(body)
 
 
 def _adapter(definition: Backend, served_name: str, chat: Chat) -> dict[str, object]:
@@ -90,7 +90,7 @@ def common_fields(
     """
     dialect = definition.dialect
     if APIS[dialect.api].gives != "text":
-        return _of_vectors(request) | dialect.extra if dialect.api == "embeddings" else dict(dialect.extra)
+        return _of_whole(request, dialect.api) | dialect.extra
     fields = _sampling(dialect, request) | {"stream": True}
     if dialect.stream_usage and APIS[dialect.api].stream_options:
         fields["stream_options"] = {"include_usage": True}
@@ -142,7 +142,12 @@ def unsaid(
     return missing
 
 
-def _of_vectors(request: Request) -> dict[str, object]:
+def _of_whole(request: Request, api: ApiName) -> dict[str, object]:
+    if api == "transcriptions":
+        language = {"language": request.language} if request.language else {}
+        return {"temperature": request.temperature, **language}
+    if api != "embeddings":
+        return {}
     size = {} if request.dimensions is None else {"dimensions": request.dimensions}
     return {"encoding_format": request.encoding_format, **size}
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
 
-from harness.apis import APIS, ApiName, Message
+from harness.apis import APIS, Api, ApiName, Message
 from harness.apis.payload import Payload, read_json
 from harness.client.answer import Answer
 from harness.client.client import Client
@@ -20,6 +20,7 @@ from harness.errors import SetupError
 from harness.host.access import Access
 from harness.model.json_path import value_at
 from harness.spec.backend import Backend, Probe, Step
+from harness.spec.recordings import Recording
 from harness.spec.template import fill
 from harness.untrusted import BadDocumentError, one_line
 
@@ -125,11 +126,9 @@ class Server:
             path = dialect.api_path
         elif name in dialect.apis:
             path = dialect.apis[name].path or path
-        texts = ("Say hello.",) if api.gives == "text" else ("Say hello.", "Hello.", "The tide is out.")
-        messages = [{"role": "user", "content": text} for text in texts]
-        body = {"model": self.served_name, **api.body(messages, _FEW)}
+        body = {"model": self.served_name, **api.body(_short(api), _FEW)}
         try:
-            answer = self._ask("POST", path, json=body)
+            answer = self._ask("POST", path, content=api.encode(body), content_type=api.content_type)
         except SetupError as error:
             return f"POST {path}: {error.what}"
         if not answer.ok:
@@ -277,13 +276,16 @@ class Server:
         path: str,
         json: Any = None,
         *,
-        content: BinaryIO | None = None,
+        content: bytes | BinaryIO | None = None,
+        content_type: str = "application/json",
         timeout_s: float | None = None,
     ) -> Answer:
         limits = _LOOK_UP if method == "GET" else _LIMITS
         if timeout_s is not None:
             limits = dataclasses.replace(limits, total_s=timeout_s)
-        answer = self._client.ask(method, path, json=json, content=content, limits=limits)
+        answer = self._client.ask(
+            method, path, json=json, content=content, content_type=content_type, limits=limits
+        )
         self.simulated |= SIMULATED_HEADER in answer.headers
         return answer
 
@@ -304,6 +306,16 @@ class Server:
             )
         if not answer.ok:
             raise SetupError(f"the server answers {answer.status}: {answer.said}", where=answer.url)
+
+
+def _short(api: Api) -> list[Message]:
+    """Messages of one short request."""
+    if api.gives == "transcripts":
+        from harness.workload.prompts.audio import wav_of  # loads numpy
+
+        return [{"role": "user", "content": wav_of(Recording(audio_ms=1000))}]
+    texts = ("Say hello.",) if api.gives == "text" else ("Say hello.", "Hello.", "The tide is out.")
+    return [{"role": "user", "content": text} for text in texts]
 
 
 def _is_fact(value: object) -> bool:

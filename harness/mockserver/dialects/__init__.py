@@ -16,6 +16,7 @@ from harness.mockserver.dialects.fronts import (
 from harness.mockserver.dialects.gpu import LMDEPLOY, SGLANG, TENSORRT_LLM, TGI
 from harness.mockserver.dialects.local import LLAMACPP, MLX_LM, OLLAMA, TRANSFORMERS
 from harness.mockserver.dialects.small import (
+    FASTER_WHISPER,
     HOSTED,
     KOBOLDCPP,
     LIBRARY,
@@ -64,6 +65,7 @@ DIALECTS = {
         OMLX,
         HOSTED,
         LIBRARY,
+        FASTER_WHISPER,
         RAY_VLLM,
         MISTRALRS,
         MODULAR_MAX,

@@ -98,6 +98,12 @@ LIBRARY = Dialect(
     tokenizer=Tokenizer("/tokenize", "content"),
 )
 
+FASTER_WHISPER = Dialect(
+    name="faster-whisper",
+    transcriptions=True,
+    version={"version": "{version}", "server": "bench's shim"},
+)
+
 HOSTED = Dialect(
     name="hosted",
     shape=Shape(whole={}, details={"audio_tokens": 0}),

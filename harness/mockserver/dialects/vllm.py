@@ -23,6 +23,7 @@ TRUTH = Dialect(
     messages=MessagesStyle(start_counts_all=False, counts_written=True),
     embeddings=VectorStyle(shortens="yes"),
     rerank=RankStyle(),
+    transcriptions=True,
     card={"max_model_len": MAX_MODEL_LEN},
     version={"version": "{version}", "kv_tokens": "{kv_tokens}"},
     tokenizer_extra=TOKEN_COUNT,

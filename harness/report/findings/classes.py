@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
-from harness.model import Summary, known
+from harness.model import WITHOUT_TEXT, Summary, known
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import Measure, measure
 from harness.report.view import Row, groups
@@ -32,7 +32,8 @@ def _row_lines(row: Row) -> Iterator[str]:
         yield "refused: " + "; ".join(f"{count} x {reason}" for reason, count in refusals.most_common())
     if any(cell.constraint for cell in row.usable):
         yield _constraint(row)
-    yield from _latencies(row, "by_kind", measure("tpot_ms.p50"))
+    whole = any(cell.conditions.api in WITHOUT_TEXT for cell in row.cells)
+    yield from _latencies(row, "by_kind", measure("e2e_ms.p50" if whole else "tpot_ms.p50"))
     if not any(cell.sessions for cell in row.cells):  # whose calls are looked at by depth
         yield from _latencies(row, "by_turn", measure("ttft_ms.p50"))
 

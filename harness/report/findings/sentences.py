@@ -29,6 +29,8 @@ _WAITS = {
     "output_tokens_per_s": "output tokens/s",
     "output_chars_per_s": "output characters/s",
     "items_per_s": "items/s",
+    "real_time_factor": "real-time factor",
+    "audio_s_per_s": "seconds of audio/s",
     "input_tokens_per_s": "input tokens/s",
 }
 
@@ -210,10 +212,11 @@ def _measured(group: Group, shown: Measure) -> str:
 def _words(row: Row) -> str:
     if not row.usable:
         return f"{row.label}: no valid measurement"
-    if items := row.spread("items_per_s"):  # vectors or scores: there is no first token
-        whole = row.spread("e2e_ms.p50")
-        wait = f"whole answer after {number(whole.median)} ms (median), " if whole else ""
-        return f"{row.label}: {wait}{number(items.median)} items/s"
+    for name in ("items_per_s", "audio_s_per_s"):  # answers come whole: there is no first token
+        if each := row.spread(name):
+            whole = row.spread("e2e_ms.p50")
+            wait = f"whole answer after {number(whole.median)} ms (median), " if whole else ""
+            return f"{row.label}: {wait}{number(each.median)} {_WAITS[name]}"
     first, rate = row.spread("ttft_ms.p50"), row.spread("output_tokens_per_s")
     wait = f"first token after {number(first.median)} ms" if first else "time to first token not known"
     speed = f"{number(rate.median)} output tokens/s" if rate else "token rate not known"

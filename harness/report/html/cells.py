@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.model import PERCENTILES, STATISTICS, VERDICTS, CellResult, Metric, Reason, family
+from harness.model import PERCENTILES, STATISTICS, VERDICTS, WITHOUT_TEXT, CellResult, Metric, Reason, family
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import measure
 from harness.report.findings.notes import reason_text
@@ -26,7 +26,7 @@ CLIENT = {
     "client.loop_lag_ms.max": "largest",
     "client.busy_share": "client core busy, of 1",
 }
-PART = measure("ttft_ms.p50")
+PART, WHOLE = measure("ttft_ms.p50"), measure("e2e_ms.p50")
 PARTS = {"by_turn": "turn", "by_kind": "kind of request"}
 VERDICTS_EXPLAINED = (
     "Each cell is one backend at one load point in one repeat. SUSPECT: usable with the stated doubt. "
@@ -153,12 +153,13 @@ def _latency(
 
 
 def _by(source: Source, cells: Sequence[CellResult], field: str, what: str) -> Html | None:
-    """TTFT by turn of a conversation, or by kind of request; None if there is only one."""
+    """TTFT by turn or by kind of request, E2E where answers come whole; None if there is only one."""
     kinds = list(dict.fromkeys(kind for cell in cells for kind in value_at(cell, field) or ()))
     if len(kinds) < 2:
         return None
-    title = f"{PART.name} by {what}, {PART.unit}"
-    return _values(source, title, cells, {f"{field}.{kind}.{PART.path}": kind for kind in kinds})
+    shown = WHOLE if any(cell.conditions.api in WITHOUT_TEXT for cell in cells) else PART
+    title = f"{shown.name} by {what}, {shown.unit}"
+    return _values(source, title, cells, {f"{field}.{kind}.{shown.path}": kind for kind in kinds})
 
 
 def _values(source: Source, caption: str, cells: Sequence[CellResult], paths: Mapping[str, str]) -> Html:

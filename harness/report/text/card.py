@@ -15,16 +15,19 @@ def card_lines(card: WorkloadCard) -> Iterator[str]:
     load_words = point_words(LoadPoint(load.kind, load.value))
     warmup = f" after {card.warmup_requests} to warm up" if card.warmup_requests else ""
     yield f"{load_words}: {card.requests:,} requests{warmup}{start_words(load)}, sha256 {card.sha256[:12]}"
+    written = card.input_tokens.max > 0  # recordings have no tokens
     counting = "" if card.exact_lengths else " (approximate: no tokenizer)"
-    yield f"  input   {_lengths(card.input_tokens)}{counting}"
-    yield f"  output  {_lengths(card.output_tokens)}"
+    if written:
+        yield f"  input   {_lengths(card.input_tokens)}{counting}"
+        yield f"  output  {_lengths(card.output_tokens)}"
     if content := known(card.content):
-        yield f"  text    {CONTENT_WORDS.get(content, content)}"
+        yield f"  {'text ' if written else 'audio'}   {CONTENT_WORDS.get(content, content)}"
     if card.kinds:
         yield "  kinds   " + ", ".join(f"{count} {kind}" for kind, count in card.kinds.items())
     if chats := card.sessions:
         yield f"  chats   {chats.count}, {number(chats.turns_mean)} turns each, at most {chats.turns_max}"
-    yield f"  shared  {_sharing(card.sharing, known(card.alike_chars))}"
+    if written:
+        yield f"  shared  {_sharing(card.sharing, known(card.alike_chars))}"
     if arrivals:
         name = f"{load.process}: " if load.process else ""
         yield (

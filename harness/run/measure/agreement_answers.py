@@ -20,6 +20,7 @@ from harness.agreement import (
     made_questions,
     messages_of,
 )
+from harness.apis import APIS
 from harness.engines.session import EngineSession
 from harness.engines.speak.dialect import Chat, render_body
 from harness.load import run_load
@@ -43,6 +44,8 @@ _GREEDY = Request(temperature=0.0, exact_output=False)
 
 def agreement_wanted(prepared: Prepared) -> bool:
     """Asked for; else with two backends or more, unless one of them is not an inference engine."""
+    if APIS[prepared.scenario.request.api].gives == "transcripts":
+        return False  # what recordings say is not known
     if prepared.options.agreement is not None:
         return prepared.options.agreement
     if prepared.options.accuracy:

@@ -21,6 +21,7 @@ from harness.run.setup.prepare import Prepared
 from harness.spec.scenario import Scenario
 from harness.spec.scenario.images import Images
 from harness.workload.arrivals import Profile, arrivals, due_within, replayed, think_times
+from harness.workload.prompts.audio import wav_of
 from harness.workload.prompts.images import url_of
 from harness.workload.prompts.request import Picture
 from harness.workload.prompts.workload import Workload
@@ -114,6 +115,8 @@ def bodies(
             spec, last = prepared.scenario.images, turns[-1]["content"]
             parts = _parts(api, spec, last, asked_chat.images)
             messages[-1] = {**turns[-1], "content": parts}
+        if asked_chat.clip is not None:
+            messages = [{"role": "user", "content": wav_of(asked_chat.clip.recording)}]
         tools = asked_chat.tools
         chat = Chat(
             messages,

@@ -186,6 +186,9 @@ def prepare(options: RunOptions) -> Prepared:
         scenario = sized(scenario, options, BLOCKS if paired.attached else paired.blocks)
     with_images = bool(scenario.images.counts)
     model_name, model = find_model(options.model, APIS[scenario.request.api].gives, images=with_images)
+    if APIS[scenario.request.api].gives == "transcripts" and (options.agreement or options.accuracy):
+        asked_for = "--accuracy" if options.accuracy else "--agreement"
+        raise SpecError("transcripts are not compared: what recordings say is not known", where=asked_for)
     _check_images(scenario, backends, launches)
     if scenario.lora.adapters and any(launch.mode == "compose" for launch in launches):
         raise SpecError(

@@ -12,7 +12,7 @@ from harness.spec.scenario.images import Images
 from harness.spec.scenario.load import Load, check_load
 from harness.spec.scenario.lora import LoraMix
 from harness.spec.scenario.rules import check_rules
-from harness.spec.scenario.synthetic import FixedLength, SharedPrefix, Structured, Victim
+from harness.spec.scenario.synthetic import Audio, FixedLength, SharedPrefix, Structured, Victim
 from harness.spec.scenario.text import Text, check_text
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
 from harness.spec.strict import build, nearest
@@ -36,6 +36,7 @@ class Request:
     kept_turns: bool = False  # later turns name the answer before them: the server keeps the conversation
     exact_output: bool = True  # generate exactly output_tokens where the engine can
     encoding_format: Literal["float", "base64"] = "float"  # of vectors
+    language: str = "en"  # that is spoken in recordings; "": the server finds out
     dimensions: int | None = None  # of vectors, of models that can shorten them; None: the model's own
     timeout_s: float = 300.0
 
@@ -86,6 +87,7 @@ def check_api(scenario: Scenario, api: ApiName, where: str) -> None:
             "text": "scenarios of chats, such as fixed-length",
             "vectors": "embed-documents and embed-queries",
             "scores": "rerank-top-100",
+            "transcripts": "audio-in",
         }
         raise SpecError(
             f"the prompts of '{scenario.name}' are not for the {APIS[api].title} API",
@@ -164,7 +166,9 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
     generator_spec = build(GENERATORS[generator], prompts, f"{where}:prompts")
     generator_spec.check(f"{where}:prompts")
     scenario = build(Scenario, {**table, "prompts": generator_spec}, where)
-    check_text(scenario.text, f"{where}:text.content", made_up=not isinstance(generator_spec, PromptFile))
+    check_text(
+        scenario.text, f"{where}:text.content", made_up=not isinstance(generator_spec, PromptFile | Audio)
+    )
     check_load(scenario.load, f"{where}:load", sessions=turns_of(generator_spec) > 1)
     _check_groups(scenario, where)
     check_rules(scenario.scenario.rules, generator_spec, scenario.load, where)

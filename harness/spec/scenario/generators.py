@@ -13,6 +13,7 @@ from harness.errors import SpecError
 from harness.spec.scenario.limits import at_least
 from harness.spec.scenario.synthetic import (
     Agent,
+    Audio,
     Classification,
     CopyAndWrite,
     Documents,
@@ -96,6 +97,7 @@ Prompts = (
     | Documents
     | Rerank
     | Victim
+    | Audio
 )
 
 
@@ -108,6 +110,8 @@ def gives(prompts: Prompts) -> Gives:
     """Returns what the answers to such requests are."""
     if isinstance(prompts, Documents):
         return "vectors"
+    if isinstance(prompts, Audio):
+        return "transcripts"
     return "scores" if isinstance(prompts, Rerank) else "text"
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import SpecError
+from harness.spec.recordings import read_recordings
 from harness.spec.scenario.limits import at_least, is_share
 from harness.spec.schemas import read_schemas
 
@@ -216,6 +217,24 @@ class Rerank:
     def check(self, where: str) -> None:
         at_least(self, where, 1, "query_tokens", "document_tokens")
         at_least(self, where, 2, "documents")
+
+
+@dataclass(frozen=True, slots=True)
+class Audio:
+    """A recording in each request, to be transcribed. The made ones are no speech."""
+
+    seconds: tuple[float, ...]  # lengths of the made ones, each a class of requests, equally often
+    folder: str = ""  # of *.wav files, which have lengths of their own; "": recordings are made from the seed
+    generator: Literal["audio"] = "audio"
+
+    def check(self, where: str) -> None:
+        for length in self.seconds:
+            if not 0.1 <= length <= 3600:
+                raise SpecError(f"must be from 0.1 to 3600, not {length:g}", where=f"{where}.seconds")
+        if not self.seconds or len(set(self.seconds)) < len(self.seconds):
+            raise SpecError("must be one or more different lengths", where=f"{where}.seconds")
+        if self.folder:
+            read_recordings(self.folder)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ class Text:
 
 
 def check_text(text: Text, where: str, *, made_up: bool) -> None:
-    """`made_up`: the prompts are not those of a file, as they stand."""
+    """`made_up`: the prompts are texts, and not those of a file as they stand."""
     content = text.content
     if content not in CONTENTS and not (content.startswith(FILE) and content != FILE):
         raise SpecError(
@@ -26,4 +26,4 @@ def check_text(text: Text, where: str, *, made_up: bool) -> None:
             hint=nearest(content, (*CONTENTS, "file:PATH")),
         )
     if content != RANDOM and not made_up:
-        raise SpecError("the prompts of a file have their own content", where=where, hint="leave it out")
+        raise SpecError("prompts of a file, and recordings, have their own", where=where, hint="leave it out")

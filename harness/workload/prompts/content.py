@@ -9,6 +9,7 @@ from random import Random
 from harness.errors import SpecError
 from harness.host import paths
 from harness.spec.scenario import PromptFile, Scenario, Text
+from harness.spec.scenario.synthetic import Audio
 from harness.spec.scenario.text import FILE, RANDOM
 from harness.workload.prompts.words import ADJECTIVES, NOUNS, PLACES, VERBS
 
@@ -39,6 +40,8 @@ def content_of(scenario: Scenario) -> str:
     content = scenario.text.content
     if isinstance(scenario.prompts, PromptFile):
         return "prompts of a file"
+    if isinstance(scenario.prompts, Audio):
+        return "recordings of a folder" if scenario.prompts.folder else "whistled tones"
     if not content.startswith(FILE):
         return content
     return f"file {hashlib.sha256(_read(paths.data_file(content.removeprefix(FILE)))).hexdigest()[:12]}"

@@ -7,6 +7,7 @@ from typing import Any
 from harness.spec.scenario import PromptFile, Prompts, TraceReplay
 from harness.spec.scenario.synthetic import (
     Agent,
+    Audio,
     Classification,
     CopyAndWrite,
     Documents,
@@ -20,6 +21,7 @@ from harness.spec.scenario.synthetic import (
     Victim,
 )
 from harness.workload.prompts.agent import agent
+from harness.workload.prompts.audio import audio
 from harness.workload.prompts.batches import documents, rerank
 from harness.workload.prompts.plain import classification, copy_and_write, fixed_length, mix
 from harness.workload.prompts.recorded import from_file, replay
@@ -63,4 +65,5 @@ MAKERS: dict[type[Prompts], Maker] = {
     Documents: documents,
     Rerank: rerank,
     Victim: victim,
+    Audio: audio,
 }

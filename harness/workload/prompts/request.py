@@ -6,6 +6,7 @@ from operator import attrgetter
 from typing import Any, Literal
 
 from harness.records.request_table import After, Expected, Part
+from harness.spec.recordings import Recording
 
 Message = tuple[str, str]  # role, content
 
@@ -68,6 +69,14 @@ class Picture:
 
 
 @dataclass(frozen=True, slots=True)
+class Clip:
+    """Holds the recording of a request, and the sum of its bytes."""
+
+    recording: Recording
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChatRequest:
     """A turn after a session's first holds its new messages only: earlier ones and answers go before.
 
@@ -89,6 +98,7 @@ class ChatRequest:
     call: CallPlace | None = None
     adapter: str = ""  # LoRA adapter that it names; "": the base model
     images: tuple[Picture, ...] | None = None  # of its last message; None: the scenario has none
+    clip: Clip | None = None  # what is to be transcribed; the messages are then empty
     items: int = -1  # texts to embed, or documents to rank; -1: the answer is text
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -122,7 +122,9 @@ class _Taken:
                     request.turn,
                 )
                 numbers += (request.at_ns, index, request.items)
-                if request.images is not None:
+                if (clip := request.clip) is not None:
+                    yield (*numbers, *_NO_CALL, -1, -1, clip.recording.audio_ms), request.kind, request.shared
+                elif request.images is not None:
                     sizes = [picture.size_bytes for picture in request.images]
                     yield (*numbers, *_NO_CALL, len(sizes), sum(sizes)), request.kind, request.shared
                 elif (call := request.call) is None:
@@ -146,6 +148,8 @@ class _Taken:
             line.append(request.adapter)
         if request.images is not None:
             line.append([picture.sha256 for picture in request.images])
+        if request.clip is not None:
+            line.append(request.clip.sha256)
         more = ""
         if request.turn or request.constraint or request.tools:
             more = f" {request.turn} {self._text(request.constraint)} {self._text(request.tools)}"

@@ -13,7 +13,7 @@ from harness.spec.dialect import with_api
 from tests.engines.seen import recorded
 
 PAGE = Path(__file__).parents[3] / "docs" / "apis.md"
-ENGINES = {"vLLM": "vllm", "llama.cpp": "llamacpp", "SGLang": "sglang"}
+ENGINES = {"vLLM": "vllm", "llama.cpp": "llamacpp", "SGLang": "sglang", "faster-whisper": "faster-whisper"}
 TABLE = re.compile(r"(?<=<!-- apis -->\n).*?(?=<!-- /apis -->)", re.DOTALL)
 SEEN = recorded()
 
@@ -22,14 +22,15 @@ def table() -> str:
     heads = ("engine", "API", "declared", "simulated", "probed here", "measured here", "exact length")
     rows = [heads, ("---",) * len(heads)]
     for title, name in ENGINES.items():
-        rows += [(title, f"`{api}`", *_cells(name, api)) for api in API_NAMES]
+        declared = load_backend(name).dialect.api_names
+        rows += [(title, f"`{api}`", *_cells(name, api)) for api in API_NAMES if api in declared]
     return "".join(f"| {' | '.join(row)} |\n" for row in rows).replace(" --- ", "---")
 
 
 def _cells(name: str, api: ApiName) -> tuple[str, ...]:
     dialect = load_backend(name).dialect
     declared, seen = api in dialect.api_names, SEEN[name].get(api)
-    simulated = api in ("chat", "completions") or getattr(DIALECTS[name], api) is not None
+    simulated = api in ("chat", "completions") or bool(getattr(DIALECTS[name], api))
     exact = declared and bool(with_api(dialect, api).exact_output)
     differs = seen["differs"] if seen else None
     words = ["yes" if one else "no" for one in (declared, simulated, differs is not None, seen, exact)]

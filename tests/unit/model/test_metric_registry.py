@@ -37,7 +37,7 @@ def test_a_metric_says_what_it_is_and_is_a_column_of_the_database(metric):
 def test_every_metric_is_computed():
     cell = view_of(records({"texts": [10, 20], "thoughts": 1}), facts(), None)
     assert METRICS.keys() <= figures_of(cell)[0].keys()
-    of_requests = {metric.name for metric in family("latency") if not metric.of_session}
+    of_requests = {metric.name for metric in family("latency") if metric.of_stamps}
     assert set(latency.values_ms(cell)) == of_requests
 
 
@@ -79,7 +79,7 @@ def test_a_title_is_written_nowhere_else():
     sources = {path: path.read_text("utf-8") for path in (ROOT / "harness").rglob("*.py")}
     for metric in family("latency"):
         places = [path.name for path, source in sources.items() if f'"{metric.title}' in source]
-        assert places == ["metrics.py"]
+        assert places == ["latencies.py"]
 
 
 def test_a_scenario_is_checked_without_numpy():

@@ -1,0 +1,30 @@
+"""Says how fast recordings were transcribed, against their own length."""
+
+from dataclasses import dataclass
+
+from harness.metrics import latency
+from harness.metrics.distribution import latency_stats
+from harness.metrics.view import CellView, Figures
+from harness.model import LatencyStats
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sound(Figures):
+    real_time_factor: LatencyStats | None = None
+    audio_s_per_s: float | None = None
+
+
+def compute(cell: CellView) -> Sound:
+    """None where no request has a recording."""
+    if cell.requested is None or not (cell.requested.numbers["audio_ms"] >= 0).any():
+        why = "no requests with recordings"
+        return Sound(nulls=dict.fromkeys(("real_time_factor", "audio_s_per_s"), why))
+    audio_ms = cell.requested.numbers["audio_ms"]
+    waits = latency.of_metric(cell, "e2e_ms") / audio_ms[cell.measured_requests["seq"]]
+    factor, reasons = latency_stats(waits)
+    nulls = {f"real_time_factor.{key}": reason for key, reason in reasons.items()}
+    if cell.window is None:
+        nulls["audio_s_per_s"] = "no answer to count"
+        return Sound(real_time_factor=factor, nulls=nulls)
+    done_s = float((cell.shares * audio_ms[cell.requests["seq"]]).sum()) / 1000
+    return Sound(real_time_factor=factor, audio_s_per_s=cell.window.per_second(done_s), nulls=nulls)

@@ -1,0 +1,36 @@
+"""WAV files that requests carry: those of a folder of the user's."""
+
+import wave
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import SpecError
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One sound and its length: a file, or drawn from a seed."""
+
+    audio_ms: int
+    file: str = ""
+    seed: int = 0
+
+
+def read_recordings(folder: str) -> tuple[Recording, ...]:
+    """The WAV files in a folder, by name. Raises SpecError without any, or where one is none."""
+    root = Path(folder).expanduser()
+    found = tuple(map(_read, sorted(root.glob("*.wav"))))
+    if not found:
+        raise SpecError("no *.wav file in this folder", where=str(root), hint="see prompts.folder")
+    return found
+
+
+def _read(path: Path) -> Recording:
+    try:
+        with wave.open(str(path), "rb") as file:
+            audio_ms = round(1000 * file.getnframes() / file.getframerate())
+    except (OSError, EOFError, wave.Error, ZeroDivisionError) as error:
+        raise SpecError(f"cannot be read as WAV of PCM samples: {error}", where=str(path)) from None
+    if not audio_ms:
+        raise SpecError("this recording is empty", where=str(path))
+    return Recording(audio_ms, str(path))
