@@ -7,7 +7,7 @@ from harness.model.record import UNSET, Record, UnsetType, doc
 
 
 class HistoryHost(Record, frozen=True, kw_only=True):
-    """Holds what of a machine makes it another one. Null: could not be read."""
+    """Facts that distinguish one machine from another. Null: could not be read."""
 
     cpu: Annotated[str | None, doc("Model name.")] = None
     cpus_usable: Annotated[int | None, doc("Hardware threads that the run could use.")] = None
