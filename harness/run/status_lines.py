@@ -16,7 +16,7 @@ def cell_words(label: str, load: LoadPoint, repeat: int) -> str:
 
 
 def cell_line(cell: CellResult) -> str:
-    """Returns the line of a finished cell."""
+    """The line of a finished cell: answers, medians, throughput and verdict."""
 
     def ms(value: float | None) -> str:
         return "n/a" if value is None else f"{value:.1f} ms"
