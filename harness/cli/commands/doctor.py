@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=API_NAMES,
         metavar="API",
         default="chat",
-        help=f"{', '.join(API_NAMES)} (default: chat, whose result runs go by)",
+        help=f"{', '.join(API_NAMES)} (default: chat, whose result runs use)",
     )
     options.add_cluster(parser)
     options.add_json(parser)
