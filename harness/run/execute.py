@@ -286,7 +286,7 @@ class Run(Lives):
         return summary, facts
 
     def _needs_new_start(self, lives: Sequence[Block]) -> bool:
-        """Whether the only cell of these lives was spoiled and set aside.
+        """Sets aside the only cell of these lives if it was spoiled; returns whether it was.
 
         Its engine is started again: for a cell alone in its life, only a start sets the cache.
         """

@@ -67,7 +67,11 @@ def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -
 
 
 def _emptied(requested: str, engine: EngineSession, *, twice: bool) -> CacheState:
-    """`twice`: another label sends the same prompts too, so they get a salt even without a field for it."""
+    """Empties the cache, or sets prompts apart by a salt.
+
+    `twice`: another label sends the same prompts to the server. If nothing empties its cache, they then get a
+    salt even without a field for it.
+    """
     if engine.definition.prefix_cache.enabled is False:
         return CacheState(requested, "off", "this backend runs without a prefix cache")
     reset = engine.reset_prefix_cache()
