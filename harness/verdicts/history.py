@@ -78,7 +78,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """A level that is worse than the best one before it. `ratio` is above 1, whatever the metric."""
+    """The present level of a series, worse than its best one. `ratio` is above 1, whatever the metric."""
 
     series: Series
     ratio: float
