@@ -10,7 +10,7 @@ from harness.model.record import UNSET, Record, UnsetType, doc
 
 
 class StoredAnswer(Record, frozen=True, kw_only=True):
-    """Answer to one question."""
+    """One backend's answer to one agreement question."""
 
     text: Annotated[str, doc("Generated.")]
     finish_reason: Annotated[str | None, doc("As the server says.")]
@@ -21,7 +21,7 @@ class StoredAnswer(Record, frozen=True, kw_only=True):
 
 
 class AskedCondition(Record, frozen=True, kw_only=True):
-    """The questions put with so many in flight."""
+    """Answers to the questions asked at one concurrency, alone or between the requests of a load."""
 
     concurrency: Annotated[int, doc("Questions in flight; with `load` its requests among them.")]
     load: Annotated[
@@ -65,7 +65,7 @@ class RightCount(Record, frozen=True, kw_only=True):
 
 
 class ConditionAgreement(Record, frozen=True, kw_only=True):
-    """Holds what the answers under one condition are worth."""
+    """How many answers under one condition are right, and what is wrong with the others."""
 
     concurrency: Annotated[int, doc("Questions in flight; with `load` its requests among them.")]
     load: Annotated[
@@ -80,7 +80,7 @@ class ConditionAgreement(Record, frozen=True, kw_only=True):
 
 
 class BackendAgreement(Record, frozen=True, kw_only=True):
-    """Agreement of one backend."""
+    """Right answers of one backend, and what load changed in them."""
 
     unloaded: Annotated[ConditionAgreement, doc("One at a time.")]
     saturated: Annotated[ConditionAgreement, doc("All at once.")]
@@ -148,7 +148,7 @@ class AccuracyChange(Record, frozen=True, kw_only=True):
 
 
 class ValuesPair(Record, frozen=True, kw_only=True):
-    """Holds how alike the vectors or scores of two backends are, or those of one alone and in a batch."""
+    """Similarity of the vectors or scores of two backends, or of one backend alone and in a batch."""
 
     a: Annotated[str, doc("Label.")]
     b: Annotated[str, doc("Label; the same as `a`: alone against in a batch.")]
@@ -161,7 +161,7 @@ class ValuesPair(Record, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Words for people: where `a` and `b` are not alike."""
+        """A sentence for people about a pair that is not alike."""
         pair = f"{self.a} alone and in a batch" if self.a == self.b else f"{self.a} and {self.b}"
         if self.least is None:
             return f"{pair}: nothing to compare, or vectors of different sizes"
@@ -169,7 +169,7 @@ class ValuesPair(Record, frozen=True, kw_only=True):
 
 
 class ValuesAgreement(Record, frozen=True, kw_only=True):
-    """Holds whether backends that serve one model give the same vectors, or the same order."""
+    """Whether backends that serve one model give the same vectors, or rank in the same order."""
 
     gives: Annotated[Literal["vectors", "scores"], doc("What an answer is.")]
     texts: Annotated[int, doc("Texts, or queries, that there are.")]
@@ -192,7 +192,7 @@ class ValuesAgreement(Record, frozen=True, kw_only=True):
 
 
 class Agreement(Record, frozen=True, kw_only=True):
-    """Holds whether the backends answered rightly, alike, and unharmed by load."""
+    """Whether the backends answered correctly, alike, and as well under load as without it."""
 
     questions: Annotated[int, doc("That there are.")]
     kinds: Annotated[dict[str, int], doc("Questions by kind.")]

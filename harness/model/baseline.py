@@ -1,4 +1,4 @@
-"""Says what `bench compare` prints with --json: runs against a baseline."""
+"""The document that `bench compare --json` prints: runs against a baseline."""
 
 from typing import Annotated, Literal
 
@@ -9,7 +9,7 @@ from harness.model.record import Record, doc
 
 
 class ComparedRun(Record, frozen=True, kw_only=True):
-    """One of the runs."""
+    """One of the runs that are compared."""
 
     name: Annotated[str, doc("Its folder's, unique among those compared.")]
     run: Annotated[str, doc("Name of the run folder when it was made.")]
@@ -29,7 +29,7 @@ class ComparedLabel(Record, frozen=True, kw_only=True):
 
 
 class Difference(Record, frozen=True):
-    """Difference between the conditions of two measurements."""
+    """A condition in which two measurements differ."""
 
     what: Annotated[str, doc("Condition.")]
     baseline: Annotated[str, doc("Of the baseline.")]
@@ -42,7 +42,7 @@ class Difference(Record, frozen=True):
 
 
 class ComparedFigure(PairVerdict, frozen=True, kw_only=True):
-    """A verdict with the figures it is about."""
+    """A verdict with the two figures it is about."""
 
     values: Annotated[tuple[float | None, float | None], doc("Of a and of b, in the metric's unit.")]
 
@@ -63,7 +63,7 @@ class ComparedPair(Record, frozen=True, kw_only=True):
 
 
 class MissingFigure(Record, frozen=True, kw_only=True):
-    """Holds what a baseline has and a later run lacks."""
+    """Something that the baseline has and a later run lacks."""
 
     run: Annotated[str, doc("That lacks it, by its name here.")]
     label: Annotated[str, doc("Backend.")]
@@ -87,7 +87,7 @@ GateKind = Literal["slower", "failures", "stalls", "accuracy", "missing", "not c
 
 
 class GateRow(Record, frozen=True, kw_only=True):
-    """One thing that a gate has to see: it fails on each row that its user did not accept."""
+    """One finding of a gate, which fails on each that its user did not accept."""
 
     kind: Annotated[
         GateKind, doc("slower, failures, stalls and accuracy: worse than the baseline; else not known.")
@@ -100,7 +100,7 @@ class GateRow(Record, frozen=True, kw_only=True):
 
 
 class RunComparison(Record, frozen=True, kw_only=True):
-    """All pairs."""
+    """The whole comparison: every pair, what is missing, and what a gate fails on."""
 
     runs: Annotated[tuple[ComparedRun, ...], doc("In the order they were named.")]
     baseline: Annotated[str | None, doc("Run that holds it; null: nothing to compare.")]

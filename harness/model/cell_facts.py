@@ -18,7 +18,7 @@ Value = bool | int | float | str | None
 
 
 class CellWorkload(Record, frozen=True, kw_only=True):
-    """Holds what was asked, as far as figures and verdicts need it without the file."""
+    """Facts about the requests that figures and verdicts need when the workload file is not there."""
 
     sha256: Annotated[str, doc("Of the requests before the dialect.")]
     exact_lengths: Annotated[bool | None, doc("Prompts were counted by the engine's own tokenizer.")]
@@ -40,7 +40,7 @@ class CellWorkload(Record, frozen=True, kw_only=True):
 
 
 class CellRequest(Record, frozen=True, kw_only=True):
-    """Holds what every request asked for; null where that was not kept."""
+    """Settings that all requests of a cell share; null where they were not kept."""
 
     api: Annotated[
         str,
@@ -61,7 +61,7 @@ class CellRequest(Record, frozen=True, kw_only=True):
 
 
 class Minimum(Record, frozen=True, kw_only=True):
-    """Holds what the scenario declares to be enough for a cell."""
+    """The least time and number of answers that the scenario declares enough for a cell."""
 
     seconds: Annotated[Number, doc("First measured send to the end of the last measured request.")]
     answers: Annotated[int, doc("Measured ones.")]
@@ -70,7 +70,7 @@ class Minimum(Record, frozen=True, kw_only=True):
 
 
 class CachePreparation(Record, frozen=True, kw_only=True):
-    """Holds how the prefix cache was brought into its state; null where that was not kept."""
+    """How the prefix cache was brought into its state; null where that was not kept."""
 
     requested: Annotated[str | None, doc("cold, warm, primed or any.")] = None
     method: Annotated[str | None, doc("How it was emptied: none, off, reset, restart or salt.")] = None
@@ -81,7 +81,7 @@ class CachePreparation(Record, frozen=True, kw_only=True):
 
 
 class HistogramIncrease(Record, frozen=True, kw_only=True):
-    """Holds what one of the engine's own histograms observed over the cell, in its unit: seconds."""
+    """Increase of one of the engine's own histograms over the cell, in seconds."""
 
     buckets: Annotated[
         tuple[tuple[float | None, float | None], ...],
@@ -92,7 +92,7 @@ class HistogramIncrease(Record, frozen=True, kw_only=True):
 
 
 class RoleFacts(Record, frozen=True, kw_only=True):
-    """Holds what the engines of one role counted over the cell."""
+    """Counters and histograms of the engines of one role, over the cell."""
 
     role: Annotated[str, doc("prefill or decode.")]
     places: Annotated[tuple[int, ...], doc("Of them in metrics_urls: N of the series engine.N.")]
@@ -103,7 +103,7 @@ class RoleFacts(Record, frozen=True, kw_only=True):
 
 
 class Workers(Record, frozen=True):
-    """Holds how many processes send a cell's requests, and by what that was decided."""
+    """Number of processes that send a cell's requests, and what decided it."""
 
     count: Annotated[int | None, doc("Load processes; null: by the harness's own constants.")]
     source: Annotated[Literal["given", "doctor", "constants"], doc("--workers, `bench doctor`, or neither.")]
@@ -113,7 +113,7 @@ class Workers(Record, frozen=True):
 
 
 class LoadNode(Record, frozen=True, kw_only=True):
-    """A machine of a cluster that sent load. Its clock is compared with that of bench's machine."""
+    """A machine of a cluster that sent load, and how its clock differs from that of bench's machine."""
 
     name: Annotated[str, doc("Of the host.")]
     address: Annotated[str, doc("Under which the cluster knows it.")]
@@ -141,7 +141,7 @@ class LoadNode(Record, frozen=True, kw_only=True):
 
 
 class SampledSource(Record, frozen=True, kw_only=True):
-    """Holds how one source of telemetry fared, and what it is."""
+    """One source of telemetry: its reads and failures, and what it says of itself."""
 
     period_s: Annotated[float, doc("Time between two reads, s.")]
     reads: Annotated[int, doc("That worked.")]
@@ -156,7 +156,7 @@ class SampledSource(Record, frozen=True, kw_only=True):
 
 
 class Sampled(Record, frozen=True, kw_only=True):
-    """Holds what was sampled, at what cost, and what could not be."""
+    """Telemetry of a cell: its sources, the cost of sampling, and what could not be sampled."""
 
     requested: Annotated[bool, doc("Whether anything was to be sampled.")]
     problem: Annotated[str | None, doc("Why nothing was sampled to the end.")]
@@ -172,7 +172,7 @@ class Sampled(Record, frozen=True, kw_only=True):
 
 
 class CellFacts(Record, frozen=True, kw_only=True):
-    """Holds what is known of a cell besides its records. Nothing here is derived from them."""
+    """Everything known of a cell besides its records. Nothing here is derived from them."""
 
     cell: Annotated[str, doc("Its folder.")]
     identity: Annotated[Identity, doc("Taken into summary.json.")]

@@ -1,4 +1,4 @@
-"""The values that a flag, an option of a run and a key of a document have in common: listed here alone."""
+"""Values that a flag, an option of a run and a key of a document share, so that each list exists once."""
 
 from typing import Literal
 

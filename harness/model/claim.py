@@ -1,4 +1,4 @@
-"""Says what a run says of published claims."""
+"""Verdicts of a run on published claims."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -12,7 +12,7 @@ ClaimWord = Literal["reproduced", "contradicted", "not decidable here"]
 
 
 class ClaimFinding(Record, frozen=True, kw_only=True):
-    """Finding at one load point, of one pair or one system."""
+    """The finding on a claim at one load point, about one pair or one system."""
 
     about: Annotated[str, doc("Label, or two of them.")]
     load: Annotated[LoadPoint, doc("The load point.")]
@@ -47,11 +47,11 @@ class ClaimResult(Record, frozen=True, kw_only=True):
 
     @property
     def others(self) -> list[str]:
-        """Entries of `differs`, what was stated and is another here, and what a reader must know."""
+        """Entries of `differs` without those that only say that a condition was not stated."""
         open_ones = {unstated_words(*entry) for entry in self.unstated.items()}
         return [text for text in self.differs if text not in open_ones]
 
 
 def unstated_words(what: str, here: Sequence[str]) -> str:
-    """Words for what a claim leaves open: `versions not stated; here vllm 0.32`."""
+    """The entry for a condition that a claim leaves open: `versions not stated; here vllm 0.32`."""
     return f"{what} not stated; here {', '.join(here)}"

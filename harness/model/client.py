@@ -1,4 +1,4 @@
-"""Says how the load generator fared, as cell.json and summary.json keep it."""
+"""Figures of the load generator itself, as cell.json and summary.json keep them."""
 
 from typing import Annotated, Literal
 
@@ -17,7 +17,7 @@ class Quantiles(Record, frozen=True, kw_only=True):
 
 
 class Stall(Record, frozen=True, kw_only=True):
-    """A time for which a process did not run, though it was to wake up ten times a second or more."""
+    """A time in which a process did not run, though it should wake up at least ten times a second."""
 
     worker: Annotated[
         int | UnsetType, doc("Load process, as the requests name it; missing: the sampler.")
@@ -27,7 +27,7 @@ class Stall(Record, frozen=True, kw_only=True):
 
 
 class ClientStats(Record, frozen=True, kw_only=True):
-    """Holds how the load generator fared: CPU, lag in ms, stamps, connections."""
+    """CPU time, lags, stamps and connections of the load generator over one cell."""
 
     stamp_source: Annotated[str, doc("Whose clock the arrivals are of: kernel or user.")]
     stamp_uncertainty_ms: Annotated[float | None, doc("Of an arrival's stamp.")]
@@ -77,5 +77,5 @@ class ClientStats(Record, frozen=True, kw_only=True):
 
     @property
     def spread_over_ns(self) -> int:
-        """Tells when the slots of a closed loop had spread their sends, from t0; 0 where they do not."""
+        """Time from t0 until the slots of a closed loop had spread their sends; 0 if they did not."""
         return round((known(self.spread_over_ms) or 0) * 1e6)

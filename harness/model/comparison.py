@@ -1,4 +1,4 @@
-"""Says what summary.json says of several cells: verdicts, rank lines, estimates, noise, capacity."""
+"""Parts of summary.json about several cells: verdicts, rank lines, estimates, noise, capacity."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -16,7 +16,7 @@ Method = Literal["runs", "pooled"]
 
 
 class Interval(msgspec.Struct, frozen=True, array_like=True):
-    """Low, estimate, high."""
+    """Bounds of an interval around an estimate, written as `[low, estimate, high]`."""
 
     low: float
     estimate: float
@@ -27,7 +27,7 @@ class Interval(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Levels(Record, frozen=True, kw_only=True):
-    """Spread of the logarithm of a ratio at the two levels of repetition, and what would decide soonest."""
+    """Spread of a log ratio over blocks and over starts, and the repeats that would decide it soonest."""
 
     within: Annotated[float, doc("Standard deviation between blocks of one start.")]
     between: Annotated[float, doc("Standard deviation between starts, apart from that of their blocks.")]
@@ -85,12 +85,12 @@ class PairVerdict(Record, frozen=True, kw_only=True):
 
     @property
     def tested(self) -> bool:
-        """Tells whether there were runs enough for an interval, or runs that failed."""
+        """Whether there were enough runs for an interval, or runs that failed."""
         return self.ratio is not None or any(self.failed)
 
 
 class Estimate(Record, frozen=True, kw_only=True):
-    """One backend in one metric at one load, over the repeats."""
+    """One metric of one backend at one load, estimated over the repeats."""
 
     label: Annotated[str, doc("Backend as the run names it.")]
     load: Annotated[LoadPoint, doc("Where it was measured.")]
@@ -103,7 +103,7 @@ class Estimate(Record, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> tuple[float, float, float] | None:
-        """None where an end is not known."""
+        """The interval; None if one of its ends is not known."""
         low, middle, high = self.interval
         return None if low is None or high is None else (low, middle, high)
 
@@ -124,7 +124,7 @@ class Ranking(Record, frozen=True, kw_only=True):
 
 
 class Noise(Record, frozen=True, kw_only=True):
-    """Noise of --aa: how far a backend is from itself."""
+    """Difference between a backend and itself, as --aa measured it."""
 
     backend: Annotated[str, doc("Its name, without #a and #b.")]
     load: Annotated[LoadPoint, doc("Where it was measured.")]
@@ -151,7 +151,7 @@ class Unequal(Record, frozen=True):
 
 
 class VerdictRules(Record, frozen=True, kw_only=True):
-    """Holds what the verdicts were found with."""
+    """Settings that the verdicts were found with: metrics, levels, floors and looks."""
 
     primary: Annotated[str, doc("The metric that decides.")]
     metrics: Annotated[tuple[str, ...], doc("All declared ones, the primary one first.")]
@@ -182,7 +182,7 @@ class VerdictRules(Record, frozen=True, kw_only=True):
 
 
 class Looks(Record, frozen=True, kw_only=True):
-    """Holds where and why a run of --repeats auto stopped."""
+    """Looks of a run of --repeats auto, the one at which it stopped, and why."""
 
     looks: Annotated[
         tuple[int, ...], doc("Repeats after which verdicts may be decided, planned before the run.")
@@ -204,14 +204,14 @@ class Looks(Record, frozen=True, kw_only=True):
 
 
 class Stopping(Looks, frozen=True, kw_only=True):
-    """Holds where and why a run of --repeats auto stopped, and how its looks share alpha."""
+    """The same looks with the rule by which they share alpha."""
 
     rule: Annotated[Literal["group-sequential"], doc("How the looks share alpha.")]
     alpha_per_look: Annotated[float, doc("Level of one look.")]
 
 
 class TestedLoad(Record, frozen=True, kw_only=True):
-    """One load that a capacity search tried."""
+    """One load that a capacity search tried, over all its cells."""
 
     __test__ = False  # no test of pytest
 
@@ -249,7 +249,7 @@ class Capacity(Record, frozen=True, kw_only=True):
 
 
 class Knee(Record, frozen=True, kw_only=True):
-    """Holds where the hit rate of one backend falls through half of what it was, as the working set grows."""
+    """The working set at which a backend's hit rate falls below half of that at the smallest one."""
 
     label: Annotated[str, doc("Backend as the run names it.")]
     value: Annotated[

@@ -1,4 +1,4 @@
-"""Says what a run shows, as data: the one source of every claim, whatever it is printed with."""
+"""What a run shows, as data: the only source of its claims on a terminal, in JSON and on a page."""
 
 from typing import Annotated, Literal
 
@@ -12,7 +12,7 @@ PairState = Literal["separated", "same", "undecided", "not comparable"]
 
 
 class Speedup(Record, frozen=True, kw_only=True):
-    """Holds how many times better `ahead` is than `behind`, whichever way the metric is better."""
+    """How many times better `ahead` is than `behind`: more of a rate, less of a latency or a price."""
 
     ahead: Annotated[
         str, doc("Label of the better backend: by the verdict, or by the estimate where nothing was decided.")
@@ -47,12 +47,12 @@ class Speedup(Record, frozen=True, kw_only=True):
         return f"({self.times.low:.3g} to {self.times.high:.3g})" if self.times else ""
 
     def other(self, label: str) -> str:
-        """The backend of the two that is not this one."""
+        """The label of the pair that is not `label`."""
         return self.behind if self.ahead == label else self.ahead
 
 
 class Place(Record, frozen=True, kw_only=True):
-    """A backend at one load in one metric."""
+    """Median of one backend in the metric and at the load of an `Order`."""
 
     label: Annotated[str, doc("Backend as the run names it.")]
     median: Annotated[float | None, doc("Over the repeats that are not INVALID, in the metric's unit.")]
@@ -61,7 +61,7 @@ class Place(Record, frozen=True, kw_only=True):
 
 
 class Order(Record, frozen=True, kw_only=True):
-    """One metric at one load."""
+    """The backends ordered by one metric at one load, and every pair of them."""
 
     load: Annotated[LoadPoint, doc("Where all were measured.")]
     metric: Annotated[str, doc("Dotted path in a cell.")]
@@ -74,7 +74,7 @@ class Order(Record, frozen=True, kw_only=True):
 
     @property
     def best(self) -> Place | None:
-        """The best median that is comparable with another; of all where none is. None without a figure."""
+        """The best median of backends comparable with another, or of all if none is; None without one."""
         known = [standing for standing in self.places if standing.median is not None]
         compared = (
             standing
@@ -84,7 +84,7 @@ class Order(Record, frozen=True, kw_only=True):
         return next(compared, known[0] if known else None)
 
     def about(self, label: str) -> tuple[Speedup, ...]:
-        """The pairs that this backend is in."""
+        """Pairs that the backend is in."""
         return tuple(pair for pair in self.pairs if label in (pair.ahead, pair.behind))
 
 
@@ -110,7 +110,7 @@ class Good(Record, frozen=True, kw_only=True):
 
 
 class Goodput(Record, frozen=True, kw_only=True):
-    """Holds what was answered inside the limits at one load. Medians: no verdict on a difference."""
+    """Goodput of the backends at one load. These are medians: there is no verdict on a difference."""
 
     load: Annotated[LoadPoint, doc("Where all were measured.")]
     limits: Annotated[tuple[Limit, ...], doc("Of [slo], with what the first backend kept them by.")]
@@ -118,21 +118,21 @@ class Goodput(Record, frozen=True, kw_only=True):
 
 
 class Warned(Record, frozen=True, kw_only=True):
-    """Holds what makes figures doubtful, or is missing."""
+    """Something that makes figures doubtful, or that is missing."""
 
     text: Annotated[str, doc("In words.")]
     hint: Annotated[str, doc("What to do; empty: nothing is known.")]
 
 
 class NextStep(Record, frozen=True, kw_only=True):
-    """Holds what to run next."""
+    """A suggestion of what to run next."""
 
     why: Annotated[str, doc("What this run leaves open.")]
     do: Annotated[str, doc("The command, or what to add to the command of this run.")]
 
 
 class Conclusion(Record, frozen=True, kw_only=True):
-    """Holds what a run shows and what it leaves open."""
+    """What a run shows, and what it leaves open."""
 
     orders: Annotated[tuple[Order, ...], doc("Per load and metric; at each load the primary metric first.")]
     under_load: Annotated[tuple[UnderLoad, ...], doc("Per backend, over closed-loop loads.")]
@@ -145,7 +145,7 @@ class Conclusion(Record, frozen=True, kw_only=True):
 
 
 class ComparedConclusion(Record, frozen=True, kw_only=True):
-    """Holds what a comparison of runs shows."""
+    """What a comparison of runs shows."""
 
     sentence: Annotated[str, doc("What became slower, or that nothing did, or why that is not known.")]
     orders: Annotated[
@@ -155,6 +155,6 @@ class ComparedConclusion(Record, frozen=True, kw_only=True):
 
 
 class Concluded(Summary, frozen=True, kw_only=True):
-    """summary.json and what it shows."""
+    """summary.json with the conclusion drawn from it."""
 
     conclusion: Annotated[Conclusion, doc("What the figures show, and what they leave open.")]

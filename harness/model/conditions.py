@@ -9,7 +9,7 @@ from harness.model.record import Record, doc
 
 
 class CacheState(Record, frozen=True, kw_only=True):
-    """State asked of the prefix cache, and whether it held."""
+    """State that the prefix cache was asked to be in, and whether the engine's counts confirm it."""
 
     requested: Annotated[str, doc("cold, warm, primed or any.")]
     description: Annotated[str | None, doc("How it was prepared.")]
@@ -19,7 +19,7 @@ class CacheState(Record, frozen=True, kw_only=True):
 
 
 class ExactOutput(Record, frozen=True, kw_only=True):
-    """Length of answers."""
+    """Whether answers were to have an exact length, and whether the engine was made to keep it."""
 
     asked: Annotated[bool | None, doc("Whether an exact length was asked for.")]
     forced: Annotated[bool, doc("Whether the engine was made to keep it.")]
@@ -43,7 +43,7 @@ class OutputText(Record, frozen=True, kw_only=True):
 
 
 class Sampling(Record, frozen=True, kw_only=True):
-    """Holds how tokens are drawn."""
+    """Parameters by which tokens are sampled."""
 
     temperature: Annotated[float | None, doc("0: greedy.")]
     top_p: Annotated[float | None, doc("0 to 1.")]
@@ -51,14 +51,14 @@ class Sampling(Record, frozen=True, kw_only=True):
 
 
 class Thinking(Record, frozen=True, kw_only=True):
-    """Conditions of models that reason before they answer."""
+    """Whether a model was to reason before it answers, and whether it did."""
 
     asked: Annotated[str | None, doc("on or off.")]
     seen: Annotated[bool, doc("Whether reasoning came.")]
 
 
 class Conditions(Record, frozen=True, kw_only=True):
-    """Holds what must be equal between backends: cache, lengths, sampling, values."""
+    """Conditions that must be equal between backends: cache, lengths, sampling, engine values."""
 
     api: Annotated[
         str,

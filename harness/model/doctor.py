@@ -10,7 +10,7 @@ from harness.model.validity import Reason, Verdict
 
 
 class ErrorSpread(Record, frozen=True):
-    """Spread of errors, whatever their sign, in ms."""
+    """Quantiles of absolute errors, in ms."""
 
     p50: Annotated[float, doc("Median, ms.")]
     p99: Annotated[float, doc("99th percentile, ms.")]
@@ -18,7 +18,7 @@ class ErrorSpread(Record, frozen=True):
 
 
 class ClientErrors(Record, frozen=True):
-    """Holds what the client measured less what happened, in ms."""
+    """Errors of the client: what it measured less what the server's ledger has, in ms."""
 
     ttft_ms: Annotated[ErrorSpread | None, doc("Of the time to the first token; null: answers come whole.")]
     itl_ms: Annotated[ErrorSpread | None, doc("Of the gaps between tokens; null: answers come whole.")]
@@ -26,14 +26,15 @@ class ClientErrors(Record, frozen=True):
 
     @property
     def p99_ms(self) -> float:
-        """The one figure that a claim of exactness stands on."""
+        """The larger p99 of TTFT and ITL, or that of E2E if answers come whole: exactness is judged by it."""
         parts = [errors.p99 for errors in (self.ttft_ms, self.itl_ms) if errors is not None]
         return max(parts, default=self.e2e_ms.p99)
 
 
 class ScriptedServer(Record, frozen=True):
-    """Holds how the scripted server fared: its lateness is in its ledger, and so not in the client's
-    errors.
+    """How late the scripted server wrote, and its CPU use.
+
+    Its ledger has when it wrote, so its lateness is no part of the client's errors.
     """
 
     late_p50_ms: Annotated[float | None, doc("Median of written less due, ms.")]
@@ -66,7 +67,7 @@ class TriedLoad(Record, frozen=True):
 
 
 class OnNode(Record, frozen=True):
-    """A load node of a cluster, by the server's ledger."""
+    """A load node of a cluster, and how its sends compare with the server's ledger."""
 
     node: Annotated[LoadNode, doc("The node and its clock.")]
     requests: Annotated[int, doc("That it sent.")]
@@ -77,7 +78,7 @@ class OnNode(Record, frozen=True):
 
 
 class MeasuredLoad(Record, frozen=True, kw_only=True):
-    """Holds what came of one load."""
+    """Verdict, errors and costs of the client at one load."""
 
     load: Annotated[TriedLoad, doc("What was asked for.")]
     verdict: Annotated[Verdict, doc("As of the cell of a run.")]
@@ -119,7 +120,7 @@ class Reach(Record, frozen=True):
 
 
 class Exactness(Record, frozen=True, kw_only=True):
-    """Holds what the measurements come to."""
+    """The conclusion from all loads: how exact the client is here, and up to which load."""
 
     sentence: Annotated[str, doc("In words.")]
     reaches: Annotated[tuple[Reach, ...], doc("Tolerances rising, each going further than the one before.")]
@@ -135,7 +136,7 @@ class Exactness(Record, frozen=True, kw_only=True):
 
 
 class ClockFacts(Record, frozen=True, kw_only=True):
-    """Holds how well moments are known."""
+    """The clock and the receive stamps that times come from, and their precision."""
 
     source: Annotated[str | None, doc("Of the kernel's monotonic clock.")]
     resolution_ns: Annotated[float, doc("Of that clock.")]
@@ -144,7 +145,7 @@ class ClockFacts(Record, frozen=True, kw_only=True):
 
 
 class LimitFacts(Record, frozen=True, kw_only=True):
-    """Holds how many connections there can be. Null: no limit, or not known."""
+    """Limits on the number of connections. Null: no limit, or not known."""
 
     file_descriptors_soft: Annotated[int, doc("Of a process, as it starts.")]
     file_descriptors_hard: Annotated[int | None, doc("To which it can be raised.")]
@@ -153,7 +154,7 @@ class LimitFacts(Record, frozen=True, kw_only=True):
 
 
 class DoctorResult(Record, frozen=True, kw_only=True):
-    """Holds how exact the load generator is on this machine, and what limits it."""
+    """How exact the load generator is on this machine, and what limits it."""
 
     version: Annotated[str, doc("Of the harness.")]
     date: Annotated[str, doc("ISO 8601.")]

@@ -1,4 +1,4 @@
-"""Says what bench knows of a cell and a foreign format has no place for: it travels in a field of its own."""
+"""What bench knows of a cell and foreign formats have no place for: exports carry it in one extra field."""
 
 from typing import Annotated
 
@@ -34,7 +34,7 @@ def as_median(statistic: str) -> str:
 
 
 class Exchanged(Record, frozen=True, kw_only=True):
-    """Fields of a cell that was exported; `bench import` reads it again."""
+    """Content of the extra field of an exported cell, which `bench import` reads again."""
 
     version: Annotated[str, doc("Of bench.")]
     run: Annotated[str, doc("That the cell is of.")]

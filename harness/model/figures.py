@@ -1,4 +1,4 @@
-"""The figures of one cell that are more than one number."""
+"""Figures of one cell that consist of several numbers."""
 
 from typing import Annotated, Literal
 
@@ -54,7 +54,7 @@ class Arrivals(Record, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Law(Record, frozen=True):
-    """One law between the figures of the cell: docs/metrics.md."""
+    """A relation that must hold between figures of the cell: docs/metrics.md."""
 
     law: Annotated[str, doc("In words.")]
     measured: Annotated[Number | None, doc("One side of the law, in its own unit.")] = None
@@ -154,7 +154,7 @@ class Synchrony(Record, frozen=True, kw_only=True):
 
 
 class Sample(Record, frozen=True, kw_only=True):
-    """Holds what was measured, and the least that the scenario declares to be enough."""
+    """Time and answers of the measured phase, against the least that the scenario declares enough."""
 
     seconds: Annotated[float, doc("First measured send to the end of the last measured request.")]
     answers: Annotated[int, doc("Measured ones.")]
@@ -175,7 +175,7 @@ class Backlog(Record, frozen=True, kw_only=True):
 
 
 class ProbeSize(Record, frozen=True, kw_only=True):
-    """Size of --find-capacity: the least of a cell."""
+    """The least that a probe of --find-capacity must measure."""
 
     seconds: Annotated[float, doc("Of an open loop.")]
     answers: Annotated[int, doc("So that a share within a limit has a confidence bound.")]
@@ -194,14 +194,14 @@ class OutputTokens(Record, frozen=True, kw_only=True):
 
 
 class TemplateTokens(Record, frozen=True, kw_only=True):
-    """Prompt tokens beyond the content."""
+    """Prompt tokens that the chat template adds to the content."""
 
     min: Annotated[int, doc("Least of a request.")]
     max: Annotated[int, doc("Most of a request.")]
 
 
 class AdapterFigures(Record, frozen=True, kw_only=True):
-    """Holds what LoRA adapters cost, by the medians of the cell. Latencies of each are in `by_kind`."""
+    """Cost of LoRA adapters, from medians over the cell. Latencies of each adapter are in `by_kind`."""
 
     count: Annotated[int, doc("That the server has.")]
     slots: Annotated[int | None, doc("In memory at once; null: all, or not known.")]
@@ -216,7 +216,7 @@ class AdapterFigures(Record, frozen=True, kw_only=True):
 
 
 class ImageFigures(Record, frozen=True, kw_only=True):
-    """Holds what images cost. Latencies of each count and sort are in `by_kind`."""
+    """Cost of images. Latencies of each count and sort are in `by_kind`."""
 
     sent: Annotated[int, doc("Images of the measured requests.")]
     sent_bytes: Annotated[int, doc("Of their files; base64 has a third more.")]
@@ -251,7 +251,7 @@ class SessionCounts(Record, frozen=True, kw_only=True):
 
 
 class RoleFigures(Record, frozen=True, kw_only=True):
-    """Holds what the engines of one role did, by their own counts. A prefill engine writes tokens too."""
+    """Work of the engines of one role, by their own counts. A prefill engine writes tokens too."""
 
     urls: Annotated[tuple[str, ...], doc("Where their metrics were read.")]
     prompt_tokens: Annotated[float | None, doc("That they were given, cached ones included.")]
@@ -265,7 +265,7 @@ class RoleFigures(Record, frozen=True, kw_only=True):
 
 
 class TtftSplit(Record, frozen=True, kw_only=True):
-    """Holds the mean TTFT of all answers, the warm-up's too, and what it is made of."""
+    """Mean TTFT of all answers, warm-up included, and its parts."""
 
     client_ms: Annotated[float, doc("From the send to the first text, as bench saw it.")]
     prefill_ms: Annotated[float, doc("E2E at the prefill engines: queue and prompt.")]
@@ -310,7 +310,7 @@ class Replicas(Record, frozen=True, kw_only=True):
 
 
 class Constraint(Record, frozen=True, kw_only=True):
-    """Holds what constraining answers costs."""
+    """Cost of constrained answers: the wait at the first use of a schema, and slower decoding."""
 
     first_use_ttft_ms: Annotated[float | None, doc("Median wait at the first use of a schema.")]
     later_ttft_ms: Annotated[float | None, doc("Median wait at later uses.")]

@@ -7,7 +7,7 @@ from harness.model.record import UNSET, Record, UnsetType, doc
 
 
 class HistoryHost(Record, frozen=True, kw_only=True):
-    """Holds what of a machine makes it another one. Null: could not be read."""
+    """Facts that distinguish one machine from another. Null: could not be read."""
 
     cpu: Annotated[str | None, doc("Model name.")] = None
     cpu_features: Annotated[tuple[str, ...] | None, doc("Vector and matrix instructions.")] = None

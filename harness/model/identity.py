@@ -1,4 +1,4 @@
-"""Says which cell it is."""
+"""The keys that identify a cell."""
 
 from typing import Annotated, Literal
 
@@ -8,7 +8,7 @@ Division = Literal["default", "tuned", "custom"]
 
 
 class Identity(Record, frozen=True, kw_only=True):
-    """Holds what was measured, before any figure."""
+    """What was measured: backend, version, launch and repeat, before any figure."""
 
     cell: Annotated[str, doc("Name, and folder below cells/: number, label, load point, repeat.")]
     backend: Annotated[str, doc("Name of its definition.")]

@@ -1,4 +1,4 @@
-"""Says where the records of a cell are from, when another tool measured it."""
+"""The source of a cell that another tool measured."""
 
 from typing import Annotated, Literal
 
@@ -12,7 +12,7 @@ Fact = Literal["answers", "outcomes", "tokens", "asked", "times", "arrivals", "l
 
 
 class Imported(Record, frozen=True, kw_only=True):
-    """The file of another tool: what it holds, and what nobody can know from it."""
+    """The file of another tool that a cell was read from, and what it cannot tell."""
 
     tool: Annotated[str, doc("That measured: as it calls itself.")]
     version: Annotated[str | None, doc("Of the tool; null: the file does not say.")] = None

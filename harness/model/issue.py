@@ -95,7 +95,7 @@ class IssueCode(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Self | None:
-        """A code that another version wrote is read as it is, and no rule knows it."""
+        """Accepts a code that another version wrote, though no rule here knows it."""
         if not isinstance(value, str):
             return None
         code = str.__new__(cls, value)

@@ -1,4 +1,4 @@
-"""Says what stands at a dotted path, such as `ttft_ms.p50`, in a typed document or decoded JSON."""
+"""Looks up dotted paths, such as `ttft_ms.p50`, in typed documents and decoded JSON."""
 
 import math
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from harness.model import UNSET, Record
 
 
 def value_at(document: Any, path: str) -> Any:
-    """None where there is no such place."""
+    """The value at the path; None if the path does not exist or is UNSET."""
     for key in path.split("."):
         document = _below(document, key)
     return document
@@ -22,7 +22,7 @@ def _below(document: Any, key: str) -> Any:
 
 
 def number_at(document: Any, path: str) -> float | None:
-    """None too for null and for anything that is not a finite number."""
+    """The finite number at the path; None for anything else, booleans included."""
     value = value_at(document, path)
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None

@@ -10,7 +10,7 @@ VALUE = "Requests in flight, requests per second, times the trace's pace, or tim
 
 
 class LoadPoint(Record, frozen=True, order=True):
-    """Requests in flight, requests per second, times the trace's own pace, or times the KV cache."""
+    """One setting of the load; its kind says what the value counts."""
 
     kind: Annotated[LoadKind, doc(KIND)]
     value: Annotated[int | float, doc(VALUE)]
@@ -30,7 +30,7 @@ class RateSegment(Record, frozen=True, kw_only=True):
 
 
 class WorkingSet(Record, frozen=True, kw_only=True):
-    """Holds what is asked for between two uses of one prefix, in a closed loop."""
+    """Prefixes that a closed loop asks for between two uses of the same one."""
 
     prefixes: Annotated[int, doc("That are asked for in turn, or drawn from; each with a tail of its own.")]
     held_tokens: Annotated[int, doc("That a request leaves in a cache, chat template left out.")]

@@ -1,4 +1,4 @@
-"""Says what a cell used of the machine, and what that cost."""
+"""Resources of the machine that a cell used, and what they cost."""
 
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -16,7 +16,7 @@ class Range(Record, frozen=True, kw_only=True):
 
 
 class MigInstance(Record, frozen=True, kw_only=True):
-    """A part of a GPU."""
+    """A MIG instance: a part of a GPU with memory of its own."""
 
     number: Annotated[int, doc("On its GPU.")]
     uuid: Annotated[str, doc("Of the driver.")]
@@ -133,7 +133,7 @@ class Host(Record, frozen=True, kw_only=True):
 
 
 class LoadNodeUse(Record, frozen=True, kw_only=True):
-    """Holds what was used on a machine that sent load; null: too few samples."""
+    """Resources used on a machine that sent load; null: too few samples."""
 
     name: Annotated[str, doc("Of the host.")]
     address: Annotated[str, doc("Under which the cluster knows it.")]
@@ -163,7 +163,7 @@ class Energy(Record, frozen=True, kw_only=True):
 
 
 class Price(Record, frozen=True, kw_only=True):
-    """Holds what an hour costs, as it was given."""
+    """Price of an hour, as it was given."""
 
     per_hour: Annotated[Number, doc("In the currency.")]
     currency: Annotated[str, doc("As given.")]
@@ -173,9 +173,9 @@ class Price(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Holds what hardware costs, as it was given; there is no default, since a price is never made up.
+    """Prices of hardware, as they were given. There is no default: a price is never made up.
 
-    The machine's price holds for everything in it; else that of each GPU the engine used counts.
+    A price of the machine covers everything in it; without one, each GPU that the engine used is charged.
     """  # A dataclass: harness.spec builds those from TOML.
 
     currency: Annotated[str, doc("As given.")]
@@ -201,7 +201,7 @@ class Cost(Record, frozen=True, kw_only=True):
 
 
 class Limiter(Record, frozen=True, kw_only=True):
-    """Holds what limited the cell, by fixed rules."""
+    """The resource that limited the cell, found by fixed rules."""
 
     code: Annotated[str, doc("The rule.")]
     sentence: Annotated[str, doc("In words, with its numbers.")]
@@ -209,7 +209,7 @@ class Limiter(Record, frozen=True, kw_only=True):
 
 
 class SourceHealth(Record, frozen=True, kw_only=True):
-    """Holds how one source of telemetry fared."""
+    """Reads and failures of one source of telemetry."""
 
     reads: Annotated[int, doc("That worked.")]
     unavailable: Annotated[str, doc("Why there is nothing from it at all.")]
@@ -220,7 +220,7 @@ class SourceHealth(Record, frozen=True, kw_only=True):
 
 
 class TelemetryHealth(Record, frozen=True, kw_only=True):
-    """Holds what was sampled, at what cost, and what could not be."""
+    """Sources that were sampled, the cost of sampling, and what could not be sampled."""
 
     requested: Annotated[bool, doc("Whether anything was to be sampled.")]
     problem: Annotated[str | None, doc("Why nothing was sampled to the end.")]

@@ -38,8 +38,9 @@ class HostFacts(Record, frozen=True, kw_only=True):
 
     @property
     def hardware(self) -> str | None:
-        """Tells what sets the speed: `2× NVIDIA H100`, or `AMD EPYC, 2 cores` without a GPU; None: not
-        known.
+        """The GPUs, or the CPU if there are none: `2× NVIDIA H100`, `AMD EPYC, 2 cores`.
+
+        None if neither is known.
         """
         if self.gpus:
             return ", ".join(f"{self.gpus.count(name)}× {name}" for name in dict.fromkeys(self.gpus))
@@ -56,7 +57,7 @@ class GitRevision(Record, frozen=True, kw_only=True):
 
 
 class ScenarioHeader(Record, frozen=True, kw_only=True):
-    """Holds which scenario it is."""
+    """Name, purpose and rules of the scenario."""
 
     name: Annotated[str, doc("As --scenario takes it.")]
     purpose: Annotated[str, doc("What the scenario is for.")]
@@ -98,14 +99,14 @@ class ScenarioTables(Record, frozen=True, kw_only=True):
 
 
 class LaunchChoice(Record, frozen=True, kw_only=True):
-    """Holds how a backend was started, or reached."""
+    """How a backend was started or reached, and why so."""
 
     mode: Annotated[str, doc("process, compose, simulate or attach.")]
     why: Annotated[str, doc("Why that one.")]
 
 
 class ProbeCount(Record, frozen=True, kw_only=True):
-    """Holds what `probe-LABEL.json` has, in short."""
+    """Summary of `probe-LABEL.json`."""
 
     findings: Annotated[int, doc("How many.")]
     not_as_declared: Annotated[tuple[str, ...], doc("Topics in which the definition does not hold.")]
@@ -139,7 +140,7 @@ class BackendEntry(Record, frozen=True, kw_only=True):
 
 
 class Seeds(Record, frozen=True, kw_only=True):
-    """Holds what is drawn, and from what."""
+    """The seed of the run, and what is drawn from it."""
 
     run: Annotated[int, doc("--seed.")]
     dimensions: Annotated[tuple[str, ...], doc("Each has a seed of its own, drawn from it.")]

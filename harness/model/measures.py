@@ -1,4 +1,4 @@
-"""A value of summary.json as people read it: a metric, and which statistic of it."""
+"""Names and units for values of summary.json: a metric, a statistic of it, a class of requests."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Measure:
 
     @property
     def whose(self) -> str:
-        """Words for the class behind the name: ` of 4k`; "" of the whole cell."""
+        """Suffix of the name for a class of requests: ` of 4k`; "" for the whole cell."""
         return f" of {self.of.partition('.')[2]}" if self.of else ""
 
     def _words(self, name: str) -> str:
@@ -52,7 +52,7 @@ class Measure:
 
 
 def measure(path: str) -> Measure:
-    """A path that nobody knows is its own name."""
+    """The measure at a path in a cell. A path that names no metric becomes the name of one."""
     classes, metric = of_class(path)
     whole, _, statistic = metric.partition(".")
     known = METRICS.get(whole)
@@ -64,7 +64,7 @@ def _unknown(path: str) -> Metric:
 
 
 def charted(statistics: Callable[[Charts], Iterable[str]]) -> list[Measure]:
-    """Returns the measures of every metric that has charts."""
+    """One measure for each statistic that `statistics` picks from the charts of each metric."""
     return [
         Measure(metric, statistic)
         for metric in METRICS.values()

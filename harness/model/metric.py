@@ -1,4 +1,4 @@
-"""Says what a metric is: all that is said of it anywhere, besides its value."""
+"""Everything that is declared of a metric: names, unit, definition, columns, charts, comparisons."""
 
 from typing import Literal
 
@@ -41,9 +41,7 @@ class Column(Record, frozen=True, kw_only=True):
 
 
 class Charts(Record, frozen=True, kw_only=True):
-    """Holds which charts a metric has: of which statistics of a latency, `""` standing for any other
-    metric.
-    """
+    """Charts of a metric, each by the statistics it draws; `""` for a metric that is no latency."""
 
     stem: str  # of their file names
     load: tuple[str, ...] = ("",)  # against the load
@@ -82,7 +80,7 @@ class Metric(Record, frozen=True, kw_only=True):
 
     @property
     def better(self) -> Better | None:
-        """None where no verdict can be about it."""
+        """Direction of better values; None if no verdict can be about the metric."""
         if not self.compared:
             return None
         return "lower" if self.family in ("latency", "price") else "higher"

@@ -32,7 +32,7 @@ _OF_CLASSES = tuple(f"{name}." for name in METRICS if name in ClassStats.__struc
 
 
 def of_class(path: str) -> tuple[str, str]:
-    """The class that a path is of, and the metric: `by_depth.4k` and `ttft_ms.p50`; "" of the whole cell."""
+    """Splits a path into class and metric: `by_depth.4k` and `ttft_ms.p50`; class "" for the whole cell."""
     key, _, rest = path.partition(".")
     if key not in CLASSES:
         return "", path
@@ -41,12 +41,12 @@ def of_class(path: str) -> tuple[str, str]:
 
 
 def root_of(path: str) -> str:
-    """Returns the name of the metric, without class and statistic: `ttft_ms` of `by_depth.4k.ttft_ms.p50`."""
+    """Name of the metric without class and statistic: `ttft_ms` of `by_depth.4k.ttft_ms.p50`."""
     return of_class(path)[1].partition(".")[0]
 
 
 def better_of(path: str) -> Better | None:
-    """Returns which values are better; None for what no verdict can be about."""
+    """Direction of better values at the path; None if no verdict can be about them."""
     classes, metric = of_class(path)
     if classes and not metric.startswith(_OF_CLASSES):
         return None

@@ -1,4 +1,4 @@
-"""Says what a run is about to do: plan.json of its folder, and what `bench run --dry-run --json` prints."""
+"""Plans of a run: plan.json of its folder, and what `bench run --dry-run --json` prints."""
 
 from typing import Annotated
 
@@ -26,13 +26,13 @@ class PlanBlock(Record, frozen=True, kw_only=True):
 
 
 class Plan(Record, frozen=True, kw_only=True):
-    """Holds what a run was going to do when it began."""
+    """The cells that a run was going to measure when it began, in order."""
 
     blocks: Annotated[tuple[PlanBlock, ...], doc("In the order of their measurement.")]
 
 
 class PlannedLaunch(LaunchChoice, frozen=True, kw_only=True):
-    """Holds how a backend would be started, or reached."""
+    """How a backend would be started or reached, and on which device."""
 
     device: Annotated[
         str, doc("Of a container: cuda, rocm or cpu; of a process: cuda where its packages are; else empty.")

@@ -8,7 +8,7 @@ from harness.model.record import Record, doc
 
 
 class Finding(Record, frozen=True):
-    """One thing that was tried."""
+    """One property of a server: what is declared, and what was seen when it was tried."""
 
     topic: Annotated[str, doc("What.")]
     declared: Annotated[str, doc("By the definition; empty: nothing is.")]
@@ -19,7 +19,7 @@ class Finding(Record, frozen=True):
 
 
 class Probed(Record, frozen=True, kw_only=True):
-    """Holds what a backend did, next to what its definition declares. Older files have the findings alone."""
+    """What a backend did, next to what its definition declares. Older files have only the findings."""
 
     backend: Annotated[str, doc("Name of its definition.")] = ""
     variant: Annotated[str | None, doc("Of the definition.")] = None

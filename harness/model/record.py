@@ -1,4 +1,4 @@
-"""Says what every typed document of a run is made of."""
+"""Base class of every typed document of a run, and its conversion from and to JSON."""
 
 from pathlib import PurePath
 from typing import Any, TypeVar
@@ -16,17 +16,17 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def doc(text: str) -> Meta:
-    """Returns what a key means, with its unit where the name has none: for the JSON schema."""
+    """Description of a key in the JSON schema; it has the unit if the name has none."""
     return Meta(description=text)
 
 
 def known(value: T | UnsetType) -> T | None:
-    """None where an older version did not write it."""
+    """The value; None if an older version did not write it."""
     return None if isinstance(value, UnsetType) else value
 
 
 def as_json(value: Any) -> Any:
-    """Dicts, lists and plain values, as they are written."""
+    """Converts to dicts, lists and plain values; keys that are UNSET are left out."""
     return msgspec.to_builtins(value, enc_hook=_plain)
 
 
@@ -35,7 +35,7 @@ def _plain(value: Any) -> Any:
 
 
 def from_json(document: Any, kind: type[T]) -> T:
-    """ValueError with the path of what is not as it should be; keys that are not known are left out."""
+    """Raises ValueError with the path of the value that does not fit. Unknown keys are ignored."""
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:

@@ -45,7 +45,7 @@ _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema(kind: str) -> dict[str, Any]:  # JSON for others
-    """Returns the schema with what every key means, and its unit where the name has none."""
+    """JSON Schema that describes every key, with its unit if the name has none."""
     document = DOCUMENTS[kind]
     (result,), components = msgspec.json.schema_components([document.kind], ref_template="#/$defs/{name}")
     root = _plain(components.pop(result["$ref"].rpartition("/")[2]))
@@ -67,7 +67,7 @@ def path(kind: str) -> Path:
 
 
 def _plain(node: Any) -> Any:
-    """Returns the node without defaults, which are for files of older versions; `int | float` as a number."""
+    """Drops defaults, which serve files of older versions, and merges `int | float` into `number`."""
     if isinstance(node, list | tuple):
         return [_plain(part) for part in node]
     if not isinstance(node, dict):

@@ -25,7 +25,7 @@ RunState = Literal["complete", "invalid", "interrupted", "failed", "running"]
 
 
 class RunWarning(Record, frozen=True, kw_only=True):
-    """Holds what a reader must know besides the figures."""
+    """Something that a reader of the figures must know, about the whole run."""
 
     code: Annotated[IssueCode, doc("For programs: docs/validity.md.")]
     text: Annotated[str, doc("What is the matter.")]
@@ -40,9 +40,10 @@ class ModelName(Record, frozen=True, kw_only=True):
 
 
 class Summary(Record, frozen=True, kw_only=True):
-    """Times in ms, unless the name says otherwise; null: not known, see `null_reasons` of the cell.
+    """Figures and verdicts of a run.
 
-    docs/metrics.md defines the figures.
+    Times are in ms unless a name says otherwise; `null_reasons` explain nulls. docs/metrics.md defines the
+    figures.
     """
 
     run: Annotated[str, doc("Name of the run folder when it was made.")]

@@ -1,4 +1,4 @@
-"""Tells whether the figures of a cell can be the server's, and why not."""
+"""Verdict of the validity rules on a cell, with the reasons."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -11,7 +11,7 @@ VERDICTS: tuple[Verdict, ...] = ("VALID", "SUSPECT", "INVALID")  # from best to 
 
 
 class Reason(Record, frozen=True):
-    """One reason to doubt a cell."""
+    """One broken rule: a reason to doubt the figures of a cell."""
 
     code: Annotated[IssueCode, doc("The rule: docs/validity.md.")]
     verdict: Annotated[Literal["SUSPECT", "INVALID"], doc("What this reason alone makes of the cell.")]
@@ -21,7 +21,7 @@ class Reason(Record, frozen=True):
 
 
 class Validity(Record, frozen=True, kw_only=True):
-    """Holds whether the figures can be the server's: docs/validity.md."""
+    """Whether the figures of a cell can be the server's: docs/validity.md."""
 
     verdict: Annotated[Verdict, doc("The worst of the reasons.")]
     reasons: Annotated[tuple[Reason, ...], doc("Every rule that was broken.")]

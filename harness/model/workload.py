@@ -9,7 +9,7 @@ Number = int | float
 
 
 class Histogram(Record, frozen=True, kw_only=True):
-    """Bins that grow by a constant factor."""
+    """Counts in bins whose width grows by a constant factor."""
 
     edges: Annotated[tuple[Number, ...], doc("Of the bins, each up to the next, in tokens.")]
     counts: Annotated[tuple[int, ...], doc("Requests in each.")]
@@ -27,7 +27,7 @@ class Lengths(Record, frozen=True, kw_only=True):
 
 
 class ChatCount(Record, frozen=True, kw_only=True):
-    """Chats of several turns."""
+    """Number and lengths of the chats of several turns."""
 
     count: Annotated[int, doc("Chats.")]
     turns_mean: Annotated[float, doc("Of each.")]
@@ -35,7 +35,7 @@ class ChatCount(Record, frozen=True, kw_only=True):
 
 
 class Sharing(Record, frozen=True, kw_only=True):
-    """Holds what of the prompts was in a prompt before, so that a cache could reuse it."""
+    """Parts of the prompts that an earlier prompt had too, so that a cache could reuse them."""
 
     prompt_tokens: Annotated[int, doc("Of all requests.")]
     unique_share: Annotated[float, doc("Of them, what was in none before, 0 to 1.")]
@@ -54,7 +54,7 @@ class ArrivalStatistics(Record, frozen=True, kw_only=True):
 
 
 class RequestFigures(Record, frozen=True, kw_only=True):
-    """Holds how many requests, how long, how alike, and when. Warm-up requests are in all figures."""
+    """Number, lengths, sharing and times of requests. Warm-up requests are in all figures."""
 
     requests: Annotated[int, doc("To be measured.")]
     warmup_requests: Annotated[int, doc("Before them.")]
@@ -76,7 +76,7 @@ class CardLoad(Record, frozen=True, kw_only=True):
 
 
 class WorkloadCard(RequestFigures, frozen=True, kw_only=True):
-    """Holds what the requests of one load point are, as they were drawn for the first repeat."""
+    """Description of the requests of one load point, as they were drawn for the first repeat."""
 
     load: Annotated[CardLoad, doc("The load point.")]
     sha256: Annotated[str, doc("Of the requests before the dialect.")]
@@ -90,6 +90,6 @@ class WorkloadCard(RequestFigures, frozen=True, kw_only=True):
 
 
 class WorkloadCards(Record, frozen=True, kw_only=True):
-    """Holds what the requests of a run are."""
+    """Descriptions of the requests of a run, by load point."""
 
     cards: Annotated[dict[str, WorkloadCard] | None, doc("By label of the load point.")]

@@ -1,4 +1,4 @@
-"""Kinds of events. Apart from the layout, so that they can be used without numpy."""
+"""Kinds of events, in a module of their own so that they can be used without numpy."""
 
 from enum import IntEnum
 

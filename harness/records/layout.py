@@ -1,7 +1,7 @@
 """The record of one request: what the load room writes and every later room reads.
 
-All times are nanoseconds on CLOCK_MONOTONIC, counted from the cell's t0. A value nobody reported
-is UNKNOWN in these arrays and null on disk: unknown is not zero.
+All times are nanoseconds on CLOCK_MONOTONIC since the cell's t0. A value that was not reported is UNKNOWN in
+these arrays and null on disk: unknown is not zero.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,7 +18,7 @@ from harness.records.event_kind import EventKind as EventKind
 
 
 class Outcome(IntEnum):
-    """Closed set: how a request ended. Only OK requests enter latency statistics."""
+    """How a request ended. Only OK requests enter latency statistics."""
 
     OK = 0
     HTTP_ERROR = 1  # a status other than 2xx, redirects included
@@ -38,7 +38,7 @@ class Outcome(IntEnum):
 
 
 class Phase(IntEnum):
-    """Statistics are made of MEASURE only."""
+    """Phase of a cell that a request belongs to. Statistics are of MEASURE only."""
 
     WARMUP = 0
     MEASURE = 1
@@ -107,11 +107,11 @@ class Records:
 
     @property
     def seq_count(self) -> int:
-        """Length of an array indexed by `seq`. More than there are rows where requests never became due."""
+        """Length of an array indexed by `seq`: more than the number of rows if requests never became due."""
         return int(self.requests["seq"].max(initial=-1)) + 1
 
     def event_blocks(self) -> Iterator[NDArray[np.void]]:
-        """All events, some at a time, so that what is computed of them need not fit in memory either."""
+        """Yields all events in blocks, so that results computed from them need not fit in memory either."""
         for start in range(0, len(self.events), _EVENTS_PER_BLOCK):
             yield self.events[start : start + _EVENTS_PER_BLOCK]
 
@@ -134,7 +134,10 @@ def content(events: NDArray[np.void], text: str) -> str:
 
 
 def response_start(requests: NDArray[np.void], *, closed_loop: bool) -> NDArray[np.int64]:
-    """`start_ns`: a closed loop has no schedule, so only what was never sent counts from it."""
+    """Values for `start_ns`: when a request was sent in a closed loop, when it was due in an open one.
+
+    A request that was never sent counts from when it was due in both.
+    """
     sent: NDArray[np.int64] = requests["sent_ns"]
     intended: NDArray[np.int64] = requests["intended_ns"]
     return np.where(sent != UNKNOWN, sent, intended) if closed_loop else intended

@@ -1,6 +1,6 @@
-"""What was asked in one cell, request by request: kept with the records to judge answers by.
+"""The requests of one cell, without their texts: kept with the records to judge answers by.
 
-Prompts are not here: a seed makes them again.
+Prompts are left out, because a seed makes them again.
 """
 
 from array import array
@@ -29,24 +29,23 @@ class Expected:
 
 
 class Part(NamedTuple):
-    """A stretch of a prompt that others may hold too: equal ids are equal tokens."""
+    """A segment of a prompt that other prompts may have too: equal ids are equal tokens."""
 
     id: int
     tokens: int
 
 
-# Of a request, each -1 where it has none. `content_tokens`: of its own new messages, without the chat
-# template. `at_ns`: in the time of the trace it is from. `expected`: position in `RequestTable.expectations`.
-# `items`: texts to embed, or documents to rank. `image_bytes`: of all its images, as files.
-# `audio_ms`: length of its recording.
-# Of a call in a recorded session: the wait for tools and for a person before it. Its prompt begins with the
-# first `kept` tokens of the prompt of the request `base` places before it.
+# Numbers of a request; -1: it has none. `content_tokens`: of its own new messages, without the chat template.
+# `at_ns`: in the time of its trace. `expected`: position in `RequestTable.expectations`. `items`: texts to
+# embed, or documents to rank. `image_bytes`: of all its images, as files. `audio_ms`: length of its recording.
+# `tool_ns` and `think_ns`: waits for tools and for a person before a call of a recorded session. The prompt of
+# such a call begins with the first `kept` tokens of the prompt of the request `base` places earlier.
 NUMBERS = (
     *("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected", "items"),
     *("tool_ns", "think_ns", "base", "kept"),
     *("images", "image_bytes", "audio_ms"),
 )
-# What a call waits for: requests so many places before it; 0 stands for the start of its session.
+# Distances back to the requests that a call waits for; 0 is the start of its session.
 After = tuple[int, ...]
 PREVIOUS: After = (1,)
 
@@ -56,7 +55,7 @@ class RequestTable:
     """One entry per request, in `seq` order."""
 
     numbers: NDArray[np.void]  # a field per name of NUMBERS
-    kinds: Sequence[str]  # a request's class, which is also looked at alone; "": none
+    kinds: Sequence[str]  # class of each request, which also gets statistics of its own; "": none
     shared: Sequence[tuple[Part, ...]]  # how its content begins, where others may begin alike
     expectations: Sequence[Expected]
     after: Sequence[After] = ()  # of sessions that are trees; (): each turn waits for the one before it
@@ -65,7 +64,7 @@ class RequestTable:
         return len(self.numbers)
 
     def items(self) -> NDArray[np.int32] | None:
-        """Vectors or scores that each answer must hold; None where answers are text."""
+        """Number of vectors or scores that each answer must have; None if answers are text."""
         counts = self.numbers["items"].astype(np.int32)
         return counts if (counts >= 0).any() else None
 
@@ -83,7 +82,7 @@ class RequestTable:
         return waits
 
     def sessions(self) -> NDArray[np.int64]:
-        """Equal numbers where requests are turns of one chat; one of its own for each of the others."""
+        """A number for each request: equal for turns of one chat, unique for requests of none."""
         ids = self.numbers["session"]
         return np.where(ids >= 0, ids, -1 - np.arange(len(ids)))
 
@@ -93,10 +92,10 @@ class RequestTable:
         rows: Iterable[tuple[Sequence[int], str, tuple[Part, ...], *tuple[After, ...]]],
         expectations: Sequence[Expected],
     ) -> "RequestTable":
-        """`rows`: numbers in the order of NUMBERS, kind, shared, and of a call what it waits for, unless that
-        is the turn before it. Reading them may add `expectations`.
+        """Builds the table from rows of numbers in the order of NUMBERS, kind, shared, and `after`.
 
-        Numbers that a row leaves out at its end are -1.
+        Numbers missing at the end of a row are -1; without `after`, a request waits for the turn before it.
+        Iterating over `rows` may add to `expectations`.
         """
         numbers, kinds, shared, after = array("q"), [], [], []
         for row in rows:
@@ -110,7 +109,7 @@ class RequestTable:
         return cls(numbered, kinds, shared, expectations, after if trees else ())
 
     def as_json(self) -> Iterable[dict[str, object]]:
-        """A head, then a line per request; what is -1 or empty is left out."""
+        """Yields a head, then a line per request, without values that are -1 or empty."""
         yield {"expectations": [asdict(expected) for expected in self.expectations]}
         after = self.after or repeat(PREVIOUS, len(self))
         for numbers, kind, shared, waits in zip(
@@ -125,7 +124,7 @@ class RequestTable:
                 line["after"] = waits
             yield line
 
-    # Lines of a file: that they are not so is an error where a value is used.
+    # Types of the lines are not checked: a wrong one is an error where a value is used.
     @classmethod
     def from_json(cls, lines: Iterable[Mapping[str, Any]]) -> "RequestTable":
         """Reads what `as_json` wrote.

@@ -1,6 +1,6 @@
 """Samples taken during the load: named series on the cell's clock.
 
-Times are nanoseconds on CLOCK_MONOTONIC from the cell's t0, like those of the records; a negative time lies
+Times are nanoseconds on CLOCK_MONOTONIC since the cell's t0, like those of the records. A negative time is
 before the first request, when the engine was up and idle. docs/telemetry.md lists the series.
 """
 
@@ -15,13 +15,13 @@ _ROUNDING = 1e-9
 
 
 class Samples(NamedTuple):
-    """One series, times ascending. What could not be read has no sample: unknown is not zero."""
+    """One series in order of time. A value that could not be read has no sample: unknown is not zero."""
 
     at_ns: NDArray[np.int64]
     values: NDArray[np.float64]
 
     def between(self, start_ns: int, end_ns: int) -> "Samples":
-        """Both ends included."""
+        """The samples from `start_ns` to `end_ns`, both included."""
         first, last = np.searchsorted(self.at_ns, (start_ns, end_ns + 1))
         return Samples(self.at_ns[first:last], self.values[first:last])
 
@@ -34,11 +34,11 @@ class Telemetry:
     series: Mapping[str, Samples] = field(default_factory=dict)
 
     def get(self, name: str) -> Samples:
-        """Empty for a series that was never read."""
+        """The samples of a series; empty if it was never read."""
         return self.series.get(name, NOTHING)
 
     def of(self, prefix: str) -> "Telemetry":
-        """The series below `prefix.`, without it."""
+        """The series whose names begin with `prefix.`, by the rest of their names."""
         below = f"{prefix}."
         return Telemetry(
             {
@@ -49,29 +49,29 @@ class Telemetry:
         )
 
     def matching(self, prefix: str, suffix: str) -> Iterator[tuple[str, Samples]]:
-        """The part of each name between `prefix.` and `.suffix`, and its samples."""
+        """Yields the part of each matching name between `prefix.` and `.suffix`, and its samples."""
         for name, samples in self.series.items():
             if name.startswith(f"{prefix}.") and name.endswith(f".{suffix}"):
                 yield name[len(prefix) + 1 : -len(suffix) - 1], samples
 
 
 def node_series(address: str) -> str:
-    """The prefix of the series that a load node sampled of itself."""
+    """Prefix of the series that a load node sampled on itself."""
     return f"node.{address}"
 
 
 def unbroken(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The values of a counter as if it had never started again at zero."""
+    """Values of a counter as if it had never restarted at zero."""
     steps = np.where(_falls(values), values[1:], np.diff(values))
     joined: NDArray[np.float64] = values[:1].sum() + np.concatenate([values[:1] * 0, np.cumsum(steps)])
     return joined
 
 
 def restarts(values: NDArray[np.float64]) -> int:
-    """The number of times that a counter fell."""
+    """Number of times that a counter fell, which means that it restarted."""
     return int(np.count_nonzero(_falls(values)))
 
 
 def _falls(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Seconds and joules are sums of fractions: what they lose by rounding is no fall."""
+    """Whether each step falls. Seconds and joules are sums of fractions, so rounding is no fall."""
     return np.diff(values) < -_ROUNDING * np.abs(values[:-1])

@@ -1,4 +1,4 @@
-"""Says what of a backend's definition does not hold, looked for before anything is measured on it."""
+"""Checks a backend's definition against its running engine, before anything is measured on it."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -17,7 +17,7 @@ PROBED_REQUESTS = 256  # which shapes a cell asks for is seen from its first req
 
 
 def probe_engine(engine: EngineSession, variant: str | None, requests: Iterable[ChatRequest]) -> Probed:
-    """`requests`: of the first cell."""
+    """Probes the engine for the shapes and tools that the first of `requests` ask for."""
     first = list(islice(requests, PROBED_REQUESTS))
     return examine(
         engine,
@@ -30,8 +30,9 @@ def probe_engine(engine: EngineSession, variant: str | None, requests: Iterable[
 
 
 def keep_probe(label: str, probed: Probed, folder: RunFolder, manifest: ManifestWriter, ui: Ui) -> None:
-    """Stores the probe in a file of its own; what does not hold also on the screen, and what matters as a
-    warning.
+    """Stores the probe in a file of its own, and shows what does not hold.
+
+    A mismatch that changes the meaning of figures becomes a warning of the run.
     """
     folder.write_probe(label, probed)
     manifest.probed(

@@ -1,4 +1,4 @@
-"""The walk through the plan: one engine at a time, each cell stored before the next begins."""
+"""Executes the plan of a run: starts engines, measures cells, and stores each before the next begins."""
 
 import threading
 import time
@@ -48,14 +48,14 @@ class Run(Lives):
 
     probed: set[str] = field(default_factory=set)  # labels
     repeats: dict[int, int] = field(default_factory=dict)  # by backend, of the cell measured last
-    took: dict[Cell, float] = field(default_factory=dict)  # seconds, of the cells of this block
+    took_s: dict[Cell, float] = field(default_factory=dict)  # by cell of the lives that run now
     progress: str = ""  # of the last look
     interrupted: bool = False
-    cluster: Cluster | None = None  # that sends the load
+    cluster: Cluster | None = None  # sends the load; None: this machine does
     interrupts: Interrupts = field(default_factory=Interrupts)
 
     def execute(self) -> None:
-        """Ends with the manifest and the summary in their final state, whatever happened on the way."""
+        """Measures everything. However that ends, manifest and summary are written in their final state."""
         state = "failed"
         scratch.clear()
         self.folder.files.remove_partials()
@@ -75,7 +75,7 @@ class Run(Lives):
             self.keep_measured()
 
     def _steps(self) -> None:
-        """All blocks; where there are looks, step by step until the rule stops."""
+        """Measures all blocks; with looks, one step after the other until the rule stops."""
         stopping = Stopping(self.prepared, self.manifest, self.ui)
         begun = False
         steps = stopping.steps(self._remaining, self.stand) if self.prepared.looks else None
@@ -84,21 +84,25 @@ class Run(Lives):
                 if begun:
                     self._cool_down(lives[0])
                 begun = True
-                self._whole(lives, stopping)
+                self._measure_lives(lives, stopping)
                 if self.interrupted:
                     return
 
-    def _whole(self, lives: Sequence[Block], stopping: Stopping) -> None:
+    def _measure_lives(self, lives: Sequence[Block], stopping: Stopping) -> None:
+        """Runs these lives, again while a spoiled cell needs a start, and adds their cost to `stopping`."""
         began_s = time.monotonic()
-        self.took, self.progress = {}, stopping.progress
+        self.took_s, self.progress = {}, stopping.progress
         self._lives(lives)
-        while not self.interrupted and self._anew(lives):
+        while not self.interrupted and self._needs_new_start(lives):
             self._lives(lives)
-        if self.took:
-            stopping.costs.add(lives, time.monotonic() - began_s, self.took)
+        if self.took_s:
+            stopping.costs.add(lives, time.monotonic() - began_s, self.took_s)
 
     def _remaining(self, plan: Sequence[Block]) -> list[Block]:
-        """Blocks with something to measure or to ask; a search chooses from all the cells of its block."""
+        """Blocks with cells to measure or questions to ask.
+
+        A search keeps all cells of its block to choose from.
+        """
         done = {cell.cell for cell in self.cells}
         blocks: list[Block] = []
         first = {block.backend: block for block in reversed(self.prepared.plan)}
@@ -113,16 +117,16 @@ class Run(Lives):
         return blocks
 
     def _cool_down(self, block: Block) -> None:
-        """Cools down: what the engine before has left behind, heat above all, is not to be the next one's."""
+        """Waits, so that the heat of one engine does not slow the next."""
         seconds = self.prepared.scenario.verdict.cool_down_s
         if seconds and not self.prepared.of(block).ref.definition.backend.simulated:
             self.ui.stage(f"cooling down for {seconds:g} s")
             time.sleep(seconds)
 
     def _lives(self, blocks: Sequence[Block]) -> None:
-        """Measures these blocks with their engines up, all of them until the last block has ended.
+        """Starts the engines of these blocks, measures the blocks, and stops all engines after the last one.
 
-        Questions come after the cells, which they would disturb.
+        Agreement questions come after the cells, which they would disturb.
         """
         first: dict[int, Block] = {}
         for block in blocks:
@@ -149,14 +153,17 @@ class Run(Lives):
                         self._agreement(first[backend], engine)
 
     def _alone(self, block: Block, engines: dict[int, EngineSession]) -> set[int]:
-        """Loads this engine; returns its backend if it died. One that failed has no questions to answer."""
+        """Loads one engine; returns its backend if it died.
+
+        If it fails, it leaves `engines`: no questions follow.
+        """
         with self.recorded(block):
             return set() if self._cells(block, engines[block.backend]) else {block.backend}
         del engines[block.backend]
         return set()
 
     def _cells(self, block: Block, engine: EngineSession) -> bool:
-        """Returns whether the engine is still alive."""
+        """Measures the cells of a block; returns whether the engine is still alive."""
         if not block.cells:
             return True
         workloads = self.workloads_of(engine)
@@ -166,8 +173,8 @@ class Run(Lives):
             summary, facts = self._measure(cell, workload, engine)
             while not self.interrupted and facts.cache.method != "restart" and self.again(summary):
                 summary, facts = self._measure(cell, workload, engine)
-            self.took[cell] = time.monotonic() - began_s
-            # It compares all cells: not after each.
+            self.took_s[cell] = time.monotonic() - began_s
+            # A summary compares all cells, so it is not written after each.
             if len(self.cells) == 1 or (block.start is None and cell == block.cells[-1]):
                 self.folder.write_summary(self.summary)
             self.ui.note(cell_line(self._words(cell), summary))
@@ -195,7 +202,7 @@ class Run(Lives):
         for block, (cell, workload, engine), load in zip(blocks, parts, loads, strict=True):
             with self.recorded(block):
                 summary, facts = self._stored(cell, workload, load.result(), stop)
-                self.took[cell] = (time.monotonic() - began_s) / len(parts)
+                self.took_s[cell] = (time.monotonic() - began_s) / len(parts)
                 self.ui.note(cell_line(self._words(cell), summary))
                 if facts.engine_exited:
                     self._died(cell, engine, facts)
@@ -205,7 +212,7 @@ class Run(Lives):
         return dead
 
     def _begin(self, cell: Cell, engine: EngineSession) -> None:
-        """Checks and probes the engine before this, its first cell."""
+        """Checks and probes an engine that is up. `cell` is the first that it will measure."""
         if self.prepared.scenario.request.kept_turns:
             for server in engine.replicas:
                 server.check_keeps_turns()
@@ -226,8 +233,9 @@ class Run(Lives):
         return cell_words(self.prepared.of(cell).label, cell)
 
     def _between_repeats(self, cell: Cell, engine: EngineSession) -> None:
-        """Resets the cache where the engine goes on and a reset was asked for, before its first cell of
-        each later repeat.
+        """Resets the prefix cache before the first cell of a later repeat, if that was asked for.
+
+        Warns if the engine did not do it.
         """
         before = self.repeats.get(cell.backend)
         self.repeats[cell.backend] = cell.repeat
@@ -240,7 +248,7 @@ class Run(Lives):
             self.manifest.warn(notices.NOT_RESET.warning(text))
 
     def _measure(self, cell: Cell, workload: Workload, engine: EngineSession) -> tuple[CellResult, CellFacts]:
-        """Measures a cell and returns its summary and its facts, both stored."""
+        """Measures a cell, stores it, and returns its summary and its facts."""
         with self.interrupts.window() as stop:
             done = self._load(cell, workload, engine, stop)
         return self._stored(cell, workload, done, stop)
@@ -277,15 +285,16 @@ class Run(Lives):
         self.interrupted |= done.result.interrupted or stop.is_set() or late.is_set()
         return summary, facts
 
-    def _anew(self, lives: Sequence[Block]) -> bool:
-        """Tells whether the engine starts again, as `again`, of a cell whose cache state only a start of
-        the engine brings about.
+    def _needs_new_start(self, lives: Sequence[Block]) -> bool:
+        """Sets aside the only cell of these lives if it was spoiled; returns whether it was.
+
+        Its engine is started again: for a cell alone in its life, only a start sets the cache.
         """
         names = [cell.name for block in lives for cell in block.cells]
         return len(names) == 1 and any(self.again(cell) for cell in self.cells if cell.cell in names)
 
     def _wanted(self, block: Block) -> Iterator[Cell]:
-        """All of them; in a search those that it asks for and does not have, by what was measured."""
+        """Cells of the block; in a capacity search, those that it asks for from what was measured."""
         sizes, label = self.prepared.probe_sizes, self.prepared.of(block).label
         if sizes is not None:
             return probes(
@@ -294,7 +303,7 @@ class Run(Lives):
         return iter(block.cells)
 
     def _probe(self, cell: Cell, engine: EngineSession, workloads: Workloads) -> None:
-        """Probes the engine, once per backend."""
+        """Probes the engine, but a backend only once in a run."""
         label = self.prepared.of(cell).label
         if label in self.probed:
             return
@@ -305,12 +314,12 @@ class Run(Lives):
         keep_probe(label, probed, self.folder, self.manifest, self.ui)
 
     def _unasked(self, block: Block) -> bool:
-        """Returns whether this backend has still to answer the agreement questions."""
+        """Whether this backend still has to answer the agreement questions."""
         label = self.prepared.of(block).label
         return agreement_wanted(self.prepared) and label not in self.folder.read_answers()[1]
 
     def _agreement(self, block: Block, engine: EngineSession) -> None:
-        """Asks the questions after the engine's first cells, so that they are not disturbed."""
+        """Puts the agreement questions to the engine and stores its answers, or warns why there are none."""
         label = self.prepared.of(block).label
         definition = self.prepared.of(block).ref.definition
         of_text = APIS[definition.dialect.api].gives == "text"
@@ -338,7 +347,7 @@ class Run(Lives):
                 self._reference(questions)
 
     def _asking(self, label: str, engine: EngineSession) -> Asking:
-        """Returns how the questions are put: between requests of the load where an accuracy was asked for."""
+        """How the questions are put: between requests of the load if an accuracy was asked for."""
         between = self.workloads_of(engine).between
         if between is None:
             return Asking()
@@ -356,7 +365,7 @@ class Run(Lives):
         )
 
     def _reference(self, questions: Sequence[agreement.Question]) -> None:
-        """Asks for the vectors of the model's own library, once in a run."""
+        """Stores the values that the model's own library gives for the same texts, once in a run."""
         if any(
             backend.values and backend.values.library for backend in self.folder.read_answers()[1].values()
         ):
@@ -373,7 +382,10 @@ class Run(Lives):
         self.ui.stage(f"{label}: {text}")
 
     def _died(self, cell: Cell, engine: EngineSession, facts: CellFacts) -> None:
-        """The cell is kept and INVALID; the engine's other cells of this repeat are missing."""
+        """Reports a dead engine.
+
+        The cell is kept as INVALID; the engine's later cells of this repeat are missing.
+        """
         text = f"the engine died during {cell.name}: {facts.engine_exited}"
         label = self.prepared.of(cell).label
         self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", f"its log: {facts.engine_log}"))
@@ -386,6 +398,6 @@ def _death(engine: EngineSession, *, suspected: bool = False) -> str | None:
 
 
 def _failed(asked: AskedBackend) -> bool:
-    """Returns whether a question got no answer."""
+    """Whether a question got no answer."""
     conditions = (asked.unloaded, asked.saturated)
     return any(answer.outcome != "ok" for condition in conditions for answer in condition.answers.values())

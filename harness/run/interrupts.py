@@ -1,4 +1,4 @@
-"""Ctrl-C, SIGTERM, SIGHUP: while a load runs or a cell is stored they ask to stop, elsewhere they raise."""
+"""Handlers of Ctrl-C, SIGTERM and SIGHUP: in a window they ask to stop, elsewhere they raise."""
 
 import signal
 import threading
@@ -10,7 +10,7 @@ from harness.host.helper_process import asked_to_stop
 
 
 class Interrupts:
-    """Context of a whole run. Asking twice inside a window raises KeyboardInterrupt as well."""
+    """Installs the handlers for a whole run. A second signal inside a window raises KeyboardInterrupt too."""
 
     def __init__(self) -> None:
         self._window: threading.Event | None = None
@@ -29,7 +29,7 @@ class Interrupts:
 
     @contextmanager
     def window(self) -> Iterator[threading.Event]:
-        """The event is set by the first signal that arrives inside."""
+        """A time in which a load runs or a cell is stored. The first signal inside it sets the event."""
         self._window = threading.Event()
         try:
             yield self._window

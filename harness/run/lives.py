@@ -1,4 +1,4 @@
-"""Engines of a run from start to stop, what is recorded of those that fail, and the requests to them."""
+"""Starts and stops the engines of a run, records those that fail, and makes the requests to them."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,13 +22,13 @@ class Lives(Stored):
     """A run whose engines are started and stopped."""
 
     workloads: Workloads | None = None
-    told: set[str] = field(default_factory=set)  # labels
+    announced: set[str] = field(default_factory=set)  # labels whose known facts were shown
 
     @contextmanager
     def recorded(self, block: Block) -> Iterator[None]:
         """Records an engine's failure, so that the other backends are still measured.
 
-        A full results disk is no engine's failure, and the only backend's failure is the run's.
+        A full disk raises, since no engine is at fault, and so does the failure of the only backend.
         """
         label = self.prepared.of(block).label
         try:
@@ -50,7 +50,7 @@ class Lives(Stored):
         key = noise.key(host, self.prepared, self.prepared.of(block), version)
         self.manifest.engine_started(label, engine.facts, key)
         self.ui.note(f"{label}: {version or 'version unknown'} at {' and '.join(engine.urls)}")
-        self._tell_known(label, engine)
+        self._show_known(label, engine)
         return engine
 
     def _request(self, block: Block) -> EngineRequest:
@@ -67,22 +67,22 @@ class Lives(Stored):
             cores=prepared.cores_of(block),
         )
 
-    def _tell_known(self, label: str, engine: EngineSession) -> None:
-        """Says what is known, once per backend.
+    def _show_known(self, label: str, engine: EngineSession) -> None:
+        """Warns of fronts, libraries and hosted services, and shows once what is known of an attached server.
 
-        What bench starts is configured; elsewhere an engine's defaults may hold.
+        Bench configures the engines that it starts; an attached one may run with its defaults.
         """
         header, launch = engine.definition.backend, engine.facts["launch"]["mode"]
         if header.kind != "engine":
             notice = notices.OF_KIND[header.kind]
             self.manifest.warn(notice.warning(f"{label}: {engine.facts['known'][0]}"))
-        if launch == "attach" and label not in self.told:
-            self.told.add(label)
+        if launch == "attach" and label not in self.announced:
+            self.announced.add(label)
             for line in engine.facts["known"]:
                 self.ui.detail(f"note: {label}: {line}")
 
     def _life(self, block: Block) -> str:
-        """Name of one life of an engine."""
+        """Name of one life of an engine, for its log."""
         if block.start is not None:
             return f"{self.prepared.of(block).label}-r{block.start}"
         lives = [b for b in self.prepared.plan if (b.backend, b.repeat) == (block.backend, block.repeat)]
@@ -90,7 +90,10 @@ class Lives(Stored):
         return f"{self.prepared.of(block).label}{point}-r{block.repeat}"
 
     def workloads_of(self, engine: EngineSession) -> Workloads:
-        """Made with the first engine's tokenizer and then kept: every backend gets the same bytes."""
+        """The requests, made once with the first engine's tokenizer: every backend gets the same bytes.
+
+        Raises SpecError if a resumed run would get other requests than it began with.
+        """
         if self.workloads is None:
             self._size_working_sets(engine)
             self.ui.stage("making prompts")

@@ -1,4 +1,4 @@
-"""Says which load to try next when the highest one that keeps the limits is looked for."""
+"""Chooses the next load in the search for the highest one that keeps the limits."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ class Search:
 
     @property
     def next(self) -> Next | None:
-        """None at the end."""
+        """The next load to try; None at the end."""
         if not self.long and self.start is None:
             index = self._next_short()
             if index is not None:
@@ -45,7 +45,7 @@ class Search:
 
     @property
     def kept(self) -> int | None:
-        """The highest place below all that failed that kept the limits in a long probe."""
+        """The highest load that kept the limits in a long probe, below all that failed; None if none did."""
         kept = _bounds(self.long, len(self.loads))[0]
         return None if kept < 0 else kept
 
@@ -76,7 +76,7 @@ class Search:
 
 
 def _bounds(tried: Mapping[int, bool], size: int) -> tuple[int, int]:
-    """The lowest place that failed, `size` where none did, and the highest below it that kept, else -1."""
+    """Place of the highest load kept below all failures, or -1; place of the lowest failure, or `size`."""
     failed = min((index for index, kept in tried.items() if not kept), default=size)
     return max((index for index, kept in tried.items() if kept and index < failed), default=-1), failed
 
@@ -84,10 +84,10 @@ def _bounds(tried: Mapping[int, bool], size: int) -> tuple[int, int]:
 def probes(
     block: Block, repeats: int, sizes: ProbeSizes, measured: Callable[[], Sequence[CellResult]]
 ) -> Iterator[Cell]:
-    """Yield the cells that a search still asks for; each must be measured before the next is asked for.
+    """Yields the cells that a search still needs; each must be measured before the next is taken.
 
-    `measured`: summaries of this backend's cells so far. The first search brackets the capacity, later ones
-    begin with long probes where an earlier one ended.
+    `measured` returns the summaries of this backend's cells so far. The first search brackets the capacity,
+    later ones begin with long probes where an earlier one ended.
     """
     points = [cell.load for cell in block.cells]
     start = None
@@ -103,7 +103,7 @@ def probes(
 
 
 def _walk(search: Search, repeat: int, repeats: int, measured: Sequence[CellResult]) -> Next | None:
-    """Record what is measured, and return the first step that is not."""
+    """Records the probes that were measured, and returns the first that was not; None at the end."""
     known = {(cell.load.value, cell.repeat): cell for cell in measured}
     while (tried := search.next) is not None:
         cell = known.get((search.loads[tried.place], repeat + repeats * tried.long))
@@ -114,6 +114,6 @@ def _walk(search: Search, repeat: int, repeats: int, measured: Sequence[CellResu
 
 
 def _answer_s(lowest: float, repeats: int, measured: Sequence[CellResult]) -> float:
-    """Mean time of an answer in the first short probe of the lowest load; 0 where none was measured."""
+    """Mean time of an answer in the first short probe of the lowest load, in s; 0 if there is none."""
     short = (cell for cell in measured if cell.load.value == lowest and cell.repeat < repeats)
     return next((time_in_system_s(cell.backlog) for cell in short if cell.backlog), 0.0)

@@ -21,7 +21,7 @@ def cell_words(label: str, cell: Cell) -> str:
 
 
 def cell_line(words: str, cell: CellResult) -> str:
-    """Says what a finished cell measured; `words` are those of `cell_words`."""
+    """The line of a finished cell, which `words` name: answers, medians, throughput and verdict."""
 
     def ms(value: float | None) -> str:
         return "n/a" if value is None else f"{value:.1f} ms"

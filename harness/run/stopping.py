@@ -1,4 +1,4 @@
-"""Says when a run with looks ends: all verdicts decided, the last repeat, or the budget."""
+"""Decides when a run with looks ends: when all verdicts are decided, at the last repeat, or by the budget."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
@@ -20,7 +20,7 @@ Needed = Set[tuple[str, LoadPoint]]  # labels and the load points at which more 
 def step(
     plan: Sequence[Block], labels: Sequence[str], repeats: Collection[int], needed: Needed | None
 ) -> tuple[Block, ...]:
-    """Blocks of these repeats, in their order, with the cells that are needed; None: with all."""
+    """Blocks of these repeats in plan order, with the cells that are needed; None: with all their cells."""
     chosen = []
     for block in plan:
         if block.repeat not in repeats:
@@ -39,29 +39,29 @@ def _backends(lives: Sequence[Block]) -> frozenset[int]:
 
 @dataclass
 class Costs:
-    """Seconds that were spent, to tell what more of the same will take."""
+    """Seconds that lives and cells took, to estimate what more of the same will take."""
 
-    # By the backends of one life each: what starts and stops took.
+    # By the backends of a life: its time without its cells, which is mostly starts and stops.
     starts: dict[frozenset[int], list[float]] = field(default_factory=dict)
     cells: dict[tuple[int, LoadPoint], list[float]] = field(default_factory=dict)
 
     def add(self, lives: Sequence[Block], seconds: float, cells: Mapping[Cell, float]) -> None:
         overhead_s = max(seconds - sum(cells.values()), 0.0)
         self.starts.setdefault(_backends(lives), []).append(overhead_s)
-        for cell, took in cells.items():
-            self.cells.setdefault((cell.backend, cell.load), []).append(took)
+        for cell, took_s in cells.items():
+            self.cells.setdefault((cell.backend, cell.load), []).append(took_s)
 
     def of(self, blocks: Sequence[Block], pause_s: float) -> float | None:
-        """None where the like of one was never measured."""
+        """Expected seconds of these blocks; None if the like of a part was never measured."""
         lives = list(together(blocks))
         parts = [self.starts.get(_backends(life)) for life in lives]
         parts += [self.cells.get((cell.backend, cell.load)) for block in blocks for cell in block.cells]
-        known = [mean(took) for took in parts if took]
+        known = [mean(took_s) for took_s in parts if took_s]
         return sum(known) + pause_s * len(lives) if len(known) == len(parts) else None
 
 
 class Stopping:
-    """Walks a plan in steps from look to look. `costs` are reported by who measures."""
+    """Walks a plan in steps from look to look. Whoever measures adds to `costs`."""
 
     def __init__(self, prepared: Prepared, manifest: ManifestWriter, ui: Ui) -> None:
         self._prepared, self._manifest, self._ui = prepared, manifest, ui
@@ -76,10 +76,10 @@ class Stopping:
     def steps(
         self, remaining: Callable[[Sequence[Block]], Sequence[Block]], stand: Callable[[], Stand]
     ) -> Iterator[Sequence[Block]]:
-        """`remaining`: what of blocks is still to be measured. `stand`: after the look that was just taken.
+        """Yields the blocks of each step, until the rule stops.
 
-        The cost of the first repeat, or start, says whether the budget has room for as many as a verdict
-        needs.
+        `remaining` filters blocks that are still to be measured, and `stand` takes a look. The first step is
+        one repeat, or start: its cost says whether the budget has room for as many as a verdict needs.
         """
         looks = self._prepared.looks
         begun: tuple[int, ...] = ()  # blocks of each start
@@ -99,7 +99,7 @@ class Stopping:
                 standing = stand()
                 needed = standing.needed
                 self._blocks = min(standing.blocks or self._most_blocks, self._most_blocks)
-                self._tell(standing, end)
+                self._show_progress(standing, end)
                 if not needed:
                     self._stop(
                         "unlikely" if standing.unlikely else "no-figure" if standing.hopeless else "decided"
@@ -125,7 +125,7 @@ class Stopping:
     def _spent_s(self) -> float:
         return time.monotonic() - self._began_s
 
-    def _tell(self, standing: Stand, repeats: int) -> None:
+    def _show_progress(self, standing: Stand, repeats: int) -> None:
         left_s = self._cost(self._step(repeats, self._prepared.looks[-1], standing.needed))
         budget_s = self._prepared.options.budget_s
         if left_s is not None and budget_s is not None:

@@ -65,7 +65,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Holds what the definition was written by."""
+    """Sources that the definition was written from."""
 
     version: str  # of the system
     source: str  # where its flags, routes and behaviour were read
@@ -74,7 +74,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Attach:
-    """Holds how a person starts what bench attaches to."""
+    """Commands with which a person starts the server that bench attaches to."""
 
     start: tuple[str, ...]  # commands, in order; MODEL is its weights, capitals are to be filled in
 
@@ -154,7 +154,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Images by device; None: the vendor has none."""
+    """Container images by device; None: the vendor publishes none."""
 
     cuda: Image | None = None
     rocm: Image | None = None
@@ -186,7 +186,7 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """Holds what the running server says of its effective settings; recorded."""
+    """Effective settings that the running server reports; they are recorded."""
 
     path: str
     keys: tuple[str, ...]  # dotted paths into the JSON answer
@@ -219,7 +219,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Holds what the engine's log says when it cannot start, and what to do."""
+    """A message in the log of an engine that cannot start, and what to do about it."""
 
     pattern: str  # regular expression
     hint: str
@@ -308,7 +308,7 @@ class Backend:
 
     @property
     def devices(self) -> list[str]:
-        """Devices: those it has an image for, the fastest first."""
+        """Devices that it has an image for, the fastest first."""
         return [device for device in DEVICES if getattr(self.image, device)]
 
     @property

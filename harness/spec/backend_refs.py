@@ -51,7 +51,7 @@ def parse_backend(table: Mapping[str, object], where: str) -> Backend:
 
 
 def _check_tunable(definition: Backend, where: str) -> None:
-    """Every key can be set, and every candidate is of its type."""
+    """Raises SpecError unless every key can be set, with two or more candidates of its type."""
     kinds = {"threads": int, **{key: type(value) for key, value in definition.engine.values.items()}}
     for key, given in definition.engine.tunable.items():
         key_path = f"{where}:engine.tunable.{key}"
@@ -126,9 +126,9 @@ def _check_server(definition: Backend, where: str) -> None:
         key_path = f"{where}:server.effective.{value}"
         if value not in definition.engine.values:
             raise SpecError("is not a key of [engine.values]", where=key_path)
-        _told_only(key, info_keys, key_path)
+        _check_info_key(key, info_keys, key_path)
     for key in definition.server.kv_tokens:
-        _told_only(key, info_keys, f"{where}:server.kv_tokens")
+        _check_info_key(key, info_keys, f"{where}:server.kv_tokens")
     _known_only(placeholders(definition.server.served_name), _NAMES, f"{where}:server.served_name")
     for index, step in enumerate(definition.server.prepare):
         names = placeholders([step.path, step.body])
@@ -140,9 +140,9 @@ def _check_server(definition: Backend, where: str) -> None:
             _known_only(placeholders(body), ("served_name",), f"{where}:prefix_cache.reset.{key_path}")
 
 
-def _told_only(key: str, texts: Iterable[str], text: str) -> None:
-    if key not in texts:
-        raise SpecError(f"'{key}' is not among the keys of [[server.info]]", where=text)
+def _check_info_key(key: str, info_keys: Iterable[str], where: str) -> None:
+    if key not in info_keys:
+        raise SpecError(f"'{key}' is not among the keys of [[server.info]]", where=where)
 
 
 def _check_compose(definition: Backend, where: str) -> None:
@@ -159,7 +159,7 @@ def _check_compose(definition: Backend, where: str) -> None:
 
 
 def _check_start(definition: Backend, where: str) -> None:
-    """Checks that bench can provide weights for what it starts."""
+    """Raises SpecError unless bench can provide weights for what it starts, and knows its version."""
     startable = definition.process or definition.process_cuda or definition.compose
     form = definition.backend.weights
     if startable and form not in (*PROVIDED, "none"):
@@ -182,7 +182,7 @@ def _check_start(definition: Backend, where: str) -> None:
 
 
 def apply_variant(definition: Backend, variant: str | None) -> Backend:
-    """Raises SpecError for a variant the definition does not declare."""
+    """Applies the changes that the variant declares. Raises SpecError if it is not declared."""
     if variant is None:
         return definition
     if variant not in definition.variants:
@@ -192,21 +192,21 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
         )
     change = definition.variants[variant]
 
-    def kept(args: tuple[str, ...]) -> tuple[str, ...]:
+    def without_removed(args: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(arg for arg in args if arg not in change.remove_args)
 
     process, cuda, compose = definition.process, definition.process_cuda, definition.compose
     if process is not None:
-        process = dataclasses.replace(process, args=kept(process.args))
+        process = dataclasses.replace(process, args=without_removed(process.args))
         if change.program:
             process = dataclasses.replace(process, program=change.program, install=None)
     if cuda is not None:
-        cuda = dataclasses.replace(cuda, args=kept(cuda.args))
+        cuda = dataclasses.replace(cuda, args=without_removed(cuda.args))
     if compose is not None:
-        compose = dataclasses.replace(compose, args=kept(compose.args))
+        compose = dataclasses.replace(compose, args=without_removed(compose.args))
     engine = dataclasses.replace(
         definition.engine,
-        args=kept(definition.engine.args) + change.args,
+        args=without_removed(definition.engine.args) + change.args,
         values={**definition.engine.values, **change.values},
         env={**definition.engine.env, **change.env},
     )
@@ -246,21 +246,21 @@ def _varied(dialect: Dialect, change: Variant) -> Dialect:
 
 
 def definition_key(definition: Backend) -> str:
-    """Fingerprint of what a definition does, not of what it tells: a better sentence changes nothing."""
+    """Fingerprint of everything that changes how the engine runs; notes and sources are left out."""
     header = dataclasses.replace(definition.backend, bias=(), note="", status="active")
-    does = dataclasses.asdict(dataclasses.replace(definition, backend=header, facts=None, attach=None))
-    # Of another device: `as_launched` puts it in the place of [process] where it is what runs.
-    del does["process_cuda"]
-    del does["dialect"]["apis"]  # those that no request of it speaks
-    if does["process"]:
-        does["process"].pop("not_run", None)
-    return files.fingerprint(does)
+    content = dataclasses.asdict(dataclasses.replace(definition, backend=header, facts=None, attach=None))
+    # For another device: `as_launched` puts it in the place of [process] if it is what runs.
+    del content["process_cuda"]
+    del content["dialect"]["apis"]  # no request speaks these; `dialect` itself is of the API in use
+    if content["process"]:
+        content["process"].pop("not_run", None)
+    return files.fingerprint(content)
 
 
 def parse_backend_list(text: str, apis: Sequence[ApiName] = ()) -> list[BackendRef]:
-    """`NAME[==VERSION][@VARIANT][@API][=URL[+URL…]],…`. The same entry twice is an error: use --repeats.
+    """Parses `NAME[==VERSION][@VARIANT][@API][=URL[+URL…]],…`. Raises SpecError for an entry given twice.
 
-    An entry that names no API stands for one of each of `apis`, or for the first API that it has.
+    An entry without an API becomes one backend for each of `apis`, or has the first API of its definition.
     """
     refs = [ref for entry in text.split(",") if entry.strip() for ref in _parse_entry(entry.strip(), apis)]
     if not refs:
@@ -277,7 +277,7 @@ def parse_backend_list(text: str, apis: Sequence[ApiName] = ()) -> list[BackendR
 
 
 def in_api(ref: BackendRef, api: ApiName) -> BackendRef:
-    """The same backend with requests of another API. Raises SpecError where its definition has none."""
+    """The same backend with requests of another API. Raises SpecError if its definition lacks that API."""
     definition = ref.definition
     if api not in definition.dialect.api_names:
         raise SpecError(
@@ -316,7 +316,10 @@ def _parse_ref(entry: str) -> BackendRef:
 
 
 def tuned_ref(definition: Backend, path: Path) -> BackendRef:
-    """The definition with what `bench tune` stored at `path`. Raises SpecError where it does not fit."""
+    """The definition with the values that `bench tune` stored at `path`.
+
+    Raises SpecError if they do not fit.
+    """
     tuned = load_tuned(path)
     if tuned.backend != definition.name:
         raise SpecError(f"was tuned for '{tuned.backend}', not '{definition.name}'", where=str(path))

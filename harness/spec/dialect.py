@@ -1,4 +1,4 @@
-"""[dialect] of a backend: the fields in which an engine is asked, and what it is expected to answer.
+"""[dialect] of a backend: the fields of requests to an engine, and what it is expected to answer.
 
 In every table of fields a text that is nothing but `{placeholder}` becomes the value of that name, of any
 type; inside a longer text it is inserted.
@@ -15,8 +15,8 @@ from harness.spec.template import placeholders
 
 Fields = dict[str, object]
 
-# Shape -> what a template for it may hold. `choices_regex` and `choices_grammar` say a choice to an engine
-# that has no other word for it.
+# Shape -> what a template for it may hold. `choices_regex` and `choices_grammar` express a choice for an
+# engine that has no field for choices.
 SHAPE_VALUES: dict[str, tuple[str, ...]] = {
     "json_schema": ("schema", "schema_text"),
     "json_object": (),
@@ -28,7 +28,7 @@ SHAPE_VALUES: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Structured:
-    """Fields that constrain an answer, by the shape asked for; {} where this engine cannot say it."""
+    """Fields that constrain an answer, by the shape asked for; {} if this engine has none."""
 
     json_schema: Fields = field(default_factory=dict)
     json_object: Fields = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Structured:
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """Fields that switch a thinking model's reasoning; {} where a request cannot."""
+    """Fields that switch the reasoning of a thinking model; {} if a request cannot."""
 
     off: Fields = field(default_factory=dict)
     on: Fields = field(default_factory=dict)
@@ -48,7 +48,7 @@ class Thinking:
 
 @dataclass(frozen=True, slots=True)
 class Lora:
-    """Holds how this engine is started with LoRA adapters, and how a request names one.
+    """Arguments that start this engine with LoRA adapters, and fields by which a request names one.
 
     {adapter} is its name, {adapter_path} its file or folder. A variant that takes part without adapters has
     neither arguments nor fields.
@@ -62,7 +62,7 @@ class Lora:
 
 @dataclass(frozen=True, slots=True)
 class Habits:
-    """Holds what this engine is expected to do; `bench probe` compares. A key left out: not known."""
+    """Behaviour that this engine is expected to show; `bench probe` checks it. A key left out: not known."""
 
     unknown_fields: Literal["ignored", "rejected"] | None = None
     first_chunk: Literal["role", "text"] | None = None  # an empty delta ahead of any text, or none
@@ -78,9 +78,9 @@ class Habits:
 
 @dataclass(frozen=True, slots=True)
 class ApiDialect:
-    """Another API of this engine: where it differs from [dialect], which is that of Chat Completions.
+    """Differences of another API of this engine from [dialect], which is that of Chat Completions.
 
-    A key left out is as there. Habits left out are as there too, apart from those that belong to chat chunks.
+    A key left out is as there, and so are habits, except those that belong to the chunks of a chat.
     """
 
     path: str = ""  # "": the API's usual one
@@ -101,7 +101,7 @@ class ApiDialect:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """Holds how a request is said to this engine: in the API `api`, once `with_api` has chosen it."""
+    """Fields and paths of requests to this engine, in the API `api` once `with_api` has chosen it."""
 
     chat_path: str = "/v1/chat/completions"  # "": it has no Chat Completions
     api: ApiName = "chat"
@@ -129,12 +129,12 @@ class Dialect:
 
     @property
     def api_names(self) -> tuple[ApiName, ...]:
-        """Names of those that this engine is declared to have."""
+        """APIs that this engine is declared to have, Chat Completions first."""
         return tuple(name for name in API_NAMES if name in self.apis or (name == "chat" and self.chat_path))
 
 
 def with_api(dialect: Dialect, name: ApiName) -> Dialect:
-    """The dialect of another of its APIs, which it must declare. `dialect` is that of Chat Completions."""
+    """Turns the dialect of Chat Completions into that of another API, which it must declare."""
     if name == "chat":
         return dialect
     own, api = dialect.apis[name], APIS[name]
@@ -177,7 +177,7 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
 
 
 def check_dialect(dialect: Dialect, where: str) -> None:
-    """Raises SpecError for an API that nobody knows, or a placeholder that has no value in its table."""
+    """Raises SpecError for an unknown API, or a placeholder that has no value in its table."""
     for name in dialect.apis:
         if name not in API_NAMES[1:]:
             raise SpecError(

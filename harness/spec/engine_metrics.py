@@ -1,4 +1,4 @@
-"""[metrics]: where an engine counts what it did, and under which names."""
+"""[metrics]: where an engine publishes its counters, gauges and histograms, and their names there."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """Totals since the start. `a + b` is a sum, `a{label="value"}` one label's part."""
+    """Totals since the engine started. `a + b` is a sum, `a{label="value"}` one label's part."""
 
     prompt_tokens: str = ""
     cached_prompt_tokens: str = ""
@@ -21,7 +21,7 @@ class Counters:
 
 @dataclass(frozen=True, slots=True)
 class Gauges:
-    """Values now."""
+    """Current values."""
 
     running: str = ""  # requests
     waiting: str = ""
@@ -43,7 +43,7 @@ class Histograms:
 
 @dataclass(frozen=True, slots=True)
 class JsonMetrics:
-    """A JSON answer besides the Prometheus one; gauges are dotted paths into its last element.
+    """A JSON route next to the Prometheus one; gauges are dotted paths into the last element of its answer.
 
     `a / b` is a quotient of two.
     """
@@ -55,7 +55,7 @@ class JsonMetrics:
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Prometheus series by our names; one that stands in no answer is null."""
+    """Prometheus series by the names that bench gives them; a series missing from every answer is null."""
 
     path: str
     counters: Counters = Counters()

@@ -15,7 +15,7 @@ from harness.untrusted import BadDocumentError, read_tables
 
 
 def locate(kind: paths.Kind, name: str) -> Path:
-    """A name of a known definition, or a path ending in .toml."""
+    """Finds the file for the name of a known definition, or a path ending in .toml. Raises SpecError."""
     if name.endswith(".toml"):
         path = Path(name)
         if paths.entry(path) != "file":
@@ -39,7 +39,7 @@ def read_toml(path: Path) -> dict[str, object]:
 
 
 def canonical(value: Any) -> str:
-    """JSON with sorted keys of a dataclass or plain value: equal content, equal text on every machine."""
+    """JSON with sorted keys, so that equal content gives equal text on every machine."""
     plain = (
         dataclasses.asdict(value)
         if dataclasses.is_dataclass(value) and not isinstance(value, type)
@@ -54,7 +54,7 @@ def fingerprint(value: Any) -> str:
 
 
 def override(table: Mapping[str, object], dotted: str, value: Any) -> dict[str, object]:
-    """A copy of `table` with the key at `dotted` (`load.requests`) replaced or added."""
+    """Copies `table` with the key at `dotted` (`load.requests`) replaced or added. Raises SpecError."""
     head, _, rest = dotted.partition(".")
     result = dict(table)
     if not rest:

@@ -12,7 +12,7 @@ from harness.spec.strict import build, nearest
 
 @dataclass(frozen=True, slots=True)
 class Random:
-    """A Llama's shape; its weights are drawn from the seed, its vocabulary is another model's."""
+    """Shape of a Llama whose weights are drawn from the seed and whose vocabulary is another model's."""
 
     vocabulary: str  # model of models.toml with a GGUF file
     layers: int
@@ -34,7 +34,7 @@ class RandomHead:
 
 @dataclass(frozen=True, slots=True)
 class RandomVision:
-    """An Idefics3's vision, drawn from the seed, in front of a Llama's own weights."""
+    """Shape of an Idefics3 whose vision is drawn from the seed, in front of the weights of a Llama."""
 
     text: str  # model of models.toml
     layers: int
@@ -48,7 +48,7 @@ class RandomVision:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """One set of weights. Two sets are never the same work: their numerics differ."""
+    """One set of weights of a model. Figures of two tracks do not compare: their numerics differ."""
 
     weights: Literal["gguf", "hf", "openvino", "ctranslate2"]
     quantisation: str  # as people say it: bf16, AWQ, Q4_1
@@ -92,7 +92,10 @@ def load_models() -> Models:
 
 
 def choose_model(name: str | None, gives: str = "text", *, images: bool = False) -> tuple[str, Model]:
-    """`name` of --model; None: the first for that, else the file's default."""
+    """Picks the model `name`, or without one the first that `gives` this or takes images.
+
+    Text without images has the file's default. Raises SpecError.
+    """
     known = load_models()
     fitting = [
         candidate
@@ -111,10 +114,10 @@ def choose_model(name: str | None, gives: str = "text", *, images: bool = False)
 def choose_track(
     model_name: str, model: Model, weights: str, wanted: str, *, convert: bool = True, hub: bool = True
 ) -> tuple[str, Track]:
-    """The track an engine serves: the one its definition wants, else the model's first of its form.
+    """Picks the track `wanted`, or the model's first one in the form that the engine reads.
 
-    Without `convert`, there is nothing here to make one track's weights of another's; without `hub`, the
-    engine fetches nothing.
+    Without `convert`, weights that are converted from others are left out; without `hub`, those that the
+    engine would fetch. Raises SpecError if none is left.
     """
     fitting = {
         name: track

@@ -1,7 +1,4 @@
-"""Says what an hour of hardware costs, as the user gives it.
-
-There is no default: a price is never made up.
-"""
+"""Prices of hardware per hour, from flags or a file. There is no default: a price is never made up."""
 
 import math
 import re
@@ -17,7 +14,10 @@ _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?")
 
 
 def given_prices(per_hour: str | None, per_gpu_hour: str | None, path: Path | None) -> Prices | None:
-    """Reads the prices from flags or a file; None where neither is given. Raises SpecError."""
+    """Prices from whichever of the three is given; None without any.
+
+    Raises SpecError for two, or a bad one.
+    """
     flags = {"--price-per-hour": per_hour, "--price-per-gpu-hour": per_gpu_hour, "--prices": path}
     used = [flag for flag, value in flags.items() if value is not None]
     if len(used) > 1:

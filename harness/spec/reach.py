@@ -1,4 +1,4 @@
-"""Says how a running server is reached, as it is given on the command line: no secret, only where it is."""
+"""Flags that say how to reach a running server: they name where a secret is, and never hold one."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ _SECRET_VALUE = re.compile(r"(bearer|basic)\s|sk-|ey[A-Za-z0-9_-]+\.", re.I)
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A header or a parameter of the query."""
+    """A header, or a parameter of the query, with its value or the variable that holds it."""
 
     name: str
     text: str = ""
@@ -30,7 +30,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Reach of one backend. Files are in PEM; "": none."""
+    """Headers, keys and certificates for requests to one backend. Files are in PEM; "": none."""
 
     api_key_env: str | None = None
     served_name: str | None = None  # what the server, or the gateway in front of it, calls the model
@@ -62,8 +62,8 @@ class _Flag:
     texts: Sequence[str]
     labels: Sequence[str]
 
-    def one(self, label: str) -> str:
-        """Returns what holds for that backend; its own goes before the one for all."""
+    def value(self, label: str) -> str:
+        """The value for one backend: its own, else the one for all. Raises SpecError if given twice."""
         found = ""
         for given in self._of(label):
             if len(given) > 1:
@@ -71,29 +71,30 @@ class _Flag:
             found = given[0] if given else found
         return found
 
-    def each(self, label: str, parse: Callable[[str, str], Given]) -> tuple[Given, ...]:
-        """The same by the name of a header or parameter."""
+    def by_name(self, label: str, parse: Callable[[str, str], Given]) -> tuple[Given, ...]:
+        """The same for each name of a header or parameter."""
         found: dict[str, Given] = {}
         for given in self._of(label):
             parsed = [parse(text, self.name) for text in given]
-            by_name = {entry.name: entry for entry in parsed}
-            if len(by_name) < len(parsed):
+            named = {entry.name: entry for entry in parsed}
+            if len(named) < len(parsed):
                 raise SpecError("is given twice", where=f"{self.name} {parsed[-1].name}")
-            found |= by_name
+            found |= named
         return tuple(found.values())
 
     def _of(self, label: str) -> Iterator[list[str]]:
-        """First what is for all, then its own."""
-        for whose in dict.fromkeys(("", label)):
-            front = f"{whose}=" if whose else ""
-            given = [text.removeprefix(front) for text in self.texts if _whose(text, self.labels) == whose]
+        """Values given for all backends, then those of this one. Raises SpecError for an empty value."""
+        for owner in dict.fromkeys(("", label)):
+            front = f"{owner}=" if owner else ""
+            mine = [text for text in self.texts if _label_before(text, self.labels) == owner]
+            given = [text.removeprefix(front) for text in mine]
             if "" in given:
                 raise SpecError("needs a value", where=self.name)
             yield given
 
 
 def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> Reach:
-    """Returns the reach of the backend `label` of `labels`; of a server without a label, what is for all."""
+    """Reads the flags for the backend `label`; without a label, those for all. Raises SpecError."""
 
     def flag(name: str, texts: Sequence[str]) -> _Flag:
         return _Flag(name, texts, labels)
@@ -101,15 +102,15 @@ def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> 
     def listed(text: str | None) -> list[str]:
         return [] if text is None else text.split(",")
 
-    key = flag("--api-key-env", listed(flags.api_key_env)).one(label)
+    key = flag("--api-key-env", listed(flags.api_key_env)).value(label)
     reach = Reach(
         api_key_env=_variable(key, "--api-key-env") if key else None,
-        served_name=flag("--model-name", listed(flags.served_name)).one(label) or None,
-        headers=flag("--header", flags.headers).each(label, _header),
-        query=flag("--query", flags.query).each(label, _given),
-        ca_cert=flag("--ca-cert", flags.ca_cert).one(label),
-        client_cert=flag("--client-cert", flags.client_cert).one(label),
-        client_key=flag("--client-key", flags.client_key).one(label),
+        served_name=flag("--model-name", listed(flags.served_name)).value(label) or None,
+        headers=flag("--header", flags.headers).by_name(label, _header),
+        query=flag("--query", flags.query).by_name(label, _given),
+        ca_cert=flag("--ca-cert", flags.ca_cert).value(label),
+        client_cert=flag("--client-cert", flags.client_cert).value(label),
+        client_key=flag("--client-key", flags.client_key).value(label),
     )
     if reach.client_key and not reach.client_cert:
         raise SpecError("needs --client-cert", where=f"--client-key {reach.client_key}")
@@ -119,7 +120,11 @@ def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> 
 def with_reach(
     refs: "Sequence[BackendRef]", labels: Sequence[str], flags: ReachFlags
 ) -> "tuple[BackendRef, ...]":
-    """Flags for one that bench starts are refused; the variable of a key is looked up whoever starts it."""
+    """Adds to each backend what the flags give it.
+
+    Only the variable of a key goes to backends that bench starts. Raises SpecError if another flag has no
+    running server to go to.
+    """
     for name, texts in (
         ("--header", flags.headers),
         ("--query", flags.query),
@@ -128,10 +133,10 @@ def with_reach(
         ("--client-key", flags.client_key),
     ):
         for text in texts:
-            whose = _whose(text, labels)
-            meant = [ref for ref, label in zip(refs, labels, strict=True) if whose in ("", label)]
-            if not any(ref.url for ref in meant):
-                hint = f"write {meant[0].label}=URL in --backends"
+            prefix = _label_before(text, labels)
+            addressed = [ref for ref, label in zip(refs, labels, strict=True) if prefix in ("", label)]
+            if not any(ref.url for ref in addressed):
+                hint = f"write {addressed[0].label}=URL in --backends"
                 raise SpecError("is for a running server", where=name, hint=hint)
     key = ReachFlags(api_key_env=flags.api_key_env)
     return tuple(
@@ -140,8 +145,8 @@ def with_reach(
     )
 
 
-def _whose(text: str, labels: Sequence[str]) -> str:
-    """The label in front of it; "": it is for all."""
+def _label_before(text: str, labels: Sequence[str]) -> str:
+    """The label before the first `=` of a flag's value; "" if the value is for all backends."""
     return max((label for label in labels if text.startswith(f"{label}=")), key=len, default="")
 
 
@@ -164,8 +169,9 @@ def _header(text: str, where: str) -> Given:
 
 
 def _given(text: str, where: str) -> Given:
-    """Refuses a secret: what is said on a command line is seen by every user of the machine, and kept in
-    the run folder.
+    """Parses NAME=VALUE or NAME=ENV:VAR. Raises SpecError for a value that looks like a secret.
+
+    Every user of the machine can read a command line, and the run folder keeps it.
     """
     name, _, value = text.partition("=")
     if not _NAME.fullmatch(name) or not value:  # and not shown: "Authorization: Bearer …" may stand there

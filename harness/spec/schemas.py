@@ -1,4 +1,4 @@
-"""JSON schemas that answers are held to: the shipped ones, or a folder of the user's."""
+"""JSON schemas that constrain answers: the shipped ones, or a folder of the user's."""
 
 from pathlib import Path
 
@@ -8,8 +8,7 @@ from harness.untrusted import read_document
 
 
 def read_schemas(folder: str) -> dict[str, dict[str, object]]:
-    """Reads the schemas by name, the path below the folder without `.json`, in the order of names; "":
-    the shipped ones.
+    """Reads the schemas of a folder, or the shipped ones for "", by their path in it without `.json`, sorted.
 
     Raises SpecError for a folder without schemas, or a file that holds none.
     """

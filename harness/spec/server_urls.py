@@ -14,7 +14,7 @@ MOST_URLS = 64  # each has connections and a sampler's reads of its own
 
 
 def server_urls(text: str, where: str) -> str:
-    """`URL[+URL…]`, each as `server_url` makes it. A + that belongs to a path is written %2B."""
+    """Normalises `URL[+URL…]` with `server_url`. A + that belongs to a path is written %2B."""
     given = text.split("+")
     if "" in given:
         raise SpecError("a URL is missing before or after '+'", where=where, hint="write URL+URL")
@@ -27,9 +27,9 @@ def server_urls(text: str, where: str) -> str:
 
 
 def server_url(url: str, where: str) -> str:
-    """Returns the URL without the `/v1` that clients of the API are usually given.
+    """Drops the `/v1` that clients of the API are usually given.
 
-    A secret in it would be stored.
+    Raises SpecError for anything but the address of a server, and for a password, which would be stored.
     """
     try:
         parts = urlsplit(url)
@@ -61,7 +61,10 @@ def server_url(url: str, where: str) -> str:
 def with_metrics_urls(
     refs: Sequence[BackendRef], labels: Sequence[str], given: Sequence[str]
 ) -> tuple[BackendRef, ...]:
-    """`[BACKEND=][ROLE@]URL` of --metrics-url, added to their backends; without BACKEND of the only one."""
+    """Adds each `[BACKEND=][ROLE@]URL` of --metrics-url to its backend, or to the only one.
+
+    Raises SpecError.
+    """
     for text in given:
         where = f"--metrics-url {text}"
         bare = text.startswith(("http://", "https://", *(f"{role}@" for role in ROLES)))
@@ -96,7 +99,7 @@ def with_metrics_urls(
             )
         roles = (*ref.metrics_roles, role) if role else ()
         changed = replace(ref, metrics_urls=(*ref.metrics_urls, url), metrics_roles=roles)
-        refs = [changed if index == chosen else address for index, address in enumerate(refs)]
+        refs = [changed if index == chosen else other for index, other in enumerate(refs)]
     for ref in refs:
         if lacking := [role for role in ROLES if ref.metrics_roles and role not in ref.metrics_roles]:
             hint = f"--metrics-url {lacking[0]}@URL"

@@ -1,4 +1,4 @@
-"""TOML tables to frozen dataclasses: unknown keys and wrong types are errors that name the place.
+"""Turns TOML tables into frozen dataclasses: unknown keys and wrong types are errors that name the place.
 
 A field's default makes its key optional; its annotation is the type that is accepted. Supported:
 str, int, float (whole numbers are taken), bool, Path-free tuples, dict[str, T], Literal, Optional,
@@ -23,7 +23,7 @@ SUGGESTED = 5  # names in a hint: a longer list is not read
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Hint line for a name that does not exist, with at most `SUGGESTED` others."""
+    """Hint for a name that does not exist, with at most `SUGGESTED` others; None if there are none."""
     names = sorted(known)
     begun = [known_name for known_name in names if name and known_name.startswith(name)]
     alike = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
@@ -42,7 +42,7 @@ _hints_of = cache(get_type_hints)
 
 
 def build(cls: type[T], table: Mapping[str, object], where: str) -> T:
-    """`where` is `FILE:table.path`; errors append the key. Raises SpecError."""
+    """Builds `cls` from a table. `where` is `FILE:table.path`. Raises SpecError, which adds the key to it."""
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]  # T is a dataclass
     hints = _hints_of(cls)  # type: ignore[arg-type]  # a class is hashable
     for key in table:

@@ -1,4 +1,4 @@
-"""Texts and tables with `{placeholders}`."""
+"""Fills `{placeholders}` in texts and tables."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def fill(template: Any, values: Mapping[str, object]) -> Any:
-    """A copy. A text that is nothing but a placeholder becomes its value, of any type; else it is put in."""
+    """Fills a copy. A text that is only a placeholder becomes its value, of any type. Raises KeyError."""
     if isinstance(template, str):
         whole = PLACEHOLDER.fullmatch(template)
         if whole:
@@ -23,7 +23,7 @@ def fill(template: Any, values: Mapping[str, object]) -> Any:
 
 
 def placeholders(template: Any) -> Iterator[str]:
-    """Names in it, in order."""
+    """Names of the placeholders in texts at any depth, in order, repeated ones too."""
     if isinstance(template, str):
         yield from PLACEHOLDER.findall(template)
     elif isinstance(template, Mapping):

@@ -1,5 +1,4 @@
-"""Says what `bench tune` stores: engine values, found by measuring, and under which conditions they were
-found.
+"""Engine values that `bench tune` found by measuring, stored with the conditions of the measurement.
 
 One file per backend in the user's configuration folder (`NAME@tuned`), or elsewhere (`NAME@FILE.toml`).
 """
@@ -25,7 +24,7 @@ _HEAD = """\
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Fingerprints are compared; everything else is for people."""
+    """Conditions that values were found under. Fingerprints are compared; everything else is for people."""
 
     date_utc: str
     scenario: str
@@ -70,7 +69,7 @@ def tuned_path(backend: str) -> Path:
 
 
 def load_tuned(path: Path) -> Tuned:
-    """Raises SpecError for a file that is not there or holds something else."""
+    """Reads a file of `bench tune`. Raises SpecError if it is missing or holds something else."""
     if paths.entry(path) != "file":
         raise SpecError(
             "no tuned variant", where=str(path), hint="`bench tune BACKEND --scenario NAME --budget 10m`"
@@ -83,7 +82,7 @@ def load_tuned(path: Path) -> Tuned:
 
 
 def as_toml(tuned: Tuned) -> str:
-    """Writes the variant as `load_tuned` reads it."""
+    """TOML text that `load_tuned` reads."""
     tables: list[tuple[str, dict[str, object]]] = [
         (VARIANT, {"backend": tuned.backend, "variant": tuned.variant}),
         (f"{VARIANT}.values", dict(tuned.values)),
@@ -94,5 +93,5 @@ def as_toml(tuned: Tuned) -> str:
 
 
 def _line(entry: tuple[str, object]) -> str:
-    """JSON's strings, numbers and lists are TOML's."""
+    """A line of TOML, written as JSON: strings, numbers and lists are the same in both."""
     return f"{entry[0]} = {json.dumps(entry[1])}\n"

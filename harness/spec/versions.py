@@ -13,7 +13,7 @@ _IN_TAG = re.compile(r"\d+(?:\.\d+)+")  # the first such number of an image's ta
 
 
 def at_version(definition: Backend, version: str) -> Backend:
-    """Processes and images that cannot be pinned are left out. Raises SpecError where none is left."""
+    """Pins processes and images to the version. Those without a version are dropped; SpecError if all are."""
     where = f"--backends {definition.name}=={version}"
     if not _VERSION.fullmatch(version):
         raise SpecError(f"'{version}' is not a version", where=where, hint="such as 1.2.3")
@@ -43,15 +43,15 @@ def _process(process: P | None, version: str) -> P | None:
 
 
 def pinned(install: Install) -> str | None:
-    """The requirement of the engine itself; None where none has the form NAME==VERSION."""
+    """The requirement that pins the engine itself, as NAME==VERSION; None if there is none."""
     named = re.compile(rf"{re.escape(install.version_of)}(\[[^\]]*\])?==.+")
     return next(filter(named.fullmatch, install.requirements), None)
 
 
 def _install(install: Install, version: str) -> Install:
-    """Sets the version. Also renames the distribution under which the engine looks itself up.
+    """Sets the version, also in the name under which the engine looks itself up.
 
-    The lock is of the pinned one.
+    The lock is dropped, because it is for the version that the definition pins.
     """
     engine = pinned(install)
     assert engine is not None  # parse_backend has seen to it

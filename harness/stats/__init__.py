@@ -1,1 +1,1 @@
-"""Inference on few runs: pure numpy, no domain words. docs/verdicts-evidence.md has the checks."""
+"""Inference on few runs, in pure numpy and terms of statistics. docs/verdicts-evidence.md has checks."""

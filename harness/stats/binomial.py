@@ -9,7 +9,7 @@ from harness.stats.student import incomplete_beta
 
 CONFIDENCE = 0.95
 _STEPS = 60  # halvings of an interval of length 1
-_MOST_EXACT = 10_000  # trials: beyond, Fisher's test adds up rounded probabilities instead of whole numbers
+_MOST_EXACT = 10_000  # trials up to which Fisher's test adds whole numbers, not rounded probabilities
 
 
 def share_above(successes: int, trials: int, confidence: float = CONFIDENCE) -> float:
@@ -19,7 +19,7 @@ def share_above(successes: int, trials: int, confidence: float = CONFIDENCE) -> 
     low, high = 0.0, 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        # P(at least so many successes), were `middle` the true share.
+        # P(at least `successes`) if `middle` were the true share.
         if incomplete_beta(successes, trials - successes + 1, middle) < 1 - confidence:
             low = middle
         else:
@@ -29,7 +29,7 @@ def share_above(successes: int, trials: int, confidence: float = CONFIDENCE) -> 
 
 @lru_cache(maxsize=256)
 def trials_needed(share: float, failures: int = 0, confidence: float = CONFIDENCE) -> int:
-    """Fewest trials, all but `failures` of them successes, whose lower bound reaches `share`, below 1."""
+    """Fewest trials of which `failures` fail and whose lower bound still reaches `share`, below 1."""
     if not failures:
         return math.ceil(math.log(1 - confidence) / math.log(share))
     trials = trials_needed(share, failures - 1, confidence)
@@ -39,14 +39,14 @@ def trials_needed(share: float, failures: int = 0, confidence: float = CONFIDENC
 
 
 def upper_rank(share: float, samples: int) -> int | None:
-    """Rank from 1 of the value that bounds the quantile from above at 95 %; None for too few samples.
+    """Rank from 1 of the value that bounds the quantile from above at 95 %; None with too few samples.
 
-    The smallest order statistic that exceeds the quantile with that probability: the number of samples
+    It is the smallest order statistic that exceeds the quantile with that probability: the number of samples
     below the quantile is binomial, whatever the distribution (David and Nagaraja 2003, 7.1).
     """
     if samples < trials_needed(share):
         return None
-    around = 12 * math.sqrt(samples * share * (1 - share)) + 12  # what is further off has no probability
+    around = 12 * math.sqrt(samples * share * (1 - share)) + 12  # counts further away have no probability
     lowest, highest = max(0, int(samples * share - around)), min(samples, int(samples * share + around))
     counts = np.arange(lowest, highest + 1)
     ratios = (samples - counts[:-1]) / counts[1:] * (share / (1 - share))
@@ -56,7 +56,7 @@ def upper_rank(share: float, samples: int) -> int | None:
 
 
 def more_often(count: int, trials: int, other: int, other_trials: int) -> float:
-    """One-sided p of Fisher's exact test: `count` of `trials` or more, were both shares equal."""
+    """One-sided p of Fisher's exact test: chance of `count` of `trials` or more if both shares are equal."""
     if trials == 0 or other_trials == 0:
         return 1.0
     both, all_trials = count + other, trials + other_trials

@@ -1,9 +1,9 @@
 """Cluster bootstrap: intervals of statistics of pooled requests, when runs differ from each other.
 
-Runs are drawn with replacement and taken whole. Drawing requests inside them as well counts their spread
-twice (Davison and Hinkley 1997, 3.8); taking the percentiles of the draws is too narrow for few runs. So
-the spread of the draws, corrected for few runs, is used with Student's t on logarithms. Both claims, and
-what this covers instead, are measured in tests/bench/coverage.py.
+Runs are drawn with replacement and taken whole. Drawing requests inside them as well would count their spread
+twice (Davison and Hinkley 1997, 3.8), and percentiles of the draws are too narrow for few runs. So the spread
+of the draws, corrected for few runs, is used with Student's t on logarithms. tests/bench/coverage.py measures
+both claims, and the coverage of this method.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Draws = NDArray[np.int64]
 class Pool:
     """Values of several runs, ready for quantiles under any weights of the runs.
 
-    `ranks`: per run, the places of its values in `values`.
+    `values` is ascending. `ranks` has the positions of the values of each run in it.
     """
 
     values: Floats
@@ -33,14 +33,14 @@ class Pool:
 
     @classmethod
     def of(cls, runs: Sequence[Floats]) -> Self:
-        """Values may be infinite; no run is empty."""
+        """Pools values, which may be infinite. No run may be empty."""
         values = np.concatenate(runs)
         order = np.argsort(values, kind="stable")
         owner = np.repeat(np.arange(len(runs)), [len(run) for run in runs])[order]
         return cls(values[order], tuple(np.flatnonzero(owner == index) for index in range(len(runs))))
 
     def quantiles(self, share: float, draws: Draws) -> Floats:
-        """The smallest value, per draw, that at least `share` of its requests do not exceed."""
+        """Smallest value in each draw that at least `share` of its requests do not exceed."""
         wanted = share * (draws * np.array([len(ranks) for ranks in self.ranks])).sum(axis=1) - 1e-9
         low = np.zeros(len(draws), np.int64)
         high = np.full(len(draws), len(self.values) - 1, np.int64)
@@ -56,14 +56,14 @@ class Pool:
 
 @lru_cache(maxsize=64)
 def draws_of(runs: int, resamples: int = RESAMPLES, seed: int = 0) -> tuple[Draws, Floats]:
-    """How often each run is in each distinct draw, and the share of all draws that it stands for."""
+    """How often each run is in each distinct draw, and the share of all draws that are equal to it."""
     counts = np.random.Generator(np.random.PCG64(seed)).multinomial(runs, np.full(runs, 1 / runs), resamples)
     distinct, repeated = np.unique(counts, axis=0, return_counts=True)
     return distinct, repeated / resamples
 
 
 def log_quantile(pool: Pool, share: float, resamples: int = RESAMPLES, seed: int = 0) -> Shift | None:
-    """The logarithm of a quantile; None where a draw's is infinite or not above 0. Needs two runs."""
+    """The logarithm of a quantile; None if it is infinite or not above 0 in a draw. Needs two runs."""
     return _log_shift(_all_and_draws(pool, share, resamples, seed), len(pool.ranks), resamples, seed)
 
 
@@ -72,9 +72,9 @@ def log_quantile_ratio(
 ) -> Shift | None:
     """The logarithm of the ratio a over b. Paired, both take the same runs in every draw."""
     if paired:
-        first_run, two = (_all_and_draws(pool, share, resamples, seed) for pool in (a, b))
+        of_a, of_b = (_all_and_draws(pool, share, resamples, seed) for pool in (a, b))
         with np.errstate(invalid="ignore"):
-            return _log_shift(first_run / two, len(a.ranks), resamples, seed)
+            return _log_shift(of_a / of_b, len(a.ranks), resamples, seed)
     first, second = (log_quantile(pool, share, resamples, seed) for pool in (a, b))
     return None if first is None or second is None else Shift.between(first, second)
 

@@ -1,4 +1,4 @@
-"""Gamma and chi-square: the distribution function, and limits of variance over mean."""
+"""Distribution function of gamma, and limits of variance over mean from chi-square."""
 
 import math
 
@@ -12,7 +12,7 @@ _MOST_TERMS = 10_000
 
 def gamma_cdf(shape: float, values: Floats) -> Floats:
     """P(X ≤ value) at scale 1, by the series of the lower incomplete gamma function."""
-    values = np.minimum(values, shape + 40 * math.sqrt(shape) + 40)  # 1 from there on
+    values = np.minimum(values, shape + 40 * math.sqrt(shape) + 40)  # the function is 1 above
     term = total = np.full(len(values), 1 / shape)
     step = 0
     while step < _MOST_TERMS and (term > total * 1e-12).any():
@@ -26,9 +26,9 @@ def gamma_cdf(shape: float, values: Floats) -> Floats:
 
 
 def dispersion_limits(freedom: int, z: float) -> tuple[float, float]:
-    """Limits of variance over mean of independent counts, `z` normal deviations out either way.
+    """Limits of variance over mean of independent counts, `z` standard normal deviations to either side.
 
-    Chi-square over its degrees of freedom, by Wilson and Hilferty (1931).
+    They are those of chi-square over its degrees of freedom, by Wilson and Hilferty (1931).
     """
     spread = math.sqrt(2 / (9 * freedom))
     low, high = ((1 - spread**2 + deviation * spread) ** 3 for deviation in (-z, z))

@@ -1,7 +1,7 @@
-"""Intervals and tests from one number per run: the run is the unit, whatever its requests do to each other.
+"""Intervals and tests from one number per run, since requests of a run depend on each other.
 
-Means over runs with Student's t; ratios on logarithms. Two samples are paired where run i of both had the
-same work, else compared by Welch. No interval below two runs.
+Means over runs use Student's t, ratios their logarithms. Two samples are paired if run i of both had the same
+work, else compared by Welch. An interval needs two runs.
 """
 
 import math
@@ -29,7 +29,7 @@ class Shift:
     @classmethod
     def of_mean(cls, values: Floats) -> Self:
         """Needs two values or more."""
-        numbers, count = values.tolist(), len(values)  # of a few runs: numpy would take ten times as long
+        numbers, count = values.tolist(), len(values)  # for few runs, numpy takes ten times as long
         mean = math.fsum(numbers) / count
         variance = math.fsum((value - mean) ** 2 for value in numbers) / (count - 1)
         return cls(mean, (variance / count) ** 0.5, count - 1)
@@ -48,12 +48,12 @@ class Shift:
         """The difference of independent estimates, with the degrees of freedom of Welch and Satterthwaite."""
         variance = first.error**2 + second.error**2
         spread = first.error**4 / first.freedom + second.error**4 / second.freedom
-        # Without any spread on either side the smaller sample decides.
+        # Without spread on both sides, the smaller sample decides.
         freedom = variance**2 / spread if spread > 0 else min(first.freedom, second.freedom)
         return cls(first.estimate - second.estimate, variance**0.5, freedom)
 
     def of_fewer(self, share: float) -> Self:
-        """The same of values that hang together, and are worth so many of independent ones."""
+        """Corrects for correlation: the values tell as much as a `share` of them would if independent."""
         freedom = max((self.freedom + 1) * share - 1, 1.0)
         return type(self)(self.estimate, self.error / math.sqrt(share), freedom)
 
@@ -62,9 +62,9 @@ class Shift:
         return Interval(self.estimate - reach, self.estimate, self.estimate + reach)
 
     def p_beyond(self, below: float, above: float) -> float:
-        """p of the hypothesis that the truth lies within [below, above], which includes 0.
+        """p of the hypothesis that the true value is within [below, above], which includes 0.
 
-        Two-sided: the nearer end is tested. At or inside an end it is 1.
+        It is two-sided and tests the nearer end. For an estimate at or inside an end it is 1.
         """
         outside = max(below - self.estimate, self.estimate - above)
         if outside <= 0:
@@ -74,9 +74,9 @@ class Shift:
         return 2 * t_cdf(-outside / self.error, self.freedom)
 
     def p_outside(self, below: float, above: float) -> float:
-        """p of the hypothesis that the truth lies outside [below, above].
+        """p of the hypothesis that the true value is outside [below, above].
 
-        Two one-sided tests (Schuirmann 1987), doubled: it is below α where the whole interval at 1 - α lies
+        Two one-sided tests (Schuirmann 1987), doubled: it is below α if the whole interval at 1 - α is
         inside.
         """
         inside = min(above - self.estimate, self.estimate - below)
@@ -87,9 +87,9 @@ class Shift:
         return 2 * t_cdf(-inside / self.error, self.freedom)
 
     def detectable(self, power: float = 0.8, alpha: float = 0.05) -> float:
-        """Distance beyond the tested end at which so many of repeated experiments would find it.
+        """Distance beyond the tested end at which a share `power` of repeated experiments would find it.
 
-        Uses the unbiased estimate of the spread, since the spread of few runs is too small more often than
+        Uses the unbiased estimate of the spread, since the spread of few runs is more often too small than
         too large.
         """
         half = self.freedom / 2
@@ -100,9 +100,9 @@ class Shift:
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """One difference estimated in several ways, one of which is right: a finding has to hold for each.
+    """One difference estimated in several ways, of which one is right: a finding has to hold for each.
 
-    The first is the estimate. p values are the largest (an intersection-union test: Berger 1982).
+    The estimate is that of the first way. p is the largest (an intersection-union test: Berger 1982).
     """
 
     ways: tuple[Shift, ...]
@@ -123,7 +123,7 @@ class Either:
         return hull([way.interval(confidence) for way in self.ways])
 
     def p_beyond(self, below: float, above: float) -> float:
-        """p beyond the same end in each: differences to different sides are none."""
+        """The largest p; 1 if the ways differ in direction, since each must be beyond the same end."""
         if min(way.estimate for way in self.ways) < 0 < max(way.estimate for way in self.ways):
             return 1.0
         return max(way.p_beyond(below, above) for way in self.ways)
@@ -151,12 +151,12 @@ def geometric_interval(values: Floats, confidence: float = 0.95) -> Interval:
 
 
 def middle(values: Floats) -> float:
-    """The geometric mean, or the mean if not all values are above 0: the estimate of their interval."""
+    """The geometric mean, or the mean if not all values are above 0: the estimate in their interval."""
     return float(np.exp(np.log(values).mean()) if (values > 0).all() else values.mean())
 
 
 def exponential(interval: Interval) -> Interval:
-    """An interval of logarithms as one of the values."""
+    """Turns an interval of logarithms into one of values; an end that overflows is infinite."""
     return Interval(_exp(interval.low), _exp(interval.estimate), _exp(interval.high))
 
 
@@ -168,7 +168,7 @@ def _exp(value: float) -> float:
 
 
 def holm(p_values: list[float]) -> list[float]:
-    """Holm's adjusted p values, in the order given: each below α is a finding of a family kept at α."""
+    """Holm's adjusted p values, in the order given: those below α are findings of a family at level α."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, reached = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
@@ -178,7 +178,7 @@ def holm(p_values: list[float]) -> list[float]:
 
 
 def holm_levels(p_values: list[float], alpha: float) -> list[float]:
-    """The level at which Holm's procedure tests each; those after the first that fails share its level."""
+    """Levels at which Holm's procedure tests each p; those after the first that fails share its level."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     levels, stopped = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):

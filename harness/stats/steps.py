@@ -1,7 +1,7 @@
 """Changes of level in a series of few noisy values, such as one figure of every night.
 
-Binary segmentation: the split with the largest t between its two sides is kept where it is significant
-among all splits that were looked at (Bonferroni); both sides are then looked at in the same way.
+Binary segmentation: the split with the largest t between its two sides is kept if it is significant among all
+splits that were looked at (Bonferroni). Both sides are then split in the same way.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from harness.stats.student import t_cdf
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """Values `start` to `stop` (exclusive) lie about `mean`."""
+    """Values `start` to `stop` (exclusive) of a series, which have one `mean`."""
 
     start: int
     stop: int
@@ -21,8 +21,7 @@ class Level:
 
 
 def levels(values: Floats, *, alpha: float = 0.01, least: int = 3) -> list[Level]:
-    """Stretches of one level, in order. One of less than `least` values is never separated: a single
-    odd value is not a change."""
+    """Levels of a series in order. None has fewer than `least` values: a single odd value is no change."""
     bounds = [0, *_splits(values, 0, alpha, least), len(values)]
     return [
         Level(start, stop, float(values[start:stop].mean()))
@@ -46,12 +45,12 @@ def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
 
 
 def _p_value(values: Floats, split: int) -> float:
-    """Two-sided, with the spread of both sides pooled: three values alone have hardly any."""
-    first, two = values[:split], values[split:]
+    """Two-sided p of a t test with the spread of both sides pooled: three values alone have little."""
+    first, second = values[:split], values[split:]
     freedom = len(values) - 2
-    squares = float(((first - first.mean()) ** 2).sum() + ((two - two.mean()) ** 2).sum())
-    error = (squares / freedom * (1 / len(first) + 1 / len(two))) ** 0.5
-    away = abs(float(two.mean() - first.mean()))
+    squares = float(((first - first.mean()) ** 2).sum() + ((second - second.mean()) ** 2).sum())
+    error = (squares / freedom * (1 / len(first) + 1 / len(second))) ** 0.5
+    away = abs(float(second.mean() - first.mean()))
     if away == 0:
         return 1.0
     return 2 * t_cdf(-away / error, freedom) if error > 0 else 0.0

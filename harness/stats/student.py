@@ -1,4 +1,4 @@
-"""Student's t without scipy: distribution function and quantile, degrees of freedom may be fractions."""
+"""Student's t without scipy: distribution function and quantile. Degrees of freedom may be fractions."""
 
 import math
 from functools import lru_cache
@@ -7,7 +7,7 @@ _TINY = 1e-300
 _PRECISION = 1e-14
 _MOST_STEPS = 500
 _MOST_TERMS = 100  # degrees of freedom up to which the finite sum is used
-_CANCELLED = 1e-6  # smaller tails have lost too many digits in it
+_CANCELLED = 1e-6  # smaller tails lose too many digits in that sum
 
 
 def t_cdf(t: float, freedom: float) -> float:
@@ -28,7 +28,7 @@ def _upper_tail(t: float, freedom: float) -> float:
 
 
 def _upper_tail_of_whole(t: float, freedom: int) -> float:
-    """A finite sum (Abramowitz and Stegun, 26.7.3 and 26.7.4): fifty times as fast; small tails cancel."""
+    """Upper tail as a finite sum, 50 times as fast (Abramowitz and Stegun 26.7.3-4); small ones cancel."""
     angle = math.atan(t / math.sqrt(freedom))
     cosine, odd = math.cos(angle), freedom % 2
     term = cosine if odd else 1.0
@@ -44,7 +44,7 @@ def _upper_tail_of_whole(t: float, freedom: int) -> float:
 
 @lru_cache(maxsize=4096)
 def t_quantile(probability: float, freedom: float) -> float:
-    """The t with P(T ≤ t) = probability, which lies strictly between 0 and 1."""
+    """The t with P(T ≤ t) = probability, which must be strictly between 0 and 1."""
     if probability < 0.5:
         return -t_quantile(1 - probability, freedom)
     low, high = 0.0, 1.0

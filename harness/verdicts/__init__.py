@@ -1,4 +1,4 @@
-"""Figures of several runs to verdicts and rank lines. Pure; definitions are in docs/verdict-rules.md."""
+"""Turns figures of several runs into verdicts and rank lines. Pure; docs/verdict-rules.md defines them."""
 
 from harness.verdicts.comparison import compare
 from harness.verdicts.rules import Rules, rules_of

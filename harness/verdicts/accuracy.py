@@ -1,4 +1,4 @@
-"""Answers to the same questions in two runs, or of two backends of one: the gate `accuracy.drop`."""
+"""Compares answers of two backends, of one run or two, to the same questions: the gate `accuracy.drop`."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,9 +20,7 @@ Asked = tuple[Agreement | None, str]  # of a run, and the label of one of its ba
 def compared(
     new: ComparedLabel, old: ComparedLabel, now: Asked, before: Asked, pairs: int
 ) -> Iterator[ComparedAccuracy]:
-    """Compares the accuracies in each condition, at 5 % over so many pairs; nothing where neither was
-    asked.
-    """
+    """Yields the comparison in each condition, at 5 % over all `pairs`; none if neither was asked."""
     mine, base = _backend(*now), _backend(*before)
     for under_load in (False, True):
         found, why = None, ""
@@ -48,9 +46,7 @@ def compared(
 
 
 def drops(rows: Sequence[ComparedAccuracy]) -> Iterator[GateRow]:
-    """Yields what `--fail-on accuracy.drop` fails on: a loss, and where one beyond the margin is not
-    excluded.
-    """
+    """Yields what `--fail-on accuracy.drop` fails on: a loss, and whatever may hide one beyond the margin."""
     for row in rows:
         subject = Place(row.a.run, row.a.label)
         why = f"{'under load' if row.under_load else 'one at a time'}: {row.why}"

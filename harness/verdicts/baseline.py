@@ -1,4 +1,4 @@
-"""Runs of any time and machine compared with a baseline: what differs, and verdicts where possible."""
+"""Compares runs of any time and machine with a baseline: what differs, and verdicts where possible."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,12 +75,11 @@ def compare_runs(
     floor: float | None = None,
     allow_missing: Sequence[str] = (),
 ) -> RunComparison:
-    """All pairs; in each, `a` is the new one and `b` the baseline.
+    """Compares all pairs; in each, `a` is the new one and `b` the baseline. Raises SpecError.
 
-    `baseline` names a run or a backend; without it the first run is it, or of a single run the first backend.
-    `floor` replaces the smallest difference that counts, 2 % inside one run and 5 % between two.
-    `missing`: what a baseline has and the new one lacks; `allow_missing` names backends, load points
-    (`c8`), both (`vllm/c8`) or metrics of which that is accepted.
+    `baseline` names a run or a backend; without it, it is the first run, or the first backend of a single
+    run. `floor` replaces the smallest difference that counts, 2 % inside one run and 5 % between two.
+    `allow_missing` names backends, load points (`c8`), both (`vllm/c8`) or metrics that the new run may lack.
     """
     members = list(_pairs(runs, baseline))
     check_allowed(
@@ -170,7 +169,7 @@ def _pairs(runs: Sequence[Run], baseline: str | None) -> Iterator[tuple[_Member,
 
 
 def _between(run: Run, old_run: Run) -> Iterator[tuple[_Member, _Member]]:
-    """Each backend with itself; where the runs share none, each with each."""
+    """Pairs each backend with itself, or each with each if the runs share none."""
     common = [label for label in run.labels if label in old_run.labels]
     if common:
         yield from ((_Member(run, label), _Member(old_run, label)) for label in common)
@@ -197,9 +196,7 @@ class _Pair:
 
     @property
     def same_backend(self) -> bool:
-        """Tells whether these are the backend of two runs: then whatever else the old one measured is to
-        be in the new one.
-        """
+        """Whether both are one backend in two runs: then the new run must have all that the old one has."""
         return self.new.run is not self.old.run and self.new.label == self.old.label
 
     @property
@@ -208,7 +205,7 @@ class _Pair:
 
     @cached_property
     def pairings(self) -> list[Pairing]:
-        """Pairs at every load point that both have."""
+        """The pair at every load point that both have."""
         pairs = []
         for load in loads([*self.new.cells, *self.old.cells]):
             a, b = (
@@ -239,7 +236,7 @@ class _Pair:
             yield from () if gone is None else (gone,)
 
     def compared(self, verdicts: Iterator[PairVerdict]) -> ComparedPair:
-        """Takes its own from `found`."""
+        """Takes the verdicts of this pair from the front of `verdicts`, which has those of all pairs."""
         findings = tuple(
             ComparedFigure(**asdict(verdict), values=_values(pairing, verdict))
             for pairing in self.pairings
@@ -274,14 +271,12 @@ def _values(pairing: Pairing, finding: PairVerdict) -> tuple[float | None, float
 
 
 def not_allowed(document: RunComparison) -> list[MissingFigure]:
-    """Returns what is missing and was not allowed to be: a gate fails."""
+    """Missing figures that were not allowed to be missing: a gate fails on each."""
     return [figure for figure in document.missing if not figure.allowed]
 
 
 def refused(document: RunComparison) -> bool:
-    """Returns whether a pair could not be compared in anything at some load point: a gate must not pass
-    over it.
-    """
+    """Whether a pair could not be compared in anything at some load point, so that no gate may pass."""
     return not document.pairs or any(
         not pair.findings or any(map(nothing_compared, _by_load(pair.findings))) for pair in document.pairs
     )

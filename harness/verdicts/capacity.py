@@ -1,4 +1,4 @@
-"""The highest load at which each backend keeps the scenario's limits, from the cells of several searches."""
+"""Finds the highest load at which each backend keeps the scenario's limits, from several searches."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,12 +10,12 @@ from harness.model import METRICS, Backlog, Capacity, CellResult, Limit, TestedL
 from harness.verdicts.run_values import labels
 from harness.verdicts.slo_check import kept_limits, queue_reasons, why_not_kept
 
-# Chance may keep the limits a little above the capacity, and the queue there grows for longer than a probe
+# Slightly above the capacity, limits may be kept by chance, and the queue grows for longer than a probe
 # lasts. So the answer of an open loop is below the load that kept the limits, and below what was served.
 RESERVE = 0.03
 MOST_USED = 0.955  # of the highest rate at which requests left
 USER_EVERY_S = 30  # of the sentence about users
-KNEE = 0.05  # doubling a closed loop's load must bring so much more
+KNEE = 0.05  # least share of more answers that doubling the load of a closed loop must bring
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class _Found:
 def capacity(cells: Sequence[CellResult], searches: int) -> tuple[Capacity, ...]:
     """The `capacity` list of summary.json.
 
-    `cells` of repeats `searches` and above are long probes. `kept_by_search` is the highest load that kept
-    the limits in one. `value` is the median over the searches (the lower of the middle two), with a reserve
-    where the loop is open; null where there is none. `interval`: [lowest of the searches, `value`, lowest
-    load above it that failed a long probe].
+    `cells` of repeats `searches` and above are long probes. `kept_by_search` has the highest load of each
+    search that kept the limits in one. `value` is the median over the searches (the lower of the middle two),
+    with a reserve if the loop is open; null if there is none. `interval` is [lowest of the searches, `value`,
+    lowest load above it that failed a long probe].
     """
     return tuple(
         _of(label, [cell for cell in cells if cell.label == label], searches) for label in labels(cells)
@@ -64,7 +64,7 @@ def _of(label: str, cells: Sequence[CellResult], searches: int) -> Capacity:
 
 
 def _ascending(kept: Sequence[float | None]) -> list[float | None]:
-    """A search without an answer lies below all others."""
+    """Sorts answers; a search without an answer counts as below all others."""
     return sorted(kept, key=lambda load: -math.inf if load is None else load)
 
 
@@ -79,7 +79,10 @@ def _search(cells: Sequence[CellResult], searches: int) -> _Found:
 
 
 def _with_reserve(kept: float | None, cells: Sequence[CellResult], failed: Sequence[float]) -> float | None:
-    """Returns where every load was kept, the highest one tried says only that the capacity is above it."""
+    """The load that kept the limits, less a reserve if the loop is open and a higher load failed.
+
+    If no load failed, the highest one only shows that the capacity is above it.
+    """
     if kept is None or not failed or cells[0].load.kind != "rate":
         return kept
     left = max(_left_per_s(cell.backlog, cell.requests.failed) for cell in cells if cell.backlog)
@@ -87,12 +90,12 @@ def _with_reserve(kept: float | None, cells: Sequence[CellResult], failed: Seque
 
 
 def _left_per_s(queue: Backlog, failed: int) -> float:
-    """Requests that left the system, answered or refused."""
+    """Rate of requests that left the system, answered or failed."""
     return (queue.answered + failed) / queue.window_s
 
 
 def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
-    """Yields the loads by load, ascending."""
+    """Yields a row for each load that was tried, ascending."""
     served: dict[float, float] = {}
     for value in sorted({cell.load.value for cell in cells}):
         here = [cell for cell in cells if cell.load.value == value]
@@ -116,9 +119,7 @@ def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
 def _saturated(
     kind: str, value: float, served: Mapping[float, float], cells: Sequence[CellResult]
 ) -> str | None:
-    """Returns why more load no longer means more work done; None where it does, or where that is not
-    known.
-    """
+    """A sign that more load no longer means more work done; None if it does, or if that is not known."""
     if value not in served:
         return "nothing was answered in time"
     if kind == "rate":
@@ -171,6 +172,6 @@ def _answer(capacity: Capacity, unit: str) -> str:
 
 
 def _answer_of_before(capacity: Capacity, unit: str) -> str:
-    """Words the answer of a summary that is older than long probes, whose middle was never measured."""
+    """The answer of a summary from before long probes, which only brackets the capacity."""
     low, _, high = ("?" if end is None else f"{end:.3g}" for end in capacity.interval)
     return f"between {low} and {high} {unit}, not confirmed by long probes: measure it again"

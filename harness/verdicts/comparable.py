@@ -1,4 +1,4 @@
-"""Says why two backends cannot be compared in a metric, whatever the figures: before any test is made."""
+"""Finds reasons why two backends cannot be compared in a metric, before any test is made."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -14,11 +14,11 @@ _OF_TOKENS = ("characters-per-token", "usage-implausible")
 
 
 class Obstacles(NamedTuple):
-    """Obstacles between two backends. `refusals`: why not, by metric, by RATES or TIMES, or ALL.
+    """What stands between two backends. `refusals` are reasons by metric, by RATES or TIMES, or by ALL.
 
-    `apart`: by metric, by which share unequal work that does not refuse may move a ratio. `other_tokens`: a
-    token of one is not a token of the other. `idle`: the one backend that served all that was sent, or "".
-    Its rates are the least that it can do.
+    `apart` is by metric the share by which unequal work may move a ratio without refusing it. `other_tokens`:
+    a token of one is not a token of the other. `idle` is the one backend that served all that was sent, or
+    "": its rates are the least that it can do.
     """
 
     refusals: Mapping[str, str]
@@ -28,9 +28,9 @@ class Obstacles(NamedTuple):
 
 
 def obstacles(a: Series, b: Series, rules: Rules, refused: str | None) -> Obstacles:
-    """`refused`: what is known to forbid the whole comparison.
+    """Collects the obstacles. `refused` is a known reason against the whole comparison.
 
-    `rules.forced` overlooks unequal conditions. What the load did to the figures cannot be overlooked.
+    `rules.forced` ignores unequal conditions, but not what the load did to the figures.
     """
     reasons = dict(_states(a, b))
     idle, of_rates = _pace(a, b)
@@ -53,7 +53,7 @@ def apart_in(apart: Mapping[str, float], metric: str) -> float:
 
 
 def refusal(reasons: Mapping[str, str], metric: str) -> str | None:
-    """The one that is most about this metric."""
+    """The most specific refusal for this metric; None if there is none."""
     keys = (metric, root_of(metric), kind_of(metric), ALL)
     return next((reasons[key] for key in keys if key is not None and key in reasons), None)
 
@@ -69,7 +69,7 @@ def _conditions(
 
 
 def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
-    """A machine that warms up or slows down would be taken for a difference between the backends."""
+    """A reason if one backend ran first throughout: drift of the machine would look like a difference."""
     if rules.separate_sessions or min(len(a.begun), len(b.begun)) < rules.min_runs:
         return None
     if max(a.begun) < min(b.begun) or max(b.begun) < min(a.begun):
@@ -79,7 +79,7 @@ def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:
 
 
 def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
-    """Doubts states only where so many runs of a side are no evidence that they cannot be left out."""
+    """Yields refusals for runs that drift or fall behind, if a side has too many of them to leave out."""
     cells = {kind: list(_doubtful(kind, a, b)) for kind in (ALL, TIMES)}
     courses = ((label, course) for label, cell in cells[ALL] if (course := unsteady(cell)) is not None)
     if first := next(courses, None):
@@ -92,12 +92,12 @@ def _states(a: Series, b: Series) -> Iterator[tuple[str, str]]:
 
 
 def _doubtful(kind: str, *sides: Series) -> Iterator[tuple[str, CellResult]]:
-    """Cells, with their label, of the sides that have too many such to leave out."""
+    """Yields cells of the sides that have too many doubtful ones to leave out, each with its label."""
     return ((side.label, cell) for side in sides if side.too_many_out(kind) for cell in side.cells)
 
 
 def _pace(a: Series, b: Series) -> tuple[str, str | None]:
-    """The one backend that served all that was sent, or "", and why no rate of these can be compared."""
+    """The one backend that served all that was sent, or "", and a reason if no rate can be compared."""
     states = {side.label: {state_of(cell) for _, cell in _doubtful(RATES, side)} for side in (a, b)}
     idle = [label for label, of_label in states.items() if UNDER_LOAD in of_label]
     if len(idle) == len(states):

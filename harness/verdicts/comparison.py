@@ -1,4 +1,4 @@
-"""All of a run: estimates, a finding per pair, load and metric, and the rank lines."""
+"""Compares everything in a run: estimates, a verdict per pair, load and metric, and rank lines."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -25,7 +25,7 @@ NO_SAMPLES: Mapping[str, Samples] = MappingProxyType({})
 
 
 class Compared(NamedTuple):
-    """Holds what summary.json says of several cells. `noise` is of backends measured twice."""
+    """Parts of summary.json about several cells. `noise` is of backends measured against themselves."""
 
     comparison: tuple[PairVerdict, ...]
     noise: tuple[Noise, ...]
@@ -38,9 +38,9 @@ class Compared(NamedTuple):
 def compare(
     cells: Sequence[CellResult], rules: Rules, samples: Mapping[str, Samples] = NO_SAMPLES
 ) -> Compared:
-    """All pairs, loads and metrics.
+    """Compares all pairs at all loads in all metrics.
 
-    `samples`: by the name of a cell, for percentiles that its own requests are too few for.
+    `samples` are by the name of a cell, for percentiles that its own requests are too few for.
     """
     rows = rows_of(cells, samples)
     points = list(rows)

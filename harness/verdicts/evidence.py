@@ -1,6 +1,4 @@
-"""Says of which figures a run that was measured is no evidence: the load or a drift made them, not the
-server.
-"""
+"""Decides for which metrics a measured run is no evidence: the load or a drift made the figures."""
 
 from collections.abc import Iterator
 
@@ -12,16 +10,16 @@ RATES = "rates"
 TIMES = "times"
 UNDER_LOAD = "under load"
 
-# Money and energy are of a time, so they follow the rate.
+# Money and energy are spent over time, so their figures follow the rate.
 _RATE_PREFIXES = ("cost_", "joules_")
 _NO_RATE: dict[State | None, str] = {"under load": UNDER_LOAD, None: "state not known"}
-# A ramp is no more evidence than a drift: its requests met a smaller load, or an engine that was still
-# warming up. They are not cut off instead, since cells that are compared keep the same requests.
+# A ramp is no more evidence than a drift: its requests met a lower load, or an engine that was warming up.
+# They are not cut off instead, because cells that are compared must have the same requests.
 _UNSTEADY = {IssueCode.NOT_STEADY: "not steady", IssueCode.RAMP_KEPT: "ramp kept"}
 
 
 def kind_of(metric: str) -> str | None:
-    """RATES: says what a server can do only where the server set the pace. TIMES: only where it kept up."""
+    """RATES for what a server can do only if it set the pace, TIMES for what holds only if it kept up."""
     name = root_of(metric)
     if name.endswith(("_ms", "_factor")) or name.startswith("goodput_"):
         return TIMES
@@ -29,7 +27,7 @@ def kind_of(metric: str) -> str | None:
 
 
 def doubts(cell: CellResult) -> Iterator[tuple[str, str]]:
-    """ALL, RATES or TIMES, and why in two or three words."""
+    """Yields kinds of metrics (ALL, RATES, TIMES) that the cell is no evidence for, with a short reason."""
     if (course := unsteady(cell)) is not None:
         yield ALL, course[0]
     state = state_of(cell)
@@ -40,15 +38,15 @@ def doubts(cell: CellResult) -> Iterator[tuple[str, str]]:
 
 
 def unsteady(cell: CellResult) -> tuple[str, str] | None:
-    """`not steady` or `ramp kept`, and what changed over the measured part. None for a steady course."""
+    """`not steady` or `ramp kept`, and what changed over the measured part; None if nothing did."""
     reasons = (reason for reason in cell.validity.reasons if reason.code in _UNSTEADY)
     return next(((_UNSTEADY[reason.code], reason.measured) for reason in reasons), None)
 
 
 def state_of(cell: CellResult) -> State | None:
-    """Returns the state as the cell says.
+    """The state of a cell; None if it is not known.
 
-    Cells of earlier versions do not: their closed loops kept every slot in use.
+    Cells of earlier versions have none: their closed loops kept every slot in use, so they were saturated.
     """
     if cell.state is not UNSET:
         return cell.state

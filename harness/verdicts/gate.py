@@ -1,6 +1,6 @@
-"""Says what a gate fails on: worse figures, worse tails, more failures, and whatever could not be decided.
+"""Rows that a gate fails on: worse figures, worse tails, more failures, and whatever could not be decided.
 
-A gate that decides nothing has not passed: each row here says why it did not.
+A gate that decides nothing has not passed, so there is a row for that too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,15 +16,15 @@ from harness.verdicts.run_values import Series
 
 TAIL = "e2e_ms"
 LEVEL = 0.05
-# Runs that all stall where none of the baseline's does: with equal engines at most 1 in 4 ** runs.
+# Fewest runs that must all stall while none of the baseline's does: for equal engines at most 1 in 4 ** runs.
 LEAST_RUNS = 3
 
 
 def tail_metric(a: Series, b: Series, declared: Sequence[str]) -> str | None:
-    """`e2e_ms.p99`, or the highest percentile that all requests of either side are enough for.
+    """`e2e_ms.p99`, or the highest percentile that both sides have enough requests for.
 
-    None where the scenario declares this one or a higher one itself, or where the median is the highest.
-    The number of requests alone decides, never their times.
+    None if the scenario declares that one or a higher one, or if only the median is left. The number of
+    requests decides, never their times.
     """
     requests = min(sum(cell.requests.ok for cell in side.cells) for side in (a, b))
     highest = max((p for p in PERCENTILES if requests >= samples_needed(p)), default=50)
@@ -36,7 +36,7 @@ def tail_metric(a: Series, b: Series, declared: Sequence[str]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Holds where a row is about: a backend of the new run."""
+    """The backend of a new run that a row is about."""
 
     run: str
     label: str
@@ -47,7 +47,7 @@ class Place:
         return GateRow(kind=kind, run=self.run, label=self.label, load=load, metric=metric, why=why)
 
     def findings(self, findings: Sequence[ComparedFigure]) -> Iterator[GateRow]:
-        """Slower figures, load points without any comparison, and an undecided primary metric."""
+        """Yields slower figures, load points without any comparison, and an undecided primary metric."""
         if not findings:
             yield self.row("not compared", "no load point in common")
         for load, here in groupby(findings, key=attrgetter("load")):
@@ -60,9 +60,7 @@ class Place:
                     yield self.row(kind, figure.why, load, figure.metric)
 
     def counts(self, new: Series, old: Series, load: LoadPoint) -> Iterator[GateRow]:
-        """Yields the counts of one load point: failed requests and pauses of the engine, which no median
-        shows.
-        """
+        """Yields more failures and new pauses of the engine at one load point, which no median shows."""
         (failed, sent), (before, sent_before) = (
             failed_of((*side.cells, *side.invalid)) for side in (new, old)
         )
@@ -89,21 +87,19 @@ def nothing_compared(findings: Sequence[PairVerdict]) -> bool:
 
 
 def fail_more(now: tuple[int, int], before: tuple[int, int]) -> bool:
-    """Returns whether more requests fail than before, of counts of `failed_of`; chance alone says so in 1
-    of 20.
-    """
+    """Whether more requests fail than before, by two results of `failed_of`; wrong in 1 of 20 at most."""
     return more_often(*now, *before) < LEVEL
 
 
 def failed_of(cells: Iterable[CellResult]) -> tuple[int, int]:
-    """Requests that failed, and all that ended in an answer or a failure."""
+    """Number of requests that failed, and of all that ended in an answer or a failure."""
     counts = [cell.requests for cell in cells]
     failed = sum(count.failed for count in counts)
     return failed, failed + sum(count.ok for count in counts)
 
 
 def _pauses_ms(side: Series) -> list[float]:
-    """The longest pause of each run, 0 where none stood out; empty where one did not record them."""
+    """The longest pause of the engine in each run, 0 if none stood out; [] if a run did not record them."""
     if any(known(cell.standstill) is None for cell in side.cells):
         return []
     pauses = (known(cell.engine_stall) for cell in side.cells)

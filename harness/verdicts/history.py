@@ -1,4 +1,4 @@
-"""One figure over many runs: entries to append, series of them, and where a series changed its level."""
+"""Follows figures over many runs: entries to append, series of them, and changes of their level."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -23,12 +23,12 @@ from harness.stats.steps import Level, levels
 from harness.verdicts.gate import TAIL, failed_of
 from harness.verdicts.rules import SESSION_FLOOR
 
-TAIL_METRIC = f"{TAIL}.p99"  # where the requests suffice for it
+TAIL_METRIC = f"{TAIL}.p99"  # if there are enough requests for it
 LEAST_NIGHTS = 3  # a change counts from this many runs on
 
 
 def entries(manifest: Manifest, summary: Summary) -> list[HistoryEntry]:
-    """A run as lines of the history: one per backend and load, its verdicts' metrics and the tail."""
+    """Lines of the history for a run, one per backend and load: the metrics of its verdicts, and the tail."""
     figures: dict[tuple[str, LoadPoint], dict[str, HistoryFigure]] = {}
     for estimate in summary.estimates:
         if estimate.metric in (*summary.verdict_rules.metrics, TAIL_METRIC):
@@ -65,7 +65,7 @@ def _entry(
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One metric in the order of the runs."""
+    """One metric of one backend at one load, over runs in order of time."""
 
     scenario: str
     label: str
@@ -80,7 +80,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The level a series has now against the best it had. `ratio` above 1 is worse, whatever the metric."""
+    """The present level of a series, worse than its best one. `ratio` is above 1, whatever the metric."""
 
     series: Series
     ratio: float
@@ -105,7 +105,7 @@ class Drift:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Runs `start` to `stop` (exclusive) of a series lie about `value`, their geometric mean."""
+    """Runs `start` to `stop` (exclusive) of a series, on one level: `value` is their geometric mean."""
 
     start: int
     stop: int
@@ -123,7 +123,7 @@ class Change:
 
 
 def series(history: Sequence[HistoryEntry]) -> list[Series]:
-    """Every metric of every backend and load, machines and workloads apart, runs by time."""
+    """A series for each metric, backend, load, machine and workload, with its runs in order of time."""
     by_figure: dict[tuple[object, ...], list[HistoryEntry]] = {}
     for entry in sorted(history, key=attrgetter("created_utc")):
         work = (entry.scenario, *entry.place, entry.host, entry.workload_sha256)
@@ -139,29 +139,27 @@ def series(history: Sequence[HistoryEntry]) -> list[Series]:
 def drifts(history: Sequence[HistoryEntry], floor: float = SESSION_FLOOR) -> list[Drift]:
     """Series whose present level is worse than their best by more than `floor`.
 
-    A level is three runs or more, so one bad night is none; many small steps add up.
+    A level has three runs or more, so one bad night is none. Many small steps add up.
     """
     return [drift for figure in series(history) if (drift := _drift(figure, floor)) is not None]
 
 
 def stretches(series: Series) -> list[Stretch]:
-    """Returns the stretches in order. One of less than LEAST_NIGHTS runs is never a level of its own."""
+    """Levels of a series in order. None has fewer than LEAST_NIGHTS runs."""
     sign = _sign(series)
     return [Stretch(level.start, level.stop, math.exp(sign * level.mean)) for level in _levels(series)]
 
 
 def changes(series: Series) -> list[Change]:
-    """Returns where one level ends and the next begins, better or worse."""
+    """Changes from each level to the next, for better or worse."""
     return [
-        Change(
-            series, math.exp(two.mean - first.mean), series.entries[two.start], series.entries[first.stop - 1]
-        )
-        for first, two in pairwise(_levels(series))
+        Change(series, math.exp(new.mean - old.mean), series.entries[new.start], series.entries[old.stop - 1])
+        for old, new in pairwise(_levels(series))
     ]
 
 
 def _levels(series: Series) -> list[Level]:
-    """Finds the levels of the logarithm, turned so that more is worse."""
+    """Levels of the logarithm of the values, with the sign that makes more worse."""
     return levels(np.log(np.array(series.values)) * _sign(series), least=LEAST_NIGHTS)
 
 
@@ -188,4 +186,4 @@ def _drift(series: Series, floor: float) -> Drift | None:
 
 def _rises(levels: Sequence[Level], best: Level) -> Iterator[float]:
     after = levels[levels.index(best) :]
-    return (two.mean - first.mean for first, two in pairwise(after))
+    return (new.mean - old.mean for old, new in pairwise(after))

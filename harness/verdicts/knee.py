@@ -1,9 +1,9 @@
-"""Says where a growing working set no longer fits: the hit rate falls through half of what it was.
+"""Finds where a growing working set no longer fits: the hit rate falls through half of what it was.
 
-The hit rate of one engine is a curve over the working set, measured at a few points. Between two of them
-nothing is known: the knee of a repeat lies between the last point above half and the first one below, and the
-interval of several repeats spans all of theirs. The estimate is where a straight line over the logarithm of
-the working set crosses half.
+The hit rate of one engine is a curve over the working set, measured at a few points, and not known between
+them. The knee of a repeat is between the last point above half and the first one below. The interval of
+several repeats spans all of theirs. The estimate is where a straight line over the logarithm of the working
+set crosses half.
 """
 
 import math
@@ -14,20 +14,21 @@ from harness.model import CellResult, Knee, known
 from harness.verdicts.run_values import labels
 
 HALF = 0.5
-UNRELATED = 0.2  # of the hit rate that fits; a chat template that all prompts share is below it
+UNRELATED = 0.2  # share of the hit rate that fits; hits of a shared chat template alone are below it
 Point = tuple[float, float]  # working set over KV cache, hit rate
 
 
 def knees(cells: Sequence[CellResult]) -> tuple[Knee, ...]:
-    """One per backend that was measured over working sets; INVALID cells are left out."""
+    """The knee of each backend that was measured over working sets. INVALID cells are left out."""
     sets = [cell for cell in cells if cell.load.kind == "working-set"]
     return tuple(_of(label, [cell for cell in sets if cell.label == label]) for label in labels(sets))
 
 
 def filled(cell: CellResult) -> float | None:
-    """The working set over the KV cache of the cell's own engine, with the chat template where it is counted.
+    """The working set divided by the KV cache of the cell's own engine; None for a control.
 
-    Where the engine does not tell its size, over the size that the run took. None of a control.
+    It includes the chat template if prompt tokens were counted. If the engine does not report the size of its
+    cache, the size that the run took is used.
     """
     held, prompt = known(cell.load.working_set), cell.conditions.prompt_tokens
     if held is None or not cell.load.value:
@@ -60,7 +61,7 @@ def _of(label: str, cells: Sequence[CellResult]) -> Knee:
 
 
 def _curves(cells: Sequence[CellResult]) -> Iterator[list[Point]]:
-    """Returns the curve of each repeat with two points or more, by ascending working set."""
+    """Yields the curve of each repeat with two points or more, by ascending working set."""
     for repeat in sorted({cell.repeat for cell in cells}):
         points = sorted(
             (size, cell.prefix_cache_hit_rate or 0.0)
@@ -72,7 +73,7 @@ def _curves(cells: Sequence[CellResult]) -> Iterator[list[Point]]:
 
 
 def _crossing(curve: Sequence[Point]) -> tuple[float, float, float] | None:
-    """Last point above half, the crossing, and the point after it. None where it does not fall so far."""
+    """Working sets of the last point above half, of the crossing, and of the next point; None without one."""
     half = HALF * curve[0][1]
     below = next((index for index, (_, rate) in enumerate(curve) if rate < half), None)
     if below is None:
@@ -83,7 +84,7 @@ def _crossing(curve: Sequence[Point]) -> tuple[float, float, float] | None:
 
 
 def words(knee: Knee) -> Iterator[str]:
-    """`vllm: the hit rate falls through half of 85 % at 0.9 × the KV cache (from 0.5 to 1, 3 repeats)`."""
+    """Yields `vllm: the hit rate falls through half of 85 % at 0.9 × the KV cache (…)`, and remarks."""
     if knee.fits is None:
         yield f"{knee.label}: no knee, since fewer than two working sets have a hit rate"
         return

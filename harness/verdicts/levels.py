@@ -1,7 +1,7 @@
-"""Says how many blocks in how many starts decide a pair soonest, from the spread at both levels.
+"""Finds how many blocks in how many starts decide a pair soonest, from the spread at both levels.
 
 Kalibera and Jones, Rigorous Benchmarking in Reasonable Time (ISMM 2013): a start costs time of its own, and
-its blocks share what it drew, so more blocks narrow an interval only down to what starts differ by.
+its blocks share its conditions, so more blocks narrow an interval only down to the spread between starts.
 """
 
 import math
@@ -18,7 +18,7 @@ MOST_BLOCKS, MOST_STARTS, LEAST_STARTS = 32, 50, 3
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Seconds of one block of both engines, and of one start of both."""
+    """Time of one block of both engines, and of one start of both."""
 
     block_s: float
     start_s: float
@@ -27,9 +27,10 @@ class Costs:
 def levels(
     blocks: Sequence[Sequence[float]], costs: Costs, room: float, alpha: float, most: int = MOST_STARTS
 ) -> Levels | None:
-    """`blocks`: by start, logarithms of the ratios of its blocks. `room`: from the estimate to the limit that
-    an interval at `alpha` has to clear. `most`: starts that are allowed. None where either level has fewer
-    than two.
+    """Spread at both levels, and the plan that decides soonest; None unless two starts have two blocks.
+
+    `blocks` are logarithms of the ratios of blocks, by start. `room` is the distance from the estimate to the
+    limit that an interval at `alpha` has to clear, and `most` the number of starts that are allowed.
     """
     starts = [np.array(start) for start in blocks if len(start) > 1]
     if len(starts) < 2:
@@ -50,7 +51,7 @@ def levels(
 def _plans(
     within: float, between: float, costs: Costs, room: float, alpha: float, most: int
 ) -> list[tuple[float, int, int]]:
-    """Seconds, starts and blocks of each: the fewest starts for so many blocks."""
+    """Plans as (seconds, starts, blocks): for each number of blocks, the fewest starts that decide."""
     plans = []
     for blocks in range(2, MOST_BLOCKS + 1, 2):
         error = (between + within / blocks) ** 0.5

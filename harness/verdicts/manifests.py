@@ -1,6 +1,4 @@
-"""Says what differs between the conditions of two measurements, from their manifests, and whether it
-decides.
-"""
+"""Finds differences between the conditions of two measurements, from their manifests."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -28,52 +26,52 @@ class Side:
 
 
 def differences(baseline: Side, new: Side) -> list[Difference]:
-    """Lists differences by the table of conditions, then what no row of it knows. What only one side
-    knows is shown.
+    """Differences in the order of the table of conditions, then those that no row of it covers.
 
-    Facts of the run and the machine that one side does not know are left out: older versions kept fewer.
+    A setting that only one side gives is one of them. A fact of the run or the machine that only one side
+    knows is not, because older versions recorded fewer.
     """
-    first, two = settings(baseline.manifest, baseline.label), settings(new.manifest, new.label)
+    first, second = settings(baseline.manifest, baseline.label), settings(new.manifest, new.label)
     by_key = {
         key.code: difference
         for key in TABLE
-        if (difference := _of_key(key, baseline, new, first, two)) is not None
+        if (difference := _of_key(key, baseline, new, first, second)) is not None
     }
-    return [*by_key.values(), *_raw(baseline, new, first, two, by_key)]
+    return [*by_key.values(), *_raw(baseline, new, first, second, by_key)]
 
 
-def _of_key(key: Key, baseline: Side, new: Side, first: Settings, two: Settings) -> Difference | None:
-    before, after = first.known.get(key.code), two.known.get(key.code)
+def _of_key(key: Key, baseline: Side, new: Side, first: Settings, second: Settings) -> Difference | None:
+    before, after = first.known.get(key.code), second.known.get(key.code)
     kind = relation(baseline.measured, new.measured)
     if before == after or key.effect(kind) == "ignored":
         return None
-    if None in (before, after) and not (key.named and first.raw and two.raw):
+    if None in (before, after) and not (key.named and first.raw and second.raw):
         return None
-    # Whether a limit was reached is known of the cells, which are judged by the same table.
+    # Whether a limit was reached is known from the cells, which are judged by the same table.
     matters = key.refuses(kind, before, after) and key.code != "max-sequences"
     return Difference(key.title, before or NOT_GIVEN, after or NOT_GIVEN, matters)
 
 
 def _raw(
-    baseline: Side, new: Side, first: Settings, two: Settings, reported: Mapping[str, Difference]
+    baseline: Side, new: Side, first: Settings, second: Settings, reported: Mapping[str, Difference]
 ) -> Iterator[Difference]:
-    """Yields, of one engine everything that was set otherwise, of two engines what nobody classified."""
+    """Yields settings that differ: all of them for one engine, for two engines those not in the table."""
     kind = relation(baseline.measured, new.measured)
     names = {known(side.backend.backend) or "" for side in (baseline, new)}
-    for what in dict.fromkeys((*first.raw, *two.raw)):
-        before, after = first.raw.get(what, NOT_GIVEN), two.raw.get(what, NOT_GIVEN)
-        if before == after or what[0] not in first.kinds & two.kinds:
+    for what in dict.fromkeys((*first.raw, *second.raw)):
+        before, after = first.raw.get(what, NOT_GIVEN), second.raw.get(what, NOT_GIVEN)
+        if before == after or what[0] not in first.kinds & second.kinds:
             continue
         rows = [row for name in names if (row := classified(*what, name)) is not None]
         difference = Difference(" ".join(what) if what[1] else "command", before, after, False)
-        if not any(_is_said(difference, row, reported, kind) for row in rows):
+        if not any(_is_covered(difference, row, reported, kind) for row in rows):
             yield difference
 
 
-def _is_said(
+def _is_covered(
     difference: Difference, row: tuple[Key, str], known: Mapping[str, Difference], kind: Relation
 ) -> bool:
-    """Returns whether the row of the table says this already, or that it cannot matter."""
+    """Whether the row of the table reports this difference already, or says that it cannot matter."""
     key, means = row
     if kind == "engines" or key.effect(kind) == "ignored":
         return True

@@ -1,4 +1,4 @@
-"""Says what a baseline has and a later run lacks: a gate that looks at figures alone would pass over it."""
+"""Finds what a baseline has and a later run lacks, which a gate that looks only at figures would miss."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from harness.verdicts.run_values import Series, loads, series
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """`load` None: at every load point. `metric` None: all of them."""
+    """Something that a run lacks. Without `load` it is every load point, without `metric` every metric."""
 
     label: str
     load: LoadPoint | None
@@ -21,13 +21,13 @@ class Missing:
 
     @property
     def names(self) -> set[str]:
-        """Any of which allows it."""
+        """Names of which any allows it in --allow-missing."""
         point = self.load.label if self.load else None
         both = f"{self.label}/{point}" if point else None
         return {name for name in (self.label, point, both, self.metric) if name}
 
     def of(self, run: str, allowed: Iterable[str]) -> MissingFigure:
-        """`run`: the one that lacks it."""
+        """The entry for the document. `run` is the one that lacks it."""
         return MissingFigure(
             run=run,
             label=self.label,
@@ -41,11 +41,10 @@ class Missing:
 def missing(
     old: Sequence[CellResult], new: Sequence[CellResult], metrics: Sequence[str], decided_by: int | None
 ) -> Iterator[Missing]:
-    """Yields what is missing of one backend that both measured, under one label. What both lack is not
-    missing.
+    """Yields what the new run lacks of one backend that both measured. What both lack is not missing.
 
-    `decided_by`: runs after which the rule of --repeats auto ended the new run; fewer than the baseline's
-    are then enough. None: its number was fixed.
+    `decided_by` is the number of runs at which --repeats auto ended the new run: it needs no more than that,
+    even if the baseline has more. None: its number was fixed.
     """
     label = old[0].label
     for load in loads(old):
@@ -98,7 +97,7 @@ def failed_to_start(manifest: Manifest, label: str) -> Missing | None:
 
 
 def check_allowed(allowed: Iterable[str], cells: Sequence[CellResult], metrics: Iterable[str]) -> None:
-    """SpecError for a name that can allow nothing: a slip of the pen must not look like an exception."""
+    """Raises SpecError for a name that allows nothing: a typo must not look like an exception."""
     places = {(cell.label, cell.point.label) for cell in cells}
     known = {
         *(label for label, _ in places),

@@ -1,6 +1,4 @@
-"""Says what a run of each backend against itself says: how far apart equal engines come out on this
-machine.
-"""
+"""Noise of a machine: how far apart equal engines are measured on it."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,11 +6,10 @@ from harness.model import Noise, PairVerdict
 
 
 def noise(findings: Sequence[PairVerdict]) -> tuple[Noise, ...]:
-    """Computes the noise from the `comparison` of a run with labels `NAME#a` and `NAME#b`; pairs of one
-    engine only.
+    """Takes the pairs `NAME#a` and `NAME#b` of one backend from the findings of a run with --aa.
 
-    `difference`: how large it was, as a share. `difference_upper`: the farther end of its interval, which is
-    what later verdicts ask for more than: one experiment says no better how far equals may come out.
+    `difference` is its size as a share. `difference_upper` is the farther end of its interval, and the floor
+    of later verdicts: one experiment does not know more exactly how far apart equal engines may be.
     """
     return tuple(_noise(findings))
 

@@ -1,4 +1,4 @@
-"""Every pair of backends at every load: a verdict in one of five words for each declared metric."""
+"""Decides every pair of backends at every load: one of five verdicts for each declared metric."""
 
 import math
 from collections import Counter
@@ -20,13 +20,13 @@ from harness.verdicts.run_values import Series
 
 MOST_RUNS_ADVISED = 50
 LEAST_INDEPENDENT = 8  # blocks of one start: an interval over fewer is too narrow too often
-INDEPENDENT_AFTER = 5  # times as long as noise lasts: a block of each of a pair
+INDEPENDENT_AFTER = 5  # length of a pair of blocks in units of how long noise lasts
 IN_TOKENS, IN_CHARACTERS = "output_tokens_per_s", "output_chars_per_s"
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Two backends at one load point. `refused`: why they cannot be compared at all, if that is known."""
+    """Two backends at one load point. `refused` is a reason why they cannot be compared at all."""
 
     a: Series
     b: Series
@@ -45,10 +45,11 @@ def find(
 
 
 def decide(pairings: Sequence[Pairing], alpha: float | None = None) -> list[PairVerdict]:
-    """A finding per pairing and declared metric, in their order: primary and other metrics are a family each.
+    """A finding for each pairing and declared metric, in order. Primary and other metrics are a family each.
 
-    Pure, from all that was measured so far: may be asked again after every run. `alpha` is the level of this
-    look, for both families; without it that of the rules. How often it is wrong: docs/verdicts-evidence.md.
+    It depends only on what was measured so far, so it can be asked again after every run. `alpha` is the
+    level of this look for both families, by default that of the rules. Error rates:
+    docs/verdicts-evidence.md.
     """
     tests = [test for pairing in pairings for test in _tests(pairing, alpha)]
     judged: dict[int, _Judged] = {}
@@ -63,7 +64,7 @@ def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
     found = obstacles(pairing.a, pairing.b, rules, pairing.refused)
     metrics = rules.metrics
     if IN_TOKENS in metrics and IN_CHARACTERS not in metrics and found.other_tokens:
-        metrics = (*metrics, IN_CHARACTERS)  # what the server can do, in a unit that both share
+        metrics = (*metrics, IN_CHARACTERS)  # throughput in a unit that both share
     a, b = (side.as_least() if side.label == found.idle else side for side in (pairing.a, pairing.b))
     of_look = replace(pairing, a=a, b=b, rules=rules)
     return [
@@ -79,10 +80,9 @@ def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
 
 
 def _family(tests: Sequence["_Test"]) -> list["_Judged"]:
-    """Holm, for any dependence: pairs share a backend, loads share a run.
+    """Adjusts p-values and levels of one family by Holm, whose tests depend: pairs share backends and runs.
 
-    What would exploit that all are pairs of a few backends (Shaffer 1986) needs equality to carry over from
-    pair to pair, which "within 2 %" does not.
+    A method that exploits this (Shaffer 1986) needs equality to be transitive, which "within 2 %" is not.
     """
 
     def adjusted(p: Callable[["_Test"], float]) -> list[tuple[float, float]]:
@@ -92,14 +92,14 @@ def _family(tests: Sequence["_Test"]) -> list["_Judged"]:
     if not tests:
         return []
     apart, same = adjusted(lambda test: test.p_apart), adjusted(lambda test: test.p_same)
-    return [_Judged(*first, *two, len(tests)) for first, two in zip(apart, same, strict=True)]
+    return [_Judged(*beyond, *within, len(tests)) for beyond, within in zip(apart, same, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """`lacks`, `runs_needed`: of a pair without a verdict."""
+class _Verdict:
+    """A verdict with its reason. `lacks` and `runs_needed` are of a pair without enough runs."""
 
-    word: Word
+    kind: Word
     why: str
     lacks: str = ""
     runs_needed: int | None = None
@@ -107,7 +107,7 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """One test as a member of its family: adjusted p and the level it had to reach."""
+    """Adjusted p of one test as a member of its family, and the level that it has to reach."""
 
     p_apart: float
     level_apart: float
@@ -134,7 +134,7 @@ class _Test:
 
     @property
     def counts(self) -> bool:
-        """Tells whether it is a member of its family."""
+        """Whether the test is a member of its family."""
         return self.test.shift is not None and self.refused is None
 
     @property
@@ -150,7 +150,7 @@ class _Test:
 
     @property
     def same_within(self) -> float:
-        """Less what unequal work may hide."""
+        """Margin of `same` as a share, less what unequal work may hide."""
         return (1 + self.rules.same_within) / (1 + self.apart) - 1
 
     @property
@@ -160,7 +160,10 @@ class _Test:
 
     @property
     def p_same(self) -> float:
-        """A machine that differs from itself by more than the margin shows nothing to be within it."""
+        """p of the hypothesis that the difference is beyond the margin of `same`.
+
+        It is 1 if the floor exceeds the margin: no difference is then known to be within it.
+        """
         if self.test.shift is None or self.floor > self.same_within:
             return 1.0
         edge = math.log1p(self.same_within)
@@ -170,23 +173,23 @@ class _Test:
         interval = detectable = family_ratio = None
         a, b = self.sides
         shift, alpha = self.test.shift, self.rules.alpha
-        word = self._word(judged)
+        verdict = self._verdict(judged)
         if shift is not None:
             interval = exponential(shift.interval(1 - alpha))
             strictest = alpha / (judged.members if judged else 1)
             detectable = (1 + self.floor) * math.exp(shift.detectable(alpha=strictest)) - 1
         if shift is not None and judged is not None:
-            family_ratio = exponential(shift.interval(1 - _level(word.word, judged)))
+            family_ratio = exponential(shift.interval(1 - _level(verdict.kind, judged)))
         return PairVerdict(
             a=a.label,
             b=b.label,
             load=self.pairing.load,
             metric=self.metric,
             better=better_of(self.metric) or "lower",
-            verdict=word.word,
-            why=word.why,
-            lacks=word.lacks,
-            runs_needed=word.runs_needed,
+            verdict=verdict.kind,
+            why=verdict.why,
+            lacks=verdict.lacks,
+            runs_needed=verdict.runs_needed,
             runs=self.test.runs,
             measured=(a.measured, b.measured),
             failed=(a.failures(self.metric), b.failures(self.metric)),
@@ -199,30 +202,30 @@ class _Test:
             p_holm=judged.p_apart if judged else None,
             p_same_holm=judged.p_same if judged else None,
             smallest_detectable=detectable,
-            chance=self._chance(judged) if word.word == "not enough runs" else None,
+            chance=self._chance(judged) if verdict.kind == "not enough runs" else None,
             levels=self._levels(judged) if self.primary else None,
             primary=self.primary,
         )
 
-    def _word(self, judged: _Judged | None) -> _Said:
+    def _verdict(self, judged: _Judged | None) -> _Verdict:
         if self.refused:
-            return _Said("not comparable", self.refused)
+            return _Verdict("not comparable", self.refused)
         if self.test.shift is None or judged is None:
             return self._missing()
         if few := self._too_few_independent():
-            return _Said("not enough runs", few, few)
-        word = self._at_least(self._measured(judged))
-        word = replace(word, why="; ".join([word.why, *self._out_words]))
+            return _Verdict("not enough runs", few, few)
+        verdict = self._at_least(self._measured(judged))
+        verdict = replace(verdict, why="; ".join([verdict.why, *self._out_words]))
         if not self._failures:
-            return word
+            return verdict
         a, b = self.sides
-        hurt = {"faster": (a,), "slower": (b,), "same": (a, b)}.get(word.word, ())
+        hurt = {"faster": (a,), "slower": (b,), "same": (a, b)}.get(verdict.kind, ())
         if any(side.failures(self.metric) for side in hurt):
-            return _Said("not comparable", f"{self._failures}: its remaining runs would flatter it")
-        return replace(word, why=f"{word.why}; {self._failures}")
+            return _Verdict("not comparable", f"{self._failures}: its remaining runs would flatter it")
+        return replace(verdict, why=f"{verdict.why}; {self._failures}")
 
     def _too_few_independent(self) -> str:
-        """Says how much blocks of one start hang together where that leaves too few for an interval."""
+        """A sentence if correlation leaves too few independent blocks of one start for an interval; else ""."""
         if self.test.unit != "blocks":
             return ""
         values = [value for start in self.test.blocks for value in start]
@@ -240,20 +243,20 @@ class _Test:
             f"{needed_s:.2g} s (--requests, {needed_s / block_s:.2g} times as many)"
         )
 
-    def _at_least(self, word: _Said) -> _Said:
-        """A server that could have done more can only be called better, never worse or the same."""
+    def _at_least(self, verdict: _Verdict) -> _Verdict:
+        """Refuses a verdict that calls a server worse or the same although it could have done more."""
         idle = next((index for index, side in enumerate(self.sides) if side.at_least), None)
         if idle is None or kind_of(self.metric) != RATES:
-            return word
+            return verdict
         assert self.test.shift is not None
         a_ahead = (self.test.shift.estimate < 0) == (better_of(self.metric) == "lower")
         served = f"{self.sides[idle].label} served all that was sent"
-        if word.word == "same" or a_ahead != (idle == 0):
-            return _Said("not comparable", f"{served}: what more it can do is not known")
-        return replace(word, why=f"{word.why}; {served} and may do more")
+        if verdict.kind == "same" or a_ahead != (idle == 0):
+            return _Verdict("not comparable", f"{served}: what more it can do is not known")
+        return replace(verdict, why=f"{verdict.why}; {served} and may do more")
 
-    def _measured(self, judged: _Judged) -> _Said:
-        """Judges from the runs that have a figure."""
+    def _measured(self, judged: _Judged) -> _Verdict:
+        """The verdict from the runs that have a figure."""
         assert self.test.shift is not None
         alpha, same = self.rules.alpha, self.same_within
         span = exponential(self.test.shift.interval(1 - alpha))
@@ -261,15 +264,15 @@ class _Test:
         if judged.p_apart < alpha:
             better = (span.estimate < 1) == (better_of(self.metric) == "lower")
             beyond = f"beyond the floor of {_percent(self.floor)}{self._unequal}"
-            return _Said("faster" if better else "slower", f"{words}, {beyond}")
+            return _Verdict("faster" if better else "slower", f"{words}, {beyond}")
         if judged.p_same < alpha:
-            return _Said("same", f"{words}, within {_percent(same)}")
+            return _Verdict("same", f"{words}, within {_percent(same)}")
         needed = _runs_needed(self.test, self.floor, same, alpha / judged.members)
         lacks = self._undecided(span, judged, needed)
-        return _Said("not enough runs", f"{words}: {lacks}", lacks, needed)
+        return _Verdict("not enough runs", f"{words}: {lacks}", lacks, needed)
 
     def _chance(self, judged: _Judged | None) -> float | None:
-        """Returns the chance of a word by the last look; None without a later one."""
+        """Chance of a verdict by the last look; None without a later one."""
         rules, runs = self.rules, min(self.test.runs)
         more = (rules.looks[-1] - rules.last_look) // rules.blocks if rules.looks and rules.last_look else 0
         if self.test.shift is None or judged is None or not more:
@@ -306,13 +309,13 @@ class _Test:
 
     @property
     def _failures(self) -> str:
-        """`2 of 5 failed runs`, per side; "" where none failed."""
+        """`vllm: 2 of 5 failed`, per side; "" if none failed."""
         sides = ((side.label, side.failure_words(self.metric)) for side in self.sides)
         return ", ".join(f"{label}: {words}" for label, words in sides if words)
 
     @property
     def _out(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Runs of a and of b that are left out, by why."""
+        """Number of runs of a and of b that are left out, by reason."""
         if self.refused:
             return {}, {}
         a, b = (Counter(side.doubtful(kind_of(self.metric)).values()) for side in self.sides)
@@ -323,33 +326,33 @@ class _Test:
         counts = zip(self.sides, self._out, strict=True)
         return [f"{side.label}: {left_out_words(out, side.measured)}" for side, out in counts if out]
 
-    def _missing(self) -> _Said:
+    def _missing(self) -> _Verdict:
         if self.test.zero:
             why = "a value is 0: there is no ratio"
-            return _Said("not enough runs", why, why)
-        first, two = self.test.runs
-        counts = f"{first} and {two} {self.test.unit}, {self.rules.min_runs} are needed"
+            return _Verdict("not enough runs", why, why)
+        first, second = self.test.runs
+        counts = f"{first} and {second} {self.test.unit}, {self.rules.min_runs} are needed"
         if self._failures:
-            return _Said("not comparable", f"{self._failures}; {counts}")
+            return _Verdict("not comparable", f"{self._failures}; {counts}")
         invalid = [f"{len(side.invalid)} of {side.label} INVALID" for side in self.sides if side.invalid]
         nulls = [cell.null_reasons for side in self.sides for cell in side.cells]
         reasons = [null[self.metric] for null in nulls if self.metric in null][:1]
         why = "; ".join([counts, *self._out_words, *invalid, *reasons])
-        return _Said("not enough runs", why, why, self.rules.min_runs)
+        return _Verdict("not enough runs", why, why, self.rules.min_runs)
 
 
-def _level(word: Word, judged: _Judged) -> float:
-    """Returns the level at which the interval says the word; where none was said, the stricter of both."""
+def _level(verdict: Word, judged: _Judged) -> float:
+    """Level of the interval behind a verdict; if nothing is decided, the stricter of the two."""
     levels: Mapping[str, float] = {
         "faster": judged.level_apart,
         "slower": judged.level_apart,
         "same": judged.level_same,
     }
-    return levels.get(word, min(judged.level_apart, judged.level_same))
+    return levels.get(verdict, min(judged.level_apart, judged.level_same))
 
 
 def _runs_needed(test: Ratio, floor: float, same: float, alpha: float) -> int | None:
-    """Were estimate and spread to stay: fewest runs whose interval is clear of a limit."""
+    """Fewest runs whose interval would be clear of a limit, if estimate and spread stay; None: too many."""
     assert test.shift is not None
     have, room = min(test.runs), _room(test, floor, same)
     spread = test.shift.error * have**0.5
@@ -361,7 +364,7 @@ def _runs_needed(test: Ratio, floor: float, same: float, alpha: float) -> int | 
 
 
 def _room(test: Ratio, floor: float, same: float) -> float:
-    """Distance from the estimate to the limit that the interval has to be clear of."""
+    """Distance in log ratio from the estimate to the limit that the interval has to be clear of."""
     assert test.shift is not None
     away = abs(test.shift.estimate)
     return max(away - math.log1p(floor), math.log1p(same) - away)
@@ -373,7 +376,7 @@ def left_out_words(out: Mapping[str, int], measured: int) -> str:
 
 
 def span_words(ratio: Interval) -> str:
-    """`9.1 % lower (8.0 % lower to 10.2 % lower)`: of a against b."""
+    """`9.1 % lower (8.0 % lower to 10.2 % lower)` for a against b."""
     return f"{_change(ratio.estimate)} ({_change(ratio.low)} to {_change(ratio.high)})"
 
 

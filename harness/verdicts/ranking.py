@@ -1,11 +1,11 @@
-"""Verdicts of all pairs to one line: `sglang >> vllm > tgi ≈ lmdeploy`.
+"""Writes the verdicts of all pairs as one line: `sglang >> vllm > tgi ≈ lmdeploy`.
 
-`>`: faster. `>>`: faster, and the whole interval says by at least a quarter. `≈`: same. `?`: not decided.
-`∦`: not comparable. Other weights are said: `vllm[bf16] >> llamacpp[Q4_1] (different weights)`. Where some
-backends share theirs, each weights have a line of their own: `[bf16] vllm > sglang`.
-A backend of which runs failed comes last, with their number: a failed run ranks worst. Runs that were left
-out are counted behind the line, and what the figures of a backend do not show is said there.
-`≈` is not transitive: what a reader would conclude wrongly from the line stands behind it in brackets.
+`>`: faster. `>>`: faster, and by at least a quarter over the whole interval. `≈`: same. `?`: not decided.
+`∦`: not comparable. Different weights are named: `vllm[bf16] >> llamacpp[Q4_1] (different weights)`. If some
+backends share theirs, each set of weights has a line of its own: `[bf16] vllm > sglang`.
+A backend with failed runs comes last, with their number: a failed run ranks worst. After the line come the
+runs that were left out, and the caveats of backends.
+`≈` is not transitive: pairs about which the line would mislead a reader follow it in brackets.
 """
 
 from collections import Counter
@@ -36,10 +36,10 @@ def rank(
     rules: Rules,
     weights: Mapping[str, str] = NO_WEIGHTS,
 ) -> tuple[Ranking, ...]:
-    """`findings` of this load and metric; `estimates` by label give the order. A ranking takes two backends.
+    """Rank lines from the `findings` at one load in one metric, in the order of `estimates`.
 
-    `weights` of `weights_of`: without them nothing is said of weights. Backends that share theirs are ranked
-    among themselves.
+    `weights` are those of `weights_of`; without them, lines do not mention weights. If some backends share
+    theirs, there is a line for each set of weights.
     """
     served = {label: weights.get(label, UNKNOWN) for finding in findings for label in (finding.a, finding.b)}
     shared = Counter(served.values())
@@ -70,7 +70,7 @@ def _ranked(
     rules: Rules,
     weights: Mapping[str, str],
 ) -> tuple[str, Groups] | None:
-    """`weights` are said in the line."""
+    """The line, which names `weights`, and its groups; None with fewer than two backends to rank."""
     signs, failed = _signs(findings, rules), _failed(findings)
     involved = {label for finding in findings for label in (finding.a, finding.b)}
     known = involved.intersection((*estimates, *failed))
@@ -89,7 +89,7 @@ def _ranked(
 
 
 def weights_of(cells: Sequence[CellResult]) -> dict[str, str]:
-    """Returns the weights by label, in as few words as tell them apart; empty where none says which."""
+    """Weights by label, as quantisation if that tells them apart, else as track; {} if none are known."""
     tracks = {cell.label: cell.track for cell in cells}
     if not any(tracks.values()):
         return {}
@@ -99,20 +99,20 @@ def weights_of(cells: Sequence[CellResult]) -> dict[str, str]:
 
 
 def caveats_of(cells: Sequence[CellResult]) -> dict[str, str]:
-    """Returns the caveats by label, of those whose figures do not show what their name promises."""
+    """Caveats by label, for backends whose figures do not show what their name promises."""
     found = {cell.label: cell.conditions.settings.get("caveat") for cell in cells}
     return {label: caveat for label, caveat in found.items() if caveat}
 
 
 def with_caveats(ranking: Ranking, caveats: Mapping[str, str]) -> Ranking:
-    """Each behind the line, of the backends that stand in it."""
+    """Appends the caveats of the backends in the line to it."""
     ranked = {label for group in ranking.groups for label in group}
     remarks = "".join(f" ({label}: {caveat})" for label, caveat in caveats.items() if label in ranked)
     return replace(ranking, line=ranking.line + remarks)
 
 
 def _failed(findings: Sequence[PairVerdict]) -> dict[str, str]:
-    """`2 of 5 failed`, by label, of those where any did."""
+    """`2 of 5 failed` by label, for backends with failed runs."""
     counts: dict[str, tuple[int, int]] = {}
     for finding in findings:
         for label, failed, runs in zip((finding.a, finding.b), finding.failed, finding.measured, strict=True):
@@ -121,7 +121,7 @@ def _failed(findings: Sequence[PairVerdict]) -> dict[str, str]:
 
 
 def _left_out(findings: Sequence[PairVerdict]) -> dict[str, str]:
-    """`1 of 4 runs left out: not steady`, by label, of those where any was."""
+    """`1 of 4 runs left out: not steady` by label, for backends with such runs."""
     return {
         label: left_out_words(out, runs)
         for finding in findings
@@ -133,14 +133,14 @@ def _left_out(findings: Sequence[PairVerdict]) -> dict[str, str]:
 def _place(
     label: str, estimates: Mapping[str, float], metric: str, failed: Mapping[str, str]
 ) -> tuple[bool, bool, float]:
-    """Sorts best first; failures last, without any figure at the very end."""
+    """Key that sorts best first, backends with failures last, those without a figure at the very end."""
     value = estimates.get(label)
     better = -1 if better_of(metric) == "higher" else 1
     return label in failed, value is None, better * (value or 0.0)
 
 
 def _signs(findings: Sequence[PairVerdict], rules: Rules) -> dict[tuple[str, str], str]:
-    """Both ways round, `<` included. Pairs that cannot be compared have none."""
+    """Signs of each pair in both orders, `<` included. Pairs that cannot be compared have none."""
     signs: dict[tuple[str, str], str] = {}
     for finding in findings:
         sign = _sign(finding, rules)
@@ -179,13 +179,13 @@ def _line(
 
 
 def _implied(between: Sequence[str]) -> str:
-    """Returns what a reader concludes about the ends of this stretch of the line."""
+    """The sign that a reader infers between the two ends of this part of the line."""
     kinds = {sign[0] for sign in between}
     return next(kind for kind in (">", APART, "?", "≈") if kind in kinds)
 
 
 def _circle(ordered: Sequence[str], signs: Signs, names: Mapping[str, str]) -> tuple[str, Groups] | None:
-    """Verdicts against the order of the estimates, as unequal sets of runs may give them: no line then."""
+    """A text in place of a line if verdicts contradict the order of estimates, as unequal runs may."""
     against = [
         f"{ordered[j]} {signs[ordered[j], ordered[i]]} {ordered[i]}"
         for i, j in combinations(range(len(ordered)), 2)

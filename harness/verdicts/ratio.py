@@ -1,4 +1,4 @@
-"""Two backends in one metric: the ratio with its error, from one number per run or from pooled requests."""
+"""Ratio of two backends in one metric with its error, from one number per run or from pooled requests."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,8 +26,8 @@ from harness.verdicts.run_values import Series, Unit, Work, aligned, by_start
 class Ratio:
     """Ratio of a over b.
 
-    `shifts`: of its logarithm, without and with the runs that are left out, one where none is; empty with
-    too few runs, or a value that is not above 0.
+    `shifts` are estimates of its logarithm: one, or two if runs are left out, without and with them. It is
+    empty with too few runs, or with a value that is not above 0.
     """
 
     runs: tuple[int, int]
@@ -45,9 +45,9 @@ class Ratio:
 
     @property
     def runs_words(self) -> str:
-        first, two = self.runs
+        first, second = self.runs
         if not self.paired:
-            counts = f"{first} and {two} {self.unit}"
+            counts = f"{first} and {second} {self.unit}"
         elif self.blocks and self.unit == "starts":
             counts = f"{first} starts with {sum(map(len, self.blocks))} pairs of blocks"
         else:
@@ -56,11 +56,10 @@ class Ratio:
 
 
 def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
-    """Computes the ratio from `least` runs on. A percentile that single runs are too short for is taken
-    of all requests.
+    """Computes the ratio if there are `least` runs. A percentile too high for single runs is of all requests.
 
-    Where runs are left out, what is said has to hold with them as well: why they are no evidence may hang
-    together with how fast they were.
+    If runs are left out, a verdict must hold with them as well, because the reason to leave them out may be
+    correlated with their speed.
     """
     kept = a.evidence(metric), b.evidence(metric)
     estimate = _ratio(*kept, metric, least, confidence)
@@ -75,12 +74,12 @@ def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> R
 
 
 def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
-    first, two, paired = aligned(a.values(metric), b.values(metric))
-    values, others = by_start(first, a.starts()), by_start(two, b.starts())
+    first, second, paired = aligned(a.values(metric), b.values(metric))
+    values, others = by_start(first, a.starts()), by_start(second, b.starts())
     none = Ratio((len(values), len(others)), paired, "runs", unit=a.unit)
     if min(none.runs) < least:
         return _pooled(a, b, metric, least) or none
-    if min(*first.values(), *two.values()) <= 0:
+    if min(*first.values(), *second.values()) <= 0:
         return replace(none, zero=True)
     make_shift = Shift.paired if paired else Shift.welch
     logs, other_logs = ([np.log(start) for start in side] for side in (values, others))
@@ -103,15 +102,17 @@ def _means(starts: Sequence[Sequence[float] | Floats]) -> Floats:
 def _pooled(a: Series, b: Series, metric: str, least: int) -> Ratio | None:
     share = share_of(metric)
     mine, other, paired = aligned(a.pooled(metric), b.pooled(metric))
-    first, two = _pools(mine, a), _pools(other, b)
+    first, second = _pools(mine, a), _pools(other, b)
     if (
         share is None
-        or min(len(first), len(two)) < least
-        or not (_enough(first, share) and _enough(two, share))
+        or min(len(first), len(second)) < least
+        or not (_enough(first, share) and _enough(second, share))
     ):
         return None
-    shift = log_quantile_ratio(Pool.of(first), Pool.of(two), share, paired=paired)
-    return None if shift is None else Ratio((len(first), len(two)), paired, "pooled", (shift,), unit=a.unit)
+    shift = log_quantile_ratio(Pool.of(first), Pool.of(second), share, paired=paired)
+    return (
+        None if shift is None else Ratio((len(first), len(second)), paired, "pooled", (shift,), unit=a.unit)
+    )
 
 
 def _pools(values: Mapping[Work, Floats], row: Series) -> list[Floats]:
@@ -119,7 +120,7 @@ def _pools(values: Mapping[Work, Floats], row: Series) -> list[Floats]:
 
 
 def share_of(metric: str) -> float | None:
-    """0.99 of `ttft_ms.p99`; None for what is no percentile."""
+    """The percentile of a metric as a share: 0.99 of `ttft_ms.p99`; None if it has none."""
     name = metric.partition(".")[2]
     return int(name[1:]) / 100 if name.startswith("p") and name[1:].isdigit() else None
 
@@ -130,7 +131,7 @@ def _enough(runs: list[Floats], share: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One backend in one metric; an interval without ends where a single run has it."""
+    """Estimate of one backend in one metric. From a single run, the interval has no ends."""
 
     interval: tuple[float | None, float, float | None]
     runs: int

@@ -1,4 +1,4 @@
-"""Says what a verdict needs, as data: stored in summary.json with the verdicts."""
+"""Rules of verdicts as data, stored in summary.json with the verdicts."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -9,7 +9,7 @@ from harness.spec.scenario import Verdict
 from harness.spec.scenario.verdict import EACH
 
 DEFAULT_FLOOR = 0.02
-# Between two sessions a machine differs by more than its runs of one session show.
+# Between two sessions a machine differs by more than runs of one session show.
 SESSION_FLOOR = 0.05
 ONE_START = "runs of one start"
 ONE_START_BLOCKS = "blocks of this start"
@@ -53,14 +53,14 @@ class Rules:
 
     @property
     def unit(self) -> str:
-        """Tells what an interval is over."""
+        """What an interval is over, for people: starts, runs of one start, blocks of this start."""
         if self.pairing != "starts" and "restart" not in self.between_repeats.values():
             return ONE_START_BLOCKS
         kinds = {"starts" if how == "restart" else ONE_START for how in self.between_repeats.values()}
         return "runs" if not kinds else " and ".join(sorted(kinds))
 
     def floor_of(self, labels: Iterable[str], load: str, metric: str) -> float:
-        """The largest of what was measured for these backends, and at least the usual one."""
+        """The largest floor that was measured for these backends, at least the usual one."""
         if not self.measured_floors:
             return self.floor
         measured = (self.measured_floors.get(label, {}).get(load, {}).get(metric, 0.0) for label in labels)
@@ -79,8 +79,9 @@ class Rules:
 
 
 def rules_of(manifest: Manifest, cells: Sequence[CellResult] = ()) -> Rules:
-    """Returns the rules as the run declared them; manifests of earlier versions declare nothing and get
-    the defaults. Without `cells` a metric of each class stands for none.
+    """Rules as the run declared them; manifests of earlier versions declare none and get the defaults.
+
+    A metric of each class (`by_depth.*`) becomes those of the classes in `cells`.
     """
     declared = known(manifest.scenario.verdict) or Verdict()
     stopping = manifest.stopping
@@ -106,12 +107,12 @@ def rules_of(manifest: Manifest, cells: Sequence[CellResult] = ()) -> Rules:
 
 
 def _of_each(metric: str, cells: Sequence[CellResult]) -> Iterator[str]:
-    """The metric itself, or in its place that of each class that the cells have."""
+    """Yields the metric, or for a metric of each class one for every class that the cells have."""
     before, each, after = metric.partition(EACH)
     if not each:
         yield metric
         return
     classes = (getattr(cell, before.rstrip(".")) or {} for cell in cells)
     for name in dict.fromkeys(name for found in classes for name in found):
-        if "." not in name:  # which would be another path
+        if "." not in name:  # it would be read as another path
             yield f"{before}{name}{after}"

@@ -1,7 +1,7 @@
-"""One number per run: cells of summary.json by backend and load, and the runs that have none.
+"""Reads one number per run: cells of summary.json by backend and load, and runs without a number.
 
-A run that failed by the engine's doing is kept as a failure: what is left out ranks worst, and is no gap.
-A run that is no evidence for a metric is left out of that metric, up to MOST_OUT of the runs.
+A run that the engine failed is kept as a failure, which ranks worst; it is no gap. A run that is no evidence
+for a metric is left out of that metric, up to MOST_OUT of the runs.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ Samples = Mapping[str, Floats]  # measure → the values its percentiles are mad
 Unit = Literal["runs", "starts", "blocks"]
 Work = tuple[str, int]  # hash of a run's requests, and which run of these requests it was
 
-MOST_OUT = Fraction(1, 3)  # of the runs of a backend at a load point, those that may be left out
+MOST_OUT = Fraction(1, 3)  # share of the runs of a backend at a load point that may be left out
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ T = TypeVar("T")
 class Series:
     """The cells of one backend at one load point that may enter a verdict, and the INVALID ones.
 
-    `at_least`: it served all that was sent, and its rates count as the least that it can do.
+    `at_least`: the server did all that was sent, so its rates are the least that it can do.
     """
 
     label: str
@@ -42,7 +42,7 @@ class Series:
     samples: Mapping[str, Samples] = field(default_factory=dict)  # by the name of the cell
     out: frozenset[str] = frozenset()  # names of cells whose figures are left out
     at_least: bool = False
-    # Each is asked for once per pair, and of all pairs again after every round.
+    # Caches: each value is needed for every pair, and again after every round.
     _values: dict[str, dict[Work, float]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _failures: dict[str, int] = field(default_factory=dict, init=False, repr=False, compare=False)
     _doubtful: dict[str, dict[str, str]] = field(default_factory=dict, init=False, repr=False, compare=False)
@@ -53,24 +53,24 @@ class Series:
 
     @property
     def failed(self) -> tuple[str, ...]:
-        """Codes of failures: of each run that is INVALID by the engine's doing, the code that says so."""
+        """The code of each run that is INVALID because the engine failed."""
         blames = (blame(cell.validity) for cell in self.invalid)
         return tuple(why[1] for why in blames if why is not None and why[0] == "engine")
 
     def failures(self, metric: str) -> int:
-        """Runs that failed, and runs whose failed requests make this figure infinite."""
+        """Number of runs that failed, and of runs whose failed requests make this figure infinite."""
         if metric not in self._failures:
             infinite = sum(_infinite(cell, metric) for cell in self.cells)
             self._failures[metric] = len(self.failed) + infinite
         return self._failures[metric]
 
     def failure_words(self, metric: str) -> str:
-        """`2 of 5 failed`; "" where none did."""
+        """`2 of 5 failed`; "" if none did."""
         count = self.failures(metric)
         return f"{count} of {self.measured} failed" if count else ""
 
     def doubtful(self, kind: str | None) -> dict[str, str]:
-        """Cells that are no evidence for metrics of this kind, by name: why."""
+        """Reasons by cell name, for cells that are no evidence for metrics of this kind."""
         key = kind or ALL
         if key not in self._doubtful:
             self._doubtful[key] = {
@@ -82,22 +82,20 @@ class Series:
         return self._doubtful[key]
 
     def too_many_out(self, kind: str | None) -> bool:
-        """Says why too many are missing to leave them out: what is left might be the lucky ones."""
+        """Whether too many cells are doubtful to leave them out: those left might be the lucky ones."""
         return len(self.doubtful(kind)) > MOST_OUT * self.measured
 
     def evidence(self, metric: str) -> "Series":
-        """Returns the series without the figures of cells that are no evidence for this metric; itself
-        where all are.
-        """
+        """The series without figures of cells that are no evidence for this metric; itself if all are."""
         out = self.doubtful(kind_of(metric))
         return replace(self, out=frozenset(out)) if out else self
 
     def as_least(self) -> "Series":
-        """The same runs, with rates that are the least that the server can do."""
+        """The same runs, marked as the least that the server can do."""
         return replace(self, at_least=True)
 
     def before(self, repeat: int) -> "Series":
-        """Returns the series of the repeats before this one."""
+        """The series of the repeats before this one."""
 
         def early(cells: tuple[CellResult, ...]) -> tuple[CellResult, ...]:
             return tuple(cell for cell in cells if cell.repeat < repeat)
@@ -105,9 +103,7 @@ class Series:
         return replace(self, cells=early(self.cells), invalid=early(self.invalid))
 
     def values(self, metric: str) -> dict[Work, float]:
-        """Returns the values by the work a run had: the hash of its requests and which run of these
-        requests it was.
-        """
+        """Values by the work of a run: the hash of its requests, and which run of these requests it was."""
         if metric not in self._values:
             self._values[metric] = self._read(metric)
         return self._values[metric]
@@ -129,9 +125,9 @@ class Series:
 
     @property
     def unit(self) -> Unit:
-        """Tells what an interval is over.
+        """What an interval is over.
 
-        A server that bench did not start has one start, and the question is about that: its blocks are units.
+        For a server that bench did not start, the question is about its one start, so blocks are the units.
         """
         in_start = [cell for cell in self.cells if known(cell.start_number) is not None]
         if not in_start:
@@ -139,20 +135,20 @@ class Series:
         return "blocks" if all(cell.launch == "attach" for cell in in_start) else "starts"
 
     def starts(self) -> dict[Work, int]:
-        """Returns by the work of a run the start that it is a block of; empty where each is a unit."""
+        """The start that each run is a block of, by its work; {} unless starts are the units."""
         if self.unit != "starts":
             return {}
         starts = ((work, known(cell.start_number)) for cell, work in self._works())
         return {work: start for work, start in starts if start is not None}
 
     def seconds(self, part: Literal["block", "start"]) -> float:
-        """Mean time under load of a block, or of a start of the engine, as far as it is known."""
+        """Mean seconds of a block under load, or of a start of the engine; 0 if none is known."""
         times = [cell.client.wall_s if part == "block" else _start_s(cell) for cell in self.cells]
         found = [seconds for seconds in times if seconds is not None]
         return sum(found) / len(found) if found else 0.0
 
     def pooled(self, metric: str) -> dict[Work, Floats]:
-        """The values a percentile is made of, by the work of the run; empty where a run has none."""
+        """Values that a percentile is computed from, by the work of the run; {} if a run has none."""
         measure, pooled = metric.partition(".")[0], {}
         for cell, work in self._works():
             if cell.cell not in self.out:
@@ -164,7 +160,7 @@ class Series:
 
     @property
     def begun(self) -> list[int]:
-        """Tells when its runs began."""
+        """Wall-clock times at which its runs began, in ns since the epoch."""
         return [cell.started_unix_ns for cell in self.cells]
 
 
@@ -173,7 +169,7 @@ def loads(cells: Iterable[CellResult]) -> list[LoadPoint]:
 
 
 def labels(cells: Iterable[CellResult]) -> list[str]:
-    """Returns the labels in the order in which they were first measured, which is the user's."""
+    """Labels in the order in which they were first measured, which is the user's."""
     return list(dict.fromkeys(cell.label for cell in cells))
 
 
@@ -190,7 +186,10 @@ def _series(label: str, cells: Sequence[CellResult], samples: Mapping[str, Sampl
 
 
 def _start_s(cell: CellResult) -> float | None:
-    """Returns seconds from the process to its first answer: what only a first start provides is left out."""
+    """Seconds to load the model and give the first answer; None if unknown.
+
+    Provisioning, which only a first start needs, is left out.
+    """
     steps = [(cell.start or {}).get(step) for step in ("load_s", "first_answer_s")]
     return sum(filter(None, steps)) if any(steps) else None
 
@@ -200,7 +199,7 @@ def _infinite(cell: CellResult, metric: str) -> bool:
 
 
 def by_start(values: Mapping[Work, T], starts: Mapping[Work, int]) -> list[list[T]]:
-    """Values of each start; each alone where it is a unit."""
+    """Groups values by start; without starts, each value is a group."""
     groups: dict[int | Work, list[T]] = {}
     for work, value in values.items():
         groups.setdefault(starts.get(work, work), []).append(value)
@@ -208,10 +207,10 @@ def by_start(values: Mapping[Work, T], starts: Mapping[Work, int]) -> list[list[
 
 
 def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[dict[Work, T], dict[Work, T], bool]:
-    """Values of both, and whether value i of both came from the same requests.
+    """Values of both, and whether they are paired: value i of both is then of the same requests.
 
-    Paired where most runs have a partner; those without one are then left out. Runs whose requests nobody
-    knows have none.
+    They are paired if most runs have a partner, and runs without one are then left out. Runs whose requests
+    are not known have no partner.
     """
     common = [key for key in a if key in b and key[0]]
     if 2 * len(common) > min(len(a), len(b)):

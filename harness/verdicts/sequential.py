@@ -1,4 +1,4 @@
-"""Verdicts of a run that is looked at while it goes on, and whether more repeats can decide anything.
+"""Verdicts of a run that is looked at while it runs, and whether more repeats can decide anything.
 
 Looks are planned before the run. Each may decide at an equal share of the level (Bonferroni over looks, Holm
 inside one), so any false verdict of a family has at most the level of the rules, whenever and for whatever
@@ -17,22 +17,22 @@ from harness.verdicts.run_values import Series
 
 Rows = Mapping[LoadPoint, Sequence[Series]]
 
-# After so many repeats: more often at first, where a repeat adds most to what is known.
+# Repeats after which a run is looked at: more often at first, where a repeat adds most information.
 LOOKS = (3, 4, 5, 7, 10, 14, 20, 28, 40, 56, 80, 112)
 DECIDED = ("faster", "slower", "same")
 
 
 def looks_between(least: int, most: int) -> tuple[int, ...]:
-    """Returns the looks from `least` repeats to `most`, both included."""
+    """Looks from `least` repeats to `most`, both included."""
     return (*(look for look in (least, *LOOKS[bisect(LOOKS, least) :]) if look < most), most)
 
 
 def find_by_looks(rows: Rows, rules: Rules) -> list[PairVerdict]:
-    """All words of a run. Without looks those of all that was measured; else those of the looks taken so far.
+    """Verdicts of a run: without looks from all that was measured, else from the looks taken so far.
 
-    A decided word on the primary metric stays, with the interval of its look, unless what was measured
-    later forbids the comparison, such as a run that failed. The other metrics do not decide when a run
-    stops; they have the words of the last look, at its level.
+    A decided verdict on the primary metric stays, with the interval of its look, unless what was measured
+    later forbids the comparison, such as a run that failed. The other metrics do not decide when a run stops,
+    so they have the verdicts of the last look, at its level.
     """
     if not rules.looks:
         return find(rows, rules)
@@ -68,12 +68,12 @@ class Stand:
 
     @property
     def needed(self) -> set[tuple[str, LoadPoint]]:
-        """Backends and the load points at which an undecided pair needs them."""
+        """Backends, each with a load point at which an undecided pair needs more runs of it."""
         return {(label, finding.load) for finding in self.undecided for label in (finding.a, finding.b)}
 
     @property
     def blocks(self) -> int | None:
-        """Returns how many of a start decide the undecided soonest; None: it is not known."""
+        """Number of blocks of a start that decides the undecided pairs soonest; None: not known."""
         wanted = (finding.levels.blocks for finding in self.undecided if finding.levels)
         return max((blocks for blocks in wanted if blocks), default=None)
 
@@ -86,7 +86,7 @@ class Stand:
 
 
 def stand(rows: Rows, rules: Rules) -> Stand:
-    """Returns the state after the look at `rules.last_look` repeats."""
+    """The state after the look at `rules.last_look` repeats."""
     verdicts = find_by_looks(rows, replace(rules, metrics=(rules.primary,)))
     waiting = [finding for finding in verdicts if finding.verdict == "not enough runs"]
     possible = [finding for finding in waiting if _can_be_decided(finding, rows, rules)]
@@ -103,9 +103,9 @@ def stand(rows: Rows, rules: Rules) -> Stand:
 
 
 def _can_be_decided(finding: PairVerdict, rows: Rows, rules: Rules) -> bool:
-    """Tells whether a pair can be decided by more runs.
+    """Whether more runs can decide a pair.
 
-    A percentile that single runs are too short for is taken of the requests of all.
+    A percentile too high for single runs counts as measured if every run has pooled requests.
     """
     if min(finding.runs) >= rules.min_runs:
         return finding.ratio is not None

@@ -1,6 +1,4 @@
-"""Tells whether one cell of a capacity search shows that its load keeps the scenario's limits, and why
-not.
-"""
+"""Decides whether one cell of a capacity search shows that its load keeps the scenario's limits."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,18 +7,18 @@ from harness.model import Backlog, CellResult, IssueCode, Limit
 from harness.stats.binomial import share_above, trials_needed
 from harness.validity import eases
 
-# Of the arrivals of an open loop, what may stay unanswered besides what chance leaves.
+# Share of the arrivals of an open loop that may stay unanswered, in addition to what chance leaves.
 BACKLOG_TOLERANCE = 0.01
 CHANCE = 2.0  # standard errors
-SHORT_CHANCE = 4.0  # of a short probe, where a false alarm sends the search far down
-LEAST_SPANS = 3.0  # a window is so many times as long as a request is in the system
-LEAST_SHARE = 0.8  # of the seconds that a probe was to last
+SHORT_CHANCE = 4.0  # standard errors for a short probe, whose false alarm sends the search far down
+LEAST_SPANS = 3.0  # least length of a window, in times that a request is in the system
+LEAST_SHARE = 0.8  # least length of a probe, as a share of the seconds that it was to last
 UNKNOWN_LATENCY = "a latency with a limit is not known"
-FAILURES_ALLOWED = 2  # outside a limit, in the smallest probe that can still keep it
+FAILURES_ALLOWED = 2  # requests outside a limit, in the smallest probe that can still keep it
 
 
 def answers_needed(slo: Mapping[str, Mapping[str, float]]) -> int:
-    """So that a limit can be kept with confidence although FAILURES_ALLOWED requests miss it."""
+    """Answers with which every limit can be kept with confidence although FAILURES_ALLOWED miss it."""
     shares = [_share(share) for limits in slo.values() for share in limits]
     return max((trials_needed(share, FAILURES_ALLOWED) for share in shares if share < 1), default=1)
 
@@ -30,10 +28,10 @@ def kept_limits(cell: CellResult, *, short: bool = False) -> bool:
 
 
 def why_not_kept(cell: CellResult, *, short: bool = False) -> list[str]:
-    """Empty where the cell shows that its load keeps the limits.
+    """Reasons why the cell does not show that its load keeps the limits; empty if it does.
 
-    A short probe only brackets the capacity. It fails where it surely does not keep up, or missed a limit as
-    it was measured; it need not be steady.
+    A short probe only brackets the capacity. It fails if it surely does not keep up, or if it missed a limit
+    as measured; it need not be steady.
     """
     if short:
         return [*_doubts(cell, steady=False), *queue_reasons(cell, SHORT_CHANCE), *_missed(cell)]
@@ -41,10 +39,10 @@ def why_not_kept(cell: CellResult, *, short: bool = False) -> list[str]:
 
 
 def _doubts(cell: CellResult, *, steady: bool = True) -> Iterator[str]:
-    """An INVALID cell kept nothing: the load was more than could be sent.
+    """Yields broken validity rules that count against the load: all of an INVALID cell, which kept nothing.
 
-    Doubts that can only make a load look harder (a busy client, a lag of its loop) do not count. Nor do
-    failed requests: each is outside of every limit, however long the limit is, and counts in its share.
+    Rules that can only make a load look harder (a busy client, a lag of its loop) do not count. Nor do failed
+    requests: each is outside every limit already, and counts in its share.
     """
     for reason in cell.validity.reasons:
         if reason.code == IssueCode.FAILED_REQUESTS:
@@ -54,7 +52,10 @@ def _doubts(cell: CellResult, *, steady: bool = True) -> Iterator[str]:
 
 
 def queue_reasons(cell: CellResult, chance: float = CHANCE) -> Iterator[str]:
-    """More requests come than are answered. Both limits allow for chance as if arrivals were Poisson."""
+    """Yields signs that more requests come than are answered.
+
+    Both limits allow for chance as if arrivals were Poisson.
+    """
     queue = cell.backlog
     if queue is None:
         return
@@ -71,7 +72,7 @@ def queue_reasons(cell: CellResult, chance: float = CHANCE) -> Iterator[str]:
 
 
 def _length(cell: CellResult) -> Iterator[str]:
-    """A window so short that the queue of an overload looks like an engine that fills up."""
+    """Yields a reason if the window is too short to tell a growing queue from an engine that fills up."""
     queue = cell.backlog
     if queue is None:
         return
@@ -83,7 +84,7 @@ def _length(cell: CellResult) -> Iterator[str]:
 
 
 def time_in_system_s(queue: Backlog) -> float:
-    """Returns the mean time of a request in the system, by Little's law."""
+    """Mean time of a request in the system, by Little's law."""
     return float(queue.in_system_mean * queue.window_s / max(queue.arrivals, 1))
 
 
@@ -119,5 +120,5 @@ def _name(limit: Limit) -> str:
 
 
 def _share(name: str) -> float:
-    """Returns the share of a limit: p95 is 0.95, max is 1."""
+    """Share of requests that a limit is for: p95 is 0.95, max is 1."""
     return 1.0 if name == "max" else float(name.removeprefix("p")) / 100

@@ -1,1 +1,1 @@
-"""Requests of a run, from a seed or from recorded traffic, and when they leave."""
+"""Makes the requests of a run, from a seed or from recorded traffic, and the times they are sent."""

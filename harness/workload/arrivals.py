@@ -1,12 +1,12 @@
-"""Says when requests leave: offsets from t0 in nanoseconds, computed before the window from a seed. Pure.
+"""Computes when requests are due, in ns from t0, before the window and from a seed. Pure.
 
-Arrivals are drawn at one per unit of time and then laid onto the clock by the inverse of the cumulative
-rate, so that every process (constant, Poisson, gamma) goes with every profile (flat, ramp, steps, bursts).
+Arrivals are drawn at one per unit of time and then mapped to the clock by the inverse of the cumulative rate,
+so that every process (constant, Poisson, gamma) goes with every profile (flat, ramp, steps, bursts).
 
 A plain draw of n arrivals has a rate of its own: 32 Poisson arrivals at 8/s are sent at 5.9 to 10.9/s. So the
-process is drawn given its count: the gaps of each part of a cell are scaled to the asked mean. Of exponential
-and gamma gaps the shares of their sum are independent of it, so what is scaled is the same process, given
-that so many arrivals fall into the time that they should take.
+process is conditioned on its count: the gaps of each part of a cell are scaled to the asked mean. For
+exponential and gamma gaps, their shares of the sum are independent of the sum. The scaled gaps are therefore
+the same process, given that exactly these arrivals fall into the time that they should take.
 """
 
 from collections.abc import Sequence
@@ -24,9 +24,7 @@ Process = Literal["constant", "poisson", "gamma"]
 
 
 class Profile(NamedTuple):
-    """Holds how the rate changes over time; at its end the last rate goes on, unless the whole is
-    repeated.
-    """
+    """How the rate changes over time. At its end the last rate goes on, unless the profile is repeated."""
 
     segments: Sequence[Segment] = ()
     repeated: bool = False
@@ -45,27 +43,27 @@ def arrivals(
     profile: Profile = FLAT,
     parts: Sequence[int] = (),
 ) -> NDArray[np.int64]:
-    """Ascending offsets from 0 on, at the asked rate between any two of the first, the last and `parts`.
+    """Ascending offsets from 0 in ns, at exactly the asked rate over each part of the cell.
 
-    `parts`: positions of arrivals at which a part of the cell begins, such as its measured one.
+    `parts` are positions of arrivals at which a part begins, such as the measured one.
     """
     units = _conditioned(_units(process, count, seed, burstiness), parts)
     return np.round(_laid_out(units / rate, profile.segments, profile.repeated) * NS).astype(np.int64)
 
 
 def replayed(at_ns: NDArray[np.int64], speed: float) -> NDArray[np.int64]:
-    """A trace's own times, from its first request on, at a multiple of its pace."""
+    """Times of a trace since its first request, in ns, replayed at a multiple of its pace."""
     return np.round((at_ns - at_ns[:1]) / speed).astype(np.int64)
 
 
 def due_within(rate: float, count: int, seconds: float, profile: Profile = FLAT) -> int:
-    """Returns how many of `count` arrivals the rate sends in the first `seconds`."""
+    """Number of `count` arrivals that are due in the first `seconds`."""
     constant = arrivals("constant", rate, count, 0, profile=profile)
     return int(np.searchsorted(constant, round(seconds * NS), side="left"))
 
 
 def think_times(mean_s: float, exponential: bool, count: int, seed: int) -> NDArray[np.int64]:
-    """One wait per request before it is sent in a closed loop, in nanoseconds."""
+    """Waits before each request of a closed loop, in ns."""
     waits = _exponential(count, seed) if exponential else np.ones(count)
     return np.round(waits * mean_s * NS).astype(np.int64)
 
@@ -76,14 +74,14 @@ def _units(process: Process, count: int, seed: int, burstiness: float) -> NDArra
         return np.arange(count, dtype=np.float64)
     if process == "poisson":
         gaps = _exponential(count, seed)
-    else:  # squared coefficient of variation 1 / burstiness, as vLLM's --burstiness: below 1 more bursty
+    else:  # squared coefficient of variation 1 / burstiness, like --burstiness of vLLM: below 1 more bursty
         gaps = np.random.Generator(np.random.PCG64(seed)).standard_gamma(burstiness, count) / burstiness
     times = np.cumsum(gaps)
     return times - times[:1]
 
 
 def _conditioned(units: NDArray[np.float64], parts: Sequence[int]) -> NDArray[np.float64]:
-    """The same arrivals with number k at k units, for each k of `parts` and for the last one."""
+    """Scales arrivals so that number k is at k units, for each k of `parts` and for the last one."""
     last = len(units) - 1
     anchors = [0]
     for part in sorted({last, *parts}):
@@ -96,14 +94,14 @@ def _conditioned(units: NDArray[np.float64], parts: Sequence[int]) -> NDArray[np
 
 
 def _exponential(count: int, seed: int) -> NDArray[np.float64]:
-    """Draws gaps by inversion of one uniform stream: a seed means the same on every machine."""
+    """Draws gaps by inversion of one uniform stream, so that a seed gives the same on every machine."""
     return -np.log1p(-np.random.Generator(np.random.PCG64(seed)).random(count))
 
 
 def _laid_out(amounts: NDArray[np.float64], profile: Sequence[Segment], repeat: bool) -> NDArray[np.float64]:
-    """Times at which the profile's cumulative factor reaches each amount; without one, the amounts.
+    """Times at which the cumulative factor of the profile reaches each amount; without one, the amounts.
 
-    What falls on the edge of a pause comes after it. The last factor (repeated: any) is above 0.
+    An arrival on the edge of a pause comes after it. The last factor (if repeated: any) must be above 0.
     """
     if not profile or not len(amounts):
         return amounts
@@ -122,9 +120,7 @@ def _laid_out(amounts: NDArray[np.float64], profile: Sequence[Segment], repeat: 
 
 
 def _crossing(amounts: NDArray[np.float64], segment: Segment) -> NDArray[np.float64]:
-    """Returns where start·t + slope·t²/2 reaches each amount, in the form that does not cancel for small
-    slopes.
-    """
+    """Times t at which start·t + slope·t²/2 reaches each amount, without cancellation for small slopes."""
     slope = (segment.end - segment.start) / segment.seconds
     root = np.sqrt(np.maximum(segment.start**2 + 2 * slope * amounts, 0.0))
     denominator = segment.start + root

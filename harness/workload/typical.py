@@ -1,4 +1,4 @@
-"""Arrivals that stand for their process: the most typical of several draws.
+"""Picks arrivals that represent their process: the most typical of several draws.
 
 How long requests wait near a server's capacity depends on the bursts of a draw more than on the server.
 Over 200 s at 16/s, at the load where 5 % are beyond a limit in the long run, 2.2 to 8.4 % were (nine of ten
@@ -17,20 +17,20 @@ from harness.workload.arrivals import NS, Process, arrivals
 DRAWS = 50
 UTILISATIONS = (0.75, 0.85, 0.93)
 LONG_RUN = 1_000_000  # arrivals of the reference
-SHARES = np.array([0.2, 0.1, 0.05, 0.02, 0.01])  # of the requests, that wait longer than what is compared
+SHARES = np.array([0.2, 0.1, 0.05, 0.02, 0.01])  # of the longest waits of the reference
 
 Floats = NDArray[np.float64]
 
 
 def typical_seed(process: Process, count: int, seed: int, burstiness: float = 1.0) -> int:
-    """Return the seed, of DRAWS from `seed` on, whose `count` arrivals are nearest to the long run."""
+    """The one of DRAWS seeds from `seed` on whose `count` arrivals are nearest to the long run."""
     if process == "constant" or count < 2:
         return seed
     return min(range(seed, seed + DRAWS), key=lambda draw: _distance(process, count, draw, burstiness))
 
 
 def _distance(process: Process, count: int, seed: int, burstiness: float) -> float:
-    """Differences of the shares beyond each wait, in units of their standard deviation (but for a factor)."""
+    """Sum of differences in the shares beyond each wait, in standard deviations up to a constant factor."""
     arrived = _units(process, count, seed, burstiness)
     distance = 0.0
     for utilisation, waits in _reference(process, burstiness).items():
@@ -42,7 +42,7 @@ def _distance(process: Process, count: int, seed: int, burstiness: float) -> flo
 
 @cache
 def _reference(process: Process, burstiness: float) -> dict[float, Floats]:
-    """Returns, by utilisation, the waits that SHARES of the requests are longer than in the long run."""
+    """Waits by utilisation that, in the long run, SHARES of the requests exceed."""
     arrived = _units(process, LONG_RUN, 0, burstiness)
     return {
         utilisation: np.quantile(_waits(arrived, utilisation), 1 - SHARES) for utilisation in UTILISATIONS
@@ -55,6 +55,6 @@ def _units(process: Process, count: int, seed: int, burstiness: float) -> Floats
 
 
 def _waits(arrived: Floats, utilisation: float) -> Floats:
-    """Each request's wait in units of the mean gap, by Lindley's recursion, from an empty queue."""
+    """Wait of each request in units of the mean gap, by Lindley's recursion from an empty queue."""
     walk = np.cumsum(utilisation - np.diff(arrived, prepend=arrived[0] - utilisation))
     return walk - np.minimum.accumulate(np.minimum(walk, 0.0))

@@ -12,7 +12,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
-        help="of this machine, for the nodes (default: 127.0.0.1)",
+        help="address of this machine for the nodes (default: 127.0.0.1)",
     )
     parser.add_argument("--port", type=int, default=6379, metavar="N", help="of the head (default: 6379)")
     parser.add_argument(

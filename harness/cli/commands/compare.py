@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unverified",
         action="store_true",
-        help="compare what summary.json says, although records do not bear it out; each doubt is printed",
+        help="compare what summary.json says even if the records do not confirm it; each doubt is printed",
     )
     parser.add_argument(
         "--floor",

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=apis,
         metavar="API",
         default="chat",
-        help=f"{', '.join(apis)} (default: chat, whose result runs go by)",
+        help=f"{', '.join(apis)} (default: chat, whose result runs use)",
     )
     options.add_cluster(parser)
     options.add_json(parser)

@@ -48,21 +48,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_runs(parser)
     options.add_runs_folder(parser)
     parser.add_argument(
-        "--what", choices=WHAT, help="rows to export (default: cells; of otlp always requests)"
+        "--what", choices=WHAT, help="rows to export (default: cells; for otlp always requests)"
     )
     parser.add_argument(
         "--format",
         choices=("csv", "jsonl", "parquet", "otlp", *EXCHANGE),
         default="csv",
         metavar="FORMAT",
-        help="of the rows: csv, jsonl, parquet, otlp (default: csv); of a document for each cell: "
+        help="format of rows: csv, jsonl, parquet, otlp (default: csv); of a document per cell: "
         f"{', '.join(EXCHANGE)}",
     )
     parser.add_argument(
         "--to",
         default="-",
         metavar="FILE",
-        help="file to write, of otlp also the URL of a collector, of documents a folder; - is standard "
+        help="file to write; for otlp also the URL of a collector, for documents a folder; - is standard "
         "output (default: -)",
     )
 

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tool-version",
         metavar="VERSION",
-        help="of the tool, where its files name none: the meaning of a figure may depend on it",
+        help="version of the tool, if its files have none: the meaning of a figure may depend on it",
     )
     options.add_runs_folder(parser)
     options.add_verbose(parser)

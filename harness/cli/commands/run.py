@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--trace",
         dest="prompts.file",
         metavar="FILE|RUN",
-        help="replay a recorded trace (default scenario: 'trace', of agents' sessions 'agent-sessions')",
+        help="replay a recorded trace (default scenario: 'trace', or 'agent-sessions' for agents' sessions)",
     )
     parser.add_argument(
         "--backends",
@@ -109,7 +109,7 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
         "--depth",
         metavar="N,…",
         type=argument_types.depths,
-        help="contexts of so many tokens, prompt and answer together, such as 4k,8k,16k: TTFT and TPOT of "
+        help="lengths of contexts in tokens, prompt and answer together, such as 4k,8k,16k: TTFT and TPOT of "
         "each (default scenario: 'context-depth')",
     )
     load.add_argument(
@@ -157,7 +157,7 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
     engines.add_argument(
         "--balance",
         choices=get_args(Balance),
-        help="how requests are spread over several URLs; least-outstanding goes by those that the same load "
+        help="how requests are spread over several URLs; least-outstanding counts those that the same load "
         "process has in flight; a chat keeps its URL (default: round-robin)",
     )
     engines.add_argument(
@@ -234,7 +234,7 @@ def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
         default=0,
         metavar="N",
         help=f"ask N more questions (default: {DEFAULT_QUESTIONS}), one at a time and between requests of "
-        "the highest load: who loses how many points",
+        "the highest load: how many points each loses",
     )
 
 
@@ -267,7 +267,7 @@ def _add_measurement(measurement: argparse._ArgumentGroup) -> None:
     measurement.add_argument(
         "--anyway",
         action="store_true",
-        help="measure also where it is known beforehand that some pairs of backends will get no verdict",
+        help="measure even if it is known beforehand that some pairs of backends will get no verdict",
     )
     measurement.add_argument(
         "--http2", action="store_true", help="use HTTP/2 (less precise timing; needs the extra [http2])"

@@ -20,7 +20,7 @@ def add_html(parser: argparse.ArgumentParser) -> None:
         "--html",
         type=Path,
         metavar="FILE",
-        help="write one page about all the runs: their verdicts, charts on common axes, and their course",
+        help="write one page about all the runs: their verdicts, charts on common axes, and their history",
     )
 
 

@@ -26,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--host",
         metavar="ADDRESS",
-        help="of this machine, for a process to listen on, without a key (default: 127.0.0.1)",
+        help="address of this machine that a process listens on, without a key (default: 127.0.0.1)",
     )
     options.add_engine_set(parser, "engine value")
 

@@ -1,5 +1,5 @@
-"""Records of a run, on the disk and read again.
+"""Storage of a run on disk, and stored runs read again.
 
-`manifest` has the conditions, `stored` each cell as it ends, `origin` what the user's cache remembers;
+`manifest` writes the conditions, `stored` each cell as it ends, `origin` a record in the user's cache.
 `verified` computes a stored run again, and `loaded` opens runs for comparison.
 """

@@ -1,4 +1,4 @@
-"""Run folders as what is compared: opened, verified, with the figures that may be used."""
+"""Opens run folders for comparison: verified, with the figures that may be used."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from harness.verdicts.baseline import Run
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """`notes`: what a reader must know of these figures, a line each; empty where there is nothing."""
+    """A run opened for comparison. Each of `notes` is a line that a reader of its figures must know."""
 
     folder: RunFolder
     manifest: Manifest
@@ -71,7 +71,7 @@ def _as_stored(folder: RunFolder, checked: Verified) -> LoadedRun:
 
 
 def comparable(runs: Sequence[LoadedRun]) -> list[Run]:
-    """Each under a name that no other of them has; without samples where unverified records are damaged."""
+    """Gives each run a unique name. Samples are empty if the records of an unverified run are damaged."""
     seen: Counter[str] = Counter()
     opened = []
     for run in runs:

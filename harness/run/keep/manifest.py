@@ -1,4 +1,4 @@
-"""manifest.json: under which conditions the run's figures hold."""
+"""Writes manifest.json: the conditions under which the figures of a run hold."""
 
 import dataclasses
 from datetime import UTC, datetime
@@ -43,7 +43,7 @@ _BF16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))  # of x86-64, and of ARM
 
 
 class ManifestWriter:
-    """Written at every change of state, so that a killed run still says how far it came."""
+    """Writes the manifest at every change of state, so that a killed run still says how far it came."""
 
     def __init__(self, folder: RunFolder, document: Manifest, prepared: Prepared) -> None:
         self._folder = folder
@@ -89,7 +89,7 @@ class ManifestWriter:
 
     @classmethod
     def resumed(cls, folder: RunFolder, prepared: Prepared) -> "ManifestWriter":
-        """Goes on with what `require_unchanged` found to be the same run."""
+        """Continues the manifest of a run that `require_unchanged` has accepted."""
         manifest = folder.read_manifest()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         document = replace(
@@ -102,7 +102,10 @@ class ManifestWriter:
         self._folder.write_manifest(self.document)
 
     def engine_started(self, label: str, facts: EngineFacts, noise_key: str) -> None:
-        """`noise_key`: of run/noise.py, under which this backend's floor is kept."""
+        """Records the facts of an engine that is up, with its noise floors, and warns where it differs.
+
+        `noise_key` is what `setup.noise.key` returns for this backend.
+        """
         self._change(label, engine=dict(facts), noise_key=noise_key)
         if floors := noise.stored(noise_key):
             floor = {**(self.document.noise_floor or {}), label: floors}
@@ -124,7 +127,7 @@ class ManifestWriter:
         return next(backend for backend in self._prepared.backends if backend.label == label)
 
     def _warn_of_other_place(self, label: str, version: str | None) -> None:
-        """A tuned variant holds for where it was tuned."""
+        """Warns if a tuned variant runs under other conditions than it was tuned under."""
         backend = self._backend(label)
         if tuned := backend.ref.tuned:
             here = Place.of(self._prepared, backend, self.document.host)
@@ -133,9 +136,7 @@ class ManifestWriter:
                 self.warn(notices.TUNED_ELSEWHERE.warning(text))
 
     def _warn_of_free_lengths(self, label: str) -> None:
-        """Warns where the engine can force a length in chat, and its definition says that it cannot in
-        this API.
-        """
+        """Warns if exact lengths are asked for and the definition says that this API cannot force them."""
         ref = self._backend(label).ref
         own = ref.definition.dialect.apis.get(ref.api)
         if self._prepared.scenario.request.exact_output and own is not None and own.exact_output == {}:
@@ -143,12 +144,12 @@ class ManifestWriter:
             self.warn(notices.FREE_LENGTHS.warning(text))
 
     def probed(self, label: str, count: ProbeCount) -> None:
-        """The whole of it lies in its own file."""
+        """Records the summary of a probe, which is stored whole in its own file."""
         self._change(label, probe=count)
         self.write()
 
     def warn(self, warning: RunWarning) -> None:
-        """Warns once, however often it is reported."""
+        """Adds a warning unless it is there already. The next `write` stores it."""
         known = [(earlier.code, earlier.text) for earlier in self.document.warnings]
         if (warning.code, warning.text) not in known:
             self.document = replace(self.document, warnings=(*self.document.warnings, warning))
@@ -175,14 +176,14 @@ def _backend(prepared: Prepared, backend: BackendPlan) -> BackendEntry:
 
 
 def _model(prepared: Prepared) -> ModelName | None:
-    """None when every server brings its own: what it calls it is among its facts."""
+    """The model of the run; None if every server brings its own, whose name is among its facts."""
     if not any(backend.track for backend in prepared.backends):
         return None
     return ModelName(name=prepared.model_name, title=prepared.model.title)
 
 
 def _stopping(prepared: Prepared) -> Looks | None:
-    """None where the number of repeats is fixed. `repeats`: at the last look that was taken."""
+    """Planned looks, none of them taken yet; None if the number of repeats is fixed."""
     if not prepared.looks:
         return None
     budget_s = prepared.options.budget_s
@@ -190,7 +191,7 @@ def _stopping(prepared: Prepared) -> Looks | None:
 
 
 def _about(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
-    """Returns what of a file was not used as it stands."""
+    """Warnings about lines of the prompt file that were left out or changed."""
     if source is None:
         return ()
     parts = []
@@ -207,7 +208,7 @@ def _about(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
 
 
 def require_unchanged(folder: RunFolder, prepared: Prepared) -> None:
-    """Raises SpecError when a definition is not the one the run began with: cells would not be equal."""
+    """Raises SpecError if a definition differs from the one the run began with: cells would not compare."""
     manifest = folder.read_manifest()
     if manifest.scenario_sha256 != files.fingerprint(prepared.scenario):
         raise _changed(f"scenario '{prepared.scenario.name}'", folder)

@@ -1,8 +1,8 @@
-"""Says what is kept of each run in the user's cache, where no copy of a run folder reaches.
+"""Records of runs in the user's cache, which no copied run folder can change.
 
-With which options it was begun, and the hashes of its plan and of what was measured. A run folder says the
-same. But whoever sends a folder can write there which servers get requests, with which key of the
-environment, and which programs are started; and whoever changes a figure can mend the checksums.
+A record has the options that a run was begun with, and hashes of its plan and of what was measured. The run
+folder has them too. But whoever sends a folder decides there which servers get requests, with which key of
+the environment, and which programs are started; and whoever changes a figure can also correct the checksums.
 """
 
 import dataclasses
@@ -20,9 +20,9 @@ _MOST_CHARS = 300  # of a value that is shown
 
 
 def keep(run_id: str, options: RunOptions, plan: Mapping[str, str]) -> None:
-    """Stores the options before the first cell. `plan`: sha256 of plan.json, by its name.
+    """Stores the options before the first cell. `plan` is the sha256 of plan.json, by its name.
 
-    Raises StorageError. Without it, `bench resume` asks before it goes on.
+    Raises StorageError. Without a record, `bench resume` asks before it goes on.
     """
     write_json(_path(run_id), {"options": _plain(options), "files": dict(plan)})
     for old in sorted(_folder().glob("*.json"))[:-_KEPT]:
@@ -30,9 +30,9 @@ def keep(run_id: str, options: RunOptions, plan: Mapping[str, str]) -> None:
 
 
 def keep_measured(run_id: str, measured: Mapping[str, str]) -> None:
-    """Stores, at the end: sha256 of each file by its name. Raises StorageError.
+    """Stores the sha256 of each file by its name when a run ends. Raises StorageError.
 
-    Nothing is kept of a run that this machine did not begin, or that had ended and was not begun again.
+    Nothing is stored for a run that this machine did not begin, or that ended and was not resumed.
     """
     record = _record(run_id)
     if record and not record.get("ended"):
@@ -40,10 +40,10 @@ def keep_measured(run_id: str, measured: Mapping[str, str]) -> None:
 
 
 def begin_again(run_id: str, measured: Mapping[str, str], damaged: Container[str]) -> None:
-    """Is called by `bench resume`, which adds files. A run whose files were changed meanwhile stays as it
-    was recorded.
+    """Reopens the record of a run that `bench resume` adds files to. Raises StorageError.
 
-    `damaged`: files against which the checksums speak, which are measured again. Raises StorageError.
+    If files were changed since the run ended, the record stays as it is. `damaged` files do not count: their
+    checksums differ, so they are measured again.
     """
     record = _record(run_id)
     if (
@@ -56,10 +56,9 @@ def begin_again(run_id: str, measured: Mapping[str, str], damaged: Container[str
 
 
 def changed_files(run_id: str, measured: Mapping[str, str]) -> dict[str, str] | None:
-    """Returns what happened to each file that is not as this machine left it; None where it has no record
-    of the run.
+    """What happened to each file that differs from this machine's record; None without a record.
 
-    Of a run that did not come to its end here, the plan alone is known.
+    For a run that did not end on this machine, the record only has the plan.
     """
     record = _record(run_id)
     files = (record or {}).get("files")
@@ -78,9 +77,9 @@ def changed_files(run_id: str, measured: Mapping[str, str]) -> dict[str, str] | 
 
 
 def differences(run_id: str, options: RunOptions) -> list[str]:
-    """A line for each option of a run folder that is not as the user gave it on this machine.
+    """A line for each option of a run folder that differs from the user's on this machine.
 
-    All that differ from the defaults, where nothing is known of this run.
+    Without a record of the run, a line for each option that differs from its default.
     """
     given, known = _plain(options), _known(run_id)
     if known is None:

@@ -1,16 +1,17 @@
-"""Cells that are INVALID by no doing of the engine: set aside, and measured again a few times at most."""
+"""Sets aside cells that the client or the machine spoiled, so that they are measured again."""
 
 from harness.model import CellResult
 from harness.run.keep.manifest import ManifestWriter
 from harness.store import RunFolder
 from harness.validity import blame, notices
 
-MOST_AGAIN = 2  # of a cell
+MOST_AGAIN = 2  # times that one cell is measured again
 
 
 def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> str | None:
-    """Returns why the cell is to be measured again, its files moved and a warning kept; None where it is
-    to stay.
+    """Moves the files of a spoiled cell, warns, and returns why it is to be measured again.
+
+    None: the cell stays, because the engine is at fault or it was measured again `MOST_AGAIN` times.
     """
     name, reason = cell.cell, blame(cell.validity)
     if reason is None or reason[0] not in ("client", "machine"):

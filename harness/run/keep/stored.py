@@ -1,4 +1,4 @@
-"""Says what of a run is measured: from new, or from a folder that was cut short."""
+"""Cells of a run that are measured: of a new run, or of a folder that was cut short."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from harness.workload.traces import Trace
 
 @dataclass
 class Stored:
-    """Holds what a run has measured so far, in memory and in its folder; also after an interruption."""
+    """Everything that a run has measured so far, in memory and in its folder."""
 
     prepared: Prepared
     folder: RunFolder
@@ -62,7 +62,7 @@ class Stored:
 
     @classmethod
     def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> Self:
-        """Keeps the cells that ran to their end; what is missing or was cut short is measured."""
+        """Keeps the cells that ran to their end, so that only the others are measured."""
         try:
             _, faults = seal.faults(folder.files) or (0, [])
             damaged = {fault.path for fault in faults}
@@ -87,7 +87,7 @@ class Stored:
         return run
 
     def _set_aside_partners(self, there: Sequence[str]) -> None:
-        """Moves cells whose partners were cut short or are damaged: they are measured again together."""
+        """Sets aside cells of a duet whose partner was cut short or is damaged: both are measured again."""
         kept = {cell.cell for cell in self.cells}
         planned = [cell for block in self.prepared.plan for cell in block.cells]
         lost = {(cell.repeat, cell.load) for cell in planned if cell.name in there and cell.name not in kept}
@@ -98,7 +98,7 @@ class Stored:
         self.cells = [cell for cell in self.cells if cell.cell in self.samples]
 
     def _warn_of_starts(self) -> None:
-        """An engine that was to go on through all repeats is started once more by resuming."""
+        """Warns if resuming starts an engine again that was to run through all repeats or blocks."""
         for backend in self.prepared.backends:
             if self.cells and backend.between != "restart" and backend.launch.mode != "attach":
                 text = f"{backend.label}: resumed, so its repeats are of more than one start"
@@ -108,7 +108,7 @@ class Stored:
             self.manifest.warn(notices.ANOTHER_START.warning(text))
 
     def _cut_short(self) -> list[int]:
-        """Returns starts of which an engine that bench starts has some of its blocks, and not all."""
+        """Starts in which an engine that bench started has measured some of its blocks, but not all."""
         done = {cell.cell for cell in self.cells}
         blocks = defaultdict[tuple[int, int, LoadPoint], set[bool]](set)
         for block in self.prepared.plan:
@@ -140,7 +140,7 @@ class Stored:
         return standing(manifest, self.cells, self.samples, beside(self.folder, manifest))
 
     def again(self, cell: CellResult) -> bool:
-        """Returns whether this cell was set aside, so that it has to be measured again."""
+        """Sets the cell aside if it was spoiled; returns whether it has to be measured again."""
         why = set_aside(self.folder, self.manifest, cell)
         if why is not None:
             self.cells = [kept for kept in self.cells if kept.cell != cell.cell]
@@ -149,7 +149,7 @@ class Stored:
         return why is not None
 
     def keep_measured(self) -> None:
-        """Outside of the folder, so that `bench verify` on this machine notices any later change."""
+        """Stores hashes outside the folder, so that `bench verify` on this machine notices changes."""
         try:
             origin.keep_measured(self.folder.run_id, seal.measured(self.folder.files))
         except StorageError as error:

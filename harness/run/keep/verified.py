@@ -1,6 +1,4 @@
-"""Tells whether a run folder says what its records say: files, plan, and every figure computed again from
-them.
-"""
+"""Verifies a run folder: its checksums, its plan, and every figure computed again from the records."""
 
 import math
 import re
@@ -20,7 +18,7 @@ from harness.store.seal import Fault
 from harness.summary import summarise_folder
 from harness.untrusted import read_document
 
-_CLOSE = 1e-9  # of a figure: another version of numpy may add in another order
+_CLOSE = 1e-9  # relative: another version of numpy may add in another order
 _ABSENT = "absent"
 # A price is no measurement: costs are computed from the one that the summary names, whoever gave it.
 _COST = re.compile(r"^cells\[[^]]*\]\.cost\b")
@@ -49,7 +47,7 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """`missing`: why figures cannot be computed again; empty where they can."""
+    """Result of `verify`. `missing` says why figures cannot be computed again; empty if they can."""
 
     files: int | None  # with a checksum; None: the folder has none
     faults: tuple[Fault, ...]
@@ -66,9 +64,9 @@ class Verified:
 
     @property
     def doubts(self) -> list[str]:
-        """Tells why its figures must not be used.
+        """Reasons not to use the figures of the run.
 
-        A summary of another version need not be equal: ours is used.
+        Differences from a summary of another version are none: this version's figures replace it.
         """
         texts = [f"{fault.path} {fault.what}" for fault in self.faults] + list(self.missing)
         return texts if self.other_version else texts + [difference.text for difference in self.differences]
@@ -79,7 +77,10 @@ class Verified:
 
 
 def verify(folder: RunFolder) -> Verified:
-    """Raises SpecError for a folder that is not a run, DamagedError for checksums damaged themselves."""
+    """Compares a run folder with its checksums, its plan, this machine's record and its own records.
+
+    Raises SpecError for a folder that is not a run, DamagedError if the checksums themselves are damaged.
+    """
     checked = seal.faults(folder.files)
     files, faults = checked if checked else (None, [])
     measured = seal.measured(folder.files)
@@ -121,7 +122,7 @@ def verify(folder: RunFolder) -> Verified:
 
 
 def _plan_faults(folder: RunFolder, manifest: Manifest, measured: Mapping[str, str]) -> Iterator[Fault]:
-    """Cells that were planned and are not there without a reason, and cells that nobody planned."""
+    """Yields planned cells that are missing without a reason, and cells that were not planned."""
     if manifest.plan_sha256 is not None and measured.get("plan.json") != manifest.plan_sha256:
         yield Fault("plan.json", "is not the plan that the run began with")
     if not folder.has("plan.json"):
@@ -146,12 +147,11 @@ def _plan_faults(folder: RunFolder, manifest: Manifest, measured: Mapping[str, s
 
 
 def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]) -> list[str]:
-    """Returns, of the planned cells that are not there, those that neither a failure nor an interruption
-    explains.
+    """Planned cells that are missing though neither a failure nor an interruption explains it.
 
-    Cells are measured in their order, so an interruption explains those after the last one that is there, and
-    cells that were set aside to be measured again. With --repeats auto those are needed up to the last
-    repeat that a backend has at this load: what comes later may have been decided.
+    Cells are measured in order, so an interruption explains those after the last one that is there, and cells
+    that were set aside to be measured again. With --repeats auto, cells are required up to the last repeat
+    that the backend has at this load: later ones may not have been needed.
     """
     planned = [cell.cell for block in plan.blocks for cell in block.cells]
     expected = set(planned)
@@ -186,19 +186,22 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
 
 
 def _blocks_of(manifest: Manifest, start: int | None) -> int:
-    """Returns how many blocks of this start the pilot left in the plan."""
+    """Number of blocks that this start was to have after the looks before it."""
     begun = manifest.stopping.blocks if manifest.stopping else ()
     return begun[start] if start is not None and start < len(begun) else manifest.blocks
 
 
 def _life(block: PlanBlock) -> tuple[str, int]:
-    """Backend, and the number under which a failure of this life is kept."""
+    """Backend and number by which the manifest lists a failure of this life of an engine."""
     start = known(block.start)
     return block.backend, block.repeat if start is None else start
 
 
 def _of_its_start(folder: RunFolder, cell: str, block: PlanBlock) -> bool:
-    """Blocks of one start that pass as starts would be values of their own."""
+    """Whether the cell was measured in the start of the engines that the plan says.
+
+    Blocks of one start that passed as starts of their own would count as independent.
+    """
     try:
         return folder.read_facts(cell).identity.start_number == block.start
     except SpecError:
@@ -206,7 +209,7 @@ def _of_its_start(folder: RunFolder, cell: str, block: PlanBlock) -> bool:
 
 
 def _died(folder: RunFolder, cells: Sequence[str], there: set[str]) -> bool:
-    """Returns whether the engine of these cells ended in one of them."""
+    """Whether the engine of these cells ended in one of them."""
     try:
         return any(folder.read_facts(cell).engine_exited for cell in cells if cell in there)
     except SpecError:
@@ -222,7 +225,7 @@ def _missing(stored: Mapping[str, Any], summary: Summary) -> Iterator[str]:
 
 
 def _prices_of(stored: Mapping[str, Any]) -> dict[str, Prices]:
-    """Returns the prices by cell; none of cells whose price is not whole."""
+    """Prices by cell; cells with an incomplete price are left out."""
     prices: dict[str, Prices] = {}
     for cell in stored["cells"]:
         match cell:
@@ -279,9 +282,9 @@ def _short(value: Any) -> str:
 
 
 def _is_other_version(manifest: Manifest) -> bool:
-    """Tells whether another version wrote the run, as the manifest says, whoever wrote it.
+    """Whether the manifest names another version as the one that wrote the run.
 
-    A checkout with changes may differ from itself.
+    A checkout with uncommitted changes counts as another version, even of itself.
     """
     here, there = installation.revision(), manifest.git
     if here is None or there is None:

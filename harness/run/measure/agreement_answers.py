@@ -1,4 +1,4 @@
-"""The questions of the agreement test, put to one running engine: one at a time, then under load."""
+"""Puts the agreement questions to one running engine: one at a time, then under load."""
 
 import threading
 import time
@@ -35,15 +35,15 @@ from harness.run.setup.prepare import Prepared
 from harness.spec.backend import Backend
 from harness.spec.scenario import Request
 
-LIMIT_S = 300.0
-ACCURACY_LIMIT_S = 1800.0  # where many questions were asked for
+LIMIT_S = 300.0  # of each condition
+ACCURACY_LIMIT_S = 1800.0  # the same for the many questions of an accuracy
 
-# Greedy, and to where the model ends by itself: a forced length would be compared, not an answer.
+# Greedy, and until the model ends by itself: an answer of forced length is cut or padded.
 _GREEDY = Request(temperature=0.0, exact_output=False)
 
 
 def agreement_wanted(prepared: Prepared) -> bool:
-    """Asked for; else with two backends or more, unless one of them is not an inference engine."""
+    """Whether to ask: as the options say, else if two or more backends run and none is simulated."""
     if APIS[prepared.scenario.request.api].gives == "transcripts":
         return False  # what recordings say is not known
     if prepared.options.agreement is not None:
@@ -55,16 +55,13 @@ def agreement_wanted(prepared: Prepared) -> bool:
 
 
 def questions_of(options: RunOptions) -> tuple[Question, ...]:
-    """Returns the questions in the order of asking."""
+    """The fixed questions and those made for an accuracy, in the order of asking."""
     return tuple(interleaved((*load_questions(), *made_questions(options.accuracy))))
 
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """Holds how one engine is asked.
-
-    `others`: answers of engines before it, in whose light enough may be known.
-    """
+    """How one engine is asked. With the answers of `others` before it, an accuracy may be decided early."""
 
     limit_s: float = LIMIT_S
     load: UnderLoad | None = None  # None: under load is all questions at once
@@ -80,10 +77,11 @@ def ask_all(
     stop: threading.Event,
     asking: Asking = Asking(),  # frozen
 ) -> AskedBackend | None:
-    """Answers by condition and question; None when it was interrupted. The cache is emptied before each.
+    """Returns answers by condition and question; None if interrupted.
 
-    A slow engine is asked no more after `limit_s`, and under load only what it was asked before. Where it is
-    known after a look what became of the accuracy, no more is asked either.
+    Each condition begins with an empty cache. A condition ends after `limit_s` seconds, and under load an
+    engine too slow for it is asked only what it answered before. Once a look has decided the accuracy, no
+    more is asked either.
     """
     asked: list[AskedCondition] = []
     for condition in CONDITIONS:
@@ -100,7 +98,7 @@ def ask_all(
             job, places = _job(definition, engine, part, load, at_once)
             job = replace(job, duration_s=left_s)
             result = run_load(
-                job, partial(_tell, say, load.point.label if load else f"{at_once} at a time"), stop
+                job, partial(_show_progress, say, load.point.label if load else f"{at_once} at a time"), stop
             )
             if result.interrupted:
                 return None
@@ -121,7 +119,7 @@ def ask_all(
 def _enough(
     questions: Sequence[Question], condition: AskedCondition, before: Sequence[AskedCondition], asking: Asking
 ) -> bool:
-    """Returns whether every verdict that these answers are for is reached."""
+    """Whether every accuracy verdict that needs these answers is decided, or has all it can compare."""
     if not asking.others:
         return False
     first = asking.others[0].saturated if before else asking.others[0].unloaded
@@ -140,7 +138,7 @@ def _job(
     load: UnderLoad | None,
     at_once: int,
 ) -> tuple[LoadJob, Sequence[int]]:
-    """Builds the job and where each question stands in it."""
+    """The load job, and the position of each question in it."""
     bodies: Sequence[bytes] = [_body(definition, engine, question) for question in questions]
     places: Sequence[int] = range(len(bodies))
     if load is not None:
@@ -158,7 +156,7 @@ def _job(
     return job, places
 
 
-def _tell(say: Callable[[str], None], how: str, now: Progress) -> None:
+def _show_progress(say: Callable[[str], None], how: str, now: Progress) -> None:
     say(f"agreement questions, {how} ({now.done} of {now.planned})")
 
 
@@ -168,7 +166,7 @@ def _body(definition: Backend, engine: EngineSession, question: Question) -> byt
 
 
 def _answers(questions: Mapping[int, Question], records: Records) -> dict[str, StoredAnswer]:
-    """`questions` by their places in the job."""
+    """Answers by question. `questions` are by their positions in the job."""
     return {
         questions[int(row["seq"])].id: StoredAnswer(
             text=text,

@@ -1,7 +1,7 @@
-"""The load between whose requests the agreement questions are put: that of the scenario's last load point.
+"""Mixes agreement questions into the load of the scenario's last load point.
 
-Questions and load are one job: they leave by one schedule, so that as much is in flight as was while speed
-was measured. It is a window of its own: no stamp of a measured cell has a question next to it.
+Questions and load are one job with one schedule, so that as much is in flight as when speed was measured. The
+job is not a measured cell, so no measured request has a question next to it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -29,11 +29,11 @@ class UnderLoad:
     schedule: Callable[[int], ClosedLoop | OpenLoop]
 
     def between(self, questions: Sequence[bytes]) -> tuple[list[bytes], list[int]]:
-        """The whole job, and where each question stands in it."""
+        """Bodies of the whole job, and the position of each question in it."""
         whole = [next(self.bodies) for _ in range(self.fill)]
         places = []
-        for question, body in enumerate(questions):
-            if question % (EVERY - 1) == 0:
+        for index, body in enumerate(questions):
+            if index % (EVERY - 1) == 0:
                 whole.append(next(self.bodies))
             places.append(len(whole))
             whole.append(body)
@@ -41,7 +41,7 @@ class UnderLoad:
 
 
 def under_load(prepared: Prepared, workload: Workload, engine: EngineSession) -> UnderLoad:
-    """`workload`: requests of its own, so that none is in the cache because it was measured."""
+    """Makes the load from `workload`, whose requests no cell has sent: the cache holds none of them."""
     load, seed = prepared.scenario.load, prepared.options.seed
     point = load_points(load)[-1]
     slots = slots_of(load, point)

@@ -1,4 +1,4 @@
-"""Vectors and scores for the agreement of backends: the same texts for each, alone and in a batch."""
+"""Asks backends for vectors or scores of the same texts, alone and in a batch, to compare them."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ _QUERIES = 6  # of a rerank API, each with the other texts as its documents
 
 
 def ask_values(prepared: Prepared, engine: EngineSession, questions: Sequence[Question]) -> AskedBackend:
-    """Raises SetupError where an answer has none."""
+    """Asks one engine for the vectors or scores of the texts. Raises SetupError if an answer has none."""
     definition = engine.definition
     texts = _texts(questions)
     fields = common_fields(definition, prepared.scenario.request, 0)
@@ -26,9 +26,7 @@ def ask_values(prepared: Prepared, engine: EngineSession, questions: Sequence[Qu
 
 
 def reference_values(prepared: Prepared, questions: Sequence[Question], say: Say) -> dict[str, AskedBackend]:
-    """Returns what the model's own library makes of the same texts, by its name; empty where it is not
-    here.
-    """
+    """Values that the model's own library computes for the same texts, by its name; {} if it is not here."""
     mine = [
         backend.ref.definition
         for backend in prepared.backends
@@ -57,7 +55,7 @@ def _texts(questions: Sequence[Question]) -> dict[str, str]:
 
 
 def _ranked(texts: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-    """Queries by name, and the documents of each."""
+    """The first texts as queries by name, and the other texts as the documents of each query."""
     named = list(texts.items())
     return dict(named[:_QUERIES]), [text for _, text in named[_QUERIES:]]
 
@@ -78,9 +76,7 @@ def _vectors(engine: EngineSession, texts: dict[str, str], fields: dict[str, obj
 
 
 def _too_long(engine: EngineSession, fields: dict[str, object]) -> TooLong | UnsetType:
-    """Returns what becomes of a text that no context here holds: two texts that differ at their ends
-    alone.
-    """
+    """Asks for two texts that differ only beyond the context: if their vectors are equal, they were cut."""
     context = engine.definition.engine.values.get("context_tokens")
     if engine.facts.get("simulated") or context is None:
         return UNSET
@@ -94,7 +90,7 @@ def _too_long(engine: EngineSession, fields: dict[str, object]) -> TooLong | Uns
 
 
 def _scores(engine: EngineSession, texts: dict[str, str], fields: dict[str, object]) -> StoredValues:
-    """The second time with the documents in reverse order."""
+    """Scores of the documents for each query: `together` has them from a request in reverse order."""
     queries, ranked = _ranked(texts)
     documents = list(map(_user, ranked))
     alone, together = {}, {}

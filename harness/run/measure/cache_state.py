@@ -1,4 +1,4 @@
-"""The prefix cache brought into the state that the scenario declares, before the window of a cell."""
+"""Brings the prefix cache into the state that the scenario declares, before the window of a cell."""
 
 import secrets
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ _PRIMING = 4  # requests in flight while a cache is filled
 
 @dataclass(frozen=True, slots=True)
 class CacheState:
-    """`method` is how it was emptied; `primed` requests filled it again, as far as `requested` says."""
+    """The state as prepared: emptied by `method`, then filled again by `primed` requests."""
 
     requested: str
     method: Method
@@ -37,7 +37,7 @@ class CacheState:
 
     @property
     def preparation(self) -> CachePreparation:
-        """Tells what cell.json keeps of it."""
+        """The part of it that cell.json keeps."""
         return CachePreparation(
             requested=self.requested,
             method=self.method,
@@ -49,10 +49,10 @@ class CacheState:
 
 
 def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -> CacheState:
-    """Cold: emptied. Warm: then everything that requests share is sent once; primed: every request is.
+    """Empties the cache; for `warm`, sends everything that requests share once, for `primed` every request.
 
-    Emptied by the engine's own reset; where that fails, by the restart just before this cell or by a salt
-    that sets the cell's prefixes apart. Raises SetupError where a request that is to fill the cache fails.
+    It is emptied by the engine's own reset. If that fails, the restart just before this cell does it, or a
+    salt that sets the cell's prefixes apart. Raises SetupError if a request that fills the cache fails.
     """
     requested = prepared.scenario.cache.state
     if requested == "any":
@@ -67,7 +67,11 @@ def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -
 
 
 def _emptied(requested: str, engine: EngineSession, *, twice: bool) -> CacheState:
-    """`twice`: another label sends the same prompts to the same server, which may keep those of the first."""
+    """Empties the cache, or sets prompts apart by a salt.
+
+    `twice`: another label sends the same prompts to the server. If nothing empties its cache, they then get a
+    salt even without a field for it.
+    """
     if engine.definition.prefix_cache.enabled is False:
         return CacheState(requested, "off", "this backend runs without a prefix cache")
     reset = engine.reset_prefix_cache()
@@ -84,12 +88,12 @@ def _emptied(requested: str, engine: EngineSession, *, twice: bool) -> CacheStat
 
 
 def _first_turns(requested: RequestTable) -> Iterator[int]:
-    """Later turns carry answers that are not known yet."""
+    """Requests that can be sent before the cell: later turns carry answers that are not known yet."""
     return iter(np.flatnonzero(requested.numbers["turn"] <= 0).tolist())
 
 
 def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen: set[int], salt: str) -> int:
-    """One token of an answer to each: what it leaves in the cache is the prompt."""
+    """Sends each chosen request for one token, to leave its prompt in the cache. Returns their number."""
     requests = bodies(prepared, workload, engine, salt=salt, max_tokens=1)
     with scratch.folder("prime") as folder:
         whole = written(folder / "bodies", workload, requests)

@@ -1,4 +1,4 @@
-"""Files of images during a run, and the server that an engine fetches them from."""
+"""Keeps the image files of a run, and serves them to engines that fetch them."""
 
 import weakref
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from harness.workload.prompts.request import ChatRequest
 
 
 class ImageShelf:
-    """Files in a folder that goes with the last user of this object, or with the process."""
+    """Image files in a folder that is removed with the last user of this object, or with the process."""
 
     def __init__(self, images: Images) -> None:
         self._images, held = images, ExitStack()
@@ -29,9 +29,9 @@ class ImageShelf:
 
 
 def served(folder: Path, held: ExitStack) -> str:
-    """Serves a folder on 127.0.0.1 until `held` closes; its address.
+    """Serves a folder on 127.0.0.1 until `held` closes, and returns its URL.
 
-    In this process, which waits while load processes of its own send and receive.
+    It runs in this process, which only waits while the load processes send and receive.
     """
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Files, directory=str(folder)))
     Thread(target=server.serve_forever, name="images", daemon=True).start()
@@ -45,7 +45,7 @@ class _Files(SimpleHTTPRequestHandler):
     timeout = 60.0
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # as the base class names it
-        """Says nothing: standard error is for the run."""
+        """Logs nothing: standard error is for the run."""
 
     def list_directory(self, path: str) -> None:  # type: ignore[override]  # what BytesIO of nothing would be
         self.send_error(404)

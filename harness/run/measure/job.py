@@ -1,4 +1,4 @@
-"""A cell's requests as a job of the load room: wire bytes in the engine's dialect, and when they leave."""
+"""Turns a cell's requests into a load job: bytes in the engine's dialect, and the times they are due."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -39,7 +39,7 @@ def make_job(
     *,
     salt: str = "",
 ) -> LoadJob:
-    """The bodies lie in `scratch`, which must be there until the load has ended."""
+    """Builds the job of a cell. Its bodies are in `scratch`, which must exist until the load has ended."""
     load, request = prepared.scenario.load, prepared.scenario.request
     sessions = _sessions(prepared, cell.load, cell.repeat, workload.requested)
     url, *other_urls = engine.api_urls
@@ -88,10 +88,10 @@ def bodies(
     salt: str = "",
     max_tokens: int | None = None,
 ) -> Iterator[bytes]:
-    """Yields the bodies in `seq` order; with `max_tokens` instead of each request's own, which is then
-    neither forced nor kept.
+    """Yields the bodies of the requests in `seq` order.
 
-    A `salt` that the dialect has no field for stands in front of the first message.
+    `max_tokens` replaces each request's own, and then lengths are not forced and turns not kept. A `salt`
+    that the dialect has no field for goes in front of the first message.
     """
     front = "" if engine.definition.dialect.cache_salt or not salt else f"{salt} "
     request, api = prepared.scenario.request, APIS[engine.definition.dialect.api]
@@ -172,10 +172,10 @@ def send_times(
     *,
     typical: bool = False,
 ) -> NDArray[np.int64]:
-    """Returns when the requests of an open loop leave, ns from t0: of sessions the first turns.
+    """Times in ns from t0 at which requests of an open loop are due; for sessions, their first turns.
 
-    Sessions begin so often that their turns make the rate together. The rate is the asked one in the warm-up,
-    in the measured part, and in what is sent before the duration ends. `typical` arrivals stand for the long
+    Sessions begin so often that all their turns together make the rate. The rate is as asked in the warm-up,
+    in the measured part, and in what is sent before the duration ends. `typical` arrivals represent the long
     run of their process, as a capacity search needs them.
     """
     load, warmup = scenario.load, warmup_requests(scenario, point)

@@ -1,4 +1,4 @@
-"""One cell: the cache as declared, the timed window, and the facts that go with its records."""
+"""Measures one cell: prepares the cache, runs the timed window, and collects the facts for cell.json."""
 
 import threading
 from contextlib import suppress
@@ -65,15 +65,13 @@ from harness.workload.prompts.workload import Workload
 
 
 def engine_version(facts: EngineFacts) -> str | None:
-    """Returns the version of the package it runs from and as the running server tells it, where they
-    differ.
-    """
+    """Version of the engine's package, with the server's own if that differs; None if neither is known."""
     package, server = facts.get("package_version"), facts["server_version"]
     return f"{package} (server: {server})" if package and server and package != server else package or server
 
 
 def _load(scenario: Scenario, point: LoadPoint, kv_tokens: int | None) -> Load:
-    """The load point with what its arrivals are tested against. `kv_tokens`: of this cell's engine."""
+    """The load point, with the settings that its arrivals are tested against."""
     load, start = scenario.load, start_of(scenario, point)
     drawn = point.kind == "rate"
     return Load(
@@ -112,12 +110,12 @@ class Measured:
 
 
 class CellMeasurement(NamedTuple):
-    """Holds how the timed part of a cell is followed and stopped, and where its load comes from."""
+    """Means to follow and to stop the timed part of a cell, and where its load comes from."""
 
     progress: ProgressSink
     stop: threading.Event
     cluster: Cluster | None  # None: this machine
-    meeting: threading.Barrier | None = None  # of the cells whose load begins together
+    meeting: threading.Barrier | None = None  # waited for by cells whose loads begin together
 
 
 def measure(
@@ -127,14 +125,14 @@ def measure(
     engine: EngineSession,
     window: CellMeasurement,
 ) -> Measured:
-    """Nothing but the load and the sampler runs inside the window."""
+    """Measures a cell. Nothing but the load and the sampler runs inside the window. Raises SetupError."""
     cache = bring_about(prepared, workload, engine)
     workers = choose_workers(prepared.options.all_workers, cell.load)
     with (
-        scratch.folder("bodies") as room,
+        scratch.folder("bodies") as folder,
         Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher,
     ):
-        job = make_job(prepared, cell, workload, engine, room, salt=cache.salt)
+        job = make_job(prepared, cell, workload, engine, folder, salt=cache.salt)
         job = replace(job, workers=workers.count)
         sources = engine.counter_sources
         before = [idle(partial(_counters, source)) for source in sources]
@@ -162,7 +160,7 @@ def measure(
     shapes = list(map(histogram_increase, shapes_before, shapes_after))
     roles = by_role(engine.roles, [source.base_url for source in sources], counts, shapes)
     counters, restarts = together(roles) if roles else added(counts)
-    seen = _Seen(
+    observed = _Observed(
         result=result,
         cache=cache,
         workers=workers,
@@ -174,12 +172,12 @@ def measure(
         exited=exited,
         nodes=worker_pool.nodes() if worker_pool else UNSET,
     )
-    facts = _facts(prepared, cell, workload, engine, seen)
+    facts = _facts(prepared, cell, workload, engine, observed)
     return Measured(result, facts, telemetry)
 
 
 def _counters(engine: Server) -> dict[str, float] | None:
-    """None where the engine has none or does not answer: a measured cell is not lost for its counters."""
+    """None if the engine has no counters or does not answer: a cell is not lost for lack of them."""
     try:
         return engine.counters()
     except SetupError:
@@ -194,9 +192,7 @@ def _histograms(engine: Server) -> dict[str, Histogram]:
 
 
 def _minimum(scenario: Scenario, *, searched: bool) -> Minimum:
-    """Returns what the scenario declares to be enough; the probes of a capacity search have sizes of
-    their own.
-    """
+    """The least that the scenario declares enough; nothing for a capacity search, whose probes have sizes."""
     if searched:
         return Minimum(seconds=0, answers=0)
     load = scenario.load
@@ -209,7 +205,7 @@ def _minimum(scenario: Scenario, *, searched: bool) -> Minimum:
 
 
 def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
-    """The output constraints of every request, in the engine's own fields, and what it has no field for."""
+    """Settings that all requests share, in the engine's own fields, and those it has no field for."""
     definition, request = prepared.of(cell).ref.definition, prepared.scenario.request
     constraints = workload.constraints
     return CellRequest(
@@ -234,7 +230,7 @@ def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
 
 
 def _same(values: NDArray[np.int64]) -> int | None:
-    """None where they differ."""
+    """The value that all have; None if they differ."""
     return int(values[0]) if (values == values[0]).all() else None
 
 
@@ -278,8 +274,8 @@ def _identity(prepared: Prepared, cell: Cell, engine: EngineSession) -> Identity
     )
 
 
-class _Seen(NamedTuple):
-    """Holds what the window showed of the client, the engine and the sampler."""
+class _Observed(NamedTuple):
+    """Results of the client, the engine and the sampler over one window."""
 
     result: LoadResult
     cache: CacheState
@@ -294,7 +290,7 @@ class _Seen(NamedTuple):
 
 
 def _facts(
-    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, seen: _Seen
+    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, observed: _Observed
 ) -> CellFacts:
     scenario, definition = prepared.scenario, prepared.of(cell).ref.definition
     probe, request = cell.probe, _request(prepared, cell, workload)
@@ -313,23 +309,23 @@ def _facts(
         slo=scenario.slo,
         probe=None if probe is None else ProbeSize(**asdict(probe)),
         minimum=_minimum(scenario, searched=probe is not None),
-        unsent=seen.result.unsent,
-        interrupted=seen.result.interrupted,
-        cache=seen.cache.preparation,
-        t0_unix_ns=seen.result.t0_unix_ns,
-        t0_monotonic_ns=seen.result.t0_monotonic_ns,
-        server_counters=seen.counters,
+        unsent=observed.result.unsent,
+        interrupted=observed.result.interrupted,
+        cache=observed.cache.preparation,
+        t0_unix_ns=observed.result.t0_unix_ns,
+        t0_monotonic_ns=observed.result.t0_monotonic_ns,
+        server_counters=observed.counters,
         engine_log=engine.facts.get("log"),
-        client=client_stats(seen.result.client),
-        workers=seen.workers,
-        nodes=seen.nodes,
+        client=client_stats(observed.result.client),
+        workers=observed.workers,
+        nodes=observed.nodes,
         metrics_urls=prepared.of(cell).ref.metrics_urls or UNSET,
         urls=engine.urls if len(engine.urls) > 1 else UNSET,
         balance=(prepared.options.balance or "round-robin") if len(engine.urls) > 1 else UNSET,
-        roles=seen.roles or UNSET,
-        counter_restarts=seen.restarts,
-        server_histograms=seen.histograms,
-        telemetry=seen.sampled,
+        roles=observed.roles or UNSET,
+        counter_restarts=observed.restarts,
+        server_histograms=observed.histograms,
+        telemetry=observed.sampled,
         prices=prepared.options.prices,
-        engine_exited=seen.exited,
+        engine_exited=observed.exited,
     )

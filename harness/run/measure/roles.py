@@ -1,4 +1,4 @@
-"""Counts of engines with roles, by role: figures of two roles are never added up."""
+"""Adds up counts of engines by role: figures of two roles are never added."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ from harness.model.choices import DECODE, PREFILL
 from harness.sampling.counter_deltas import added, added_histograms
 
 Counted = tuple[dict[str, float] | None, int]
-# Of a prompt: counted where it is read. All else is of the answer, and counted where that is written.
+# Counted for a prompt, by the engine that reads it. All others are counted by the one that writes the answer.
 _OF_PROMPT = ("prompt_tokens", "cached_prompt_tokens", "host_cached_tokens", "image_queries", "image_hits")
 
 
@@ -17,7 +17,7 @@ def by_role(
     counts: Sequence[Counted],
     shapes: Sequence[Mapping[str, HistogramIncrease]],
 ) -> tuple[RoleFacts, ...]:
-    """Engines of one role work as one."""
+    """Adds up the counts of the engines of each role. Sequences are in the order of the engines."""
     found = []
     for role in dict.fromkeys(roles):
         places = tuple(number for number, given in enumerate(roles) if given == role)
@@ -36,7 +36,10 @@ def by_role(
 
 
 def together(roles: Sequence[RoleFacts]) -> Counted:
-    """Counters of a request's whole way: of prompts where they are read, of answers where written."""
+    """Counters over both roles: of prompts from prefill engines, of answers from decode engines.
+
+    None if one of the roles did not answer. Restarts are those of all engines.
+    """
     by_name = {each.role: each.counters for each in roles}
     read, written = by_name.get(PREFILL), by_name.get(DECODE)
     restarts = sum(each.restarts for each in roles)

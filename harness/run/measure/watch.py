@@ -1,4 +1,4 @@
-"""Says what is watched while a cell is measured, passed to the sampler in its own terms."""
+"""Tells the sampler what to watch while a cell is measured."""
 
 import os
 from collections.abc import Iterator
@@ -12,14 +12,17 @@ from harness.sampling import machine
 from harness.sampling.job import Exporter, Watch
 from harness.spec.engine_metrics import Counters, Metrics
 
-# What an engine counts up; its gauges (running, waiting) have no difference.
+# Only these have a difference over a cell; gauges (running, waiting) have none.
 COUNTERS = frozenset(field.name for field in fields(Counters))
 
 _GPU_ENV = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
 def watch_of(engine: EngineSession, hz: float) -> Watch | None:
-    """None where nothing is to be sampled. An engine elsewhere has its metrics read and nothing else."""
+    """The order to the sampler; None without sampling.
+
+    Of an engine on another machine only metrics are read.
+    """
     if not hz:
         return None
     addresses = [urlsplit(url) for url in engine.urls]
@@ -38,9 +41,7 @@ def watch_of(engine: EngineSession, hz: float) -> Watch | None:
 
 
 def gpu_env(facts: EngineFacts) -> dict[str, str]:
-    """Returns what says which GPUs the engine was given: of a container those it got, else its
-    environment.
-    """
+    """Variables that say which GPUs the engine was given: those of its container, or of its environment."""
     container = facts.get("container")
     if container is not None and container["device"] != "rocm":
         return {"NVIDIA_VISIBLE_DEVICES": ",".join(map(str, container["gpus"]))}

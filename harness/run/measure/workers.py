@@ -1,4 +1,4 @@
-"""Says how many processes send a cell's requests, and by what that was decided."""
+"""Chooses how many processes send a cell's requests."""
 
 from harness.doctor.result import per_worker
 from harness.load.sharding import workers_for

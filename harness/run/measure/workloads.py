@@ -1,4 +1,4 @@
-"""The requests of each load point and repeat, made once and given to every backend alike."""
+"""Requests of each load point and repeat, made once and sent to every backend alike."""
 
 import hashlib
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ from harness.workload.prompts.workload import Workload
 
 
 def card_of(scenario: Scenario, seed: int, point: LoadPoint, workload: Workload) -> WorkloadCard:
-    """Describes the requests: those of one load point's requests, as they were drawn for the first repeat."""
+    """Describes the requests of one load point, as they are drawn for the first repeat."""
     load = scenario.load
     warmup = warmup_requests(scenario, point)
     times = None
@@ -57,16 +57,16 @@ def card_of(scenario: Scenario, seed: int, point: LoadPoint, workload: Workload)
     )
 
 
-# Of this many requests one is of the load, where questions are put between its requests.
+# One of this many requests is of the load; the others are questions.
 EVERY = 3
 FILL = 64  # requests of an open loop before the first question; of a closed one a request for each slot
 
 
 class Workloads:
-    """Prompts differ by load point and repeat, so that no cell finds its own prompts in a cache.
+    """Requests of a run, different for each load point and repeat: no cell finds its prompts in a cache.
 
-    All are made at once: the tokenizer they are counted with is a running engine's, and stops with it. In a
-    capacity search (`sizes`) they are made when a load is first tried, since few of its loads are.
+    All are made at once, because the tokenizer that counts them belongs to a running engine and stops with
+    it. In a capacity search (`sizes`) they are made when a load is first tried, since few of its loads are.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Workloads:
         sizes: ProbeSizes | None = None,
         between: int = 0,
     ) -> None:
-        """`between`: requests more, as those of the last load point, for questions to stand between."""
+        """`between`: how many more requests of the last load point to make, to put questions between."""
         self._scenario, self._seed = scenario, seed
         self._dress = dress_of(scenario)
         self.count_with(counter)
@@ -111,19 +111,15 @@ class Workloads:
         return self._made[key]
 
     def cards(self, seed: int) -> dict[str, WorkloadCard]:
-        """Returns the cards of the first repeat, by load point: what its requests are.
-
-        In a search of its lowest load.
-        """
+        """Descriptions of the first repeat by load point; in a search, only of its lowest load."""
         return {
             point.label: card_of(self._scenario, seed, point, self._made[point, 0]) for point in self._points
         }
 
     def sha256(self) -> str:
-        """Returns the sum of the first repeat at every load point: equal for runs that differ in
-        --repeats only.
+        """Hash of the first repeat at every load point; in a search, only at its lowest load.
 
-        In a search at its lowest load.
+        Runs that differ only in --repeats have the same hash.
         """
         digest = hashlib.sha256()
         for point in self._points:
@@ -132,14 +128,14 @@ class Workloads:
 
 
 def dress_of(scenario: Scenario) -> Dress:
-    """Returns what gives each request the adapter or the images that the scenario says."""
+    """The function that gives each request its adapter or its images, as the scenario says."""
     if scenario.images.counts:
         return ImageShelf(scenario.images).dress
     return partial(assigned, scenario.lora) if scenario.lora.adapters else as_they_are
 
 
 def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:
-    """Makes the workloads with the tokenizer of this engine, where it has one."""
+    """Makes the workloads, counted by this engine's tokenizer if it has one."""
     return Workloads(
         prepared.scenario,
         prepared.repeats,
@@ -151,13 +147,13 @@ def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:
 
 
 def filling(load: Load, point: LoadPoint) -> int:
-    """Counts the requests of the load before the first question: as many as it keeps in flight."""
+    """Number of requests before the first question: enough that the load is at its level."""
     slots = slots_of(load, point)
     return FILL if slots is None else slots
 
 
 def between_questions(prepared: Prepared) -> int:
-    """Requests of the load that are needed for the questions of an accuracy; 0 without one."""
+    """Number of requests of the load that the questions of an accuracy need; 0 without one."""
     if not prepared.options.accuracy:
         return 0
     load = prepared.scenario.load

@@ -1,4 +1,4 @@
-"""Requests that are longer than an engine's context: reported before they fail one by one."""
+"""Reports requests that are longer than an engine's context, before they fail one by one."""
 
 from collections.abc import Mapping
 
@@ -10,10 +10,9 @@ from harness.spec.backend import Value
 
 
 def too_long(requested: RequestTable, values: Mapping[str, Value] | None) -> tuple[str, str] | None:
-    """Returns what is wrong and what to do, where prompt and answer are together longer than
-    `context_tokens`.
+    """A problem and a hint if prompt and answer together exceed `context_tokens`; None if all fit.
 
-    The chat template comes on top: what fits by a hair here may not fit there.
+    The chat template is not counted, so a request that barely fits here may still be too long.
     """
     context = (values or {}).get("context_tokens")
     if context is None:

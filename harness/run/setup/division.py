@@ -1,6 +1,4 @@
-"""Tells whether an engine runs as its makers ship it, was tuned, or was changed by hand; and where tuning
-holds.
-"""
+"""Whether an engine runs as shipped, tuned or changed by hand, and whether a tuning applies here."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -20,7 +18,7 @@ Division = Literal["default", "tuned", "custom"]
 
 
 def division(prepared: Prepared, backend: BackendPlan) -> Division | None:
-    """None for an attached server, whose settings are its owner's."""
+    """How the engine is configured; None for an attached server, whose settings are not known."""
     ref = backend.ref
     if ref.url is not None:
         return None
@@ -33,13 +31,13 @@ def division(prepared: Prepared, backend: BackendPlan) -> Division | None:
 
 
 def _changes_settings(variant: Variant) -> bool:
-    """One that only names other weights leaves the engine as it is."""
+    """Whether the variant does more than name other weights."""
     return dataclasses.replace(variant, track="") != Variant(description=variant.description)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Holds where a tuned variant is used, or was tuned."""
+    """Conditions under which a tuned variant is used."""
 
     scenario: str
     scenario_key: str
@@ -62,13 +60,13 @@ class Place:
 
 
 def scenario_key(scenario: Scenario) -> str:
-    """Fingerprint of what is asked and how, whatever the load: what a best setting depends on."""
+    """Fingerprint of prompts, request settings and cache state, on which the best engine values depend."""
     parts = (scenario.prompts, scenario.request, scenario.cache)
     return files.fingerprint([dataclasses.asdict(part) for part in parts])
 
 
 def elsewhere(tuned: Provenance, here: Place, version: str | None) -> Iterator[str]:
-    """Yields how a place differs from the one that a variant was tuned for."""
+    """Yields each condition of this place that differs from those the variant was tuned under."""
     if tuned.scenario != here.scenario:
         yield f"scenario {tuned.scenario}, not {here.scenario}"
     elif tuned.scenario_key != here.scenario_key:

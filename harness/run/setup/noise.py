@@ -1,7 +1,7 @@
 """Noise floors measured on this machine, kept in the cache folder for the verdicts of later runs.
 
-A floor is of one machine, engine and work: it holds for a later run only where all that may move a figure is
-the same, so it is found by a fingerprint of that.
+A floor holds for a later run only if everything that may change a figure is the same: machine, engine, work.
+It is therefore stored under a fingerprint of these.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from harness.spec.scenario import Verdict
 from harness.store.atomic import write_json
 from harness.untrusted import read_document
 
-# Of another machine they say nothing. The host name is not among them: a container has a new one each time.
+# A floor says nothing about another machine. The host name is left out: a container has a new one each time.
 _IDENTITY = ("machine", "cpu", "cpu_features", "cpus_usable", "gpus")
 
 Floors = dict[str, dict[str, float]]  # load label → metric → share
@@ -28,7 +28,7 @@ def path() -> Path:
 
 
 def host_key(host: HostFacts | None) -> str:
-    """Fingerprint of what of a machine sets the speed of an engine."""
+    """Fingerprint of the facts of a machine that set the speed of an engine."""
     return files.fingerprint(_identity(host))
 
 
@@ -37,10 +37,10 @@ def _identity(host: HostFacts | None) -> dict[str, object]:
 
 
 def key(host: HostFacts | None, prepared: Prepared, backend: BackendPlan, version: str | None) -> str:
-    """Returns the key of one backend of a run; `version` as the running engine tells it.
+    """Key of the floors of one backend of a run; `version` is what the running engine reports.
 
-    Which load points and repeats were asked for is not part of it, nor what the verdicts are about: a floor
-    is kept by load point and metric.
+    Load points, repeats and the metrics of verdicts are no part of it: floors are kept by load point and
+    metric.
     """
     scenario = prepared.scenario
     load = replace(scenario.load, concurrency=(), rate=(), replay_speed=())
@@ -58,9 +58,7 @@ def key(host: HostFacts | None, prepared: Prepared, backend: BackendPlan, versio
 
 
 def stored(name: str) -> Floors:
-    """Reads the floors under a `key`; empty where nothing was measured, or nothing that this version
-    wrote.
-    """
+    """Floors under a `key`; empty if none were measured, or if they cannot be read."""
     try:
         return from_json(_read().get(name), Floors)
     except ValueError:
@@ -68,9 +66,9 @@ def stored(name: str) -> Floors:
 
 
 def store(floors: Mapping[str, Iterable[Noise]]) -> None:
-    """Stores, by `key`, entries of a summary's `noise`; replaces what was known of these loads.
+    """Stores entries of a summary's `noise` by `key`, in place of earlier ones of the same load and metric.
 
-    StorageError.
+    Raises StorageError.
     """
     content = _read()
     for name, entries in floors.items():

@@ -1,4 +1,4 @@
-"""Everything `bench run` can be asked for, as plain data."""
+"""Everything that `bench run` can be asked for, as plain data, and the interface to the screen."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -65,12 +65,12 @@ class RunOptions:
 
     @property
     def all_workers(self) -> int | None:
-        """Load processes, of all nodes; None: not given."""
+        """Number of load processes over all nodes; None: not given."""
         return self.workers if self.load_from is None else self.load_from.workers
 
 
 def stored_options(manifest: Manifest, where: str) -> RunOptions:
-    """Reads the options with which the run of this manifest, of any origin, was begun. Raises SpecError."""
+    """Options that a run was begun with. Raises SpecError, since the manifest may come from anywhere."""
     given = manifest.options
     hint = "start a new run with `bench run`"
     if not isinstance(given.get("out"), str):
@@ -86,16 +86,16 @@ def stored_options(manifest: Manifest, where: str) -> RunOptions:
 
 
 class Ui(Protocol):
-    """Holds what a person sees while a run goes on. Never a source of results."""
+    """The screen of a person who watches a run. It is never a source of results."""
 
     def stage(self, text: str) -> None:
-        """Shows what is being done or waited for now; replaces the previous stage."""
+        """Shows what is being done or waited for, in place of the previous stage."""
 
     def note(self, text: str) -> None:
-        """A line that stays."""
+        """Prints a line that stays."""
 
     def detail(self, text: str) -> None:
-        """A line about the internals of an engine: for those who ask for them (-v), and the report."""
+        """Prints a line about the internals of an engine, for those who ask for it with -v."""
 
     def load(self, cell: Cell, progress: Progress) -> None:
-        """A few times a second while a cell is measured."""
+        """Shows the progress of a cell; called a few times a second while it is measured."""

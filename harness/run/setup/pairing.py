@@ -1,4 +1,4 @@
-"""Says how the engines of a run share time and machine: one after the other, or all of them up together."""
+"""Decides how the engines of a run share the machine: one after the other, or all up together."""
 
 import math
 import os
@@ -28,8 +28,8 @@ Started = Sequence[tuple[BackendRef, LaunchChoice]]
 class Together:
     """Engines that are up together. Each start gives every engine the next seat: what it may use.
 
-    No seats: servers that run already. `blocks`: of each engine in one start; 1 of such servers, of which
-    each block is a repeat of one start.
+    Attached servers have no seats. `blocks` is the number for each engine in one start; it is 1 for attached
+    servers, whose blocks are all repeats of one start.
     """
 
     kind: Pairing
@@ -52,7 +52,10 @@ class Together:
 
 
 def together_of(options: RunOptions, started: Started, each_cell: Sequence[bool]) -> Together | None:
-    """None: the engines take turns. Raises SpecError where they cannot be up together, and says why."""
+    """Seats and blocks of engines that are up together; None if they take turns.
+
+    Raises SpecError with the reason if they cannot be up together.
+    """
     kind, blocks = options.pairing, options.blocks
     if kind == "starts":
         if blocks is not None:
@@ -89,7 +92,7 @@ def together_of(options: RunOptions, started: Started, each_cell: Sequence[bool]
 
 
 def sized(scenario: Scenario, options: RunOptions, blocks: int) -> Scenario:
-    """Gives a block its share of the requests of a run, and of what a run needs at least."""
+    """Gives each block its share of the requests of a run, and of the least that a run needs."""
     load = scenario.load
     asked = load.requests if "load.requests" in options.overrides else _share(load, blocks)
     least = math.ceil(load.min_answers / blocks)
@@ -98,7 +101,7 @@ def sized(scenario: Scenario, options: RunOptions, blocks: int) -> Scenario:
 
 
 def _share(load: Load, blocks: int) -> int:
-    """Two requests of each slot at least, and as many answers as a median needs."""
+    """Requests of one block: its share of the run, but two for each slot and enough for a median."""
     slots = max(slots_of(load, point) or 1 for point in load_points(load))
     return min(load.requests, max(math.ceil(load.requests / blocks), 2 * slots, samples_needed(50)))
 
@@ -114,7 +117,7 @@ def _core_seats(engines: int) -> tuple[tuple[int, ...], ...]:
 
 
 def _gpu_seats(options: RunOptions, started: Started) -> tuple[tuple[str, ...], ...]:
-    """Devices that were listed, in equal parts."""
+    """The GPUs that may be used, in equal parts; () if no engine needs one."""
     needed = [gpus_needed(ref.definition) for ref, launch in started if launch.device == "cuda"]
     if not needed:
         return ()

@@ -1,4 +1,4 @@
-"""Names and flags to checked definitions, before anything is started: a typo costs nothing."""
+"""Turns names and flags into checked definitions before anything is started: a typo costs nothing."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,10 +44,10 @@ from harness.workload.prompts.content import pieces_of
 from harness.workload.prompts.recorded import source_of
 from harness.workload.traces import Dataset, Trace
 
-# Of one backend that is measured against itself.
+# Suffixes of the two labels of a backend that is measured against itself.
 AA_LABELS = ("a", "b")
-# At each load of a search: how far it lies above the capacity shows in the queue that builds meanwhile.
-PROBE_SECONDS = 45.0  # of a long probe of a capacity search, at least
+# Least time of a long probe of a capacity search: a load above the capacity builds a queue meanwhile.
+PROBE_SECONDS = 45.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ class Prepared:
 
     @property
     def lives(self) -> list[Block]:
-        """Returns the first block of each life of an engine."""
+        """The first block of each life of an engine."""
         return [
             block
             for group in together(self.plan)
@@ -107,7 +107,7 @@ class Prepared:
 
     @property
     def engines(self) -> tuple[Planned, ...]:
-        """Engines as they are checked before the run."""
+        """Engines in the form in which `check_machine` takes them."""
         return tuple(
             Planned(
                 backend.ref,
@@ -126,7 +126,10 @@ class Prepared:
 
 
 def prepare(options: RunOptions) -> Prepared:
-    """Raises SpecError for everything a user can get wrong on the command line or in a definition."""
+    """Checks the options and everything that they name.
+
+    Raises SpecError for whatever a user can get wrong on the command line or in a definition.
+    """
     if isinstance(options.repeats, int) and options.repeats < 1:
         raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
     if options.workers is not None and options.workers < 1:
@@ -208,7 +211,7 @@ def prepare(options: RunOptions) -> Prepared:
         BackendPlan(
             label=label,
             ref=ref,
-            launch=_said_to_restart(launch) if each else launch,
+            launch=_with_restarts(launch) if each else launch,
             track=track_of(ref, launch, model_name, model),
             engine_values=own,
             between=how,
@@ -249,14 +252,14 @@ def _plan(
     return make_paired_plan(labels, scenario.load, starts, repeats // starts)
 
 
-def _said_to_restart(launch: LaunchChoice) -> LaunchChoice:
+def _with_restarts(launch: LaunchChoice) -> LaunchChoice:
     return replace(launch, why=f"{launch.why}; again for every cell, since it has no cache reset")
 
 
 def _check_images(
     scenario: Scenario, backends: Sequence[BackendRef], launches: Sequence[LaunchChoice]
 ) -> None:
-    """Raises SpecError where an engine cannot fetch files from this machine's own address."""
+    """Raises SpecError if an engine cannot fetch the files of images from 127.0.0.1."""
     if not scenario.images.counts or scenario.images.send != "url":
         return
     for ref, launch in zip(backends, launches, strict=True):
@@ -292,9 +295,7 @@ def _check_cluster(options: RunOptions, launches: Sequence[LaunchChoice]) -> Non
 
 
 def _starts_for_each_cell(scenario: Scenario, ref: BackendRef, launch: LaunchChoice) -> bool:
-    """Returns whether only a start of the engine gives each cell the cache state that the scenario
-    declares.
-    """
+    """Whether only a restart gives each cell the cache state that the scenario declares."""
     cache = ref.definition.prefix_cache
     declared = scenario.cache.state != "any"
     return declared and cache.enabled is True and cache.reset is None and launch.mode != "attach"
@@ -344,7 +345,7 @@ def _searched(scenario: Scenario) -> Scenario:
 
 
 def _probe_sizes(options: RunOptions, scenario: Scenario) -> ProbeSizes | None:
-    """None where no capacity is searched for."""
+    """Sizes of the probes; None if no capacity is searched for. Raises SpecError."""
     given, closes_s = options.probe_seconds, scenario.load.duration_s
     if not options.find_capacity:
         if given is not None:
@@ -365,9 +366,9 @@ def _probe_sizes(options: RunOptions, scenario: Scenario) -> ProbeSizes | None:
 def _engine_values(
     backends: tuple[BackendRef, ...], model: Model, asked: Mapping[str, object], given: Mapping[str, str]
 ) -> tuple[dict[str, str], ...]:
-    """A key changes the backends that have it; one given on the command line that none has is a mistake.
+    """Engine values of each backend. Raises SpecError for a key of the command line that no backend has.
 
-    What was tuned replaces what the scenario asks for, and gives way to the command line.
+    Tuned values replace those of the scenario, and the command line replaces both.
     """
     keys = [settable(ref.definition) for ref in backends]
     for key in given:
@@ -391,7 +392,7 @@ def _tuned(ref: BackendRef) -> dict[str, str]:
 
 
 def _unique_label(ref: BackendRef, backends: tuple[BackendRef, ...]) -> str:
-    """Two servers attached under one name are distinguished by their address."""
+    """The label of a backend, with the address if two servers are attached under one name."""
     same = [other for other in backends if other.label == ref.label]
     if len(same) == 1 or ref.url is None:
         return ref.label

@@ -1,4 +1,4 @@
-"""Engines and weights of a run, on this machine before anything is measured."""
+"""Brings engines and weights to this machine before anything is measured."""
 
 from harness.engines.check.available import Machine
 from harness.engines.check.preflight import require
@@ -10,13 +10,13 @@ from harness.run.setup.prepare import Prepared
 
 
 def check_machine(prepared: Prepared, say: Say) -> None:
-    """Raises SetupError with everything that the engines need and this machine has not."""
+    """Raises SetupError that lists everything the engines need and this machine lacks."""
     options = prepared.options
     require(prepared.engines, Machine(say, gpu_wait_s=options.gpu_wait_s, gpus=options.gpus))
 
 
 def provide(prepared: Prepared, say: Say) -> None:
-    """Engines and weights before the first measurement: a failed download costs no measured cell."""
+    """Installs engines and fetches weights. Done first, so that a failed download costs no measured cell."""
     for backend in prepared.backends:
         definition, launch, environment = backend.ref.definition, backend.launch, None
         if launch.mode == "compose":

@@ -1,4 +1,4 @@
-"""Says how many repeats a run has, and what happens to an engine between two of them."""
+"""Decides how many repeats a run has, and what happens to an engine between two of them."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -20,9 +20,9 @@ _FLAG = "--repeats"
 def repeats_of(
     options: RunOptions, scenario: Scenario, backends: int, together: Together | None = None
 ) -> tuple[int, tuple[int, ...]]:
-    """Most repeats, and after which of them the verdicts are looked at; no looks: the number is fixed.
+    """Most repeats, and those after which verdicts are looked at; without looks the number is fixed.
 
-    Of engines that are up together the numbers asked for are starts, and each has its blocks as repeats.
+    For engines that are up together, the numbers asked for are starts, and each of their blocks is a repeat.
     """
     blocks = together.blocks if together else 1
     wanted = _wanted(options, scenario, backends)
@@ -56,7 +56,7 @@ def _wanted(options: RunOptions, scenario: Scenario, backends: int) -> int | Lit
 
 
 def _refuse_limits(options: RunOptions) -> None:
-    """A limit that limits nothing would look like one that does."""
+    """Raises SpecError for a limit without effect, which would look like one that has an effect."""
     flags = {"--budget": options.budget_s, "--max-repeats": options.overrides.get("verdict.max_repeats")}
     for flag, given in flags.items():
         if given is not None:
@@ -66,7 +66,7 @@ def _refuse_limits(options: RunOptions) -> None:
 def between_of(
     options: RunOptions, scenario: Scenario, started: Sequence[tuple[BackendRef, LaunchChoice]]
 ) -> tuple[BetweenRepeats, ...]:
-    """Decides per backend."""
+    """What happens to each backend between two repeats. Raises SpecError if it cannot be as declared."""
     declared = scenario.verdict.between_repeats
     alone = len(started) == 1 and not options.find_capacity
     return tuple(_between(declared, ref, launch, alone) for ref, launch in started)

@@ -1,12 +1,12 @@
-"""Loads for a server of which only a first look is known, so that measuring them takes a given time."""
+"""Chooses loads that take a given time, for servers of which only a first look is known."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.probe import Look
 
-# Concurrency, output tokens and requests, the most telling first: four requests of each slot, where there can
-# be; 32 requests have a p90, 8 a median.
+# Concurrency, output tokens and requests, the most informative first: four requests for each slot if
+# possible; 32 requests give a p90, 8 a median.
 SIZES: tuple[tuple[tuple[int, ...], int, int], ...] = (
     ((1, 4, 16, 64), 64, 256),
     ((1, 4, 16, 32), 64, 128),
@@ -20,12 +20,12 @@ SIZES: tuple[tuple[tuple[int, ...], int, int], ...] = (
 )
 _COMPARED = 3  # repeats: a verdict needs as many
 
-# Seconds that a run takes besides its load.
+# Seconds that a run takes in addition to its load.
 _REPORT_S = 10.0
 _CELL_S = 2.5  # processes, counters, files: on two slow cores
 _PROMPT_S = 0.005  # written and counted by the server
 _COOL_DOWN_S = 2.0
-# The conformance probe: what follows one another in it.
+# Answers and tokens that follow one another in the conformance probe.
 _PROBE_ANSWERS, _PROBE_TOKENS = 8, 80
 _PROBE_SHARE = 0.15  # of the time: above it the probe is left out
 _LATE = 1.5  # a cell that takes so many times the longest expected one stops sending
@@ -43,7 +43,10 @@ class Loads:
 
 
 def fit(looks: Sequence[Look], budget_s: float) -> Loads:
-    """The most that fits; the least there is where nothing does. Several looks: servers to be compared."""
+    """The largest loads that are expected to fit into the budget, or the smallest if none fit.
+
+    Several looks are servers to be compared, so each load is repeated.
+    """
     repeats = _COMPARED if len(looks) > 1 else 1
     probe_s = sum(_PROBE_ANSWERS * look.ttft_s + _PROBE_TOKENS * look.tpot_s for look in looks)
     probe = probe_s <= _PROBE_SHARE * budget_s
@@ -64,6 +67,6 @@ def fit(looks: Sequence[Look], budget_s: float) -> Loads:
 
 
 def _cell_s(look: Look, concurrency: int, output_tokens: int, requests: int) -> float:
-    """The warm-up, which is three waves of several slots, the requests, and the last ones' end."""
+    """Expected time of a cell: warm-up (three waves of several slots), requests, and the last wave."""
     waves = requests / concurrency + (4 if concurrency > 1 else 2)
     return _CELL_S + waves * look.answer_s(output_tokens, concurrency)

@@ -1,4 +1,4 @@
-"""Finds how many tokens the KV cache holds, whose multiples the working sets of a scenario are."""
+"""Finds the size of the KV cache, of which the working sets of a scenario are multiples."""
 
 from harness.engines.session import EngineSession
 from harness.errors import SpecError
@@ -6,10 +6,10 @@ from harness.spec.scenario import Load
 
 
 def kv_tokens(load: Load, measured: int | None, engine: EngineSession) -> int | None:
-    """Returns the scenario's number, that of the run so far (`measured`), or what the first engine says.
+    """Tokens of the KV cache: from the scenario, from the run so far (`measured`), or from the first engine.
 
-    All backends get the same bytes, so it is one number for a run. None: the scenario has no working sets.
-    Raises SpecError where the engine does not say it.
+    All backends get the same bytes, so a run has one number. None: the scenario has no working sets. Raises
+    SpecError if the engine does not report it.
     """
     if not load.working_set:
         return None

@@ -81,7 +81,7 @@ class Scenario:
 
 
 def check_api(scenario: Scenario, api: ApiName, where: str) -> None:
-    """Raises SpecError where the scenario's prompts are not what this API takes."""
+    """Raises SpecError if the API does not take the scenario's prompts or images."""
     if gives(scenario.prompts) != (wanted := APIS[api].gives):
         fitting = {
             "text": "scenarios of chats, such as fixed-length",
@@ -103,10 +103,9 @@ def check_api(scenario: Scenario, api: ApiName, where: str) -> None:
 def load_scenario(
     name: str, overrides: Mapping[str, object] | None = None, profile: Profile = "cpu"
 ) -> Scenario:
-    """Loads a scenario by name or path, sized for `profile`, with `section.key` overrides from the
-    command line.
+    """Loads a scenario by name or path, sized for `profile`, with `section.key` overrides from flags.
 
-    Raises SpecError.
+    Raises SpecError, which names the override if one is at fault.
     """
     path = files.locate("workloads", name)
     table = with_profile(files.read_toml(path), profile, str(path))
@@ -122,7 +121,7 @@ def load_scenario(
 
 
 def with_profile(table: Mapping[str, object], profile: Profile, where: str) -> dict[str, object]:
-    """The file's tables with those of [profiles.NAME] laid over them, key by key."""
+    """Lays the tables of [profiles.NAME] over the file's own, key by key. Raises SpecError."""
     if "profile" in table:
         raise SpecError("unknown key 'profile'", where=where, hint="--profile chooses one of [profiles]")
     profiles = table.get("profiles")
@@ -152,7 +151,10 @@ def _laid_over(table: Mapping[str, object], change: Mapping[str, object]) -> dic
 
 
 def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
-    """Builds the scenario of tables with their profile laid over them."""
+    """Builds the scenario from tables with their profile applied.
+
+    Raises SpecError for what does not go together.
+    """
     prompts = table.get("prompts")
     if not isinstance(prompts, Mapping) or "generator" not in prompts:
         raise SpecError("table [prompts] with a generator is missing", where=where)
@@ -214,7 +216,7 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
 
 
 def _check_classes(scenario: Scenario, where: str) -> None:
-    """Adapters and images are classes of requests, which can be of one division only."""
+    """Raises SpecError if more than one of prompts, adapters and images divides requests into classes."""
     divided = {"lora.adapters": bool(scenario.lora.adapters), "images.counts": bool(scenario.images.counts)}
     asked = [key for key, given in divided.items() if given]
     if len(asked) > 1:
@@ -230,7 +232,7 @@ def _check_classes(scenario: Scenario, where: str) -> None:
 
 
 def _check_groups(scenario: Scenario, where: str) -> None:
-    """Says who says how many prefixes there are: the prompts, or the working set of each load point."""
+    """Raises SpecError unless one of [prompts] and [load] working_set sets the number of prefixes."""
     generator_spec, sized = scenario.prompts, bool(scenario.load.working_set)
     if sized and not (isinstance(generator_spec, SharedPrefix) and generator_spec.turns == 1):
         raise SpecError(

@@ -32,7 +32,7 @@ from harness.spec.scenario.synthetic import (
 class TraceReplay:
     """Requests as recorded: lengths, what they share, and when. At most as many as the file holds.
 
-    Of sessions as many whole ones as have so many calls in all.
+    Sessions are replayed whole, as many as have that many calls in all.
     """
 
     file: str
@@ -102,12 +102,12 @@ Prompts = (
 
 
 def has_times(prompts: Prompts) -> bool:
-    """Returns whether its requests come when they say, at a multiple of that pace."""
+    """Whether requests have times of their own, which a load point replays at a multiple of their pace."""
     return isinstance(prompts, TraceReplay | Victim)
 
 
 def gives(prompts: Prompts) -> Gives:
-    """Returns what the answers to such requests are."""
+    """Whether answers to such prompts are text, vectors or scores."""
     if isinstance(prompts, Documents):
         return "vectors"
     if isinstance(prompts, Audio):
@@ -116,7 +116,7 @@ def gives(prompts: Prompts) -> Gives:
 
 
 def turns_of(prompts: Prompts) -> int:
-    """Requests of a session, each of which waits for the answer before it; 1: none waits for another."""
+    """Number of requests in a session, each waiting for the answer before it; 1: none waits."""
     return prompts.turns if isinstance(prompts, SharedPrefix | Agent) else 1
 
 

@@ -16,7 +16,7 @@ State = Literal["fresh", "repeated"]
 
 
 class ImageClass(NamedTuple):
-    """Requests that have so many images of one sort."""
+    """A class of requests: a number of images, all of one sort."""
 
     images: int
     size: str = ""
@@ -25,7 +25,7 @@ class ImageClass(NamedTuple):
 
     @property
     def sort(self) -> str:
-        """Names what each of its images is."""
+        """Size, format and state of its images: `512x512 jpeg, fresh`."""
         return f"{self.size} {self.format}, {self.state}"
 
     @property
@@ -34,7 +34,7 @@ class ImageClass(NamedTuple):
 
     @property
     def pixels(self) -> tuple[int, int]:
-        """Width and height."""
+        """Width and height of an image."""
         width, _, height = self.size.partition("x")
         return int(width), int(height)
 
@@ -59,7 +59,7 @@ class Images:
 
     @property
     def words(self) -> str:
-        """Says how they differ from others, for a comparison; "" without any."""
+        """The settings on one line, which a comparison of conditions looks at; "" without images."""
         if not self.counts:
             return ""
         parts = (self.counts, self.sizes, self.formats, self.states)

@@ -1,4 +1,4 @@
-"""Says what several tables check alike."""
+"""Checks that several tables share. Each raises SpecError that names the key."""
 
 from typing import Any
 

@@ -9,7 +9,7 @@ from harness.spec.scenario.limits import at_least
 
 @dataclass(frozen=True, slots=True)
 class LoraMix:
-    """Adapters drawn from a seed. The base model takes part as one more, the first, where `base` says so."""
+    """Adapters drawn from a seed. With `base`, the base model takes part as one more, the first."""
 
     adapters: int = 0  # 0: none, and no request names one
     assignment: Literal["round-robin", "zipf", "weighted"] = "round-robin"
@@ -19,7 +19,7 @@ class LoraMix:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Whom requests may name; "": the base model."""
+        """Names that requests may use; "": the base model."""
         return (*([""] if self.base else []), *adapter_names(self.adapters))
 
     def check(self, where: str) -> None:

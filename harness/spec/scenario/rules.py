@@ -1,4 +1,4 @@
-"""Locks of a standard, as far as scenarios here say it."""
+"""Settings that the rules of a standard lock, as far as scenarios have keys for them."""
 
 from harness.errors import SpecError
 from harness.spec.scenario.generators import Prompts, TraceReplay
@@ -8,7 +8,10 @@ LEAST_S, LEAST_COVERAGE = 900, 0.95
 
 
 def check_rules(rules: str, prompts: Prompts, load: Load, where: str) -> None:
-    """AgentX: recorded sessions as they are, each with a beginning of its own, for 15 minutes or more."""
+    """Raises SpecError where a scenario breaks the rules of AgentX that it claims.
+
+    They ask for recorded sessions as they are, each with a beginning of its own, for 15 minutes or more.
+    """
     if not rules:
         return
     if not isinstance(prompts, TraceReplay):

@@ -95,7 +95,7 @@ class SharedPrefix:
 
     @property
     def held_tokens(self) -> int:
-        """Tells what a request leaves in a cache, chat template left out."""
+        """Tokens that a request leaves in a cache, chat template left out."""
         return self.prefix_tokens + self.question_tokens + self.output_tokens
 
 
@@ -170,8 +170,8 @@ class Agent:
 class Structured:
     """The same questions free and constrained; the constraints in turn, each several times.
 
-    The run is four stretches, free, constrained, constrained, free: no stretch mixes the two, and a drift of
-    the machine meets both alike.
+    The run has four stretches: free, constrained, constrained, free. No stretch mixes the two, and a drift of
+    the machine affects both alike.
     """
 
     text_tokens: int
@@ -195,7 +195,7 @@ class Structured:
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Unique texts of one length to embed, so many in a request."""
+    """Unique texts of one length to embed, `items` in each request."""
 
     items: int  # texts of a request
     item_tokens: int
@@ -207,7 +207,7 @@ class Documents:
 
 @dataclass(frozen=True, slots=True)
 class Rerank:
-    """A query and so many documents in each request, all unique."""
+    """A query and `documents` documents in each request, all unique."""
 
     query_tokens: int
     documents: int
@@ -239,7 +239,7 @@ class Audio:
 
 @dataclass(frozen=True, slots=True)
 class CopyAndWrite:
-    """Half of the requests repeat a given passage, half go on from it: easy and hard to speculate on."""
+    """Half of the requests repeat a given passage, half continue it: easy and hard to speculate on."""
 
     passage_tokens: int
     output_tokens: int

@@ -11,13 +11,13 @@ CONTENTS = (RANDOM, "prose", "code", "json")
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Kind of the texts that are made up. Speculation and compression fare otherwise on each."""
+    """Kind of generated text. Speculative decoding and compression do better on some kinds than on others."""
 
     content: str = RANDOM  # grammatical sentences of random words; or prose, code, json, file:PATH
 
 
 def check_text(text: Text, where: str, *, made_up: bool) -> None:
-    """`made_up`: the prompts are texts, and not those of a file as they stand."""
+    """Raises SpecError. `made_up` is false if the prompts come from a file as they are, or are no texts."""
     content = text.content
     if content not in CONTENTS and not (content.startswith(FILE) and content != FILE):
         raise SpecError(

@@ -1,4 +1,4 @@
-"""[verdict] and [slo]: what is to be decided, and what a request must keep to be of use."""
+"""[verdict] and [slo]: what is to be decided, and limits that a request must keep to count as good."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Verdict:
 
 
 def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
-    """`text`: answers are generated text; vectors and scores have no tokens."""
+    """Raises SpecError. Without `text`, answers are vectors or scores, which have no tokens."""
     for key, names in (("primary", (verdict.primary,)), ("metrics", verdict.metrics)):
         for name in names:
             if better_of(name) is None or (key == "primary" and EACH in name):

@@ -11,7 +11,7 @@ from harness.workload.prompts.request import ChatRequest, Message, Tools
 from harness.workload.prompts.shared import Zipf
 from harness.workload.prompts.text import TextMaker
 
-_SYSTEM = -1  # its part; tasks are the parts from 0 on
+_SYSTEM = -1  # id of its part; tasks are the parts from 0 on
 
 
 class Tool(NamedTuple):
@@ -21,7 +21,7 @@ class Tool(NamedTuple):
 
     @property
     def definition(self) -> dict[str, object]:
-        """Definition as a request offers it."""
+        """Definition as a request to the Chat Completions API has it."""
         function = {"name": self.name, "description": self.about, "parameters": self.schema}
         return {"type": "function", "function": function}
 
@@ -63,7 +63,7 @@ _CALL = Expected("tool_call", _SCHEMAS, "tool_call")
 
 
 def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """The last session may be cut short. Its own request is unique, as are all results."""
+    """Yields sessions one after another; the last may be cut short. Questions and results are unique."""
     (system,) = texts.make([spec.system_tokens], random)
     # The empty line after a task belongs to it.
     tasks = [f"{text}\n\n" for text in texts.make([spec.task_tokens] * spec.tasks, random)]

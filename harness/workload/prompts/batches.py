@@ -16,7 +16,7 @@ def documents(spec: Documents, count: int, random: Random, texts: TextMaker) -> 
 
 
 def rerank(spec: Rerank, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """An engine reads the query again with each document: that is the work, and usage counts it so."""
+    """Yields a query with documents. The query counts once per document, as engines read and count it."""
     lengths = [spec.query_tokens, *repeat(spec.document_tokens, spec.documents)]
     passages = texts.stream((length for _ in range(count) for length in lengths), random)
     tokens = spec.documents * (spec.query_tokens + spec.document_tokens)

@@ -1,4 +1,4 @@
-"""Requests from a trace of sessions: a prompt is the beginning of an earlier one, and a text of its own."""
+"""Makes requests from a trace of sessions: each prompt is the beginning of an earlier one and a new text."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from harness.workload.prompts.request import CallPlace, ChatRequest
 from harness.workload.prompts.text import TextMaker
 from harness.workload.traces import Calls, Trace
 
-_AT_ONCE = 4096  # rows whose numbers are Python's together
+_AT_ONCE = 4096  # rows converted to Python numbers together
 
 Ints = NDArray[np.int64]
 
@@ -56,19 +56,19 @@ def _rows(*columns: Ints) -> Iterator[tuple[int, ...]]:
 
 @dataclass(frozen=True, slots=True)
 class _Cuts:
-    """Holds where other prompts leave a prompt, in its own text: there it is divided, to the token."""
+    """Places in a request's own text at which other prompts depart from it: there it is cut to the token."""
 
     own: Ints  # tokens of each request's own text
     kept: Ints
-    first: Ints  # of each request its first cut, and behind the last request the number of all
+    first: Ints  # index of the first cut of each request, then the number of all cuts
     tokens: Ints  # of each cut, from the start of the own text
     chars: Ints  # of each cut, from the start of the prompt; known once that text is made
-    of_request: Ints  # the cut at which its prompt leaves an earlier one; -1: it begins like none
+    of_request: Ints  # the cut at which its prompt departs from an earlier one; -1: it begins like none
 
     @classmethod
     def of(cls, base: Ints, kept: Ints, own: Ints) -> "_Cuts":
         owner = np.arange(len(base)) - base
-        while (early := (kept > 0) & (kept[owner] >= kept)).any():  # what is kept is of one before that
+        while (early := (kept > 0) & (kept[owner] >= kept)).any():  # an earlier prompt has all that is kept
             owner[early] -= base[owner[early]]
         leaves = np.flatnonzero(kept > 0)
         pairs = np.stack([owner[leaves], kept[leaves] - kept[owner[leaves]]], axis=1)
@@ -79,7 +79,7 @@ class _Cuts:
         return cls(own, kept, first, found[:, 1].copy(), np.zeros(len(found), np.int64), of_request)
 
     def stretches(self, count: int) -> Iterator[tuple[int, int]]:
-        """Tokens of each part of a request's own text, and the cut at its end; -1: none."""
+        """Yields tokens of each part of a request's own text, and the cut at its end; -1: none."""
         length, numbers = int(self.own[count]), range(int(self.first[count]), int(self.first[count + 1]))
         ends = [(int(self.tokens[number]), number) for number in numbers]
         if length and (not ends or ends[-1][0] < length):
@@ -88,7 +88,7 @@ class _Cuts:
             yield end - before, number
 
     def lengths(self, *, opening: bool) -> Iterator[int]:
-        """Returns the lengths of the texts that prompts begin with, or of all others."""
+        """Yields lengths in tokens of the parts that open a prompt, or of all others."""
         for row, (kept,) in enumerate(_rows(self.kept)):
             for number, (tokens, _) in enumerate(self.stretches(row)):
                 if (number == 0 and not kept) == opening:

@@ -1,4 +1,4 @@
-"""Says what prompts are written in: pieces of real text, in the order of their source, or records of JSON."""
+"""Sources of real text for prompts: pieces in the order of their source, or records of JSON."""
 
 import hashlib
 import json
@@ -15,16 +15,16 @@ from harness.workload.prompts.words import ADJECTIVES, NOUNS, PLACES, VERBS
 
 _SHIPPED = {"prose": "data/prose.txt", "code": "data/code.txt"}
 _MOST_BYTES = 1_000_000  # of a file; what follows is not read
-_LEAST_PIECES = 20  # of which a text begins at a random one
+_LEAST_PIECES = 20  # so that texts can begin at different ones
 _RECORDS = 1_000
 # A sentence, or a line: each with the space before it.
 _ENDS = re.compile(r"(?<=[.!?])(?= )|(?<=\S)(?=\n)")
 
 
 def pieces_of(text: Text) -> tuple[str, ...]:
-    """Returns the pieces in the order of the source, each with the space before it; empty for random words.
+    """Pieces in the order of the source, each with the space before it; () for random words.
 
-    Raises SpecError.
+    Raises SpecError for a file that cannot be used.
     """
     if text.content == RANDOM:
         return ()
@@ -34,9 +34,7 @@ def pieces_of(text: Text) -> tuple[str, ...]:
 
 
 def content_of(scenario: Scenario) -> str:
-    """Names the content in a word; of files with the hash of what was read of them, since a path is
-    another one elsewhere.
-    """
+    """Name of the content. A file is named by the hash of what was read, since its path differs elsewhere."""
     content = scenario.text.content
     if isinstance(scenario.prompts, PromptFile):
         return "prompts of a file"
@@ -71,7 +69,7 @@ def _of_file(path: Path) -> tuple[str, ...]:
 
 
 def _records(random: Random) -> list[str]:
-    """Writes records as an API lists them: one object a line, the same keys, values of several types."""
+    """Draws records like those that an API lists: an object per line, with equal keys and several types."""
     return [f"\n{json.dumps(_record(number, random))}," for number in range(_RECORDS)]
 
 

@@ -1,4 +1,4 @@
-"""Prompt generators: a scenario's [prompts] table and a seed to the requests of one cell."""
+"""Makes the requests of one cell from a scenario's [prompts] table and a seed."""
 
 from collections.abc import Callable, Iterable, Iterator
 from random import Random
@@ -32,10 +32,10 @@ from harness.workload.prompts.text import TextMaker
 from harness.workload.prompts.victim import victim
 from harness.workload.prompts.workload import Workload, workload
 
-# Table, number of requests, source of chance, texts: so many requests, from a file at most so many, in order.
+# From table, number, random source and texts to that many requests in order; from a file, at most that many.
 Maker = Callable[[Any, int, Random, TextMaker], Iterator[ChatRequest]]
 
-# Requests and a seed to the same ones with what else they bring.
+# From requests and a seed to the same requests with adapters or images.
 Dress = Callable[[Iterable[ChatRequest], int], Iterable[ChatRequest]]
 
 
@@ -46,7 +46,7 @@ def as_they_are(requests: Iterable[ChatRequest], _seed: int) -> Iterable[ChatReq
 def generate(
     prompts: Prompts, count: int, seed: int, texts: TextMaker, dress: Dress = as_they_are
 ) -> Workload:
-    """Equal arguments and tokenizer give equal bytes on every machine."""
+    """Makes the workload. Equal arguments and an equal tokenizer give equal bytes on every machine."""
     return workload(dress(MAKERS[type(prompts)](prompts, count, Random(seed), texts), seed), texts.exact)
 
 

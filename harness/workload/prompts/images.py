@@ -1,4 +1,4 @@
-"""Images that go with prompts: drawn from a seed, encoded once, and kept as files."""
+"""Draws images for prompts from a seed, encodes each once, and keeps them as files."""
 
 import hashlib
 from base64 import b64encode
@@ -13,14 +13,14 @@ import numpy as np
 from harness.spec.scenario.images import ImageClass, Images
 from harness.workload.prompts.request import ChatRequest, Picture
 
-_CELL = 16  # pixels between two colours, with all shades between them
-_GRAIN = 6  # of 255: photographs have some, and it is what makes their files large
+_CELL = 16  # pixels between two random colours, with a gradient between them
+_GRAIN = 6  # of 255: photographs have grain, which makes their files large
 _JPEG_QUALITY = 85
 
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """Folder of the images' files, and the address under which a server has them; "": none has."""
+    """Folder of the image files, and the address of a server that has them; "": there is none."""
 
     folder: Path
     address: str = ""
@@ -38,7 +38,7 @@ class Shelf:
 def pictured(
     requests: Iterable[ChatRequest], images: Images, seed: int, shelf: Shelf
 ) -> Iterator[ChatRequest]:
-    """Each request with its images, whose class is also its own. Classes come equally often, shuffled."""
+    """Adds images to each request; their class becomes its kind. Classes come equally often, shuffled."""
     repeated: dict[ImageClass, list[Picture]] = {}
     kinds = _drawn(images.classes, Random(seed))
     for number, (request, kind) in enumerate(zip(requests, kinds, strict=False)):
@@ -59,8 +59,8 @@ def _drawn(classes: tuple[ImageClass, ...], random: Random) -> Iterator[ImageCla
 
 
 def encoded(kind: ImageClass, seed: tuple[int, ...]) -> bytes:
-    """The file of one image: colours that run into each other, with the grain of a photograph."""
-    from PIL import Image  # a tenth of a second: not for runs without images
+    """The file of one image: gradients of colours with the grain of a photograph."""
+    from PIL import Image  # takes a tenth of a second, which runs without images save
 
     width, height = kind.pixels
     random = np.random.default_rng(seed)

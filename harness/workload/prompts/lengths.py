@@ -1,13 +1,13 @@
-"""Answers of nearly one length: equal ones would keep the slots of a closed loop in step."""
+"""Varies the lengths of answers: equal ones would keep the slots of a closed loop in step."""
 
 from collections.abc import Iterable, Iterator
 from random import Random
 
 
 def spread(lengths: Iterable[int], share: float, random: Random) -> Iterator[int]:
-    """Each up to `share` shorter or longer, uniformly; two in a row by as much, so that the mean stays.
+    """Makes lengths up to `share` shorter or longer, in pairs of opposite shares so that the mean stays.
 
-    Takes from `random` only where there is something to draw.
+    Takes a number from `random` only if there is something to draw.
     """
     return _drawn(lengths, share, Random(random.random())) if share else iter(lengths)
 

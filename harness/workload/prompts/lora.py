@@ -1,4 +1,4 @@
-"""Says which adapter each request names."""
+"""Assigns an adapter to each request."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -12,7 +12,7 @@ BASE = "base"
 
 
 def assigned(mix: LoraMix, requests: Iterable[ChatRequest], seed: int) -> Iterator[ChatRequest]:
-    """Each request with its adapter, whose name is also its class."""
+    """Adds an adapter to each request; its name becomes the request's kind."""
     for request, adapter in zip(requests, _names(mix, seed), strict=False):
         yield replace(request, adapter=adapter, kind=adapter or BASE)
 

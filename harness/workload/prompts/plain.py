@@ -1,4 +1,4 @@
-"""Prompts of which no two begin alike."""
+"""Makes prompts of which no two begin alike."""
 
 from collections.abc import Iterator
 from itertools import accumulate, repeat
@@ -37,9 +37,7 @@ def mix(spec: Mix, count: int, random: Random, texts: TextMaker) -> Iterator[Cha
 def classification(
     spec: Classification, count: int, random: Random, texts: TextMaker
 ) -> Iterator[ChatRequest]:
-    """Writes a text: what is said of the topic stands in the middle: the beginning is unique, the
-    question at the end.
-    """
+    """Yields texts with a unique beginning, sentences about the topic, and the question at the end."""
     expected: dict[str, Expected] = {
         label: Expected("label", {"label": label, "labels": list(spec.labels)}, label)
         for label in spec.labels
@@ -57,7 +55,7 @@ def classification(
 
 
 def copy_and_write(spec: CopyAndWrite, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """Alternately, so that both are in flight together."""
+    """Alternates the two kinds, so that both are in flight together."""
     lengths = spread(repeat(spec.output_tokens, count), spec.output_spread, random)
 
     def messages() -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Requests from files: a trace's lengths and sharing with text of our own, or prompts as they stand."""
+"""Makes requests from files: lengths and sharing of a trace with generated text, or prompts as they are."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -24,9 +24,9 @@ from harness.workload.traces import (
     with_sessions,
 )
 
-_BATCH = 64  # requests whose texts stand in memory together
+_BATCH = 64  # requests whose texts are in memory together
 
-# A part's id, and which of the stretches that its cuts divide it into; or None, and whose own rest it is.
+# Id of a part and the number of a segment of it; or None and the number of the request that alone has it.
 Segment = tuple[int | None, int]
 
 
@@ -37,7 +37,7 @@ def _windowed(spec: TraceReplay) -> Trace:
 
 
 def trace_of(spec: TraceReplay, count: int) -> Trace:
-    """Reads a trace: its first `count` requests.
+    """The first `count` requests of the trace in its window, cut to the limits.
 
     Raises SpecError for a file that is no trace, or a window that is empty.
     """
@@ -48,12 +48,12 @@ def trace_of(spec: TraceReplay, count: int) -> Trace:
 
 @lru_cache(maxsize=1)
 def dataset_of(spec: PromptFile) -> Dataset:
-    """Raises SpecError for a file that holds no prompt."""
+    """Reads the prompts of a file, and keeps the last result. Raises SpecError for a file without prompts."""
     return read_dataset(paths.data_file(spec.file), spec.format, spec.turns)
 
 
 def source_of(prompts: Prompts, count: int) -> Trace | Dataset | None:
-    """Returns what `count` prompts come from, read once; None for prompts that are made up.
+    """The file that `count` prompts come from, read once; None for generated prompts.
 
     Raises SpecError.
     """
@@ -81,7 +81,10 @@ def _unique(trace: Trace, random: Random, texts: TextMaker) -> Iterator[tuple[st
 
 
 def _sharing(trace: Trace, random: Random, texts: TextMaker) -> Iterator[tuple[str, tuple[Part, ...]]]:
-    """Equal parts are equal text, to the token; one that is cut short is the beginning of the whole one."""
+    """Yields texts and shared parts.
+
+    Equal parts have equal text; a part cut short is the whole one's beginning.
+    """
     paths_of = list(_segments(trace))
     uses = Counter(segment for path in paths_of for segment, _ in path)
     parts = {segment: index for index, segment in enumerate(segment for segment, n in uses.items() if n > 1)}
@@ -89,7 +92,7 @@ def _sharing(trace: Trace, random: Random, texts: TextMaker) -> Iterator[tuple[s
     pending = iter(paths_of)
     while batch := list(islice(pending, _BATCH)):
         new = {segment: tokens for path in batch for segment, tokens in path if segment not in texts_made}
-        # What is shared is checked alone: mended at the end of each prompt, it would be shared no more.
+        # Shared text is checked alone: corrected at the end of a prompt, it would no longer be shared.
         common = {segment: tokens for segment, tokens in new.items() if segment in parts}
         own = {segment: tokens for segment, tokens in new.items() if segment not in parts}
         exact = texts.make(list(common.values()), random)
@@ -112,9 +115,7 @@ def _sharing(trace: Trace, random: Random, texts: TextMaker) -> Iterator[tuple[s
 
 
 def _segments(trace: Trace) -> Iterator[list[tuple[Segment, int]]]:
-    """Yields, per request its parts' segments and their tokens: a part is divided where any request ends
-    in it.
-    """
+    """Yields the segments of each request with their tokens. A part is cut wherever a request ends in it."""
     cuts: dict[int, set[int]] = {}
     for path in trace.parts:
         for part in path:
@@ -137,7 +138,7 @@ def from_file(spec: PromptFile, count: int, random: Random, texts: TextMaker) ->
     if spec.order == "shuffled":
         random.shuffle(prompts)
     matches = 0
-    names: dict[Message, int] = {}  # of messages that other prompts may begin with as well
+    names: dict[Message, int] = {}  # ids of messages, with which other prompts may begin too
     for prompt, lengths, answer_tokens in _counted(prompts, texts):
         given = sum(lengths)
         if not spec.min_input_tokens <= given <= (spec.max_input_tokens or given):
@@ -163,7 +164,7 @@ def from_file(spec: PromptFile, count: int, random: Random, texts: TextMaker) ->
 
 
 def _counted(prompts: list[Prompt], texts: TextMaker) -> Iterator[tuple[Prompt, list[int], int]]:
-    """Each with the tokens of its messages and of the answer that the file holds (0: none)."""
+    """Yields each prompt with the tokens of its messages, and of the answer in the file (0: none)."""
     pending = iter(prompts)
     while batch := list(islice(pending, _BATCH)):
         contents = [content for prompt in batch for _, content in prompt.messages]

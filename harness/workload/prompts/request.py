@@ -1,4 +1,4 @@
-"""One chat request as every backend will get it, before any engine's dialect is applied."""
+"""Requests as every backend gets them, before the dialect of an engine is applied."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,10 +19,10 @@ Shape = Literal["json_schema", "json_object", "regex", "choice", "grammar"]
 
 @dataclass(frozen=True, slots=True)
 class Constraint:
-    """Holds what the answer's text must be; the engine is asked to enforce it.
+    """Form of the answer that the engine is asked to enforce.
 
-    `value` by shape. json_schema: the schema, a dict. json_object: None. regex, grammar (GBNF, rule `root`):
-    the text. choice: the texts to choose from.
+    `value` depends on the shape. json_schema: the schema, a dict. json_object: None. regex, grammar (GBNF,
+    rule `root`): the text. choice: the texts to choose from.
     """
 
     shape: Shape
@@ -31,7 +31,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """Holds what the model may call: OpenAI's `tools` list, and `tool_choice`."""
+    """Tools that the model may call, as OpenAI's `tools`, and `tool_choice`."""
 
     definitions: tuple[Mapping[str, object], ...]
     choice: Literal["auto", "required"] = "auto"
@@ -39,10 +39,10 @@ class Tools:
 
 @dataclass(frozen=True, slots=True)
 class CallPlace:
-    """Holds where a call of a recorded session stands: what it waits for, and how its prompt begins.
+    """Links of a call in a recorded session: what it waits for, and how its prompt begins.
 
-    The message holds the rest of the prompt only: in front of it go the first `kept_chars` of the prompt of
-    the request `base` places before it.
+    The message has only the rest of the prompt. Before it go the first `kept_chars` of the prompt of the
+    request `base` places earlier.
     """
 
     after: After
@@ -53,13 +53,13 @@ class CallPlace:
     kept_chars: int = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies by position: dataclasses look their fields up for each copy, which takes longer."""
+        """Pickles by position, which is faster than the field look-ups of dataclasses."""
         return CallPlace, _place_values(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Holds one image: its file, and the address at which a server has it; "": it goes into the request."""
+    """One image: its file, and the address at which a server has it; "": it goes into the request."""
 
     file: str
     media_type: str
@@ -78,18 +78,18 @@ class Clip:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A turn after a session's first holds its new messages only: earlier ones and answers go before.
+    """One request. A later turn of a session has only its new messages; earlier ones and answers go before.
 
-    A message of the role `tool` answers the call in the answer before it.
+    A message with the role `tool` brings the result of the call in the answer before it.
     """
 
     messages: tuple[Message, ...]
     max_tokens: int
     content_tokens: int = 0  # of these messages, without the chat template
-    kind: str = ""  # the class of the request, which is also looked at alone
+    kind: str = ""  # class of the request, which also gets statistics of its own
     group: int = -1  # of requests that share a prefix; -1: of none
     shared: tuple[Part, ...] = ()  # how the content begins, where others may begin alike
-    session: int = -1  # requests of one session stand together, in the order of their turns; -1: of none
+    session: int = -1  # its requests are consecutive, in the order of their turns; -1: of none
     turn: int = 0
     at_ns: int = -1  # when it came, in the trace it is from; -1: it has no time of its own
     constraint: Constraint | None = None

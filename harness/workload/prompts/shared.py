@@ -1,4 +1,4 @@
-"""Prompts that begin alike: system prompts, solved examples, retrieved documents."""
+"""Makes prompts that begin alike: with system prompts, solved examples, retrieved documents."""
 
 from bisect import bisect
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from harness.workload.prompts.text import TextMaker
 
 
 class Zipf:
-    """Ranks from 0, the first drawn most: by 1 / (rank + 1) ** exponent."""
+    """Draws ranks from 0 with probabilities proportional to 1 / (rank + 1) ** exponent."""
 
     def __init__(self, ranks: int, exponent: float) -> None:
         self._weights = list(accumulate((rank + 1) ** -exponent for rank in range(ranks)))
@@ -22,7 +22,7 @@ class Zipf:
         return bisect(self._weights, random.random() * self._weights[-1])
 
     def several(self, count: int, random: Random) -> list[int]:
-        """Different ranks in the order drawn."""
+        """Draws `count` different ranks, in the order drawn."""
         drawn: dict[int, None] = {}
         while len(drawn) < count:
             drawn[self.draw(random)] = None
@@ -30,7 +30,7 @@ class Zipf:
 
 
 def shared_prefix(spec: SharedPrefix, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """Chats one after another, each with its turns; the last chat may be cut short."""
+    """Yields chats one after another, each with its turns; the last may be cut short."""
     systems = texts.make([spec.prefix_tokens] * spec.groups, random)
     groups, choice = Zipf(spec.groups, spec.zipf_exponent), Random(random.random())
     group = 0
@@ -70,7 +70,7 @@ def few_shot(spec: FewShot, count: int, random: Random, texts: TextMaker) -> Ite
 
 
 def rag(spec: Rag, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """Documents are parts of one message: an empty line between two belongs to the one before it."""
+    """Yields prompts of documents and a question. The empty line after a document is part of it."""
     (instruction,) = texts.make([spec.instruction_tokens], random)
     documents = [f"{text}\n\n" for text in texts.make([spec.document_tokens] * spec.documents, random)]
     first = Part(-1, spec.instruction_tokens)

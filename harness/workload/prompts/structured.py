@@ -1,4 +1,4 @@
-"""The same questions free and constrained, by JSON schemas, regular expressions and choices."""
+"""Asks the same questions free and constrained: by JSON schemas, regular expressions and choices."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,10 @@ class _Task:
 
 
 def structured(spec: Structured, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """Free, constrained, constrained, free: two stretches next to each other ask the same tasks."""
+    """Yields four stretches: free, constrained, constrained, free.
+
+    The first two ask the same tasks, and so do the last two.
+    """
     choice = Random(random.random())
     tasks = list(_tasks(spec, choice))
 
@@ -46,7 +49,7 @@ def structured(spec: Structured, count: int, random: Random, texts: TextMaker) -
 
 
 def _stretches(count: int, free: bool) -> Iterator[tuple[bool, int]]:
-    """Yields whether each request is constrained, and which task it asks."""
+    """Yields for each request whether it is constrained, and the number of its task."""
     if not free:
         yield from ((True, index) for index in range(count))
         return
@@ -59,7 +62,7 @@ def _stretches(count: int, free: bool) -> Iterator[tuple[bool, int]]:
 
 
 def _tasks(spec: Structured, choice: Random) -> Iterator[_Task]:
-    """One of each shape alternately while there are; new to an engine that keeps what it compiled."""
+    """Yields tasks of the shapes in turn. No engine has compiled their schemas before."""
     makers = {"json_schema": _by_schema, "regex": _by_pattern, "choice": _by_choice}
     lists = [list(makers[shape](spec, choice)) for shape in spec.shapes]
     for index in range(max(map(len, lists))):
@@ -72,7 +75,7 @@ def _by_schema(spec: Structured, choice: Random) -> Iterator[_Task]:
         question = "Answer with JSON."
         if spec.schema_in_prompt:
             question = f"Answer with JSON that follows this schema: {json.dumps(schema)}"
-        # Compiled grammars are kept by the schema's text: another title is another one, of the same answers.
+        # Engines cache compiled grammars by the schema text: a new title misses it, with equal answers.
         salted: dict[str, object] = {
             **schema,
             "title": f"{schema.get('title', name)} {choice.randrange(10**6)}",

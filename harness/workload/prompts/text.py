@@ -1,8 +1,8 @@
-"""Text of an exact token length: grammatical sentences of our own words, or real text, cut to the token.
+"""Makes texts of an exact number of tokens: sentences of common words, or real text, cut to the token.
 
-A tokenizer that splits at spaces gives a text the sum of its words' lengths, so words are measured once
-and texts are then made by adding up. The sum is checked with the tokenizer itself; where it is wrong
-(words that merge across a space) the text is mended one word at a time.
+A tokenizer that splits at spaces gives a text the sum of the tokens of its words, so words are counted once
+and texts are composed by adding. The sum is checked with the tokenizer itself; if it is wrong (words that
+merge across a space), the text is corrected one word at a time.
 """
 
 import re
@@ -18,19 +18,19 @@ from harness.workload.prompts.content import pieces_of
 from harness.workload.prompts.request import TokenCounter
 from harness.workload.prompts.words import ADJECTIVES, NOUNS, OPENERS, PLACES, VERBS
 
-_PREFIX = "and"  # pieces are measured behind a word, as they stand in a text
+_PREFIX = "and"  # pieces are counted after a word, as in a text
 _MENDING_ROUNDS = 12
 _CHECK_BATCH = 512
 _TRUSTED, _SAMPLED = 2048, 32
 _NEW_TRIES = 16
-_KNOWN = 4096  # sentences that texts are put together of
+_KNOWN = 4096  # sentences that texts are composed of
 _WORD = re.compile(r"\s*\S+")
 
 T = TypeVar("T")
 
 
 class TextMaker:
-    """`counter` None: one token a word, declared approximate."""
+    """Makes texts for one tokenizer. Without a `counter`, a word counts as a token: `exact` is then False."""
 
     def __init__(self, counter: TokenCounter | None, text: Text = Text()) -> None:  # noqa: B008  # frozen
         pieces = sorted(
@@ -52,7 +52,7 @@ class TextMaker:
             ("".join(words), sum(self._cost[word] for word in words)) for words in _known_sentences()
         ]
         self._real = self._measured(pieces_of(text))
-        # Short words, so that each is one token also for a tokenizer that counts letters.
+        # Short words, so that each is one token even for a tokenizer that counts letters.
         self._fillers = [f" {word}" for word in NOUNS if len(word) == 3 and self._cost[f" {word}"] == 1]
         if not self._fillers:
             raise SetupError(
@@ -61,7 +61,7 @@ class TextMaker:
             )
 
     def _measured(self, pieces: Sequence[str]) -> list[tuple[str, int]]:
-        """Each with its tokens behind another one."""
+        """Each piece with the number of tokens that it adds to a text."""
         base, *counts = self.count([_PREFIX, *(_PREFIX + piece for piece in pieces)])
         least = 0 if self._counter is None else base
         return [(piece, max(count - least, 1)) for piece, count in zip(pieces, counts, strict=True)]
@@ -71,25 +71,26 @@ class TextMaker:
         return self._counter is not None
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each; without a tokenizer its words."""
+        """Number of tokens of each text; without a tokenizer, of words."""
         if self._counter is None:
             return [len(text.split()) for text in texts]
         return list(self._counter(texts)) if texts else []
 
     def make(self, lengths: Sequence[int], random: Random) -> list[str]:
-        """One text per length, none twice where the length leaves room for difference."""
+        """One text of exactly each length in tokens. Raises SetupError."""
         return self.settle(self.draft(lengths, random), lengths, random)
 
     def draft(self, lengths: Sequence[int], random: Random) -> list[str]:
-        """Each begins with a space: put together they are as long as their sum, up to what `settle` mends."""
+        """Texts that begin with a space, of about these lengths when joined; `settle` corrects them."""
         return [self._draft(length, random) for length in lengths]
 
     def settle(
         self, drafts: Sequence[str], lengths: Sequence[int], random: Random, *, continuing: bool = False
     ) -> list[str]:
-        """Checked with the tokenizer, mended at the end where one is not as long as it should be.
+        """Checks texts with the tokenizer, and corrects the end of those that are too long or too short.
 
-        `continuing`: each goes behind another text. It keeps its space, and is counted behind a word.
+        `continuing` texts follow another one: they keep their space, and are counted after a word. Raises
+        SetupError.
         """
         texts = list(drafts)
         if self._counter is not None:
@@ -101,11 +102,10 @@ class TextMaker:
         return texts if continuing else [text.removeprefix(" ") for text in texts]
 
     def stream(self, lengths: Iterable[int], random: Random, *, continuing: bool = False) -> Iterator[str]:
-        """`make` for any number of texts, a batch at a time; none twice where the length leaves room.
-        `continuing`: as `settle` says.
+        """Yields texts like `make`, for any number, a batch at a time.
 
-        After _TRUSTED texts in a row that needed no mending, one in _SAMPLED is checked; one that needed it
-        takes the trust away.
+        None comes twice if its length allows that. After _TRUSTED texts in a row that needed no correction,
+        only one in _SAMPLED is checked, until one needs it. `continuing` is that of `settle`.
         """
         seen: set[int] = set()
         trusted = 0
@@ -125,7 +125,7 @@ class TextMaker:
                 yield from (draft.removeprefix(space) for draft in drafts)
 
     def counted(self, items: Iterable[T], text_of: Callable[[T], str]) -> Iterator[tuple[T, int]]:
-        """Each with the tokens of its text, counted a batch at a time."""
+        """Yields each item with the tokens of its text, counted a batch at a time."""
         pending = iter(items)
         while batch := list(islice(pending, _CHECK_BATCH)):
             yield from zip(batch, self.count([text_of(item) for item in batch]), strict=True)
@@ -139,7 +139,7 @@ class TextMaker:
         return draft
 
     def _draft(self, length: int, random: Random) -> str:
-        """A sentence of its own, so that texts differ from the start; then known ones, as many as fit."""
+        """A new sentence, so that texts differ from the start, and then as many known ones as fit."""
         pieces: list[str] = []
         used = self._add(_sentence(random), pieces, 0, length)
         if self._real and used < length:
@@ -157,13 +157,14 @@ class TextMaker:
         return "".join(pieces)
 
     def _add_real(self, pieces: list[str], used: int, length: int, random: Random) -> int:
-        """Adds real text from a random place of the source on; of the last piece the words that will fit,
-        by their share.
+        """Adds real text from a random place of the source on, the last piece cut to about what fits.
+
+        Returns the tokens used, which `settle` corrects.
         """
-        randrange = random.randrange(len(self._real))
+        position = random.randrange(len(self._real))
         while used < length:
-            text, cost = self._real[randrange % len(self._real)]
-            randrange += 1
+            text, cost = self._real[position % len(self._real)]
+            position += 1
             words = _WORD.findall(text) if used + cost > length else [text]
             room = len(words) * (length - used) // cost if len(words) > 1 else 1
             pieces += words[:room]
@@ -171,7 +172,7 @@ class TextMaker:
         return used
 
     def _add(self, sentence: list[str], pieces: list[str], used: int, length: int) -> int:
-        """Adds as much of the sentence as fits; tokens used then."""
+        """Adds as much of the sentence as fits, and returns the tokens used."""
         for piece in sentence:
             if used + self._cost[piece] > length:
                 break
@@ -180,9 +181,7 @@ class TextMaker:
         return used
 
     def _cut(self, text: str, length: int, excess: int) -> str:
-        """Cuts a text at its end, by so many tokens: of random words as many words, else about as many as
-        hold them.
-        """
+        """Cuts about `excess` tokens off the end: as many random words, or a share of real words."""
         if not self._real:
             return " ".join(text.split(" ")[:-excess])
         words = _WORD.findall(text)
@@ -191,7 +190,7 @@ class TextMaker:
     def _mend(
         self, texts: list[str], lengths: Sequence[int], random: Random, *, continuing: bool
     ) -> list[str]:
-        """Texts whose real length differs lose or gain words until it fits. Raises SetupError."""
+        """Removes and adds words at the end of texts until every length is right. Raises SetupError."""
         assert self._counter is not None
         texts = list(texts)
         open_positions = list(range(len(texts)))

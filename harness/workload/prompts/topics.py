@@ -1,4 +1,4 @@
-"""Topics whose texts can be distinguished, and questions whose answers a regular expression describes."""
+"""Topics whose texts can be distinguished, and questions whose answers match a regular expression."""
 
 from random import Random
 
@@ -26,7 +26,7 @@ _FRAMES = (
     "A report of the {0} said more about the {1} than about the {2}.",
 )
 
-# Name, pattern, question. Patterns are of the kind every grammar engine reads: no anchors, no look-around.
+# Name, pattern, question. Every grammar engine reads such patterns: no anchors, no look-around.
 PATTERNS = (
     ("date", r"(19|20)[0-9]{2}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])", "Give a date as YYYY-MM-DD."),
     ("time", r"([01][0-9]|2[0-3]):[0-5][0-9]", "Give a time of day as HH:MM."),
@@ -37,7 +37,7 @@ PATTERNS = (
 
 
 def about(topic: str, sentences: int, random: Random) -> str:
-    """Sentences that hold several words of the topic."""
+    """Sentences with several words of the topic each."""
     parts = []
     for _ in range(sentences):
         words = random.sample(TOPICS[topic], 3)

@@ -1,4 +1,4 @@
-"""A light steady stream, and what disturbs it for a while."""
+"""Makes a light steady stream of requests, and heavy ones that disturb it for a while."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -13,7 +13,7 @@ _NS = 1_000_000_000
 
 
 def victim(spec: Victim, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """So many requests of all classes together, in the order of their times."""
+    """Yields `count` requests of all classes together, in order of time."""
     planned = list(islice(_times(spec, count), count))
     sizes = {True: (spec.heavy_input_tokens, spec.heavy_output_tokens)}
     lengths = [sizes.get(kind == HEAVY, (spec.input_tokens, spec.output_tokens)) for _, kind in planned]
@@ -23,7 +23,10 @@ def victim(spec: Victim, count: int, random: Random, texts: TextMaker) -> Iterat
 
 
 def _times(spec: Victim, count: int) -> Iterator[tuple[float, str]]:
-    """Both streams at their pace, ordered. Heavy ones come half-way between two light ones at first."""
+    """Yields times and classes of both streams.
+
+    The first heavy request is half-way between two light ones.
+    """
     fits = count / (4 / spec.every_s + 2 / spec.heavy_every_s)
     stretch = max(1, round(fits / spec.every_s)) * spec.every_s
     light = [(number * spec.every_s, "") for number in range(count)]

@@ -1,4 +1,4 @@
-"""The vocabulary prompts are written with: everyday words that most tokenizers hold whole."""
+"""Vocabulary of generated prompts: everyday words that are single tokens for most tokenizers."""
 
 ADJECTIVES = (
     "able bad basic big black blue brief bright broad busy calm cheap clean clear close cold common cool "

@@ -1,4 +1,4 @@
-"""The requests of one cell, on disk while the run goes on: any number of prompts in little memory."""
+"""Keeps the requests of one cell on disk, so that any number of prompts needs little memory."""
 
 import hashlib
 import json
@@ -17,14 +17,14 @@ from harness.records.request_table import Expected, RequestTable
 from harness.workload.prompts.request import ChatRequest, Constraint, Tools
 
 ALIKE_CHARS = 64
-_NO_CALL = (-1,) * 4  # where a call of a session has its waits and its beginning
-_BATCH = 256  # requests of one batch share the memory of what they have in common
+_NO_CALL = (-1,) * 4  # in place of the waits and the beginning of a call of a session
+_BATCH = 256  # requests pickled together, so that they share equal objects
 
 
 class _Spool:
-    """Batches of requests in an unnamed file, which goes with its last reader.
+    """Batches of requests in an unnamed file, which is removed with its last reader.
 
-    Pickled: nobody but this process can write what it reads here.
+    Pickle is safe here, because only this process can write the file.
     """
 
     def __init__(self) -> None:
@@ -49,14 +49,14 @@ def _dropped(file: IO[bytes]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Equal bytes for every backend."""
+    """The requests of a cell, which are equal bytes for every backend."""
 
     exact: bool  # lengths were made and checked with the model's tokenizer
     sha256: str
     requested: RequestTable
     constraints: tuple[Constraint, ...]  # one of each shape
     tools: bool  # whether any request offers tools
-    alike_chars: int  # with which the text of any two prompts begins alike, up to ALIKE_CHARS
+    alike_chars: int  # longest common beginning of two prompts, up to ALIKE_CHARS
     _spool: _Spool
 
     def __len__(self) -> int:
@@ -70,16 +70,18 @@ class Workload:
 
 
 def workload(requests: Iterable[ChatRequest], exact: bool) -> Workload:
-    """Takes the requests one by one, to disk."""
-    taken = _Taken()
-    requested = RequestTable.of(taken.rows(requests), taken.expectations)
-    constraints = tuple(taken.constraints.values())
-    alike = _longest_alike(taken.heads)
-    return Workload(exact, taken.digest.hexdigest(), requested, constraints, taken.tools, alike, taken.spool)
+    """Writes the requests to disk one by one, and describes them."""
+    collected = _Collector()
+    requested = RequestTable.of(collected.rows(requests), collected.expectations)
+    constraints = tuple(collected.constraints.values())
+    alike = _longest_alike(collected.heads)
+    return Workload(
+        exact, collected.digest.hexdigest(), requested, constraints, collected.tools, alike, collected.spool
+    )
 
 
 def _longest_alike(heads: list[str]) -> int:
-    """Neighbours in sorted order are the most alike."""
+    """Length of the longest common beginning; neighbours in sorted order suffice to find it."""
     heads.sort()
     return max((_alike(a, b) for a, b in pairwise(heads)), default=0)
 
@@ -89,8 +91,8 @@ def _alike(a: str, b: str) -> int:
     return next(differ, min(len(a), len(b)))
 
 
-class _Taken:
-    """Holds what is known of the requests that went by."""
+class _Collector:
+    """Collects hash, table and constraints while requests pass through."""
 
     def __init__(self) -> None:
         self.digest, self.spool = hashlib.sha256(), _Spool()
@@ -99,10 +101,10 @@ class _Taken:
         self.tools = False
         self.heads: list[str] = []
         self._places: dict[str, int] = {}  # of expectations, by their text
-        self._texts: dict[int, tuple[object, str]] = {}  # of what many requests hold in common, by identity
+        self._texts: dict[int, tuple[object, str]] = {}  # JSON of objects that requests share, by identity
 
     def rows(self, requests: Iterable[ChatRequest]) -> Iterator[Any]:
-        """Yields the rows as RequestTable.of takes them."""
+        """Stores each request, and yields its row as RequestTable.of takes it."""
         source = iter(requests)
         while batch := list(islice(source, _BATCH)):
             self.spool.add(batch)
@@ -140,7 +142,7 @@ class _Taken:
         return index
 
     def _line(self, request: ChatRequest) -> bytes:
-        """Returns what of a request reaches a server, and when, where it has a time of its own."""
+        """Bytes for the hash: all of a request that reaches a server, and its own time if it has one."""
         line: list[Any] = [request.messages, request.max_tokens]
         if request.at_ns >= 0:
             line.append(request.at_ns)

@@ -1,4 +1,4 @@
-"""Recorded traffic and prompt files, read as plain data. What each format means is in docs/traces.md."""
+"""Recorded traffic and prompt files, read as plain data. docs/traces.md describes the formats."""
 
 from harness.workload.traces.dataset import Dataset, Prompt, read_dataset
 from harness.workload.traces.read import holds_sessions, read_trace

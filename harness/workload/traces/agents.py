@@ -1,4 +1,4 @@
-"""Files of agents' sessions: which form a file has, and its sessions as a trace."""
+"""Reads files with sessions of agents: recognises the form of a file, and turns it into a trace."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +13,7 @@ from harness.workload.traces.sessions import Thread, assemble_sessions, read_col
 from harness.workload.traces.trace import Trace
 
 Reader = Callable[[Iterator[tuple[int, Any]], "Counter[str]", "Counter[str]"], Iterator[Thread]]
-# The keys that a document of each form has, of one set or another, and its reader.
+# Form -> sets of keys, one of which every document of that form has, and its reader.
 READERS: Mapping[str, tuple[tuple[set[str], ...], Reader]] = {
     "weka": ((weka.KEYS,), weka.threads),
     "tracelab": ((tracelab.KEYS,), tracelab.threads),
@@ -22,24 +22,24 @@ READERS: Mapping[str, tuple[tuple[set[str], ...], Reader]] = {
 
 
 def form_of(value: object) -> str | None:
-    """Returns the form of a document, by its keys; None for one that is of no agent."""
+    """The form of a document by its keys; None if it is not of an agent."""
     names = set(value) if isinstance(value, dict) else set()
     return next((name for name, (sets, _) in READERS.items() if any(keys <= names for keys in sets)), None)
 
 
 def holds_sessions(path: Path) -> bool:
-    """Returns whether its first document is of an agent. Raises SpecError."""
+    """Whether the first document of the file is of an agent. Raises SpecError."""
     return _form(path) is not None
 
 
 def _form(path: Path) -> str | None:
-    """None for what is no file: a pipe can be read once only, and is of another format."""
+    """The form of a file; None for a pipe, which can be read only once and has another format."""
     first = next(iter(Documents(path)), None) if paths.entry(path) == "file" else None
     return form_of(first[1]) if first is not None else None
 
 
 def read_sessions(path: Path, named: str = "auto") -> Trace | None:
-    """None where the first document of the file is none of these. Raises SpecError."""
+    """Reads a file of sessions; None if its first document has none of the forms. Raises SpecError."""
     form = named if named in READERS else _form(path)
     if form is None:
         return None

@@ -1,4 +1,4 @@
-"""Prompts from a file: ShareGPT-style conversations and plain JSON lines."""
+"""Reads prompts from a file: ShareGPT-style conversations and plain JSON lines."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ _ROLES = {name: role for role, names in _NAMES.items() for name in names}
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """Messages of which the last is the user's, and the answer the file holds for it, if any."""
+    """Messages of which the last is the user's, and the answer to it in the file, if any."""
 
     messages: tuple[Message, ...]
     answer: str | None = None
@@ -55,9 +55,9 @@ class Dataset:
 
 
 def read_dataset(path: Path, named: str = "auto", turns: int = 1) -> Dataset:
-    """`turns`: user turns of a conversation that are kept; the file's own answers stand between them.
+    """Reads prompts, with up to `turns` user turns of a conversation and the file's answers between them.
 
-    Raises SpecError for a file that holds no usable prompt.
+    Raises SpecError for a file without a usable prompt.
     """
     data, text = read_text(path)
     whole = _whole(text) if named != "jsonl" else None
@@ -97,7 +97,10 @@ def _whole(text: str) -> list[Any] | None:
 
 
 def _prompt(entry: object, turns: int) -> Prompt:
-    """A line {"prompt": …} or {"messages": […]}, or an entry of a ShareGPT list {"conversations": […]}."""
+    """Reads a line {"prompt": …} or {"messages": […]}, or a ShareGPT entry {"conversations": […]}.
+
+    Raises BadRow.
+    """
     if isinstance(entry, BadRow):
         raise entry
     if not isinstance(entry, dict):
@@ -136,9 +139,9 @@ def _sendable(text: str) -> str:
 
 
 def _conversation(messages: list[Message], turns: int) -> tuple[tuple[Message, ...], str | None]:
-    """Cuts a conversation: up to its `turns`-th user turn, or its last.
+    """Cuts a conversation after its `turns`-th user turn, or its last, and returns the answer to that too.
 
-    An answer before the first question is left out.
+    An answer before the first question is left out. Raises BadRow.
     """
     users = [index for index, (role, _) in enumerate(messages) if role == "user"]
     if not users:

@@ -1,4 +1,4 @@
-"""Dates of traces as seconds."""
+"""Converts dates of traces to seconds."""
 
 from datetime import UTC, datetime
 
@@ -6,7 +6,7 @@ from harness.workload.traces.rows import BadRow
 
 
 def seconds_of(value: object) -> float:
-    """Returns the seconds since 1970; without a zone in UTC. Raises BadRow."""
+    """Seconds since 1970 of an ISO 8601 date; one without a zone is in UTC. Raises BadRow."""
     if not value:
         raise BadRow("a value is missing")
     try:

@@ -1,4 +1,4 @@
-"""JSON documents of a file, which may be of any size: one a line, or the whole file is one."""
+"""Reads the JSON documents of a file of any size: one per line, or one that is the whole file."""
 
 import gzip
 import hashlib
@@ -17,7 +17,7 @@ _GZIP = b"\x1f\x8b"
 
 
 class Documents:
-    """`sha256` is of what was read so far: of the whole file once all documents were taken."""
+    """Iterates over documents. `sha256` covers what was read so far: the whole file after the last one."""
 
     def __init__(self, path: Path) -> None:
         self.path, self._digest = path, hashlib.sha256()
@@ -27,7 +27,10 @@ class Documents:
         return self._digest.hexdigest()
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
-        """Line numbers from 1, with a BadRow where a line is not JSON. Raises SpecError."""
+        """Yields line numbers from 1 and documents, or a BadRow for a line that is not JSON.
+
+        Raises SpecError.
+        """
         try:
             with _open(self.path) as file:
                 yield from self._lines(file)

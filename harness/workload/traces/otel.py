@@ -1,7 +1,7 @@
-"""OpenTelemetry spans of GenAI: calls of a model inside spans of agents and tools, as OTLP JSON or plain.
+"""Reads OpenTelemetry spans of GenAI: model calls inside spans of agents and tools, as OTLP JSON or plain.
 
-A trace is a session. A span with calls inside it is a thread of its own: an agent, or a tool that is one. Any
-other span, such as a tool's, says that the wait of the next call next to it is for a tool.
+A trace is a session. A span with calls inside it is a thread of its own: an agent, or a tool that is one.
+After any other span, such as a tool's, the next call in the same span has waited for a tool.
 """
 
 from collections import Counter
@@ -58,7 +58,7 @@ def threads(
 
 
 def _spans(value: object) -> Iterator[Any]:
-    """Returns the spans of OTLP's resourceSpans, of a list of spans, or the one that a line is."""
+    """Yields the spans of OTLP's resourceSpans, of a list of spans, or the one that a line is."""
     if not isinstance(value, dict):
         yield value if isinstance(value, BadRow) else BadRow("not a JSON object")
     elif "resourceSpans" in value:
@@ -76,14 +76,14 @@ def _listed(value: object) -> Sequence[Any]:
 
 
 def _get(value: object, *names: str) -> Any:
-    """The first of the names that an object has."""
+    """The value of the first of the names that an object has; None without any, or for a non-object."""
     if isinstance(value, dict):
         return next((value[name] for name in names if value.get(name) is not None), None)
     return None
 
 
 def _read(span: object) -> tuple[str, str, _Span]:
-    """Trace, id and what is needed of a span. Raises BadRow."""
+    """Ids of the trace and the span, and the fields of it that are used. Raises BadRow."""
     if not isinstance(span, dict):
         raise BadRow("not a JSON object")
     trace, name = _get(span, "traceId", "trace_id"), _get(span, "spanId", "span_id")
@@ -117,14 +117,14 @@ def _read(span: object) -> tuple[str, str, _Span]:
 
 
 def _time(value: object) -> float:
-    """Nanoseconds since 1970, as a number or a text of digits; or a date."""
+    """Seconds since 1970 of a number of nanoseconds, as number or text, or of a date. Raises BadRow."""
     if isinstance(value, str) and not value.isdigit():
         return seconds_of(value)
     return number(value) / 1e9
 
 
 def _attributes(value: object) -> Mapping[str, Any]:
-    """An object, or OTLP's list of keys and values by type."""
+    """Attributes by name, from an object or from OTLP's list of keys and typed values."""
     if isinstance(value, dict):
         return value
     found: dict[str, Any] = {}
@@ -146,26 +146,26 @@ def _session(spans: dict[str, _Span], skipped: "Counter[str]", remarks: "Counter
         item.call is not None for item in order
     ):
         skipped["calls in spans that are inside each other"] += lost
-    for span in reversed(order):  # what is inside comes first
-        _tell_tools(span.children)
+    for span in reversed(order):  # inner spans first
+        _mark_tool_results(span.children)
         span.item = span.call or _thread(span.children, span.start_s)
-    _tell_tools(top)
+    _mark_tool_results(top)
     if (thread := _thread(top, None)) is not None:
         cached = {id(item.call): item.cached for item in order if item.call is not None}
-        _tell_beginnings(thread, MAIN, cached, remarks)
+        _set_beginnings(thread, MAIN, cached, remarks)
         yield thread
 
 
 def _downward(top: Sequence[_Span]) -> list[_Span]:
-    """These and all inside them, none before the one that it is in."""
+    """These spans and all inside them, each after the span that it is in."""
     order = list(top)
-    for span in order:  # it grows meanwhile
+    for span in order:  # the list grows during the loop
         order.extend(span.children)
     return order
 
 
-def _tell_tools(spans: Sequence[_Span]) -> None:
-    """A call brings what a tool gave where the last that had ended next to it is no call."""
+def _mark_tool_results(spans: Sequence[_Span]) -> None:
+    """Marks calls that bring a tool's result: the sibling that ended last before them is no call."""
     ended = sorted(spans, key=lambda candidate: candidate.end_s)
     index = -1
     for span in sorted(spans, key=lambda candidate: candidate.start_s):
@@ -176,9 +176,9 @@ def _tell_tools(spans: Sequence[_Span]) -> None:
 
 
 def _thread(spans: Sequence[_Span], start_s: float | None) -> Thread | None:
-    """Builds the thread of the calls and threads among them.
+    """Builds a thread from the calls and threads of spans; None if there are none.
 
-    A single thread stands for both; too deep ones are put in line.
+    A single thread is returned itself, and threads nested too deep are flattened.
     """
     items = [span.item for span in spans if span.item is not None]
     if not items:
@@ -190,10 +190,13 @@ def _thread(spans: Sequence[_Span], start_s: float | None) -> Thread | None:
     return Thread.of(items, start_s)
 
 
-def _tell_beginnings(
+def _set_beginnings(
     thread: Thread, kind: str, cached: Mapping[int, int | None], remarks: "Counter[str]"
 ) -> None:
-    """An agent's prompt begins like its one before. Agents below one that has calls are subagents."""
+    """Sets how each prompt of an agent begins: like the one before it.
+
+    Agents below one with calls are subagents.
+    """
     calls = sorted((item for item in thread.items if isinstance(item, Call)), key=lambda span: span.start_s)
     for before, call in zip([None, *calls], calls, strict=False):
         call.kind, call.tool = kind, call.tool or kind == SUBAGENT
@@ -206,4 +209,4 @@ def _tell_beginnings(
         call.begins = Begins(before, tokens) if tokens else None
     for item in thread.items:
         if isinstance(item, Thread):
-            _tell_beginnings(item, SUBAGENT if calls else kind, cached, remarks)
+            _set_beginnings(item, SUBAGENT if calls else kind, cached, remarks)

@@ -1,4 +1,4 @@
-"""The formats: Mooncake and plain JSON lines, Azure and BurstGPT tables, folders of our own runs."""
+"""Reads traces: Mooncake and plain JSON lines, Azure and BurstGPT tables, run folders, sessions."""
 
 import csv
 import hashlib
@@ -32,7 +32,10 @@ Rows = Iterator[tuple[int, Row | BadRow]]
 
 
 def read_trace(path: Path, named: str = "auto", block_tokens: int = 16) -> Trace:
-    """`block_tokens`: of the blocks of JSON lines, which do not say. Raises SpecError for other files."""
+    """Reads a trace. `block_tokens` is the size of blocks in JSON lines, which do not state it.
+
+    Raises SpecError for other files.
+    """
     if paths.entry(path) == "folder":
         if named not in ("auto", "run"):
             raise SpecError(f"is a folder, and so not of format '{named}'", where=str(path))
@@ -55,13 +58,13 @@ def read_trace(path: Path, named: str = "auto", block_tokens: int = 16) -> Trace
 
 
 def holds_sessions(path: Path) -> bool:
-    """Returns whether a trace is of agents' sessions, from its first document. Raises SpecError."""
+    """Whether a trace has sessions of agents, by its first document. Raises SpecError."""
     folder = paths.entry(path) == "folder"
     return recorded.holds_sessions(path) if folder else agents.holds_sessions(path)
 
 
 def read_text(path: Path) -> tuple[bytes, str]:
-    """The bytes of a file and what they say in UTF-8."""
+    """The bytes of a file, and their text in UTF-8. Raises SpecError."""
     try:
         data = path.read_bytes()
         return data, data.decode("utf-8-sig")
@@ -74,7 +77,7 @@ def read_text(path: Path) -> tuple[bytes, str]:
 
 
 def json_lines(text: str) -> Iterator[tuple[int, Any]]:
-    """Line numbers from 1 and values; a BadRow where a line is not JSON. Empty lines are none."""
+    """Yields line numbers from 1 and values, or a BadRow for a line that is not JSON; skips empty lines."""
     for line_number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
@@ -84,7 +87,10 @@ def json_lines(text: str) -> Iterator[tuple[int, Any]]:
 
 
 def _format(text: str, where: str) -> str:
-    """Finds the format from the first line that is not empty: the keys of its object, or its column names."""
+    """Finds the format from the keys or column names of the first line that is not empty.
+
+    Raises SpecError.
+    """
     first = next((line for line in text.split("\n") if line.strip()), "")
     try:
         value = json.loads(first)
@@ -176,7 +182,7 @@ def _azure(values: Mapping[str, object]) -> Row:
 
 
 def since_start(value: object) -> float:
-    """A time that counts from the beginning of a trace."""
+    """A time since the beginning of a trace, in the unit of the file. Raises BadRow if it is negative."""
     time = number(value)
     if time < 0:
         raise BadRow("a negative time")

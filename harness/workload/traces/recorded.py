@@ -1,4 +1,4 @@
-"""A run of our own as a trace: the requests of one cell, when they were to leave, and what they shared."""
+"""Reads a run of bench as a trace: requests of one cell, when they were due, and what they shared."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ NOT_ANSWERED = "not answered, or without token counts"
 
 
 def read_recorded(path: Path) -> Trace:
-    """A run folder, of which the first cell is read, or the folder of a cell. Raises SpecError for others."""
+    """Reads the first cell of a run folder, or the folder of a cell. Raises SpecError for others."""
     run, cell = _cell(path)
     records, facts = run.read_cell(cell)
     requested = run.read_requested(facts)
@@ -40,14 +40,14 @@ def read_recorded(path: Path) -> Trace:
 
 
 def holds_sessions(path: Path) -> bool:
-    """Returns whether the run replayed recorded sessions. Raises SpecError as `read_recorded` does."""
+    """Whether the run replayed recorded sessions. Raises SpecError as `read_recorded` does."""
     run, cell = _cell(path)
     requested = run.read_requested(run.read_cell(cell)[1])
     return requested is not None and requested.has_calls()
 
 
 def _as_sessions(run: RunFolder, cell: str, requests: NDArray[np.void], requested: RequestTable) -> Trace:
-    """The sessions that had begun, whole, as they were asked for."""
+    """The sessions that had begun in the measured part, whole, as they were asked for."""
     numbers = requested.numbers
     begun_ns = np.full(len(requested), UNKNOWN, np.int64)
     begun_ns[requests["seq"]] = np.where(requests["phase"] == Phase.MEASURE, requests["intended_ns"], UNKNOWN)
@@ -85,7 +85,7 @@ def _all_chats(requested: RequestTable) -> bool:
 
 
 def _chats(requests: NDArray[np.void], requested: RequestTable, skipped: "Counter[str]") -> Iterator[Thread]:
-    """Measured chats as sessions: each turn holds the turn before it, the answer to that, and what is new."""
+    """Yields measured chats as sessions. A turn has the turn before it, the answer to that, and new text."""
     chats: dict[int, list[Call]] = {}
     openings: dict[Parts, Call] = {}
     for row in requests:
@@ -118,13 +118,13 @@ def _chats(requests: NDArray[np.void], requested: RequestTable, skipped: "Counte
 
 
 def _brings_a_result(requested: RequestTable, seq: int) -> bool:
-    """Returns whether the turn before was to call a tool."""
+    """Whether the turn before was to call a tool, so that this one brings its result."""
     expected = int(requested.numbers["expected"][seq - 1])
     return expected >= 0 and requested.expectations[expected].check == "tool_call"
 
 
 def _opening(path: Parts, openings: dict[Parts, Call]) -> Begins | None:
-    """Returns what it shares with a chat before it."""
+    """The beginning that a chat shares with an earlier one; None if it shares none."""
     known = next((path[:end] for end in range(len(path), 0, -1) if path[:end] in openings), ())
     return Begins(openings[known], sum(part.tokens for part in known)) if known else None
 
@@ -144,7 +144,10 @@ def _cell(path: Path) -> tuple[RunFolder, str]:
 
 
 def _as_asked(requests: NDArray[np.void], requested: RequestTable) -> Iterator[tuple[int, Row | BadRow]]:
-    """Lengths as they were made. A later turn holds the turn before it and the answer to that."""
+    """Yields requests with the lengths that were asked for.
+
+    A later turn has the earlier one and its answer.
+    """
     unused = count(1 + max((part.id for path in requested.shared for part in path), default=0))
     history: dict[int, Parts] = {}
     numbers = requested.numbers
@@ -170,7 +173,7 @@ def _as_asked(requests: NDArray[np.void], requested: RequestTable) -> Iterator[t
 
 
 def _as_counted(requests: NDArray[np.void], facts: CellFacts) -> Iterator[tuple[int, Row | BadRow]]:
-    """A server counts its chat template's tokens into the prompt; their mean is taken off again."""
+    """Yields requests with the lengths that the server counted, less the mean of its chat template."""
     rows = requests[requests["phase"] == Phase.MEASURE]
     counted = rows["prompt_tokens"][rows["prompt_tokens"] != UNKNOWN]
     template = 0

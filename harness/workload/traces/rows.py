@@ -1,4 +1,4 @@
-"""Requests as a file gives them, to a Trace: what cannot be is left out and counted, the rest sorted."""
+"""Turns the rows of a file into a Trace: impossible ones are left out and counted, the others sorted."""
 
 import math
 from array import array
@@ -12,7 +12,7 @@ from harness.errors import SpecError
 from harness.records.request_table import Part
 from harness.workload.traces.trace import NS_PER_S, Parts, Trace, cut_short
 
-# No request of any model is longer, and no trace lasts longer: beyond it a value is a mistake of the file.
+# No request of any model is longer, and no trace lasts longer: a larger value is a mistake in the file.
 MAX_TOKENS = 10_000_000
 MAX_SPAN_S = 400 * 86_400
 
@@ -34,7 +34,7 @@ class BadRow(Exception):  # noqa: N818  # never an error of the program: counted
 
 
 def number(value: object) -> float:
-    """Parses the number of a JSON or CSV value."""
+    """Parses a number from JSON or CSV. Raises BadRow."""
     if value is None or value == "":
         raise BadRow("a value is missing")
     if isinstance(value, bool) or not isinstance(value, int | float | str):
@@ -74,7 +74,7 @@ class Source:
 
 
 def assemble(source: Source, rows: Iterable[tuple[int, Row | BadRow]]) -> Trace:
-    """`rows` with their line numbers. Raises SpecError when less than half of the file is usable."""
+    """Builds a trace from rows with their line numbers. Raises SpecError if less than half are usable."""
     skipped: Counter[str] = Counter()
     first_bad: dict[str, int] = {}
     times, numbers = array("d"), array("q")  # of millions of lines

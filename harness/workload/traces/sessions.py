@@ -1,8 +1,8 @@
-"""Sessions of agents as files record them: trees of calls, laid out so that each says what it waits for.
+"""Orders recorded sessions of agents, which are trees of calls, and finds what each call waits for.
 
-A thread holds what one agent did: its calls, and the threads of agents that it started. An item waits for
-those items of its thread that ended last before it began; a thread within stands for all of its calls. So
-parallel calls and agents wait for the same call, and what comes after them waits for all of them.
+A thread has the calls of one agent, and the threads of agents that it started. An item waits for those items
+of its thread that ended last before it began; for a thread, that means its last calls. So parallel calls and
+agents wait for the same call, and the call after them waits for all of them.
 """
 
 import heapq
@@ -24,7 +24,7 @@ AT_ONCE = "sessions that begin at one moment: --concurrency N keeps N of them go
 
 
 class Begins(NamedTuple):
-    """Holds how a prompt begins: as the prompt of that call, for so many tokens."""
+    """Beginning of a prompt: the first `tokens` of the prompt of another call."""
 
     like: "Call"
     tokens: int
@@ -32,14 +32,14 @@ class Begins(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Call:
-    """One request to a model; times in seconds on the clock of its session."""
+    """One request to a model. Times are in seconds on the clock of its session."""
 
     start_s: float
     end_s: float
     input_tokens: int
     output_tokens: int
-    tool: bool = False  # it brings the result of a tool; else what a person wrote
-    wait_s: float | None = None  # as the file gives it; None: since the end of what it waits for
+    tool: bool = False  # it brings the result of a tool, else the message of a person
+    wait_s: float | None = None  # as the file gives it; None: since the end of the calls it waits for
     kind: str = MAIN
     begins: Begins | None = None
     number: int = -1  # among all calls of the file
@@ -48,9 +48,9 @@ class Call:
 
 @dataclass(eq=False, slots=True)
 class Thread:
-    """Thread of at least one item.
+    """The work of one agent: at least one call, or thread of an agent that it started.
 
-    From the first start of its items to the last end, unless the file says more.
+    It lasts from the first start of its items to the last end, unless the file states an earlier start.
     """
 
     items: "list[Call | Thread]"
@@ -68,22 +68,23 @@ class Thread:
 Item = Call | Thread
 
 
-def checked(at_s: float, input_tokens: float, output_tokens: float, lasts_s: float = 0.0) -> Row:
-    """Checks the values of what a file says of a call. Raises BadRow for values that no call can have."""
-    check_lasts(lasts_s)
+def checked(at_s: float, input_tokens: float, output_tokens: float, duration_s: float = 0.0) -> Row:
+    """A row of checked values. Raises BadRow for values that no call can have."""
+    check_duration(duration_s)
     return check(Row(at_s, input_tokens, output_tokens), 0)
 
 
-def check_lasts(lasts_s: float) -> None:
-    """Checks a time between two moments. Raises BadRow."""
-    if lasts_s < 0:
+def check_duration(duration_s: float) -> None:
+    """Raises BadRow for a negative duration, or one longer than any trace."""
+    if duration_s < 0:
         raise BadRow("a negative time")
-    if not lasts_s <= MAX_SPAN_S:
-        raise BadRow("a value is not a number" if lasts_s != lasts_s else "a call that lasts over 400 days")
+    if not duration_s <= MAX_SPAN_S:
+        nan = duration_s != duration_s
+        raise BadRow("a value is not a number" if nan else "a call that lasts over 400 days")
 
 
 def lay_out(thread: Thread) -> list[Call]:
-    """Lays out its calls in the order in which they began, each after those that it waits for."""
+    """Sets what the calls of a thread wait for, and returns them in order of their starts."""
     calls: list[Call] = []
     _walk(thread, (), calls)
     calls.sort(key=lambda call: call.start_s)  # stable: `_walk` meets nothing before what it waits for
@@ -91,9 +92,9 @@ def lay_out(thread: Thread) -> list[Call]:
 
 
 def _walk(thread: Thread, inherited: tuple[Call, ...], calls: list[Call]) -> tuple[Call, ...]:
-    """The first items wait for `inherited`; returns the calls that nothing of the thread waits for."""
+    """Sets what each call waits for, the first ones for `inherited`; returns calls that none waits for."""
     running: list[tuple[float, int, tuple[Call, ...], float]] = []  # end, number, last calls, start
-    frontier: list[tuple[float, float, tuple[Call, ...]]] = []  # ended, and nothing that ended came after
+    frontier: list[tuple[float, float, tuple[Call, ...]]] = []  # ended, with no ended item after them
     last_start = -float("inf")
     items = sorted(thread.items, key=lambda item: item.start_s)
     for number, item in enumerate(items):
@@ -119,11 +120,11 @@ def _walk(thread: Thread, inherited: tuple[Call, ...], calls: list[Call]) -> tup
 
 @dataclass(slots=True)
 class Columns:
-    """The calls of sessions that were read so far."""
+    """Calls of the sessions that were read so far, as arrays: a file may have millions."""
 
     at_ns: "array[int]" = field(default_factory=lambda: array("q"))
     lengths: "array[int]" = field(default_factory=lambda: array("q"))  # input, output
-    # Waits for tools and for a person; the call that its prompt begins like, -1: none; for so many tokens.
+    # Waits for tools and for a person in ns; the call whose prompt it begins with, -1: none; tokens of that.
     links: "array[int]" = field(default_factory=lambda: array("q"))
     after: list[After] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
@@ -164,7 +165,7 @@ def read_columns(threads: Iterable[Thread]) -> Columns:
 def assemble_sessions(
     source: Source, columns: Columns, skipped: Counter[str], remarks: Counter[str]
 ) -> Trace:
-    """Raises SpecError when less than half of the calls is usable."""
+    """Builds a trace of sessions in order of time. Raises SpecError if most calls are unusable."""
     count = len(columns.kinds)
     lines = count + skipped.total()
     if not count or skipped.total() > lines / 2:

@@ -1,4 +1,4 @@
-"""A trace as arrays: when each request came, how long it was, and which blocks of its prompt it shared."""
+"""A trace as arrays: when each request came, its lengths, and the blocks of its prompt that it shared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -17,20 +17,22 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Calls of a trace of sessions, an entry per request. Those of a session stand together, none before
-    what it waits for; sessions ascend in time."""
+    """Links between the requests of a trace of sessions, an entry per request.
+
+    Requests of a session are consecutive, each after those it waits for. Sessions are in order of time.
+    """
 
     session: Ints
     turn: Ints  # place in the session
     tool_ns: Ints  # wait for tools before it
     think_ns: Ints  # wait for a person before it
-    base: Ints  # its prompt begins like that of the request so many places before it; 0: like none
-    kept: Ints  # for so many tokens
+    base: Ints  # distance back to the request whose prompt it begins with; 0: it begins with none
+    kept: Ints  # tokens of that beginning
     after: tuple[After, ...]
     kinds: tuple[str, ...]
 
     def only(self, chosen: Ints) -> "Calls":
-        """Whole sessions, or their beginnings. What only a prompt left out had is a prompt's own then."""
+        """Keeps chosen sessions, or their beginnings. A prompt whose base is left out begins with none."""
         rows = chosen.tolist()
         begins = np.arange(len(self.base)) - self.base
         base, kept = relinked(
@@ -49,9 +51,10 @@ class Calls:
 
 
 def relinked(order: Ints, base: Ints, kept: Ints, count: int) -> tuple[Ints, Ints]:
-    """`base` and `kept` of the requests at `order` among `count`: how far before each its base stands now.
+    """`base` and `kept` of the requests at `order` among `count`, as distances back in the new order.
 
-    `base`: by number among all; -1: none. One whose base is not there, or comes later, begins like none.
+    The given `base` is a number among all; -1: none. A request whose base is left out, or comes later, gets
+    none.
     """
     places = np.full(count, count, np.int64)
     places[order] = np.arange(len(order))
@@ -63,7 +66,7 @@ def relinked(order: Ints, base: Ints, kept: Ints, count: int) -> tuple[Ints, Int
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """One entry per request, ascending in time; requests of one moment stand in the file's order."""
+    """A trace with one entry per request, in order of time; equal times keep the order of the file."""
 
     source: str
     format: str
@@ -72,10 +75,10 @@ class Trace:
     at_ns: Ints  # since the first usable request of the file
     input_tokens: Ints
     output_tokens: Ints
-    parts: tuple[Parts, ...] = ()  # per request, how it begins; () where the format does not tell
-    block_tokens: int = 0  # of a part, but the last one of a request; 0 where they have their own lengths
+    parts: tuple[Parts, ...] = ()  # per request, how it begins; () if the format does not say
+    block_tokens: int = 0  # of each part but the last of a request; 0: parts have lengths of their own
     skipped: Mapping[str, int] = field(default_factory=dict)  # lines left out, by reason
-    remarks: Mapping[str, int] = field(default_factory=dict)  # lines kept, but not as they stood
+    remarks: Mapping[str, int] = field(default_factory=dict)  # lines kept with a change, by what changed
     calls: Calls | None = None  # of a trace of sessions
 
     def __len__(self) -> int:
@@ -83,7 +86,7 @@ class Trace:
 
     @property
     def offsets_ns(self) -> Ints:
-        """Times since the first request that is here."""
+        """Times since the first request of this trace, in ns."""
         return self.at_ns - self.at_ns[0] if len(self) else self.at_ns
 
     @property
@@ -92,11 +95,11 @@ class Trace:
 
     @property
     def rate_per_s(self) -> float:
-        """Mean; 0 for requests of one moment."""
+        """Mean rate; 0 if all requests came at once."""
         return (len(self) - 1) / self.span_s if self.span_s else 0.0
 
     def facts(self) -> dict[str, object]:
-        """Returns what was read and what was done to it, for the run folder."""
+        """The file and what was read from it, for the manifest of a run."""
         return {
             "file": self.source,
             "format": self.format,
@@ -114,10 +117,10 @@ class Trace:
 def window(
     trace: Trace, start_s: float = 0.0, end_s: float | None = None, max_requests: int | None = None
 ) -> Trace:
-    """Requests from `start_s` up to, not including, `end_s`, of these the first `max_requests`.
+    """Requests from `start_s` up to, not including, `end_s`, and of these the first `max_requests`.
 
-    Seconds of the trace's own time, since its first request. A session belongs to the window that it begins
-    in, and is taken whole or not at all. Raises SpecError when nothing is left.
+    Both are seconds of the trace since its first request. A session belongs to the window that it begins in,
+    and is taken whole, unless it is the only one. Raises SpecError if nothing is left.
     """
     end_ns = np.inf if end_s is None else end_s * NS_PER_S
     begun_ns = trace.at_ns if trace.calls is None else trace.at_ns[_first_of(trace.calls.session)]
@@ -135,7 +138,7 @@ def window(
 
 
 def only(trace: Trace, kept: Ints) -> Trace:
-    """Keeps those of its requests; of sessions whole ones, or their beginnings."""
+    """The trace with only these requests, which are whole sessions or their beginnings."""
     return replace(
         trace,
         at_ns=trace.at_ns[kept],
@@ -147,12 +150,12 @@ def only(trace: Trace, kept: Ints) -> Trace:
 
 
 def _first_of(session: Ints) -> Ints:
-    """Returns of each request the position of its session's first."""
+    """Position of the first request of each request's session."""
     return np.searchsorted(session, session)
 
 
 def _whole(session: Ints, kept: Ints) -> Ints:
-    """Returns the requests without a last session that is cut short, unless it is the only one."""
+    """Drops a last session that is cut short, unless it is the only one."""
     last = session[kept[-1]]
     cut = int(kept[-1]) + 1 < len(session) and session[kept[-1] + 1] == last
     whole: Ints = kept[session[kept] != last] if cut else kept
@@ -160,9 +163,10 @@ def _whole(session: Ints, kept: Ints) -> Ints:
 
 
 def clip(trace: Trace, max_input_tokens: int | None, max_output_tokens: int | None) -> Trace:
-    """Longer requests are cut to the limits, prompts at their end: what they share at the front stays.
+    """Cuts longer requests to the limits. Prompts are cut at their end, so that shared beginnings stay.
 
-    A session ends before its first longer prompt: cut short, its later prompts would all be the same.
+    A session ends before its first longer prompt, because its later prompts would all be cut to the same
+    text. Raises SpecError if no session is left.
     """
     remarks = dict(trace.remarks)
     if trace.calls is not None and max_input_tokens is not None:
@@ -196,7 +200,7 @@ def _ended_before(trace: Trace, longer: NDArray[np.bool_], limit: int, remarks: 
 
 
 def cut_short(path: Parts, tokens: int) -> Parts:
-    """The beginning of a path that has so many tokens."""
+    """The beginning of a path with up to `tokens` tokens."""
     kept = []
     for part in path:
         if tokens <= 0:
@@ -207,7 +211,7 @@ def cut_short(path: Parts, tokens: int) -> Parts:
 
 
 def with_sessions(trace: Trace, max_wait_s: float | None, *, unique: bool) -> Trace:
-    """Longer waits are cut to the limit; `unique`: no session begins like another one."""
+    """Cuts waits of sessions to the limit. With `unique`, no session begins like another one."""
     calls = trace.calls
     if calls is None:
         return trace

@@ -1,7 +1,7 @@
-"""TraceLab's traces of coding agents: a round per line, with what its prompt took over and what was new.
+"""Reads TraceLab's traces of coding agents: a round per line, with the reused and the new part of its prompt.
 
 Rounds of one `session_id` are the calls of a session. The file does not say which session started which, so
-agents that another one started are sessions of their own.
+agents that were started by another one are sessions of their own.
 """
 
 from collections import Counter
@@ -47,7 +47,7 @@ def threads(
 
 
 def _round(row: Mapping[str, Any]) -> tuple[Call, int]:
-    """Builds a round with the tokens that its prompt took over."""
+    """The call of a round, and the tokens of its prompt that it reuses. Raises BadRow."""
     events = row.get("timing_events")
     if not isinstance(events, list):
         raise BadRow("timing_events that are not a list")
@@ -61,7 +61,7 @@ def _round(row: Mapping[str, Any]) -> tuple[Call, int]:
             generated.append(seconds_of(event.get("timestamp")))
     if not brought and not generated:
         raise BadRow("a round without a time")
-    # It left when the last of what it brings was there.
+    # The call was sent when the last of its inputs was there.
     start_s, kind = max(brought, default=(min(generated, default=0.0), ""))
     end_s = max([start_s, *generated])
     given = checked(

@@ -1,7 +1,7 @@
-"""Traces of coding agents in Weka's form: a conversation per document, with the blocks of every prompt.
+"""Reads traces of coding agents in Weka's form: a conversation per document, with the blocks of prompts.
 
-`hash_ids` name the whole blocks of a prompt from its start, and an id stands for all blocks before it too. An
-entry of the type `subagent` holds the calls of an agent that was started there.
+`hash_ids` name the whole blocks of a prompt from its start; an id also identifies all blocks before it. An
+entry of the type `subagent` has the calls of an agent that was started there.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from harness.workload.traces.sessions import (
     Call,
     Item,
     Thread,
-    check_lasts,
+    check_duration,
     checked,
 )
 
@@ -27,17 +27,18 @@ NO_BLOCKS = "calls without hash_ids: they share nothing"
 
 
 class _Seen:
-    """Blocks that were read, and for each the first call that had it."""
+    """Blocks that were read, each with the first call that had it."""
 
     def __init__(self) -> None:
         self._calls: dict[int, Call] = {}
 
     def begins(self, call: Call, ids: Sequence[int], size: int) -> Begins | None:
-        """Builds the beginning with the longest beginning that a call before it had; its own blocks are
-        known from now on.
+        """The longest beginning that an earlier call had too; None if none had.
+
+        Remembers the blocks of `call`.
         """
         low, high = 0, len(ids)
-        while low < high:  # of ids that stand for all before them, the known ones come first
+        while low < high:  # an id identifies all blocks before it, so known ones come first
             middle = (low + high) // 2
             low, high = (middle + 1, high) if ids[middle] in self._calls else (low, middle)
         like = self._calls[ids[low - 1]] if low else None
@@ -119,7 +120,7 @@ class _Reader:
         return Thread.of(items, checked(began_s, 1, 1).at_s)
 
     def _call(self, entry: Mapping[str, Any], origin_s: float, kind: str, stop: str) -> tuple[Call, bool]:
-        lasts, wait = (entry.get(name) for name in ("api_time", "think_time"))
+        duration, wait = (entry.get(name) for name in ("api_time", "think_time"))
         at_s = number(entry.get("t"))
         if at_s < 0:
             raise BadRow("a negative time")
@@ -127,11 +128,11 @@ class _Reader:
             origin_s + at_s,
             number(entry.get("in")),
             number(entry.get("out")),
-            0.0 if lasts is None else number(lasts),
+            0.0 if duration is None else number(duration),
         )
         wait_s = None if wait is None else number(wait)
-        check_lasts(wait_s or 0.0)
-        end_s = row.at_s + (0.0 if lasts is None else number(lasts))
+        check_duration(wait_s or 0.0)
+        end_s = row.at_s + (0.0 if duration is None else number(duration))
         brought = entry.get("input_types")
         tool = "tool_result" in brought if isinstance(brought, list) and brought else stop == "tool_use"
         tool = tool or kind == SUBAGENT  # no person writes to it
@@ -145,4 +146,4 @@ class _Reader:
             raise BadRow("blocks that do not add up to the input")
         else:
             call.begins = self._seen.begins(call, ids, self._size)
-        return call, lasts is not None
+        return call, duration is not None
