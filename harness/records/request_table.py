@@ -37,9 +37,9 @@ class Part(NamedTuple):
 
 # Numbers of a request; -1: it has none. `content_tokens`: of its own new messages, without the chat template.
 # `at_ns`: in the time of its trace. `expected`: position in `RequestTable.expectations`. `items`: texts to
-# embed, or documents to rank. `image_bytes`: of all its images, as files. `audio_ms`: length of its recording.
-# `tool_ns` and `think_ns`: waits for tools and for a person before a call of a recorded session. The prompt of
-# such a call begins with the first `kept` tokens of the prompt of the request `base` places earlier.
+# embed, or documents to rank. `image_bytes`: of all its images, as files. `audio_ms`: of its recording.
+# `tool_ns` and `think_ns`: waits for tools and for a person before a call of a recorded session. The prompt
+# of such a call begins with the first `kept` tokens of the prompt of the request `base` places earlier.
 NUMBERS = (
     *("max_tokens", "content_tokens", "group", "session", "turn", "at_ns", "expected", "items"),
     *("tool_ns", "think_ns", "base", "kept"),

@@ -225,7 +225,7 @@ class _Test:
         return replace(verdict, why=f"{verdict.why}; {self._failures}")
 
     def _too_few_independent(self) -> str:
-        """A sentence if correlation leaves too few independent blocks of one start for an interval; else ""."""
+        """A sentence if correlated blocks of one start are worth too few independent ones; else ""."""
         if self.test.unit != "blocks":
             return ""
         values = [value for start in self.test.blocks for value in start]
