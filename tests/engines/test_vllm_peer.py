@@ -31,7 +31,7 @@ def test_an_early_role_chunk_ends_its_ttft_as_foreseen():
         timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    (row,) = [line for line in done.stdout.splitlines() if "TTFT p50" in line]
+    row = [line for line in done.stdout.splitlines() if "TTFT p50" in line][-1]  # two, where measured again
     here, predicted, said = (float(cell) for cell in row.split("|")[4:7])
     assert here > 95
     assert max(predicted, said) < 20
