@@ -75,7 +75,7 @@ TUNED_ELSEWHERE = Notice(
 BF16_IN_SOFTWARE = Notice(
     IssueCode.BF16_IN_SOFTWARE,
     "an engine computes in bf16 on a CPU that has no instructions for it",
-    "measure it with --engine-set dtype=float32 too: prompts may be processed several times faster",
+    "measure it with --engine-set dtype=float32 too: prompts are processed faster, tokens more slowly",
 )
 NOT_AS_DECLARED = Notice(
     IssueCode.NOT_AS_DECLARED,
