@@ -88,12 +88,11 @@ def test_one_odd_batch_has_no_shape(place):
 @pytest.mark.parametrize(
     ("places", "form"),
     [
-        ([(0, 3, 2.5), (20, 23, 2)], "stall"),  # the first is no property of the start
-        ([(0, 3, 2.5), (20, 21, 6)], "stall"),  # as long, but inside one batch
-        ([(18, 21, 2), (37, 40, 2.5)], "stall"),  # the last is no step
-        ([(0, 3, 2.5)], "ramp"),
-        ([(0, 3, 2.5), (20, 23, 1)], "ramp"),
-        ([(37, 40, 2.5)], "step"),
+        ([(0, 2, 2), (20, 21, 4)], "stall"),  # the second is as long, but inside one batch
+        ([(20, 21, 4), (38, 40, 2)], "stall"),  # the last is no step
+        ([(0, 2, 2)], "ramp"),
+        ([(0, 2, 2), (20, 21, 1)], "ramp"),
+        ([(38, 40, 2)], "step"),
     ],
 )
 def test_what_comes_again_is_no_property_of_the_start_or_the_end(places, form):
