@@ -50,7 +50,7 @@ def run(*arguments, **more):
 
 @pytest.mark.time
 def test_time_to_the_last_call_and_what_it_went_to_are_those_of_the_server(here):
-    done = run("--concurrency", "2", "--no-report")
+    done = run("--concurrency", "4", "--no-report")
     (cell,) = summary()["cells"]
     whole, model, tools = (np.array(column) for column in zip(*expected("trace.jsonl"), strict=True))
     assert summary()["scenario"] == "agent-sessions"
@@ -158,7 +158,7 @@ def test_verdicts_and_charts_say_at_which_depth_one_is_slower(here):
         define(name, "--prefill-us-per-token", str(us_per_token), ttft_ms=100, gap_ms=5)
     size = ("--requests", "30", "--output-tokens", "4", "--repeats", "4", "--set", "load.min_answers=12")
     asked = ("run", "--depth", "128,2k", "--backends", "quick,slow", "--no-probe", "--no-agreement")
-    bench(*asked, *size, pictures=True)
+    bench(*asked, *size, "--concurrency", "4", pictures=True)
     found = {one["metric"]: one for one in summary()["comparison"]}
     template = 9  # tokens
     for depth, tokens in (("128", 128), ("2k", 2048)):
@@ -166,7 +166,7 @@ def test_verdicts_and_charts_say_at_which_depth_one_is_slower(here):
         assert (verdict["a"], verdict["verdict"]) == ("quick", "faster")
         assert verdict["ratio"][1] == pytest.approx((100 + 0.1 * read) / (100 + 0.2 * read), rel=0.05)
     assert summary()["verdict_rules"]["primary"] == "by_kind.2k.ttft_ms.p50"
-    assert (run_folder() / "plots" / "ttft-depth-c1.png").is_file()
+    assert (run_folder() / "plots" / "ttft-depth-c4.png").is_file()
     assert "Against the depth of the context" in (run_folder() / "report.html").read_text()
 
 

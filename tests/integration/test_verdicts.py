@@ -22,33 +22,27 @@ QUICK = ("--no-probe", "--no-report")
 
 @pytest.fixture
 def engines(here):
-    """`calm` and `twin` alike, `slow` ten per cent slower in first token and gap."""
+    """`slow` is ten per cent slower than `calm` in first token and gap."""
     define("calm", ttft_ms=150, gap_ms=20)
-    define("twin", ttft_ms=150, gap_ms=20)
     define("slow", ttft_ms=165, gap_ms=22)
     return here
 
 
 @pytest.mark.time
-def test_ten_per_cent_slower_is_called_so_and_equal_is_not(engines):
-    done = bench("run", *SMALL, "--backends", "calm,twin,slow", "--repeats", "5", limit_s=400)
+def test_ten_per_cent_slower_is_called_so(engines):
+    """By four repeats, where logarithms of the ratios deviate by 3.1 % or less; by three, 1.7 %."""
+    done = bench("run", *SMALL, "--backends", "calm,slow", "--repeats", "4", limit_s=400)
     result = summary()
-    assert len(result["cells"]) == 3 * 5
+    assert len(result["cells"]) == 2 * 4
     words = {(one["a"], one["b"], one["metric"]): one["verdict"] for one in result["comparison"]}
     for metric in ("ttft_ms.p50", "tpot_ms.p50", "e2e_ms.p50", "output_tokens_per_s"):
         assert words["calm", "slow", metric] == "faster"
-        assert words["twin", "slow", metric] == "faster"
-        # On a machine that is busy with other things equal engines may stay undecided, and no more.
-        assert words["calm", "twin", metric] in ("same", "not enough runs")
-    order, _, last = result["ranking"][PRIMARY].partition(" > ")
-    assert last == "slow"
-    assert set(order.split()) & {"calm", "twin", "≈", "?"} >= {"calm", "twin"}
-    assert re.search(r"Better than (?:.+ and )?slow by 1\.\d+×", " ".join(done.stdout.split()))
-    for one in result["comparison"]:
-        if {one["a"], one["b"]} != {"calm", "twin"} and one["metric"] == PRIMARY:
-            low, _, high = one["ratio"]
-            assert low <= 150 / 165 + 0.01
-            assert high >= 150 / 165 - 0.01
+    assert result["ranking"][PRIMARY] == "calm > slow"
+    assert re.search(r"calm 1\.\d+× faster \(1\.\d+ to 1\.\d+\)", " ".join(done.stdout.split()))
+    (primary,) = (one for one in result["comparison"] if one["primary"])
+    low, _, high = primary["ratio"]
+    assert low <= 150 / 165 + 0.01
+    assert high >= 150 / 165 - 0.01
     folder = run_folder()
     bench("compare", str(folder), "--baseline", "calm")
     bench("compare", str(folder), "--baseline", "calm", "--fail-on", "slower", code=1)
@@ -59,6 +53,7 @@ def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     done = bench("run", *SMALL, "--backends", "calm", "--aa", "--repeats", "3", limit_s=200)
     result = summary()
     assert {cell["label"] for cell in result["cells"]} == {"calm#a", "calm#b"}
+    # On a machine that is busy with other things equal engines may stay undecided, and no more.
     assert {one["verdict"] for one in result["comparison"]} <= {"same", "not enough runs"}
     (found,) = [one for one in result["noise"] if one["metric"] == PRIMARY]
     assert 0 <= found["difference"] < 0.05 < 0.5
@@ -83,10 +78,10 @@ def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
 
 
 def test_a_rate_that_the_load_set_is_no_verdict(here):
-    """Both answer all of ten requests a second; the slower one only needs longer for the last of them."""
+    """Both answer all of 20 requests a second; the slower one only needs longer for the last of them."""
     define("quick", ttft_ms=150, gap_ms=20)
-    define("patient", ttft_ms=150, gap_ms=100)
-    asked = ("--scenario", "fixed-length", "--rate", "10", "--requests", "100", "--output-tokens", "10")
+    define("patient", ttft_ms=150, gap_ms=40)
+    asked = ("--scenario", "fixed-length", "--rate", "20", "--requests", "60", "--output-tokens", "10")
     metrics = ("--set", 'verdict.metrics=["tpot_ms.p50","output_tokens_per_s"]')
     several = ("--repeats", "3", "--no-agreement", "--set", "verdict.cool_down_s=0", *QUICK)
     more = ("--set", "verdict.primary=output_tokens_per_s", *metrics, *several)

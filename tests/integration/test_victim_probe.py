@@ -51,7 +51,7 @@ def test_light_requests_come_in_four_stretches(here):
 def test_what_the_victim_loses_is_what_it_waits_for(here):
     engine("one", "--max-running", "1")
     engine("many", "--max-running", "100")
-    run("one,many")
+    run("one,many", "--requests", "32")
     loss = {cell["label"]: cell["victim_loss"] for cell in summary()["cells"]}
     answer_ms = (ANSWER - 1) * GAP_MS
     alone_ms = TTFT_MS + (LIGHT + 9) * PREFILL_US / 1000 + answer_ms
