@@ -233,10 +233,7 @@ class Run(Lives):
         return cell_words(self.prepared.of(cell).label, cell)
 
     def _between_repeats(self, cell: Cell, engine: EngineSession) -> None:
-        """Resets the prefix cache before the first cell of a later repeat, if that was asked for.
-
-        Warns if the engine did not do it.
-        """
+        """Resets the prefix cache before the first cell of a later repeat, where asked for, or warns."""
         before = self.repeats.get(cell.backend)
         self.repeats[cell.backend] = cell.repeat
         if not cell.repeat or before == cell.repeat or self.prepared.of(cell).between != "reset":
@@ -382,10 +379,7 @@ class Run(Lives):
         self.ui.stage(f"{label}: {text}")
 
     def _died(self, cell: Cell, engine: EngineSession, facts: CellFacts) -> None:
-        """Reports a dead engine.
-
-        The cell is kept as INVALID; the engine's later cells of this repeat are missing.
-        """
+        """Reports a dead engine: its cell is kept as INVALID, its later cells of this repeat are missing."""
         text = f"the engine died during {cell.name}: {facts.engine_exited}"
         label = self.prepared.of(cell).label
         self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", f"its log: {facts.engine_log}"))

@@ -26,4 +26,6 @@ def check_text(text: Text, where: str, *, made_up: bool) -> None:
             hint=nearest(content, (*CONTENTS, "file:PATH")),
         )
     if content != RANDOM and not made_up:
-        raise SpecError("prompts of a file, and recordings, have their own", where=where, hint="leave it out")
+        raise SpecError(
+            "prompts of a file and recordings have their own content", where=where, hint="leave it out"
+        )

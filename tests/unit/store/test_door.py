@@ -52,6 +52,7 @@ OTHER_FILES = {
     "workload/prompts/workload.py": "an unnamed temporary file",
     "workload/traces/documents.py": "a trace that the user names",
     "workload/prompts/images.py": "images, in a folder of the run's own that goes with it",
+    "workload/prompts/audio.py": "recordings that the user names",
     "workload/prompts/content.py": "a text that the user names, or a shipped one",
     "workload/traces/read.py": "a trace that the user names",
 }

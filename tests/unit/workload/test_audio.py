@@ -98,7 +98,7 @@ def test_a_folder_without_recordings_and_an_empty_one_are_errors(tmp_path):
         ({"prompts.seconds": [2, 2]}, "one or more different lengths"),
         ({"prompts.seconds": [0.01]}, "must be from 0.1 to 3600"),
         ({"prompts.input_tokens": 64}, "unknown key 'input_tokens'"),
-        ({"text.content": "prose"}, "recordings, have their own"),
+        ({"text.content": "prose"}, "recordings have their own"),
         ({"request.api": "chat"}, "are not for the Chat Completions API"),
         ({"verdict.primary": "ttft_ms.p50"}, "is of generated text"),
     ],

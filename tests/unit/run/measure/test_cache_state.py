@@ -60,6 +60,7 @@ def said(salt, salt_field=None, monkeypatch=None):
             adapter="",
             call=None,
             images=None,
+            clip=None,
         )
         for turn, messages in (
             (0, [("system", "be kind"), ("user", "one")]),
