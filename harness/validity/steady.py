@@ -52,7 +52,7 @@ RULES = (
         code=IssueCode.RAMP_KEPT,
         find=_ramp_kept,
         measures="first measured requests that plainly differ, or were sent while slots waited to begin",
-        limit=f"{RAMP_SHARE:.0%}, and {START_SHARE:.0%} of the requests in the start",
+        limit=f"{RAMP_SHARE:.0%}, or {START_SHARE:.0%} of the requests sent in the start",
         hint="more warm-up requests, for all cells of this load alike",
         cause="work",
     ),
