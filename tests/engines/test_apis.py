@@ -1,9 +1,9 @@
-"""Real engines in every API: lengths, counts, vectors."""
+"""A real engine in every API of text: lengths and counts."""
 
 import pytest
 
 from harness.records.layout import UNKNOWN, Outcome
-from tests.engines.runs import VLLM, bench_run, cells_of
+from tests.engines.runs import cells_of
 from tests.engines.seen import assert_recorded
 
 APIS = ("chat", "completions", "responses", "messages")
@@ -49,21 +49,3 @@ def test_the_same_chats_are_as_long_in_every_templated_api(run):
 
 def test_the_page_names_the_version_that_was_seen(run):
     assert_recorded(run[0])
-
-
-def test_vectors_of_two_engines_are_those_of_the_models_own_library(tmp_path):
-    short = ("--requests", "16", "--concurrency", "1", "--set", "load.min_seconds=0", "--no-report")
-    once = ("--repeats", "1", "--profile", "cpu")
-    folder, shown = bench_run(tmp_path, "embed-queries", [VLLM, "llamacpp"], *once, *short)
-    summary = folder.read_json("summary.json")
-    values = summary["agreement"]["values"]
-    assert values["reference"] == "transformers"
-    between = {(pair["a"], pair["b"]): pair for pair in values["pairs"]}
-    assert len(between) == 5, between.keys()
-    assert all(pair["alike"] and pair["least"] > 0.999 for pair in between.values()), between
-    assert set(values["normalised"].values()) == {True}
-    assert set(values["too_long"].values()) == {"refused"}
-    for cell in summary["cells"]:
-        assert cell["requests"]["ok"] == 16
-        assert cell["input_tokens_per_s"] == pytest.approx(18 * cell["items_per_s"])
-    assert "cosine" in shown

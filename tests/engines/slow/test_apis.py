@@ -1,4 +1,4 @@
-"""Kept turns, constraints, budgets and scores in the APIs of real engines: minutes on two cores."""
+"""Kept turns, constraints, budgets, vectors and scores in the APIs of real engines: minutes on two cores."""
 
 from math import exp
 
@@ -119,3 +119,21 @@ def test_scores_of_two_engines_rank_as_the_models_own_library_does(tmp_path):
         for name, found in logits.items()
         for logit, chance in zip(found, chances[name], strict=True)
     )
+
+
+def test_vectors_of_two_engines_are_those_of_the_models_own_library(tmp_path):
+    short = ("--requests", "16", "--concurrency", "1", "--set", "load.min_seconds=0", "--no-report")
+    once = ("--repeats", "1", "--profile", "cpu")
+    folder, shown = bench_run(tmp_path, "embed-queries", [VLLM, "llamacpp"], *once, *short)
+    summary = folder.read_json("summary.json")
+    values = summary["agreement"]["values"]
+    assert values["reference"] == "transformers"
+    between = {(pair["a"], pair["b"]): pair for pair in values["pairs"]}
+    assert len(between) == 5, between.keys()
+    assert all(pair["alike"] and pair["least"] > 0.999 for pair in between.values()), between
+    assert set(values["normalised"].values()) == {True}
+    assert set(values["too_long"].values()) == {"refused"}
+    for cell in summary["cells"]:
+        assert cell["requests"]["ok"] == 16
+        assert cell["input_tokens_per_s"] == pytest.approx(18 * cell["items_per_s"])
+    assert "cosine" in shown

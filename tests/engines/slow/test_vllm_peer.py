@@ -13,7 +13,7 @@ from harness.spec.models import choose_model
 
 pytestmark = pytest.mark.engine
 
-CHECKOUT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[3]
 
 
 def test_an_early_role_chunk_ends_its_ttft_as_foreseen():
