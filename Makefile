@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 # Where it is set, every process of a test would compile all of harness/ again: a third of its CPU time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo environment unit integration integration-wait integration-time test coverage lint types engines engines-installed engines-slow compose cluster browser kit-rehearsal peers night trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
+.PHONY: help demo environment unit integration integration-wait integration-time test coverage lint types engines engines-once engines-installed engines-slow compose cluster browser kit-rehearsal peers night trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
@@ -61,6 +61,10 @@ types: $(VENV)/ready ## static types
 
 engines: $(VENV)/ready ## tests on real llama.cpp, vLLM and SGLang (installs about 7 GB once)
 	$(BIN)/python -m pytest tests/engines --ignore tests/engines/slow
+
+engines-once: $(VENV)/ready ## of these tests, llama.cpp's own and one run of each other engine: the gate, a third of the time
+	$(BIN)/python -m pytest tests/engines/test_bench_run.py tests/engines/test_llamacpp.py tests/engines/test_random_weights.py \
+	tests/engines/test_apis.py tests/engines/test_versions.py tests/engines/test_vllm.py
 
 engines-installed: $(VENV)/ready ## what `make engines` and `make compose` start, installed once into the cache
 	$(BIN)/bench engines install llamacpp vllm sglang

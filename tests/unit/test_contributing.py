@@ -35,7 +35,9 @@ def test_the_workflow_runs_every_lane_of_the_gate():
     commands = " ".join(re.findall(r"run: make ([a-z -]+)$", workflow, re.MULTILINE)).split()
     lanes = set(re.findall(r"\{ lane: ([a-z-]+)", workflow)) | set(commands)
     only_there = {"cluster", "engines-slow", "soak", "studies-quick", "trackers"}
-    assert lanes == gate | only_there, "its lanes run side by side, so one more costs no time"
+    parts = {"engines-once": "engines"}  # of the gate, of which the workflow runs the whole
+    whole = {parts.get(lane, lane) for lane in gate}
+    assert lanes == whole | only_there, "its lanes run side by side, so one more costs no time"
     assert gate | prepared <= TARGETS
 
 
