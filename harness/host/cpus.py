@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 CPU_INFO = Path("/proc/cpuinfo")
+BF16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))  # instructions that compute in it, of x86-64 and of ARM
 
 
 def usable_cpus() -> int:

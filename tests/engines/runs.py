@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from harness.host.cpus import cpu_flags
+from harness.host.cpus import BF16, cpu_flags
 from harness.model import as_json
 from harness.store import RunFolder
 from harness.summary import summarise_folder
@@ -11,7 +11,7 @@ from harness.summary import summarise_folder
 # Compiled, it starts minutes later and answers the same: test_vllm.py starts it so, once.
 VLLM = "vllm@eager"
 # In the bf16 that such a CPU emulates, each prompt takes five times as long.
-NUMBERS = ("--engine-set", "dtype=bfloat16" if {"avx512_bf16", "amx_bf16"} & cpu_flags() else "dtype=float32")
+NUMBERS = ("--engine-set", "dtype=bfloat16" if BF16 & cpu_flags() else "dtype=float32")
 
 
 def bench_run(here, scenario, backends, *arguments, limit_s=900, inside=()):

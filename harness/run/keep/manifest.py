@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from harness.engines.start.started import EngineFacts
 from harness.errors import SpecError
 from harness.host import installation
+from harness.host.cpus import BF16
 from harness.model import (
     UNSET,
     BackendEntry,
@@ -38,8 +39,6 @@ from harness.spec.backend_refs import definition_key
 from harness.store import RunFolder
 from harness.validity import notices
 from harness.workload.traces import Dataset, Trace
-
-_BF16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))  # of x86-64, and of ARM
 
 
 class ManifestWriter:
@@ -249,4 +248,4 @@ def bf16_in_software(facts: EngineFacts, host: HostFacts | None) -> bool:
         return False
     launch = facts.get("launch", {})
     on_cpu = launch.get("device") == "cpu" or (launch.get("mode") == "process" and not host.gpus)
-    return on_cpu and not _BF16.intersection(host.cpu_features)
+    return on_cpu and not BF16.intersection(host.cpu_features)
