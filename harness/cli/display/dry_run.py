@@ -92,11 +92,12 @@ class Description:
                 )
         yield ""
         yield from self._each_cell() if verbose else self._each_load()
-        measured = "unknown" if self.expected_s is None else f"about {self.expected_s:.0f} s"
         starts, most = len(prepared.lives), "at most " if prepared.looks else ""
         took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
         yield ""
-        yield f"{self._amount(measured)}, and {most}{counted(starts, 'engine start')}{took}"
+        yield f"{self._amount}, and {most}{counted(starts, 'engine start')}{took}"
+        if self.expected_s is None and prepared.probe_sizes is None:
+            yield f"how long it takes is not known: no earlier run of all these cells in {prepared.options.out}"
         yield from (f"warning: {lack}" for lack in self.missing)
         yield from (f"warning: {refusal}" for refusal in self.refused)
         yield from (f"note: {line}" for line in unsupported(prepared))
@@ -119,7 +120,8 @@ class Description:
             )
         width = max(len(label) for label, _load in firsts)
         for (label, load), cell in firsts.items():
-            yield f"  {label:<{width}}  {load}  {_expected(cell)} each: {cell.basis}"
+            expected = "" if cell.expected_s is None else f"{_expected(cell)} each: "
+            yield f"  {label:<{width}}  {load}  {expected}{cell.basis}"
 
     @property
     def _listed(self) -> Sequence[PlannedCell]:
@@ -129,11 +131,13 @@ class Description:
         ends = [cell.name for block in self.prepared.plan for cell in (block.cells[0], block.cells[-1])]
         return [cell for cell in self.cells if cell.cell in ends]
 
-    def _amount(self, measured: str) -> str:
+    @property
+    def _amount(self) -> str:
         sizes = self.prepared.probe_sizes
         if sizes is None:
             most = "at most " if self.prepared.looks else ""
-            return f"{most}{len(self.cells)} cells, {measured} of load"
+            measured = "" if self.expected_s is None else f", about {self.expected_s:.0f} s of load"
+            return f"{most}{len(self.cells)} cells{measured}"
         loads = len(self.prepared.plan[0].cells)
         return (
             f"{len(self.prepared.plan)} searches among {loads} loads, usually 9 to 15 probes in the first "
@@ -231,7 +235,7 @@ def _planned(
         )
     else:
         more = " and one of each prefix" if cell.load.kind == "working-set" and cell.load.value else ""
-        expected, basis = None, f"{count} requests{more}, no time known"
+        expected, basis = None, f"{count} requests{more}"
     if load.duration_s is not None and (expected is None or expected > load.duration_s):
         expected, basis = load.duration_s, "--duration"
     return PlannedCell(cell=cell.name, backend=label, load=point, expected_s=expected, basis=basis)
