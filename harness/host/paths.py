@@ -20,9 +20,9 @@ def shipped(kind: Kind) -> Path:
     packaged = Path(str(resources.files("harness"))) / "_data" / kind
     if packaged.is_dir():
         return packaged
-    beside = CHECKOUT / kind
-    if (CHECKOUT / "pyproject.toml").is_file() and beside.is_dir():
-        return beside
+    checked_out = CHECKOUT / kind
+    if (CHECKOUT / "pyproject.toml").is_file() and checked_out.is_dir():
+        return checked_out
     raise SpecError(
         f"the {kind}/ folder of this installation is missing",
         where=str(packaged),

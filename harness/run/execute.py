@@ -78,7 +78,7 @@ class Run(Lives):
         """Measures all blocks; with looks, one step after the other until the rule stops."""
         stopping = Stopping(self.prepared, self.manifest, self.ui)
         begun = False
-        steps = stopping.steps(self._remaining, self.stand) if self.prepared.looks else None
+        steps = stopping.steps(self._remaining, self.look) if self.prepared.looks else None
         for blocks in steps or [self._remaining(self.prepared.plan)]:
             for lives in together(blocks):
                 if begun:

@@ -12,7 +12,7 @@ from harness.plan import Block, Cell, together
 from harness.run.keep.manifest import ManifestWriter
 from harness.run.setup.options import Ui
 from harness.run.setup.prepare import Prepared
-from harness.verdicts.sequential import Stand
+from harness.verdicts.sequential import LookResult
 
 Needed = Set[tuple[str, LoadPoint]]  # labels and the load points at which more runs are needed
 
@@ -74,11 +74,11 @@ class Stopping:
         self._most_blocks = self._blocks = together.blocks if together else 1  # of a start
 
     def steps(
-        self, remaining: Callable[[Sequence[Block]], Sequence[Block]], stand: Callable[[], Stand]
+        self, remaining: Callable[[Sequence[Block]], Sequence[Block]], look: Callable[[], LookResult]
     ) -> Iterator[Sequence[Block]]:
         """Yields the blocks of each step, until the rule stops.
 
-        `remaining` filters blocks that are still to be measured, and `stand` takes a look. The first step is
+        `remaining` filters blocks that are still to be measured, and `look` takes a look. The first step is
         one repeat, or start: its cost says whether the budget has room for as many as a verdict needs.
         """
         looks = self._prepared.looks
@@ -96,13 +96,13 @@ class Stopping:
             begin = end
             self._write(repeats=end if end in looks else 0)
             if end in looks:
-                standing = stand()
-                needed = standing.needed
-                self._blocks = min(standing.blocks or self._most_blocks, self._most_blocks)
-                self._show_progress(standing, end)
+                result = look()
+                needed = result.needed
+                self._blocks = min(result.blocks or self._most_blocks, self._most_blocks)
+                self._show_progress(result, end)
                 if not needed:
                     self._stop(
-                        "unlikely" if standing.unlikely else "no-figure" if standing.hopeless else "decided"
+                        "unlikely" if result.unlikely else "no-figure" if result.hopeless else "decided"
                     )
                     return
         self._stop("max-repeats")
@@ -125,14 +125,14 @@ class Stopping:
     def _spent_s(self) -> float:
         return time.monotonic() - self._began_s
 
-    def _show_progress(self, standing: Stand, repeats: int) -> None:
-        left_s = self._cost(self._step(repeats, self._prepared.looks[-1], standing.needed))
+    def _show_progress(self, result: LookResult, repeats: int) -> None:
+        left_s = self._cost(self._step(repeats, self._prepared.looks[-1], result.needed))
         budget_s = self._prepared.options.budget_s
         if left_s is not None and budget_s is not None:
             left_s = min(left_s, max(budget_s - self._spent_s, 0.0))
         left = f", about {_duration(left_s)} left at most" if left_s else ""
         fewer = f", {self._blocks} blocks a start from now on" if self._blocks < self._most_blocks else ""
-        self.progress = f"{standing.words}{fewer}{left}"
+        self.progress = f"{result.words}{fewer}{left}"
         together = self._prepared.together
         self._ui.note(
             f"after {together.counted(repeats) if together else f'{repeats} repeats'}: {self.progress}"

@@ -120,11 +120,11 @@ class Confined:
                 raise
 
     @contextmanager
-    def unnamed(self, beside: str) -> Iterator[IO[bytes]]:
-        """A new file in the folder of `beside` that no other process can open, and that ends with the
+    def unnamed(self, near: str) -> Iterator[IO[bytes]]:
+        """A new file in the folder of `near` that no other process can open, and that ends with the
         block.
         """
-        with self._writing(beside), self._parent(beside) as (folder, last):
+        with self._writing(near), self._parent(near) as (folder, last):
             partial = f".{last[:100]}.{secrets.token_hex(8)}{PARTIAL}"
             with os.fdopen(os.open(partial, _NEW, 0o600, dir_fd=folder), "w+b") as file:
                 os.unlink(partial, dir_fd=folder)

@@ -112,9 +112,9 @@ class RunFolder:
             ) from None
         self._put(name, data, written)
 
-    def _put(self, name: str, data: bytes, beside: Mapping[str, str] | None = None) -> None:
-        """`beside`: the sha256 of files that were written for this one."""
-        seal.enter(self.files, {**(beside or {}), name: seal.sha256_of(data)})
+    def _put(self, name: str, data: bytes, inputs: Mapping[str, str] | None = None) -> None:
+        """`inputs`: the sha256 of files that were written for this one."""
+        seal.enter(self.files, {**(inputs or {}), name: seal.sha256_of(data)})
         self.files.write(name, data)
 
     def has(self, name: str) -> bool:
@@ -369,9 +369,9 @@ def _beginning_with(name: Path, results: Path) -> list[Path]:
     if name.is_absolute():
         return []
     try:
-        beside = list((results / name).parent.iterdir())
+        siblings = list((results / name).parent.iterdir())
     except (OSError, ValueError):
         return []
     return sorted(
-        path for path in beside if path.name.startswith(name.name) and paths.entry(path) == "folder"
+        path for path in siblings if path.name.startswith(name.name) and paths.entry(path) == "folder"
     )

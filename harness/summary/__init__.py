@@ -1,12 +1,12 @@
 """Records to figures, verdicts and warnings: what summary.json says of a cell and of a run."""
 
 from harness.summary.cell import summarise_cell, summarise_view, view_of
-from harness.summary.run import beside, folder_samples, standing, summarise_folder, summarise_run
+from harness.summary.run import extras_of, folder_samples, look_of, summarise_folder, summarise_run
 
 __all__ = [
-    "beside",
+    "extras_of",
     "folder_samples",
-    "standing",
+    "look_of",
     "summarise_cell",
     "summarise_folder",
     "summarise_run",

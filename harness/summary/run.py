@@ -32,10 +32,10 @@ from harness.verdicts import compare, rules_of
 from harness.verdicts.capacity import capacity
 from harness.verdicts.comparison import rows_of
 from harness.verdicts.knee import knees
-from harness.verdicts.sequential import Stand, stand
+from harness.verdicts.sequential import LookResult, take_look
 
 
-class Beside(NamedTuple):
+class RunExtras(NamedTuple):
     """Holds what a run folder holds apart from its cells; None where it was not made.
 
     workload_card: by load point what its requests are. agreement: how far the backends' answers were right,
@@ -55,11 +55,11 @@ def summarise_run(
     manifest: Manifest,
     cells: Sequence[CellResult],
     pooled: Mapping[str, Samples],
-    others: Beside | None = None,
+    extras: RunExtras | None = None,
 ) -> Summary:
-    """`pooled`: the samples of every cell by its name. `others`: what `beside` finds in the folder."""
-    others = others or Beside()
-    cells = conditions.with_manifest(cells, manifest, others.agreement)
+    """`pooled`: the samples of every cell by its name. `extras`: what `extras_of` finds in the folder."""
+    extras = extras or RunExtras()
+    cells = conditions.with_manifest(cells, manifest, extras.agreement)
     invalid, state = any(cell.invalid for cell in cells), manifest.state
     compared = compare(cells, rules_of(manifest, cells), pooled)
     summary = Summary(
@@ -82,25 +82,25 @@ def summarise_run(
         stopping=_stopping(manifest),
         capacity=capacity(cells, manifest.repeats) if manifest.find_capacity else None,
         knees=knees(cells),
-        workload_card=others.workload_card,
-        agreement=others.agreement,
-        warnings=(*_warnings(manifest, cells), *agreement.warnings(others.agreement)),
+        workload_card=extras.workload_card,
+        agreement=extras.agreement,
+        warnings=(*_warnings(manifest, cells), *agreement.warnings(extras.agreement)),
         claims=(),
     )
     return replace(summary, claims=tuple(claims.judge(summary, manifest, claims.load_book())))
 
 
-def standing(
+def look_of(
     manifest: Manifest,
     cells: Sequence[CellResult],
     pooled: Mapping[str, Samples],
-    others: Beside,
-) -> Stand:
+    extras: RunExtras,
+) -> LookResult:
     """Returns what is decided after the last look that the manifest says was taken; arguments of
     `summarise_run`.
     """
-    cells = conditions.with_manifest(cells, manifest, others.agreement)
-    return stand(rows_of(cells, pooled), rules_of(manifest, cells))
+    cells = conditions.with_manifest(cells, manifest, extras.agreement)
+    return take_look(rows_of(cells, pooled), rules_of(manifest, cells))
 
 
 def _stopping(manifest: Manifest) -> Stopping | None:
@@ -127,11 +127,11 @@ def _warnings(manifest: Manifest, cells: Sequence[CellResult]) -> list[RunWarnin
     return [*warnings, *ramp_warnings(cells), *engine_stalls(cells), *gaps(cells)]
 
 
-def beside(folder: RunFolder, manifest: Manifest) -> Beside:
+def extras_of(folder: RunFolder, manifest: Manifest) -> RunExtras:
     questions, requested = folder.read_answers()
     in_order = {label: requested[label] for label in manifest.backends if label in requested}
     in_order |= {label: entry for label, entry in requested.items() if entry.values and entry.values.library}
-    return Beside(
+    return RunExtras(
         folder.read_cards().cards if folder.has("workload.json") else None,
         agreement.compare(agreement.from_json(questions), in_order) if questions else None,
     )
@@ -157,5 +157,5 @@ def summarise_folder(folder: RunFolder, prices: Prices | Mapping[str, Prices] | 
         except SpecError as error:
             unreadable.append(notices.of_cell(error).warning(str(error)))
     manifest = folder.read_manifest()
-    summary = summarise_run(manifest, cells, pooled, beside(folder, manifest))
+    summary = summarise_run(manifest, cells, pooled, extras_of(folder, manifest))
     return replace(summary, warnings=(*summary.warnings, *unreadable))

@@ -52,7 +52,7 @@ def find_by_looks(rows: Rows, rules: Rules) -> list[PairVerdict]:
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
+class LookResult:
     """State of the primary metric over all pairs and load points, after a look."""
 
     decided: int
@@ -85,7 +85,7 @@ class Stand:
         return f"decided {self.decided} of {self.all} pairs{refused}{given_up}"
 
 
-def stand(rows: Rows, rules: Rules) -> Stand:
+def take_look(rows: Rows, rules: Rules) -> LookResult:
     """The state after the look at `rules.last_look` repeats."""
     verdicts = find_by_looks(rows, replace(rules, metrics=(rules.primary,)))
     waiting = [finding for finding in verdicts if finding.verdict == "not enough runs"]
@@ -93,7 +93,7 @@ def stand(rows: Rows, rules: Rules) -> Stand:
     undecided = tuple(
         finding for finding in possible if finding.chance is None or finding.chance >= LEAST_CHANCE
     )
-    return Stand(
+    return LookResult(
         decided=sum(finding.verdict in DECIDED for finding in verdicts),
         not_comparable=sum(finding.verdict == "not comparable" for finding in verdicts),
         undecided=undecided,

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.engines.provide.locks import Locked, told_by
+from harness.engines.provide.locks import Locked, locked_files
 from harness.errors import SetupError
 from harness.host.cpus import cpu_flags
 from harness.spec.backend import Backend, Install, Process
@@ -24,7 +24,7 @@ def unfit(definition: Backend, python: tuple[int, int] | None) -> Iterator[Setup
         return
     yield from _processor(process)
     if python and process.install and process.install.lock:
-        yield from _python(told_by(process.install, definition.name), process.install, python)
+        yield from _python(locked_files(process.install, definition.name), process.install, python)
 
 
 def _processor(process: Process) -> Iterator[SetupError]:

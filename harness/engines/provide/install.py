@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from harness.engines.provide.fitness import MB, check_room, unfit
-from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, read_lock, resolve, told_by
+from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, read_lock, resolve, locked_files
 from harness.engines.provide.logged import new_log, run_logged, tail
 from harness.engines.provide.pip import Pip
 from harness.engines.provide.shared_folders import Say, built, completed
@@ -64,7 +64,7 @@ def size_mb(definition: Backend) -> int:
     install = recipe_of(definition)
     if install.size_mb or not install.lock:
         return install.size_mb
-    files = _files(told_by(install, definition.name), python_of(install))
+    files = _files(locked_files(install, definition.name), python_of(install))
     return sum(file.size_bytes for _, file in files if file) // MB
 
 

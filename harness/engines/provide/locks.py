@@ -86,25 +86,25 @@ def lock_of(install: Install, backend: str) -> str:
         raise SpecError(f"cannot be read: {error}", where=where) from None
     match = _OF.match(text)
     if match and match[1] != asked_for(install):
-        raise SpecError("is of other requirements than the definition's", where=where, hint=_anew(backend))
+        raise SpecError("is of other requirements than the definition's", where=where, hint=_lock_again(backend))
     return text
 
 
-def told_by(install: Install, backend: str) -> list[Locked]:
+def locked_files(install: Install, backend: str) -> list[Locked]:
     """The entries of its lock; none where it is a bare list of versions and hashes."""
     return list(_parsed(lock_of(install, backend)))
 
 
 def read_lock(install: Install, backend: str) -> list[Locked]:
     """Raises SpecError, also where it does not tell its files."""
-    found = told_by(install, backend)
+    found = locked_files(install, backend)
     if not found:
         where = f"{backend}: lock {install.lock}"
-        raise SpecError("does not list its files and their sizes", where=where, hint=_anew(backend))
+        raise SpecError("does not list its files and their sizes", where=where, hint=_lock_again(backend))
     return found
 
 
-def _anew(backend: str) -> str:
+def _lock_again(backend: str) -> str:
     return f"write it again with `bench engines lock {backend}`"
 
 

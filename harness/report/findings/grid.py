@@ -126,9 +126,9 @@ def _with_ideal(metric: Metric, row: Row) -> Entry:
     measured, ideal = row.spread(metric.name), row.spread(metric.ideal)
     if measured is None:
         return Entry(NOT_KNOWN)
-    beside = "" if ideal is None else f" ({metric.scale * ideal.median:.0f})"
+    ideal_text = "" if ideal is None else f" ({metric.scale * ideal.median:.0f})"
     return Entry(
-        f"{metric.scale * measured.median:.0f}{beside}", _range(measured, metric.scale), _spread(measured)
+        f"{metric.scale * measured.median:.0f}{ideal_text}", _range(measured, metric.scale), _spread(measured)
     )
 
 
@@ -154,9 +154,9 @@ def _columns(metric: Metric) -> Iterator[Column]:
         first, second, unit = wanted.head or (metric.short, wanted.statistic, metric.unit)
         title, entry = f"{first} {second}".strip(), partial(_entry, path, metric.scale)
         if metric.ideal:
-            beside = f"({METRICS[metric.ideal].short})"
-            heads, entry = (first, f"{second} {unit}", beside), partial(_with_ideal, metric)
-            yield Column(title, f"{unit} {beside}", heads, entry, path, wanted.presence)
+            ideal_head = f"({METRICS[metric.ideal].short})"
+            heads, entry = (first, f"{second} {unit}", ideal_head), partial(_with_ideal, metric)
+            yield Column(title, f"{unit} {ideal_head}", heads, entry, path, wanted.presence)
         else:
             yield Column(title, unit, (first, second, unit), entry, path, wanted.presence)
 

@@ -108,11 +108,11 @@ class _Drawing:
         below = tag("text", self.chart.x.title, x=_n(middle), y=_n(self.height - 6), text_anchor="middle")
         if not self.chart.y.title:
             return below
-        beside = tag(
+        left = tag(
             "text", self.chart.y.title, text_anchor="middle",
             transform=f"translate(14,{_n((TOP + self.bottom) / 2)}) rotate(-90)",
         )  # fmt: skip
-        return join([below, beside])
+        return join([below, left])
 
     def _line(self, line: Line) -> Html:
         path = "M" + "L".join(f"{_n(self.x(point.x))},{_n(self.y(point.y))}" for point in line.points)

@@ -22,9 +22,9 @@ from harness.run.setup.options import Ui
 from harness.run.setup.prepare import Prepared
 from harness.sampling import machine
 from harness.store import RunFolder, seal
-from harness.summary import beside, standing, summarise_run, summarise_view, view_of
+from harness.summary import extras_of, look_of, summarise_run, summarise_view, view_of
 from harness.validity import notices
-from harness.verdicts.sequential import Stand
+from harness.verdicts.sequential import LookResult
 from harness.workload.traces import Trace
 
 
@@ -120,7 +120,7 @@ class Stored:
     @property
     def summary(self) -> Summary:
         manifest = self.manifest.document
-        return summarise_run(manifest, self.cells, self.samples, beside(self.folder, manifest))
+        return summarise_run(manifest, self.cells, self.samples, extras_of(self.folder, manifest))
 
     def keep(
         self, records: Records, facts: CellFacts, requested: RequestTable | None, telemetry: Telemetry
@@ -135,9 +135,9 @@ class Stored:
     def failures(self) -> Sequence[Failure]:
         return self.manifest.document.failures
 
-    def stand(self) -> Stand:
+    def look(self) -> LookResult:
         manifest = self.manifest.document
-        return standing(manifest, self.cells, self.samples, beside(self.folder, manifest))
+        return look_of(manifest, self.cells, self.samples, extras_of(self.folder, manifest))
 
     def again(self, cell: CellResult) -> bool:
         """Sets the cell aside if it was spoiled; returns whether it has to be measured again."""

@@ -24,7 +24,7 @@ class ImageShelf:
         address = served(folder, held) if images.send == "url" else ""
         self._shelf = Shelf(folder, address)
 
-    def dress(self, requests: Iterable[ChatRequest], seed: int) -> Iterable[ChatRequest]:
+    def decorate(self, requests: Iterable[ChatRequest], seed: int) -> Iterable[ChatRequest]:
         return pictured(requests, self._images, seed, self._shelf)
 
 

@@ -27,7 +27,7 @@ from harness.run.measure.job import send_times
 from harness.run.setup.prepare import Prepared
 from harness.spec.scenario import Load, Scenario
 from harness.workload.prompts.content import content_of
-from harness.workload.prompts.generate import Dress, as_they_are, generate
+from harness.workload.prompts.generate import Decorator, as_they_are, generate
 from harness.workload.prompts.lora import assigned
 from harness.workload.prompts.request import TokenCounter
 from harness.workload.prompts.text import TextMaker
@@ -80,7 +80,7 @@ class Workloads:
     ) -> None:
         """`between`: how many more requests of the last load point to make, to put questions between."""
         self._scenario, self._seed = scenario, seed
-        self._dress = dress_of(scenario)
+        self._decorate = decorator_of(scenario)
         self.count_with(counter)
         self.exact = self._texts.exact
         self._made: dict[tuple[LoadPoint, int], Workload] = {}
@@ -91,7 +91,7 @@ class Workloads:
                 self.of(Cell("", 0, point, repeat, sizes.short(point) if sizes else None))
         of_last = seed_for(seed, "accuracy", points[-1].label, 0)
         self.between = (
-            generate(scenario.prompts, between, of_last, self._texts, self._dress) if between else None
+            generate(scenario.prompts, between, of_last, self._texts, self._decorate) if between else None
         )
 
     def count_with(self, counter: TokenCounter | None) -> None:
@@ -106,7 +106,7 @@ class Workloads:
                 all_requests(self._scenario, cell.load, cell.probe),
                 seed_for(self._seed, "prompts", cell.load.label, cell.repeat),
                 self._texts,
-                self._dress,
+                self._decorate,
             )
         return self._made[key]
 
@@ -127,10 +127,10 @@ class Workloads:
         return digest.hexdigest()
 
 
-def dress_of(scenario: Scenario) -> Dress:
+def decorator_of(scenario: Scenario) -> Decorator:
     """The function that gives each request its adapter or its images, as the scenario says."""
     if scenario.images.counts:
-        return ImageShelf(scenario.images).dress
+        return ImageShelf(scenario.images).decorate
     return partial(assigned, scenario.lora) if scenario.lora.adapters else as_they_are
 
 

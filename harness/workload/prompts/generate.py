@@ -36,7 +36,7 @@ from harness.workload.prompts.workload import Workload, workload
 Maker = Callable[[Any, int, Random, TextMaker], Iterator[ChatRequest]]
 
 # From requests and a seed to the same requests with adapters or images.
-Dress = Callable[[Iterable[ChatRequest], int], Iterable[ChatRequest]]
+Decorator = Callable[[Iterable[ChatRequest], int], Iterable[ChatRequest]]
 
 
 def as_they_are(requests: Iterable[ChatRequest], _seed: int) -> Iterable[ChatRequest]:
@@ -44,10 +44,10 @@ def as_they_are(requests: Iterable[ChatRequest], _seed: int) -> Iterable[ChatReq
 
 
 def generate(
-    prompts: Prompts, count: int, seed: int, texts: TextMaker, dress: Dress = as_they_are
+    prompts: Prompts, count: int, seed: int, texts: TextMaker, decorate: Decorator = as_they_are
 ) -> Workload:
     """Makes the workload. Equal arguments and an equal tokenizer give equal bytes on every machine."""
-    return workload(dress(MAKERS[type(prompts)](prompts, count, Random(seed), texts), seed), texts.exact)
+    return workload(decorate(MAKERS[type(prompts)](prompts, count, Random(seed), texts), seed), texts.exact)
 
 
 MAKERS: dict[type[Prompts], Maker] = {

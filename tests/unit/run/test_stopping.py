@@ -14,7 +14,7 @@ from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.run.stopping import Costs, Stopping, step
 from harness.spec.scenario import Load
-from harness.verdicts.sequential import Stand
+from harness.verdicts.sequential import LookResult
 from tests.factories.documents import changed, made
 
 C2, C4 = LoadPoint("concurrency", 2), LoadPoint("concurrency", 4)
@@ -80,8 +80,8 @@ def walked(options, stands, *, cell_s=10.0):
     return steps, manifest.document.stopping, ui.notes
 
 
-OPEN = Stand(1, 0, (Undecided("vllm", "sglang", C4),), 0)
-DONE = Stand(2, 0, (), 0)
+OPEN = LookResult(1, 0, (Undecided("vllm", "sglang", C4),), 0)
+DONE = LookResult(2, 0, (), 0)
 AT = {"load.concurrency": [2, 4]}
 
 
@@ -104,7 +104,7 @@ def test_a_run_goes_on_with_what_is_open_to_the_last_look():
 
 def test_later_starts_have_the_blocks_that_decide_soonest():
     levels = Levels(within=0.01, between=0.02, blocks=2, starts=5, seconds=60.0)
-    still = Stand(0, 0, (Undecided("vllm", "sglang", C2, levels),), 0)
+    still = LookResult(0, 0, (Undecided("vllm", "sglang", C2, levels),), 0)
     paired = replace(TWO, overrides={"load.concurrency": [2]}, pairing="blocks", blocks=4)
     with patch("os.sched_getaffinity", lambda _: {0, 1}):
         steps, told, said = walked(paired, [still, DONE])
@@ -115,11 +115,11 @@ def test_later_starts_have_the_blocks_that_decide_soonest():
 
 
 def test_pairs_without_a_figure_end_a_run_with_another_reason():
-    assert walked(replace(TWO, overrides=AT), [Stand(1, 0, (), 1)])[1].reason == "no-figure"
+    assert walked(replace(TWO, overrides=AT), [LookResult(1, 0, (), 1)])[1].reason == "no-figure"
 
 
 def test_pairs_that_are_given_up_end_a_run_with_another_reason():
-    assert walked(replace(TWO, overrides=AT), [Stand(1, 0, (), 0, 1)])[1].reason == "unlikely"
+    assert walked(replace(TWO, overrides=AT), [LookResult(1, 0, (), 0, 1)])[1].reason == "unlikely"
 
 
 # By the costs: 88 s to the first look (8 cells, 4 pauses), then 24 s a repeat of the one load that is open.

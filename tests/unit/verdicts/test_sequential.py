@@ -10,7 +10,7 @@ from harness.verdicts import Rules, compare
 from harness.verdicts.comparison import rows_of
 from harness.verdicts.futility import Prospect
 from harness.verdicts.pairs import find
-from harness.verdicts.sequential import find_by_looks, looks_between, stand
+from harness.verdicts.sequential import find_by_looks, looks_between, take_look
 from tests.factories.documents import changed
 from tests.factories.summaries import cell, verdict
 
@@ -59,7 +59,7 @@ def test_the_looks_share_the_level():
 
 
 def test_far_apart_is_decided_at_the_first_look():
-    found = stand(*after(3, cells("a", 100, CALM), cells("b", 150, CALM[::-1])))
+    found = take_look(*after(3, cells("a", 100, CALM), cells("b", 150, CALM[::-1])))
     assert (found.decided, found.undecided, found.needed) == (1, (), set())
     assert found.words == "decided 1 of 1 pairs"
     (one,) = find_by_looks(*after(3, cells("a", 100, CALM), cells("b", 150, CALM[::-1])))
@@ -70,7 +70,7 @@ def test_only_what_an_undecided_pair_needs_goes_on():
     """a and b are not told apart yet; c is far from both."""
     noise = [one / 4 for one in WILD]
     a, b = cells("a", 100, noise), cells("b", 100, [-one for one in noise])
-    found = stand(*after(3, a, b, cells("c", 300, CALM)))
+    found = take_look(*after(3, a, b, cells("c", 300, CALM)))
     assert found.decided == 2
     assert {label for label, _ in found.needed} == {"a", "b"}
     assert found.words == "decided 2 of 3 pairs"
@@ -78,7 +78,7 @@ def test_only_what_an_undecided_pair_needs_goes_on():
 
 def test_what_the_repeats_allowed_would_hardly_decide_is_given_up():
     a, b = cells("a", 100, WILD), cells("b", 100, [-one for one in WILD])
-    found = stand(*after(4, a, b))
+    found = take_look(*after(4, a, b))
     assert (found.undecided, found.needed, found.unlikely) == ((), set(), 1)
     assert found.words == "decided 0 of 1 pairs, 1 given up"
     (one,) = find_by_looks(*after(4, a, b))
@@ -88,18 +88,18 @@ def test_what_the_repeats_allowed_would_hardly_decide_is_given_up():
     assert one.chance == pytest.approx(prospect.chance(shift, 4, 10, samples=1))
     assert 0 < one.chance < 0.2
     longer = replace(RULES, looks=looks_between(3, 112))
-    assert stand(*after(4, a, b, rules=longer)).unlikely == 0
+    assert take_look(*after(4, a, b, rules=longer)).unlikely == 0
 
 
 def test_a_pair_goes_on_after_a_run_that_is_not_steady():
     """One of three leaves too few; then 1 of 4 are left out. Two of three are too many."""
     a, b = cells("a", 100, CALM), cells("b", 150, CALM[::-1])
     a[1] = changed(a[1], validity=UNSTEADY)
-    assert stand(*after(3, a, b)).needed == {(label, a[0].point) for label in ("a", "b")}
+    assert take_look(*after(3, a, b)).needed == {(label, a[0].point) for label in ("a", "b")}
     (one,) = find_by_looks(*after(4, a, b))
     assert (one.verdict, one.left_out) == ("faster", ({"not steady": 1}, {}))
     a[2] = changed(a[2], validity=UNSTEADY)
-    assert stand(*after(3, a, b)).not_comparable == 1
+    assert take_look(*after(3, a, b)).not_comparable == 1
 
 
 def test_a_decided_word_stays_with_the_interval_of_its_look():
@@ -141,7 +141,7 @@ def test_a_look_asks_for_more_than_a_fixed_number_would():
 def test_a_pair_without_a_figure_keeps_no_run_going(p50):
     a, b = cells("a", 100, CALM), cells("b", 100, CALM)
     b = [changed(one, ttft_ms={"p50": p50}) for one in b]
-    found = stand(*after(3, a, b))
+    found = take_look(*after(3, a, b))
     assert (found.hopeless, found.undecided) == (1, ())
 
 
@@ -150,12 +150,12 @@ def test_a_percentile_that_runs_are_too_short_for_may_come_with_more():
     both = [*cells("a", 100, CALM[:3]), *cells("b", 100, CALM[:3])]
     both = [changed(one, ttft_ms={"p99": None}) for one in both]
     rows = rows_of(both, {one.cell: {"ttft_ms": np.full(30, 100.0)} for one in both})
-    assert len(stand(rows, replace(rules, last_look=3)).undecided) == 1
+    assert len(take_look(rows, replace(rules, last_look=3)).undecided) == 1
 
 
 def test_refused_pairs_keep_no_run_going_and_are_told():
     a, b = cells("a", 100, CALM), cells("b", 100, CALM, validity=DIED)
-    found = stand(*after(3, a, b))
+    found = take_look(*after(3, a, b))
     assert (found.not_comparable, found.undecided) == (1, ())
     assert found.words == "decided 0 of 1 pairs, 1 not comparable"
 
