@@ -63,9 +63,8 @@ def _whole(seen: Seen) -> bool:
 def _judged(alone: Sequence[Seen], together: Sequence[Seen]) -> Look:
     """The slower one of a pair; what was not seen is taken for a server that does one thing at a time."""
     together_s = [seen.answer_s for seen in together if _whole(seen)]
-    slowdown = (
-        max(together_s) / max(seen.answer_s for seen in alone) if len(together_s) == SIDE_BY_SIDE else SIDE_BY_SIDE
-    )
+    all_seen = len(together_s) == SIDE_BY_SIDE
+    slowdown = max(together_s) / max(seen.answer_s for seen in alone) if all_seen else SIDE_BY_SIDE
     ttft_s, tpot_s = max(seen.ttft_s for seen in alone), max(seen.tpot_s for seen in alone)
     return Look(ttft_s, tpot_s, max(1.0, slowdown))
 

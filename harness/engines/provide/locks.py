@@ -86,7 +86,7 @@ def lock_of(install: Install, backend: str) -> str:
         raise SpecError(f"cannot be read: {error}", where=where) from None
     match = _OF.match(text)
     if match and match[1] != asked_for(install):
-        raise SpecError("is of other requirements than the definition's", where=where, hint=_lock_again(backend))
+        raise SpecError("is of other requirements than the definition's", where=where, hint=_relock(backend))
     return text
 
 
@@ -100,11 +100,11 @@ def read_lock(install: Install, backend: str) -> list[Locked]:
     found = locked_files(install, backend)
     if not found:
         where = f"{backend}: lock {install.lock}"
-        raise SpecError("does not list its files and their sizes", where=where, hint=_lock_again(backend))
+        raise SpecError("does not list its files and their sizes", where=where, hint=_relock(backend))
     return found
 
 
-def _lock_again(backend: str) -> str:
+def _relock(backend: str) -> str:
     return f"write it again with `bench engines lock {backend}`"
 
 
