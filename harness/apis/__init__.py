@@ -2,7 +2,7 @@
 
 from typing import Literal, get_args
 
-from harness.apis.api import ANSWER, KEPT, TOOL, UNSAID, Api, Fields, Gives, Message
+from harness.apis.api import ANSWER, BLANK, KEPT, TOOL, Api, Fields, Gives, Message
 from harness.apis.chat import CHAT
 from harness.apis.completions import COMPLETIONS
 from harness.apis.embeddings import EMBEDDINGS
@@ -18,6 +18,6 @@ APIS: dict[str, Api] = {
 }
 
 __all__ = [
-    "ANSWER", "APIS", "API_NAMES", "CHAT", "COMPLETIONS", "EMBEDDINGS", "KEPT", "MESSAGES", "RERANK",
-    "RESPONSES", "TOOL", "TRANSCRIPTIONS", "UNSAID", "Api", "ApiName", "Fields", "Gives", "Message",
+    "ANSWER", "APIS", "API_NAMES", "BLANK", "CHAT", "COMPLETIONS", "EMBEDDINGS", "KEPT", "MESSAGES", "RERANK",
+    "RESPONSES", "TOOL", "TRANSCRIPTIONS", "Api", "ApiName", "Fields", "Gives", "Message",
 ]  # fmt: skip

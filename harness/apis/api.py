@@ -16,7 +16,7 @@ Gives = Literal["text", "vectors", "scores", "transcripts"]
 ANSWER = b"\x00"  # the answer to an earlier turn
 TOOL = b"\x01"  # the start of a message that answers the tool call before it, up to its content
 KEPT = b"\x02"  # the id of the answer to the turn before
-UNSAID = "\0"  # the text or id that a body has where a mark will stand
+BLANK = "\0"  # stands in a body for the text or id that a mark replaces
 
 
 def as_json(fields: Fields) -> bytes:
@@ -38,7 +38,7 @@ class Api:
     end: str = ""  # what ends a whole stream, for messages about streams that lack it
     # Content and tool calls to what ANSWER and TOOL become.
     turn: Callable[[str, str], tuple[bytes, bytes]] = lambda text, tool_calls: (b"", b"")
-    # A message as `body` writes it around UNSAID, and the mark that takes its place.
+    # A message as `body` writes it around BLANK, and the mark that takes its place.
     marks: tuple[tuple[bytes, bytes], ...] = ()
     # All but text comes whole: such an API has no stream, no first token and no output tokens.
     gives: Gives = "text"

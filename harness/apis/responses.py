@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from harness.apis.api import ANSWER, KEPT, TOOL, UNSAID, Api, Fields, Message, Tool
+from harness.apis.api import ANSWER, BLANK, KEPT, TOOL, Api, Fields, Message, Tool
 from harness.apis.payload import (
     CallPart,
     Document,
@@ -164,5 +164,5 @@ RESPONSES = Api(
     text_part="input_text",
     tools=_tools,
     keep_turns={"store": True},
-    go_on={"previous_response_id": UNSAID},
+    go_on={"previous_response_id": BLANK},
 )

@@ -181,7 +181,7 @@ def unasked(missing: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:
         if len(without) < len(missing):
             what = f"{name} could not be asked of {', '.join(without)}"
             text = f"{what}: {missing[without[0]][name]}"
-            yield Unequal(f"unsaid-{name}", without, text, name != "seed", what=what)
+            yield Unequal(f"unsupported-{name}", without, text, name != "seed", what=what)
 
 
 def _shapes_kept(group: Group) -> Iterator[Unequal]:

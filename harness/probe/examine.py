@@ -66,7 +66,7 @@ def _checks(dialect: Dialect, shapes: Collection[str], *, tools: bool) -> list[C
         streaming.unknown_field,
         streaming.thinking,
         *(_shape(name) for name in declared),
-        lambda asker: structured.unsaid(asker, [name for name in shapes if name not in declared]),
+        lambda asker: structured.undeclared(asker, [name for name in shapes if name not in declared]),
     ]
     return [*checks, structured.tools] if tools else checks
 

@@ -21,7 +21,7 @@ _TOOL = {
 }
 
 
-def unsaid(asker: Asker, names: Collection[str]) -> Iterator[Finding]:
+def undeclared(asker: Asker, names: Collection[str]) -> Iterator[Finding]:
     if names and asker.thorough:
         then = "cells that ask for it say that they were not constrained"
         yield Finding("structured: others", "cannot", f"not asked: {', '.join(names)}", None, then)

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness.apis import UNSAID
+from harness.apis import BLANK
 from harness.engines.speak.dialect import Chat, render_body
 from harness.run.measure.job import written
 from harness.spec.backend_refs import load_backend
@@ -58,7 +58,7 @@ def plan(name: str, count: int) -> dict[str, float]:
                 backend,
                 "m",
                 Chat(
-                    [{"role": r, "content": UNSAID * bool(one.call) + c} for r, c in one.messages],
+                    [{"role": r, "content": BLANK * bool(one.call) + c} for r, c in one.messages],
                     one.max_tokens,
                 ),
                 request,

@@ -99,8 +99,8 @@ def test_a_constraint_that_is_accepted_and_ignored_is_caught(plain):
         assert one.holds is False
         assert one.matters
         assert one.seen.startswith("accepted and ignored: ")
-    unsaid = finding(found, "structured: others")
-    assert (unsaid.seen, unsaid.holds) == ("not asked: json_object, choice, grammar", None)
+    undeclared = finding(found, "structured: others")
+    assert (undeclared.seen, undeclared.holds) == ("not asked: json_object, choice, grammar", None)
 
 
 def test_only_the_shapes_that_are_wanted_are_tried(plain):

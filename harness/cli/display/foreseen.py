@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from harness.cli.display.output import agreed, can_ask, page_width
 from harness.conditions import Key
 from harness.conditions.ahead import Ahead, foreseen
-from harness.engines.speak.dialect import unsaid
+from harness.engines.speak.dialect import unsupported_fields
 from harness.engines.start.command import configured, facts_ahead
 from harness.errors import SpecError
 from harness.report.findings.verdict_words import refusal_sentence
@@ -74,7 +74,7 @@ def _lacks(prepared: Prepared, definition: Backend) -> dict[str, str]:
     shapes = prompts.shapes if isinstance(prompts, Structured) else ()
     tools = isinstance(prompts, Agent)
     adapters = prepared.scenario.lora.adapters
-    return unsaid(
+    return unsupported_fields(
         definition, prepared.scenario.request, map(Constraint, shapes), tools=tools, adapters=adapters
     )
 

@@ -44,7 +44,7 @@ def can_say(dialect: Dialect, constraint: Constraint) -> bool:
 def render_body(definition: Backend, served_name: str, chat: Chat, request: Request) -> bytes:
     """A streaming request. Sampling is always explicit: defaults differ by engine and by model file.
 
-    What the dialect has no field for is left out; `unsaid` names it.
+    What the dialect has no field for is left out; `unsupported_fields` names it.
     """
     dialect, constraint, limit = definition.dialect, chat.constraint, chat.max_tokens
     api = APIS[dialect.api]
@@ -106,7 +106,7 @@ def common_fields(
     return fields | dialect.extra
 
 
-def unsaid(
+def unsupported_fields(
     definition: Backend,
     request: Request,
     constraints: Iterable[Constraint | None] = (),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.apis import APIS, UNSAID, Api, Message
+from harness.apis import APIS, BLANK, Api, Message
 from harness.engines.session import EngineSession
 from harness.engines.speak.dialect import Chat, render_body
 from harness.load.balance import round_robin
@@ -27,7 +27,7 @@ from harness.workload.prompts.request import Picture
 from harness.workload.prompts.workload import Workload
 from harness.workload.typical import typical_seed
 
-_ESCAPED = b"\\u0000"  # UNSAID, as JSON has it
+_ESCAPED = b"\\u0000"  # BLANK, as JSON has it
 
 
 def make_job(
@@ -104,10 +104,10 @@ def bodies(
         elif request.kept_turns:
             messages = [message for message in messages if message["role"] == "system"]
         else:
-            messages.append({"role": "assistant", "content": UNSAID})
+            messages.append({"role": "assistant", "content": BLANK})
         turns = [_message(role, content) for role, content in asked_chat.messages]
         if asked_chat.call is not None:
-            turns[0]["content"] = UNSAID + turns[0]["content"]
+            turns[0]["content"] = BLANK + turns[0]["content"]
         if asked_chat.call is not None or asked_chat.turn == 0:
             turns[0]["content"] = front + turns[0]["content"]
         messages += turns
@@ -145,7 +145,7 @@ def _parts(api: Api, images: Images, text: str, pictures: Sequence[Picture]) -> 
 
 def _message(role: str, content: str) -> dict[str, str]:
     if role == "tool":
-        return {"role": role, "tool_call_id": UNSAID, "content": content}
+        return {"role": role, "tool_call_id": BLANK, "content": content}
     return {"role": role, "content": content}
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from harness.cluster.placement import Cluster
 from harness.engines.session import EngineSession
-from harness.engines.speak.dialect import common_fields, exact_output_possible, unsaid
+from harness.engines.speak.dialect import common_fields, exact_output_possible, unsupported_fields
 from harness.engines.speak.prometheus import Histogram
 from harness.engines.speak.server import Server
 from harness.engines.start.started import EngineFacts
@@ -223,7 +223,7 @@ def _request(prepared: Prepared, cell: Cell, workload: Workload) -> CellRequest:
         ),
         shapes=tuple(sorted(constraint.shape for constraint in constraints)),
         tools=workload.tools,
-        unsupported=unsaid(
+        unsupported=unsupported_fields(
             definition, request, constraints, tools=workload.tools, adapters=prepared.scenario.lora.adapters
         ),
     )

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from harness.apis import API_NAMES, APIS, KEPT, UNSAID, Api, Message
+from harness.apis import API_NAMES, APIS, BLANK, KEPT, Api, Message
 from harness.apis import TOOL as CALLED
-from harness.engines.speak.dialect import Chat, render_body, unsaid
+from harness.engines.speak.dialect import Chat, render_body, unsupported_fields
 from harness.errors import SpecError
 from harness.load.job import Promised, Sessions
 from harness.load.turns import TurnBodies
@@ -41,8 +41,8 @@ def test_messages_can_ask_for_the_system_to_be_kept() -> None:
     assert block == {"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}
     alone = json.loads(render_body(ref.definition, "m", Chat(TALK[1:], 7), asked))
     assert "system" not in alone
-    assert "cache_control" not in unsaid(ref.definition, asked)
-    assert "cache_control" in unsaid(chat.definition, asked)
+    assert "cache_control" not in unsupported_fields(ref.definition, asked)
+    assert "cache_control" in unsupported_fields(chat.definition, asked)
 
 
 def test_a_grammar_holds_every_answer() -> None:
@@ -50,7 +50,7 @@ def test_a_grammar_holds_every_answer() -> None:
     asked = Request(grammar='root ::= "a"', exact_output=False)
     made = json.loads(render_body(ref.definition, "m", Chat(TALK, 7), asked))
     assert made["grammar"] == asked.grammar
-    assert "structured.grammar" in unsaid(without.definition, asked)
+    assert "structured.grammar" in unsupported_fields(without.definition, asked)
 
 
 def test_a_thinking_budget_is_sent_where_there_is_a_field_for_it() -> None:
@@ -58,8 +58,8 @@ def test_a_thinking_budget_is_sent_where_there_is_a_field_for_it() -> None:
     asked = Request(thinking="on", thinking_budget=8)
     made = json.loads(render_body(ref.definition, "m", Chat(TALK, 7), asked))
     assert made["thinking_budget_tokens"] == 8
-    assert "thinking_budget" not in unsaid(ref.definition, asked)
-    assert "thinking_budget" in unsaid(without.definition, asked)
+    assert "thinking_budget" not in unsupported_fields(ref.definition, asked)
+    assert "thinking_budget" in unsupported_fields(without.definition, asked)
 
 
 def test_every_api_has_its_own_fields() -> None:
@@ -92,7 +92,7 @@ def test_a_limit_that_an_engine_lowers_is_raised_before() -> None:
 def test_exact_lengths_that_an_api_cannot_have_are_said() -> None:
     for name in ("vllm", "llamacpp", "sglang"):
         (ref,) = parse_backend_list(f"{name}@messages")
-        assert "exact_output" in unsaid(ref.definition, Request())
+        assert "exact_output" in unsupported_fields(ref.definition, Request())
     assert "ignore_eos" not in body("vllm@messages")
     assert body("vllm@responses")["ignore_eos"] is True
 
@@ -164,9 +164,9 @@ def test_a_scenario_may_name_the_api() -> None:
 
 def with_turns(api: Api, said: str, calls: str, tool_content: str | None) -> object:
     """The document that the server gets in a second turn, by way of the marks."""
-    messages: list[Message] = [{"role": "user", "content": "A"}, {"role": "assistant", "content": UNSAID}]
+    messages: list[Message] = [{"role": "user", "content": "A"}, {"role": "assistant", "content": BLANK}]
     if tool_content is not None:
-        messages.append({"role": "tool", "tool_call_id": UNSAID, "content": tool_content})
+        messages.append({"role": "tool", "tool_call_id": BLANK, "content": tool_content})
     else:
         messages.append({"role": "user", "content": "B"})
     made = json.dumps(api.body(messages, 5), separators=(",", ":"), ensure_ascii=False).encode()

@@ -134,7 +134,7 @@ def test_what_one_engine_could_not_be_asked_decides():
         "b", facts={"request": {"unsupported": {"structured.regex": "no field", "exact_output": "x"}}}
     )
     (entry,) = unequal([cell("a"), deaf])
-    assert (entry.code, entry.labels, entry.matters) == ("unsaid-structured.regex", ("b",), True)
+    assert (entry.code, entry.labels, entry.matters) == ("unsupported-structured.regex", ("b",), True)
     assert unequal([deaf, changed(deaf, label="c")]) == ()
 
 

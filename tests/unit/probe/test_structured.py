@@ -41,10 +41,10 @@ def test_a_refused_constraint_fails_and_no_answer_is_not_known():
 
 
 def test_what_is_not_declared_is_named_once_and_only_where_all_is_asked():
-    (found,) = structured.unsaid(asker(answered()), ["regex", "grammar"])
+    (found,) = structured.undeclared(asker(answered()), ["regex", "grammar"])
     assert (found.declared, found.seen) == ("cannot", "not asked: regex, grammar")
-    assert list(structured.unsaid(asker(answered()), [])) == []
-    assert list(structured.unsaid(asker(answered(), thorough=False), ["regex"])) == []
+    assert list(structured.undeclared(asker(answered()), [])) == []
+    assert list(structured.undeclared(asker(answered(), thorough=False), ["regex"])) == []
 
 
 def test_tools_are_accepted_refused_or_not_declared():

@@ -4,7 +4,13 @@ import re
 
 import pytest
 
-from harness.engines.speak.dialect import Chat, can_say, exact_output_possible, render_body, unsaid
+from harness.engines.speak.dialect import (
+    Chat,
+    can_say,
+    exact_output_possible,
+    render_body,
+    unsupported_fields,
+)
 from harness.errors import SpecError
 from harness.spec.backend_refs import load_backend, parse_backend
 from harness.spec.scenario import Request
@@ -85,13 +91,13 @@ def test_what_an_engine_cannot_say_is_left_out_and_named():
     llamacpp, regex = load_backend("llamacpp"), Constraint("regex", "a+")
     assert not can_say(llamacpp.dialect, regex)
     assert body(llamacpp, constraint=regex) == body(llamacpp, Request(exact_output=False))
-    assert list(unsaid(llamacpp, Request(), [None, regex, Constraint("grammar", "g")])) == [
+    assert list(unsupported_fields(llamacpp, Request(), [None, regex, Constraint("grammar", "g")])) == [
         "structured.regex"
     ]
     generic = engine(tools={}, seed={})
     assert body(generic, tools=[TOOL]) == body(generic)
     asked = Request(temperature=1.0, thinking="on")
-    assert list(unsaid(generic, asked, tools=True)) == ["exact_output", "tools", "seed", "thinking"]
+    assert list(unsupported_fields(generic, asked, tools=True)) == ["exact_output", "tools", "seed", "thinking"]
 
 
 def test_choices_as_a_regular_expression_match_themselves_alone():
@@ -120,7 +126,7 @@ def test_thinking_is_fixed_where_the_request_can():
     vllm = load_backend("vllm")
     assert body(vllm, Request(thinking="on"))["chat_template_kwargs"] == {"enable_thinking": True}
     assert body(vllm, Request(thinking="off"))["chat_template_kwargs"] == {"enable_thinking": False}
-    assert unsaid(vllm, Request(thinking="on")) == {}
+    assert unsupported_fields(vllm, Request(thinking="on")) == {}
 
 
 def test_a_neutral_value_that_an_engine_refuses_is_not_sent():
