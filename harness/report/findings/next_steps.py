@@ -14,6 +14,7 @@ from harness.report.wording import counted, listing, plain
 AGAIN = "the same command"
 MORE_REPEATS = 10  # the default limit of --repeats auto
 MORE_USERS = (2, 4)  # times the most that were measured
+LONGER = 4  # times as many requests halve the noise that a cell has by chance
 
 
 def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
@@ -72,6 +73,7 @@ class Undecided:
     pairs: int
     total: int  # pairs of these metrics
     needed: list[int]  # repeats of each pair that repeats can decide
+    out_of_reach: bool  # very many repeats would be needed for each pair
 
     @property
     def repeats(self) -> int | None:
@@ -93,6 +95,7 @@ def undecided(summary: Summary) -> Undecided | None:
         len(wanted),
         sum(entry.metric in metrics for entry in summary.comparison),
         list(_needed(wanted, summary.verdict_rules.blocks)),
+        all(entry.ratio is not None and entry.runs_needed is None for entry in wanted),
     )
 
 
@@ -124,6 +127,10 @@ def _of_repeats(summary: Summary) -> Iterator[NextStep]:
             why = f"{listing(waiting.names)}: {_open(waiting)}"
             do = _again(summary, f"--repeats {waiting.repeats}", f"{waiting.repeats} files of each")
             yield NextStep(why=plain(why), do=do)
+    elif waiting.out_of_reach:
+        requests = LONGER * max(cell.requests.planned for cell in summary.cells)
+        do = _again(summary, f"--requests {requests}, or on a quieter machine", "longer runs of each")
+        yield NextStep(why=f"{_open(waiting)}, and more repeats would hardly help", do=do)
     elif stopping is not None and stopping.reason == "budget":
         yield NextStep(why=_open(waiting), do=f"{AGAIN} with a larger --budget")
     elif stopping is None or stopping.reason != "no-figure":

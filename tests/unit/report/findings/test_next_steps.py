@@ -25,6 +25,7 @@ from tests.unit.report.html.test_evidence import interleaved
 RULES = Rules("ttft_ms.p50", ("ttft_ms.p50",))
 COMMAND = ["bench", "run", "--scenario", "chat", "--repeats", "3", "--out=results"]
 OPEN = "1 of 1 pair is undecided: the same command with --repeats auto"
+HOPELESS = "1 of 1 pair is undecided, and more repeats would hardly help: the same command with --requests 128"
 STATES = ("VALID", "SUSPECT", "INVALID")
 
 
@@ -83,6 +84,7 @@ def test_report_terminal_page_and_document_have_one_source(made, warnings, state
     [
         ((10.0, 11.0, 10.5), (11.5, 12.6, 10.9), OPEN),
         ((10.0, 11.0), (20.0, 21.0), OPEN),
+        ((10.0, 40.0, 20.0), (41.0, 10.5, 20.0), HOPELESS),
         ((10.0, 11.0, 10.5), (20.0, 22.5, 21.0), "to see a later change: bench compare"),
     ],
 )
