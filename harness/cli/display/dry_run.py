@@ -97,7 +97,7 @@ class Description:
         yield ""
         yield f"{self._amount}, and {most}{counted(starts, 'engine start')}{took}"
         if self.expected_s is None and prepared.probe_sizes is None:
-            yield f"how long it takes is not known: no earlier run of all these cells in {prepared.options.out}"
+            yield f"no time is known: {prepared.options.out} has no earlier run of all these cells"
         yield from (f"warning: {lack}" for lack in self.missing)
         yield from (f"warning: {refusal}" for refusal in self.refused)
         yield from (f"note: {line}" for line in unsupported(prepared))

@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 
 from harness.engines.provide.fitness import MB, check_room, unfit
-from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, read_lock, resolve, locked_files
+from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, locked_files, read_lock, resolve
 from harness.engines.provide.logged import new_log, run_logged, tail
 from harness.engines.provide.pip import Pip
 from harness.engines.provide.shared_folders import Say, built, completed

@@ -25,7 +25,7 @@ from tests.unit.report.html.test_evidence import interleaved
 RULES = Rules("ttft_ms.p50", ("ttft_ms.p50",))
 COMMAND = ["bench", "run", "--scenario", "chat", "--repeats", "3", "--out=results"]
 OPEN = "1 of 1 pair is undecided: the same command with --repeats auto"
-HOPELESS = "1 of 1 pair is undecided, and more repeats would hardly help: the same command with --requests 128"
+HOPELESS = "1 of 1 pair is undecided, and more repeats would hardly help: the same command with --requests "
 STATES = ("VALID", "SUSPECT", "INVALID")
 
 
