@@ -15,7 +15,7 @@ from harness.model.choices import Pairing
 from harness.plan import backend_order
 from harness.verdicts import Rules
 from harness.verdicts.run_values import Series
-from harness.verdicts.sequential import find_by_looks, looks_between, stand
+from harness.verdicts.sequential import find_by_looks, looks_between, take_look
 from tests.factories.documents import made
 
 METRIC, NAMES, STEP_S = "ttft_ms.p50", ("one", "two"), 0.1
@@ -87,7 +87,7 @@ def decided(
         if repeat + 1 in looks:
             rows = {POINT: [Series(name, tuple(measured.cells[name])) for name in NAMES]}
             rules = replace(rules, last_look=repeat + 1)
-            now = stand(rows, rules)
+            now = take_look(rows, rules)
             if not now.needed:
                 break
             most = min(now.blocks or blocks, blocks)

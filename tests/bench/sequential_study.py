@@ -17,7 +17,7 @@ from harness.model import CellResult, PairVerdict
 from harness.verdicts import Rules
 from harness.verdicts.pairs import find
 from harness.verdicts.run_values import loads, series
-from harness.verdicts.sequential import DECIDED, Rows, find_by_looks, looks_between, stand
+from harness.verdicts.sequential import DECIDED, Rows, find_by_looks, looks_between, take_look
 from tests.bench.verdict_study import DECLARED, FALSE_LIMIT, RULES, VARIATIONS, Row, experiment, is_false
 
 LOOKS = looks_between(DECLARED.min_repeats, DECLARED.max_repeats)
@@ -73,7 +73,7 @@ def _measured(planned: Sequence[CellResult]) -> tuple[list[CellResult], int]:
             if begin <= cell.repeat < look and (needed is None or (cell.label, cell.point) in needed)
         ]
         begin = look
-        needed = stand(rows_of(cells), replace(RULES, looks=LOOKS, last_look=look)).needed
+        needed = take_look(rows_of(cells), replace(RULES, looks=LOOKS, last_look=look)).needed
         if not needed:
             break
     return cells, begin
