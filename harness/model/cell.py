@@ -42,7 +42,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
     """One backend at one load point in one repeat. Times in ms unless a name says otherwise."""
 
     load: Annotated[Load, doc("Load point, and how its requests arrive.")]
-    started_unix_ns: Annotated[int, doc("Unix time at t0, from which the times of the cell count, ns.")]
+    started_unix_ns: Annotated[int, doc("Unix time at the start of the cell (t0), ns.")]
     workload_sha256: Annotated[
         str, doc("SHA-256 of the requests before the engine's dialect; equal: cells may be compared.")
     ]
@@ -72,7 +72,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
         float | None, doc("Growth of an open loop's work not done, requests per second; null: closed loop.")
     ] = None
     conservation: Annotated[
-        tuple[Law, ...], doc("Laws that must hold between the figures of the cell, each with its sides.")
+        tuple[Law, ...], doc("Laws between the figures of the cell, and whether each holds.")
     ] = ()
     slo: Annotated[Slo | None, doc("Requests inside the limits of [slo]; null: no limits.")]
     state: Annotated[

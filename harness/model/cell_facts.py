@@ -204,7 +204,8 @@ class SampledSource(Record, frozen=True, kw_only=True):
     # Each source says other things of itself: GPUs, processes, an address.
     about: Annotated[dict[str, Any], doc("Facts that the source found, in keys of its own.")]
     failing_since_s: Annotated[
-        float | None, doc("Time since which its reads fail, s from t0; null: the last one worked.")
+        float | None,
+        doc("Time since which reads fail, s from the start of the cell; null: the last one worked."),
     ]
 
 
@@ -266,7 +267,7 @@ class CellFacts(Record, frozen=True, kw_only=True):
     cache: Annotated[CachePreparation, doc("Preparation of the prefix cache.")] = msgspec.field(
         default_factory=CachePreparation
     )
-    t0_unix_ns: Annotated[int, doc("Unix time at t0, from which the times of the cell count, ns.")]
+    t0_unix_ns: Annotated[int, doc("Unix time at t0, the start of the cell, ns.")]
     t0_monotonic_ns: Annotated[
         int | None, doc("Monotonic clock at t0, which the records count from, ns; null: not kept.")
     ] = None

@@ -22,7 +22,7 @@ class Stall(Record, frozen=True, kw_only=True):
     worker: Annotated[
         int | UnsetType, doc("Number of the load process, as in the requests; missing: the sampler.")
     ] = UNSET
-    at_s: Annotated[float, doc("Latest time at which the stall can have begun, s from t0.")]
+    at_s: Annotated[float, doc("Latest possible beginning of the stall, s from the start of the cell.")]
     lasted_ms: Annotated[float, doc("Least duration of the stall, ms.")]
 
 
@@ -51,7 +51,10 @@ class ClientStats(Record, frozen=True, kw_only=True):
     busy_share: Annotated[
         float | None, doc("Share of one core that the busiest load process used; null: not known.")
     ]
-    wall_s: Annotated[float | None, doc("Time from t0 to the end of the last request, s; null: not known.")]
+    wall_s: Annotated[
+        float | None,
+        doc("Time from the start of the cell to the end of its last request, s; null: not known."),
+    ]
     send_lag_ms: Annotated[
         Quantiles,
         doc("Lag of sends behind their intended time, ms, without connecting or waiting for the cap."),
@@ -95,7 +98,7 @@ class ClientStats(Record, frozen=True, kw_only=True):
     ] = UNSET
     spread_over_ms: Annotated[
         float | UnsetType | None,
-        doc("Time from t0 until the slots had spread their sends, ms; null: not spread."),
+        doc("Time from the start of the cell until its slots had spread, ms; null: not spread."),
     ] = UNSET
     stalls: Annotated[
         tuple[Stall, ...] | UnsetType,

@@ -89,7 +89,8 @@ class PairVerdict(Record, frozen=True, kw_only=True):
         ""
     )
     runs_needed: Annotated[
-        int | None, doc("Runs of each that would give a verdict; null: there is one, or more would hardly.")
+        int | None,
+        doc("Runs of each that would give a verdict; null: there is one, or very many are needed."),
     ] = None
     levels: Annotated[
         Levels | None,
@@ -298,16 +299,17 @@ class Knee(Record, frozen=True, kw_only=True):
 
     label: Annotated[str, doc("Label of the backend.")]
     value: Annotated[
-        float | None, doc("Working set over the KV cache at the knee, median of the repeats; null: no fall.")
+        float | None,
+        doc("Working set at the knee, in multiples of the KV cache, median of the repeats; null: no fall."),
     ]
     interval: Annotated[
         tuple[float, float] | None,
-        doc("Measured points around the knee, over all repeats; nothing is known between. Null: no fall."),
+        doc("Measured working sets below and above the knee, in all repeats, as `value`; null: no fall."),
     ]
     repeats: Annotated[int, doc("Repeats with two measured points or more.")]
     crossed: Annotated[int, doc("Repeats in which the hit rate fell below half.")]
     largest: Annotated[
-        float | None, doc("Largest working set that was measured, over the KV cache; null: too few points.")
+        float | None, doc("Largest measured working set, in multiples of the KV cache; null: too few points.")
     ]
     fits: Annotated[
         float | None,
@@ -328,11 +330,12 @@ class Scaling(Record, frozen=True, kw_only=True):
         tuple[Number, ...], doc("Requests in flight, ascending; the other lists are in its order.")
     ]
     output_tokens_per_s: Annotated[
-        tuple[float | None, ...], doc("Output tokens per second over the window; null: not known.")
+        tuple[float | None, ...],
+        doc("Output tokens per second in the window, median of the repeats; null: not known."),
     ]
     speedup: Annotated[
         tuple[float | None, ...],
-        doc("Output tokens per second over those at the lowest load; null: not known."),
+        doc("Ratio of `output_tokens_per_s` to that at the lowest load; null: not known."),
     ]
     speedup_base: Annotated[Number, doc("Lowest load, which `speedup` is relative to.")]
     peak_gpu_memory_bytes: Annotated[

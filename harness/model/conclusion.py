@@ -29,7 +29,7 @@ class Speedup(Record, frozen=True, kw_only=True):
     lacks: Annotated[str, doc("Reason why the pair is undecided, without figures; empty: it is not.")] = ""
     runs_needed: Annotated[
         int | None,
-        doc("Runs of each backend that would decide the pair; null: decided, or more would hardly."),
+        doc("Runs of each backend needed to decide the pair; null: decided, or very many are needed."),
     ] = None
     left_out: Annotated[str, doc("Repeats that are no evidence for this metric, in words; empty: none.")] = ""
     in_doubt: Annotated[
