@@ -39,7 +39,7 @@ class ClientStats(Record, frozen=True, kw_only=True):
         float | None, doc("Longest planned sleep between two looks at the sockets, ms; null: not known.")
     ]
     workers: Annotated[int, doc("Number of load processes.")]
-    lost_workers: Annotated[int, doc("Load processes that died before the cell ended.")]
+    lost_workers: Annotated[int, doc("Load processes that ended before the cell did.")]
     merged_share: Annotated[
         float | None,
         doc("Share of text events that one read brought with the event before, 0 to 1; null: not known."),
@@ -106,7 +106,7 @@ class ClientStats(Record, frozen=True, kw_only=True):
     ] = UNSET
     suspended_ms: Annotated[
         float | UnsetType | None,
-        doc("Time for which the machine was suspended under load, ms; null: the system counts none."),
+        doc("Time for which the machine was suspended under load, ms; null: the system does not count it."),
     ] = UNSET
     notes: Annotated[list[str], doc("Notes about the load generator, in words.")]
 
