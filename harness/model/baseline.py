@@ -11,30 +11,35 @@ from harness.model.record import Record, doc
 class ComparedRun(Record, frozen=True, kw_only=True):
     """One of the runs that are compared."""
 
-    name: Annotated[str, doc("Its folder's, unique among those compared.")]
+    name: Annotated[str, doc("Name of the run here: that of its folder, made unique.")]
     run: Annotated[str, doc("Name of the run folder when it was made.")]
-    created_utc: Annotated[str, doc("ISO 8601.")]
-    hostname: Annotated[str | None, doc("Of its machine.")]
-    scenario: Annotated[str, doc("Its name.")]
-    state: Annotated[str, doc("Whether it came to its end.")]
-    simulated: Annotated[bool, doc("Any cell is of a scripted server.")]
-    imported: Annotated[tuple[str, ...], doc("Where bench did not measure: who did.")] = ()
+    created_utc: Annotated[str, doc("Time at which the run began, UTC, ISO 8601.")]
+    hostname: Annotated[str | None, doc("Host name of the machine that measured; null: not known.")]
+    scenario: Annotated[str, doc("Name of the scenario.")]
+    state: Annotated[str, doc("State of the run: complete, interrupted, failed or running.")]
+    simulated: Annotated[bool, doc("Whether any cell is of a scripted server.")]
+    imported: Annotated[
+        tuple[str, ...],
+        doc("Other tools that measured cells of the run, in words; empty: bench measured all."),
+    ] = ()
 
 
 class ComparedLabel(Record, frozen=True, kw_only=True):
     """One backend of one of the runs."""
 
-    run: Annotated[str, doc("By its name here.")]
-    label: Annotated[str, doc("Backend as the run names it.")]
+    run: Annotated[str, doc("Name of the run, as in `runs`.")]
+    label: Annotated[str, doc("Label of the backend in that run.")]
 
 
 class Difference(Record, frozen=True):
     """A condition in which two measurements differ."""
 
-    what: Annotated[str, doc("Condition.")]
-    baseline: Annotated[str, doc("Of the baseline.")]
-    new: Annotated[str, doc("Of the other.")]
-    matters: Annotated[bool, doc("A verdict would be about this and not about what the two have in common.")]
+    what: Annotated[str, doc("Title of the condition that differs.")]
+    baseline: Annotated[str, doc("Value of the condition at the baseline.")]
+    new: Annotated[str, doc("Value of the condition at the new one.")]
+    matters: Annotated[
+        bool, doc("Whether a verdict would be about this and not about what the two have in common.")
+    ]
 
     @property
     def text(self) -> str:
@@ -44,7 +49,10 @@ class Difference(Record, frozen=True):
 class ComparedFigure(PairVerdict, frozen=True, kw_only=True):
     """A verdict with the two figures it is about."""
 
-    values: Annotated[tuple[float | None, float | None], doc("Of a and of b, in the metric's unit.")]
+    values: Annotated[
+        tuple[float | None, float | None],
+        doc("Estimates of a and of b, in the metric's unit; null: no figure."),
+    ]
 
     @property
     def undecided(self) -> bool:
@@ -54,33 +62,35 @@ class ComparedFigure(PairVerdict, frozen=True, kw_only=True):
 class ComparedPair(Record, frozen=True, kw_only=True):
     """Two backends, of one run or of two."""
 
-    a: Annotated[ComparedLabel, doc("The new one.")]
-    b: Annotated[ComparedLabel, doc("The baseline.")]
-    differences: Annotated[tuple[Difference, ...], doc("Of their conditions.")]
-    refused: Annotated[str | None, doc("Why they are not compared; null: they are.")]
-    findings: Annotated[tuple[ComparedFigure, ...], doc("By load point and metric.")]
-    verdict_rules: Annotated[VerdictRules, doc("What the verdicts were found with.")]
+    a: Annotated[ComparedLabel, doc("Backend and run of the new side.")]
+    b: Annotated[ComparedLabel, doc("Backend and run of the baseline.")]
+    differences: Annotated[tuple[Difference, ...], doc("Conditions in which the two differ.")]
+    refused: Annotated[str | None, doc("Reason why the two are not compared; null: they are.")]
+    findings: Annotated[tuple[ComparedFigure, ...], doc("Verdicts by load point and metric.")]
+    verdict_rules: Annotated[VerdictRules, doc("Rules that the verdicts were found with.")]
 
 
 class MissingFigure(Record, frozen=True, kw_only=True):
     """Something that the baseline has and a later run lacks."""
 
-    run: Annotated[str, doc("That lacks it, by its name here.")]
-    label: Annotated[str, doc("Backend.")]
-    load: Annotated[LoadPoint | None, doc("Null: at every load point.")]
-    metric: Annotated[str | None, doc("Null: all of them.")]
-    why: Annotated[str, doc("In words.")]
-    allowed: Annotated[bool, doc("By --allow-missing.")]
+    run: Annotated[str, doc("Name of the run that lacks it, as in `runs`.")]
+    label: Annotated[str, doc("Label of the backend that lacks it.")]
+    load: Annotated[LoadPoint | None, doc("Load point at which it is missing; null: every load point.")]
+    metric: Annotated[str | None, doc("Metric that is missing; null: all metrics.")]
+    why: Annotated[str, doc("Explanation of what is missing, in words.")]
+    allowed: Annotated[bool, doc("Whether --allow-missing allows it.")]
 
 
 class ComparedAccuracy(Record, frozen=True, kw_only=True):
     """Answers of two backends, of one run or of two, to the same questions."""
 
-    a: Annotated[ComparedLabel, doc("The new one.")]
-    b: Annotated[ComparedLabel, doc("The baseline.")]
-    change: Annotated[AccuracyChange | None, doc("Of the new against the baseline; null: nothing compares.")]
-    under_load: Annotated[bool, doc("Of the answers under load.")]
-    why: Annotated[str, doc("The figures, or why there are none, for people.")]
+    a: Annotated[ComparedLabel, doc("Backend and run of the new side.")]
+    b: Annotated[ComparedLabel, doc("Backend and run of the baseline.")]
+    change: Annotated[
+        AccuracyChange | None, doc("Change in correct answers, new against baseline; null: nothing compares.")
+    ]
+    under_load: Annotated[bool, doc("Whether the answers were given under load.")]
+    why: Annotated[str, doc("Figures of the change, or why there are none, in words.")]
 
 
 GateKind = Literal["slower", "failures", "stalls", "accuracy", "missing", "not compared", "undecided"]
@@ -90,25 +100,28 @@ class GateRow(Record, frozen=True, kw_only=True):
     """One finding of a gate, which fails on each that its user did not accept."""
 
     kind: Annotated[
-        GateKind, doc("slower, failures, stalls and accuracy: worse than the baseline; else not known.")
+        GateKind,
+        doc("Kind of finding: slower, failures, stalls and accuracy are worse; the others are not known."),
     ]
-    run: Annotated[str, doc("The new one, by its name here.")]
-    label: Annotated[str, doc("Backend.")]
-    load: Annotated[LoadPoint | None, doc("Null: at every load point.")]
-    metric: Annotated[str | None, doc("Null: all of them, or none in particular.")]
-    why: Annotated[str, doc("The figures and the reason, for people.")]
+    run: Annotated[str, doc("Name of the new run, as in `runs`.")]
+    label: Annotated[str, doc("Label of the backend in the new run.")]
+    load: Annotated[LoadPoint | None, doc("Load point of the finding; null: all, or none in particular.")]
+    metric: Annotated[str | None, doc("Metric of the finding; null: all, or none in particular.")]
+    why: Annotated[str, doc("Figures and reason, in words.")]
 
 
 class RunComparison(Record, frozen=True, kw_only=True):
     """The whole comparison: every pair, what is missing, and what a gate fails on."""
 
-    runs: Annotated[tuple[ComparedRun, ...], doc("In the order they were named.")]
-    baseline: Annotated[str | None, doc("Run that holds it; null: nothing to compare.")]
-    pairs: Annotated[tuple[ComparedPair, ...], doc("New against baseline.")]
-    missing: Annotated[tuple[MissingFigure, ...], doc("What a baseline has and a later run lacks.")]
+    runs: Annotated[tuple[ComparedRun, ...], doc("Runs that are compared, in the order they were named.")]
+    baseline: Annotated[str | None, doc("Name of the run that holds the baseline; null: nothing to compare.")]
+    pairs: Annotated[tuple[ComparedPair, ...], doc("Pairs of a new backend and its baseline.")]
+    missing: Annotated[tuple[MissingFigure, ...], doc("Figures that the baseline has and a later run lacks.")]
     accuracy: Annotated[
-        tuple[ComparedAccuracy, ...], doc("Per pair and condition, where questions were asked.")
+        tuple[ComparedAccuracy, ...],
+        doc("Accuracy of each pair in each condition; empty: no questions were asked."),
     ] = ()
     gate: Annotated[
-        tuple[GateRow, ...], doc("What --fail-on slower fails on; what --allow-missing names is left out.")
+        tuple[GateRow, ...],
+        doc("Findings that --fail-on slower fails on, without those that --allow-missing allows."),
     ] = ()

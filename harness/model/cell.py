@@ -41,101 +41,163 @@ State = Literal["under load", "saturated", "unstable"]
 class CellResult(Measured, frozen=True, kw_only=True):
     """One backend at one load point in one repeat. Times in ms unless a name says otherwise."""
 
-    load: Annotated[Load, doc("The load point, and how its requests arrive.")]
-    started_unix_ns: Annotated[int, doc("Wall clock at t0 of the cell.")]
+    load: Annotated[Load, doc("Load point, and how its requests arrive.")]
+    started_unix_ns: Annotated[int, doc("Unix time at the start of the cell (t0), ns.")]
     workload_sha256: Annotated[
-        str, doc("Of the requests before the dialect: equal for cells that may be compared.")
+        str, doc("SHA-256 of the requests before the engine's dialect; equal: cells may be compared.")
     ]
-    validity: Annotated[Validity, doc("Whether the figures can be the server's.")]
-    requests: Annotated[Requests, doc("Counts.")]
-    arrivals: Annotated[Arrivals | None, doc("Of an open loop, as asked and as sent.")]
+    validity: Annotated[
+        Validity, doc("Verdict on whether the figures can be the server's, with the reasons.")
+    ]
+    requests: Annotated[Requests, doc("Number of requests, by what became of them.")]
+    arrivals: Annotated[
+        Arrivals | None, doc("Arrivals of an open loop, as asked and as sent; null: closed loop.")
+    ]
     in_flight_mean: Annotated[
-        float | None, doc("Requests in flight, averaged over the window, whatever became of them.")
-    ] = None
-    time_in_system_ms_mean: Annotated[float | None, doc("Measured answers: from the send to the end.")] = None
-    effective_concurrency: Annotated[
-        float | None, doc("Closed loop: in_flight_mean, less than the slots where slots wait or think.")
-    ] = None
-    offered_per_s: Annotated[float | None, doc("Open loop: requests meant to leave inside the window.")] = (
-        None
-    )
-    backlog_growth_per_s: Annotated[
         float | None,
-        doc("Open loop: requests' worth of work that arrived in the window and was not done in it."),
+        doc("Mean requests in flight over the window, whatever became of them; null: no answer."),
     ] = None
-    conservation: Annotated[tuple[Law, ...], doc("Laws between the figures of the cell.")] = ()
-    slo: Annotated[Slo | None, doc("Null without limits.")]
+    time_in_system_ms_mean: Annotated[
+        float | None, doc("Mean time from the send to the end of measured answers, ms; null: no answer.")
+    ] = None
+    effective_concurrency: Annotated[
+        float | None,
+        doc("Mean requests in flight of a closed loop, less than its slots if they wait; null: open loop."),
+    ] = None
+    offered_per_s: Annotated[
+        float | None,
+        doc("Requests per second that an open loop meant to send in the window; null: closed loop."),
+    ] = None
+    backlog_growth_per_s: Annotated[
+        float | None, doc("Growth of an open loop's work not done, requests per second; null: closed loop.")
+    ] = None
+    conservation: Annotated[
+        tuple[Law, ...], doc("Laws between the figures of the cell, and whether each holds.")
+    ] = ()
+    slo: Annotated[Slo | None, doc("Requests inside the limits of [slo]; null: no limits.")]
     state: Annotated[
         State | UnsetType | None,
-        doc("Whether the load or the server set the pace: docs/verdicts.md; null where it is not known."),
+        doc("State of the cell: whether load or server set the pace (docs/verdicts.md); null: not known."),
     ] = UNSET
-    state_why: Annotated[str | None, doc("The evidence for it, or why there is none.")] = None
-    steady_state: Annotated[SteadyState, doc("Where the steady part lies.")]
+    state_why: Annotated[
+        str | None, doc("Evidence for the state, or why it is not known; null: not recorded.")
+    ] = None
+    steady_state: Annotated[
+        SteadyState, doc("Bounds of ramp, steady part and drain, and whether the cell was steady.")
+    ]
     standstill: Annotated[
         Standstill | UnsetType | None,
-        doc("Time in which the load generator did not run; null: not recorded."),
+        doc("Time in which the load generator did not run; null: not recorded, or nothing sent."),
     ] = UNSET
     engine_stall: Annotated[
         EngineStall | UnsetType | None,
-        doc("The longest time in which the engine sent nothing and should have; null: none, or not known."),
+        doc("Longest time in which the engine should have sent but sent nothing; null: none, or not known."),
     ] = UNSET
-    backlog: Annotated[Backlog | None, doc("Of an open loop.")] = None
-    probe: Annotated[ProbeSize | None, doc("Of --find-capacity.")] = None
-    window_start_s: Annotated[
-        float | None, doc("Start of the measured window, s from the first due send.")
+    backlog: Annotated[
+        Backlog | None,
+        doc("Backlog of an open loop, early and late; null: closed loop, or too few requests."),
     ] = None
-    window_s: Annotated[float | None, doc("Length of the measured window, s.")]
+    probe: Annotated[
+        ProbeSize | None, doc("Least size of this probe of --find-capacity; null: no search.")
+    ] = None
+    window_start_s: Annotated[
+        float | None, doc("Start of the measured window, s from the first due send; null: no answer.")
+    ] = None
+    window_s: Annotated[float | None, doc("Length of the measured window, s; null: no answer.")]
     makespan_s: Annotated[
-        float | None, doc("First measured send to the end of the last answer, s; null where one failed.")
+        float | None,
+        doc("Time from the first measured send to the end of the last answer, s; null: one failed."),
     ]
-    window_kind: Annotated[Literal["steady", "whole"] | None, doc("What the window is of.")]
+    window_kind: Annotated[
+        Literal["steady", "whole"] | None,
+        doc("Part of the cell that the window is of: steady, or whole; null: no answer."),
+    ]
     slot_idle_ms: Annotated[
-        LatencyStats | None, doc("Closed loop: from a slot's turn to its send, connecting left out.")
+        LatencyStats | None,
+        doc("Time from a closed loop slot's turn to its send, ms, without connecting; null: open loop."),
     ] = None
     slot_idle_share: Annotated[
-        float | None,
-        doc("Closed loop: idle / (idle + busy) time of the slots, by which the concurrency is lowered."),
+        float | None, doc("Idle / (idle + busy) time of a closed loop's slots, 0 to 1; null: open loop.")
     ] = None
-    synchrony: Annotated[Synchrony | None, doc("Closed loop: whether slots send together.")] = None
-    sample: Annotated[Sample | None, doc("Whether it is enough.")] = None
-    output_tokens: Annotated[OutputTokens, doc("As the server counts them.")]
+    synchrony: Annotated[
+        Synchrony | None,
+        doc("Synchrony of a closed loop: whether slots send together; null: open loop, or too few requests."),
+    ] = None
+    sample: Annotated[
+        Sample | None, doc("Size of the measured sample, against the least that is enough; null: not kept.")
+    ] = None
+    output_tokens: Annotated[
+        OutputTokens, doc("Output tokens of the measured answers, as the server counts them.")
+    ]
     events_per_arrival: Annotated[
-        float | None, doc("Text events that came as one; above 1 the gaps between them are not seen.")
+        float | None,
+        doc("Mean text events that came as one; above 1, gaps between them are not seen. Null: no text."),
     ] = None
-    prefix_cache_source: Annotated[str | None, doc("usage or counters.")]
+    prefix_cache_source: Annotated[
+        str | None, doc("Source of the hit rate: usage (answers) or counters (engine); null: neither has it.")
+    ]
     prefix_cache_ideal_by_block: Annotated[
-        dict[str, float] | None, doc("The same for caches of whole blocks, by block size in tokens.")
+        dict[str, float] | None,
+        doc("Ideal hit rate of a cache of whole blocks, by block size in tokens; null: not known."),
     ]
-    answers: Annotated[Answers | None, doc("Null where nothing was expected.")]
-    constraint: Annotated[Constraint | None, doc("Null where no answer was constrained.")]
+    answers: Annotated[Answers | None, doc("Right and wrong answers, by check; null: nothing was expected.")]
+    constraint: Annotated[
+        Constraint | None,
+        doc("Cost of constrained output; null: no constrained and free answers to compare."),
+    ]
     start: Annotated[
-        dict[str, float | None] | None, doc("Seconds until provided, ready, and the first answer.")
+        dict[str, float | None] | None,
+        doc("Times of the engine's start: provide_s, load_s, first_answer_s; null: bench did not start it."),
     ]
-    template_tokens: Annotated[TemplateTokens | None, doc("Of the chat template.")]
-    by_kind: Annotated[dict[str, ClassStats] | None, doc("Latencies by class of request.")]
-    adapters: Annotated[AdapterFigures | None, doc("Null where no request names an adapter.")] = None
-    images: Annotated[ImageFigures | None, doc("Null where no request could have an image.")] = None
-    by_turn: Annotated[dict[str, ClassStats] | None, doc("Latencies by turn of the chats.")]
-    by_depth: Annotated[
-        dict[str, ClassStats] | None, doc("Latencies of recorded calls by the tokens of their prompts.")
+    template_tokens: Annotated[
+        TemplateTokens | None, doc("Prompt tokens that the chat template adds; null: not known.")
+    ]
+    by_kind: Annotated[dict[str, ClassStats] | None, doc("Latencies by kind of request; null: one kind.")]
+    adapters: Annotated[
+        AdapterFigures | None, doc("Cost of LoRA adapters; null: no request names an adapter.")
     ] = None
-    sessions: Annotated[SessionCounts | None, doc("Null where no recorded sessions were replayed.")] = None
-    gpu: Annotated[Gpu | None, doc("Null where the engine was seen on none.")]
-    server: Annotated[Server | None, doc("Null where nothing is known of the engine.")]
-    host: Annotated[Host | None, doc("Null where nothing was sampled.")]
-    replicas: Annotated[Replicas | None, doc("By URL, where there were several; null: one server.")] = None
-    roles: Annotated[Roles | None, doc("Null where no engine has a role.")] = None
+    images: Annotated[ImageFigures | None, doc("Cost of images; null: no request could have an image.")] = (
+        None
+    )
+    by_turn: Annotated[
+        dict[str, ClassStats] | None,
+        doc("Latencies by turn of the chats, from 1; null: no chats of several turns."),
+    ]
+    by_depth: Annotated[
+        dict[str, ClassStats] | None,
+        doc("Latencies of recorded calls, by tokens of their prompts; null: no recorded calls."),
+    ] = None
+    sessions: Annotated[
+        SessionCounts | None, doc("Recorded sessions by how they ended; null: none were replayed.")
+    ] = None
+    gpu: Annotated[Gpu | None, doc("Use of the engine's GPUs; null: the engine was seen on none.")]
+    server: Annotated[
+        Server | None, doc("Counters, processes and queue of the engine; null: nothing is known.")
+    ]
+    host: Annotated[
+        Host | None, doc("Use of the machine's cores, memory, disk and network; null: not sampled.")
+    ]
+    replicas: Annotated[
+        Replicas | None, doc("Requests by URL of several servers of one model; null: one server.")
+    ] = None
+    roles: Annotated[
+        Roles | None,
+        doc("Work of prefill and decode engines behind one address; null: no engine has a role."),
+    ] = None
     load_nodes: Annotated[
-        tuple[LoadNodeUse, ...], doc("Of a cluster that sent the load; empty: this machine did.")
+        tuple[LoadNodeUse, ...],
+        doc("Use of the cluster's nodes that sent the load; empty: this machine did."),
     ] = ()
-    energy: Annotated[Energy | None, doc("Null without a counter or sensor.")]
-    cost: Annotated[Cost | None, doc("Null without a price.")]
-    limiter: Annotated[Limiter | None, doc("Null where it is not known.")]
-    telemetry: Annotated[TelemetryHealth, doc("How the sampling fared.")]
-    client: Annotated[ClientStats, doc("How the load generator fared.")]
-    imported: Annotated[Imported | None, doc("Of another tool's file; null: bench measured it.")] = None
-    conditions: Annotated[Conditions, doc("What a comparison looks at.")]
-    null_reasons: Annotated[dict[str, str], doc("Why a figure is null, by its dotted path.")]
+    energy: Annotated[Energy | None, doc("Energy used over the window; null: no counter or sensor.")]
+    cost: Annotated[Cost | None, doc("Cost from a given price; null: no price.")]
+    limiter: Annotated[Limiter | None, doc("Resource that limited the cell; null: not known.")]
+    telemetry: Annotated[TelemetryHealth, doc("Health of the sampling: reads, failures and cost.")]
+    client: Annotated[ClientStats, doc("Figures of the load generator itself.")]
+    imported: Annotated[
+        Imported | None, doc("File of another tool that the cell is from; null: bench measured it.")
+    ] = None
+    conditions: Annotated[Conditions, doc("Conditions of the cell that a comparison looks at.")]
+    null_reasons: Annotated[dict[str, str], doc("Reasons why figures are null, by dotted path.")]
 
     @property
     def point(self) -> LoadPoint:

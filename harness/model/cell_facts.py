@@ -20,64 +20,92 @@ Value = bool | int | float | str | None
 class CellWorkload(Record, frozen=True, kw_only=True):
     """Facts about the requests that figures and verdicts need when the workload file is not there."""
 
-    sha256: Annotated[str, doc("Of the requests before the dialect.")]
-    exact_lengths: Annotated[bool | None, doc("Prompts were counted by the engine's own tokenizer.")]
-    in_stretches: Annotated[bool, doc("Kinds of request come one after another.")] = False
-    output_tokens: Annotated[int | None, doc("Asked for; null where requests differ.")]
-    exact_output: Annotated[bool, doc("The length is forced.")]
-    content_tokens_mean: Annotated[float, doc("Tokens per prompt, without the chat template's.")]
-    ideal_hit_rate: Annotated[float, doc("What an unlimited cache could reuse from a cold start, 0 to 1.")]
+    sha256: Annotated[str, doc("SHA-256 of the requests before the engine's dialect; empty: not known.")]
+    exact_lengths: Annotated[
+        bool | None, doc("Whether the engine's own tokenizer counted the prompts; null: not known.")
+    ]
+    in_stretches: Annotated[bool, doc("Whether kinds of request come one after another.")] = False
+    output_tokens: Annotated[
+        int | None, doc("Output tokens asked for per answer; null: requests differ, or not known.")
+    ]
+    exact_output: Annotated[bool, doc("Whether the length of answers is forced.")]
+    content_tokens_mean: Annotated[float, doc("Mean tokens per prompt, without those of the chat template.")]
+    ideal_hit_rate: Annotated[
+        float, doc("Share of prompt tokens that an unlimited cache could reuse from a cold start, 0 to 1.")
+    ]
     shared_share: Annotated[
-        float | None, doc("What it could reuse where it holds the shared prefixes; null: not kept.")
+        float | None,
+        doc("Share of prompt tokens reusable with the shared prefixes cached, 0 to 1; null: not kept."),
     ] = None
     adapters: Annotated[int, doc("LoRA adapters that requests may name; 0: none does.")] = 0
-    cold_cache: Annotated[bool, doc("The scenario asks for an empty cache.")]
+    cold_cache: Annotated[bool, doc("Whether the scenario asks for an empty prefix cache.")]
     content: Annotated[
-        str | None, doc("What the texts are: random, prose, code, json or a file; null: not kept.")
+        str | None, doc("Content of the prompts: random, prose, code, json or a file; null: not kept.")
     ] = None
     images: Annotated[str | None, doc("Images of the requests, in words; null: none.")] = None
-    file: Annotated[str | None, doc("What was asked, below the run folder; null: not kept.")] = None
+    file: Annotated[str | None, doc("File of the requests, below the run folder; null: not kept.")] = None
 
 
 class CellRequest(Record, frozen=True, kw_only=True):
     """Settings that all requests of a cell share; null where they were not kept."""
 
     api: Annotated[
-        str,
-        doc("That it spoke: chat, completions, responses, messages, embeddings, rerank or transcriptions."),
+        str, doc("API in use: chat, completions, responses, messages, embeddings, rerank or transcriptions.")
     ] = "chat"
-    temperature: Annotated[float | None, doc("0: greedy.")] = None
-    top_p: Annotated[float | None, doc("0 to 1.")] = None
-    seed: Annotated[int | None, doc("Null where nothing is drawn.")] = None
-    thinking: Annotated[str | None, doc("on or off.")] = None
-    exact_output: Annotated[bool | None, doc("Whether an exact length was asked for.")] = None
+    temperature: Annotated[float | None, doc("Sampling temperature, 0: greedy; null: not kept.")] = None
+    top_p: Annotated[
+        float | None, doc("Probability mass that tokens are drawn from, 0 to 1; null: not kept.")
+    ] = None
+    seed: Annotated[int | None, doc("Seed of sampling; null: nothing is drawn.")] = None
+    thinking: Annotated[str | None, doc("Thinking as requested: on or off; null: not kept.")] = None
+    exact_output: Annotated[
+        bool | None, doc("Whether answers were to have an exact length; null: not kept.")
+    ] = None
     # A dialect may send any JSON.
-    fields: Annotated[dict[str, Any] | None, doc("Of every request, in the engine's words.")] = None
-    shapes: Annotated[tuple[str, ...], doc("Constraints of the output that occur.")] = ()
-    tools: Annotated[bool, doc("Whether tools were offered.")] = False
-    unsupported: Annotated[dict[str, str], doc("What the engine has no field for, and why.")] = msgspec.field(
-        default_factory=dict
-    )
+    fields: Annotated[
+        dict[str, Any] | None,
+        doc("JSON fields that every request has, in the engine's terms; null: not kept."),
+    ] = None
+    shapes: Annotated[
+        tuple[str, ...], doc("Kinds of constraints on the output that occur, such as json_schema.")
+    ] = ()
+    tools: Annotated[bool, doc("Whether any request offers tools.")] = False
+    unsupported: Annotated[
+        dict[str, str],
+        doc("Settings that the engine's requests have no field for, and what follows, by name."),
+    ] = msgspec.field(default_factory=dict)
 
 
 class Minimum(Record, frozen=True, kw_only=True):
     """The least time and number of answers that the scenario declares enough for a cell."""
 
-    seconds: Annotated[Number, doc("First measured send to the end of the last measured request.")]
-    answers: Annotated[int, doc("Measured ones.")]
-    coverage: Annotated[float, doc("Share of the duration that answers must reach; 0: of none is asked.")] = 0
-    duration_s: Annotated[Number | None, doc("For which requests were to be sent, s.")] = None
+    seconds: Annotated[Number, doc("Least time from the first measured send to the last measured end, s.")]
+    answers: Annotated[int, doc("Least number of measured answers.")]
+    coverage: Annotated[
+        float, doc("Share of the duration that answers must reach, 0 to 1; 0: none is asked for.")
+    ] = 0
+    duration_s: Annotated[
+        Number | None, doc("Time for which requests were to be sent, s; null: a number of requests.")
+    ] = None
 
 
 class CachePreparation(Record, frozen=True, kw_only=True):
     """How the prefix cache was brought into its state; null where that was not kept."""
 
-    requested: Annotated[str | None, doc("cold, warm, primed or any.")] = None
-    method: Annotated[str | None, doc("How it was emptied: none, off, reset, restart or salt.")] = None
-    reset: Annotated[bool | None, doc("Whether the engine emptied it when asked.")] = None
-    description: Annotated[str | None, doc("The same for people.")] = None
-    salted: Annotated[bool, doc("Prompts were kept apart from earlier ones by a salt.")] = False
-    primed: Annotated[int, doc("Requests that filled it again before the window.")] = 0
+    requested: Annotated[
+        str | None, doc("State that the scenario asks for: cold, warm, primed or any; null: not kept.")
+    ] = None
+    method: Annotated[
+        str | None, doc("Method that emptied the cache: none, off, reset, restart or salt; null: not kept.")
+    ] = None
+    reset: Annotated[bool | None, doc("Whether the engine emptied the cache when asked; null: not kept.")] = (
+        None
+    )
+    description: Annotated[str | None, doc("Preparation of the prefix cache, in words; null: not kept.")] = (
+        None
+    )
+    salted: Annotated[bool, doc("Whether a salt kept the prompts apart from earlier ones.")] = False
+    primed: Annotated[int, doc("Requests that filled the cache again before the window.")] = 0
 
 
 class HistogramIncrease(Record, frozen=True, kw_only=True):
@@ -85,54 +113,77 @@ class HistogramIncrease(Record, frozen=True, kw_only=True):
 
     buckets: Annotated[
         tuple[tuple[float | None, float | None], ...],
-        doc("Upper bound, and how many up to it; the last bound is null: none."),
+        doc("Upper bounds, s, each with the observations up to it; the last bound is null: none."),
     ]
-    sum: Annotated[float, doc("Of all observations.")]
-    count: Annotated[float, doc("Observations.")]
+    sum: Annotated[float, doc("Sum of all observations, s.")]
+    count: Annotated[float, doc("Number of observations.")]
 
 
 class RoleFacts(Record, frozen=True, kw_only=True):
     """Counters and histograms of the engines of one role, over the cell."""
 
-    role: Annotated[str, doc("prefill or decode.")]
-    places: Annotated[tuple[int, ...], doc("Of them in metrics_urls: N of the series engine.N.")]
-    urls: Annotated[tuple[str, ...], doc("Where their metrics were read.")]
-    counters: Annotated[dict[str, float] | None, doc("After less before; null: one did not answer.")]
-    restarts: Annotated[int, doc("Counters that fell: an engine restarted.")] = 0
-    histograms: Annotated[dict[str, HistogramIncrease], doc("Their own, over the cell.")]
+    role: Annotated[str, doc("Role of the engines: prefill or decode.")]
+    places: Annotated[
+        tuple[int, ...], doc("Positions of the engines in `metrics_urls`: N of the series engine.N.")
+    ]
+    urls: Annotated[tuple[str, ...], doc("URLs that the metrics of the engines were read from.")]
+    counters: Annotated[
+        dict[str, float] | None,
+        doc("Increase of the engines' counters over the cell, by name; null: one did not answer."),
+    ]
+    restarts: Annotated[int, doc("Restarts of the engines in the cell, seen by counters that fell.")] = 0
+    histograms: Annotated[
+        dict[str, HistogramIncrease], doc("Increase of the engines' own histograms over the cell, by name.")
+    ]
 
 
 class Workers(Record, frozen=True):
     """Number of processes that send a cell's requests, and what decided it."""
 
-    count: Annotated[int | None, doc("Load processes; null: by the harness's own constants.")]
-    source: Annotated[Literal["given", "doctor", "constants"], doc("--workers, `bench doctor`, or neither.")]
+    count: Annotated[int | None, doc("Number of load processes; null: by the harness's own constants.")]
+    source: Annotated[
+        Literal["given", "doctor", "constants"],
+        doc("Source of the number: --workers, `bench doctor`, or constants."),
+    ]
     per_worker: Annotated[
-        int | None, doc("Streams, or arrivals per second, that one carries here, as `bench doctor` found.")
+        int | None,
+        doc("Streams, or arrivals per second, that one carries here, by `bench doctor`; null: not used."),
     ] = None
 
 
 class LoadNode(Record, frozen=True, kw_only=True):
     """A machine of a cluster that sent load, and how its clock differs from that of bench's machine."""
 
-    name: Annotated[str, doc("Of the host.")]
-    address: Annotated[str, doc("Under which the cluster knows it.")]
-    kernel: Annotated[str, doc("Release.")]
-    cpus: Annotated[int, doc("That the load could use.")]
-    workers: Annotated[tuple[int, ...], doc("Its load processes, as the requests name them.")]
-    lost: Annotated[str | None, doc("Why it was lost in this cell; null: it was not.")]
-    clock_offset_ms: Annotated[float | None, doc("What its monotonic clock showed more; null: not known.")]
-    clock_uncertainty_ms: Annotated[float | None, doc("Of that.")]
-    drift_ppm: Annotated[float | None, doc("By which its clock ran faster.")]
-    rtt_ms: Annotated[float | None, doc("Fastest ping to it and back.")]
-    pings: Annotated[int, doc("That came back.")]
-    path_rtt_ms: Annotated[float | None, doc("Fastest connection to the server; null: it made none.")]
-    start_skew_ms: Annotated[float | None, doc("By which it started late; null: it did not start.")]
+    name: Annotated[str, doc("Host name of the node.")]
+    address: Annotated[str, doc("Address by which the cluster knows the node.")]
+    kernel: Annotated[str, doc("Release of the node's kernel.")]
+    cpus: Annotated[int, doc("CPUs of the node that the load could use.")]
+    workers: Annotated[tuple[int, ...], doc("Numbers of the node's load processes, as in the requests.")]
+    lost: Annotated[str | None, doc("Reason why the node was lost in this cell; null: it was not.")]
+    clock_offset_ms: Annotated[
+        float | None, doc("Monotonic clock of the node less that of bench's machine, ms; null: not known.")
+    ]
+    clock_uncertainty_ms: Annotated[
+        float | None, doc("Uncertainty of the clock offset, ms; null: not known.")
+    ]
+    drift_ppm: Annotated[
+        float | None, doc("Rate by which the node's clock runs faster than bench's, ppm; null: not known.")
+    ]
+    rtt_ms: Annotated[float | None, doc("Round-trip time of the fastest ping, ms; null: none came back.")]
+    pings: Annotated[int, doc("Pings that came back.")]
+    path_rtt_ms: Annotated[
+        float | None, doc("Time of the fastest connection to the server, ms; null: it made none.")
+    ]
+    start_skew_ms: Annotated[
+        float | None, doc("Time by which the node started late, ms; null: it did not start.")
+    ]
     longest_stall_ms: Annotated[
-        float | None, doc("For which a load process of it stood still; null: none came to its end.")
+        float | None,
+        doc("Longest time for which one of its processes stood still, ms; null: none came to its end."),
     ]
     clock_step_ms: Annotated[
-        float | UnsetType | None, doc("By which its real-time clock was set; null: its stamps not used.")
+        float | UnsetType | None,
+        doc("Largest step of the node's real-time clock, ms; null: its stamps do not use it."),
     ] = UNSET
 
     @property
@@ -144,102 +195,126 @@ class SampledSource(Record, frozen=True, kw_only=True):
     """One source of telemetry: its reads and failures, and what it says of itself."""
 
     period_s: Annotated[float, doc("Time between two reads, s.")]
-    reads: Annotated[int, doc("That worked.")]
-    failures: Annotated[int, doc("That did not.")]
-    last_failure: Annotated[str, doc("What it said.")]
+    reads: Annotated[int, doc("Reads that worked.")]
+    failures: Annotated[int, doc("Reads that failed.")]
+    last_failure: Annotated[str, doc("Error of the last read that failed; empty: none did.")]
     longest_read_ms: Annotated[float, doc("Time of the slowest read, ms.")]
-    unavailable: Annotated[str, doc("Why there is nothing from it at all.")]
-    missing: Annotated[dict[str, str], doc("By series: why it could not be read.")]
+    unavailable: Annotated[str, doc("Reason why there is nothing from the source at all; empty: there is.")]
+    missing: Annotated[dict[str, str], doc("Reasons why series could not be read, by series.")]
     # Each source says other things of itself: GPUs, processes, an address.
-    about: Annotated[dict[str, Any], doc("What was found there, in keys of the source's own.")]
-    failing_since_s: Annotated[float | None, doc("From t0; null: its last read worked.")]
+    about: Annotated[dict[str, Any], doc("Facts that the source found, in keys of its own.")]
+    failing_since_s: Annotated[
+        float | None,
+        doc("Time since which reads fail, s from the start of the cell; null: the last one worked."),
+    ]
 
 
 class Sampled(Record, frozen=True, kw_only=True):
     """Telemetry of a cell: its sources, the cost of sampling, and what could not be sampled."""
 
     requested: Annotated[bool, doc("Whether anything was to be sampled.")]
-    problem: Annotated[str | None, doc("Why nothing was sampled to the end.")]
-    sources: Annotated[dict[str, SampledSource], doc("By name.")]
+    problem: Annotated[
+        str | None, doc("Reason why samples are missing or end early; null: they are complete.")
+    ]
+    sources: Annotated[dict[str, SampledSource], doc("Sources of telemetry, by name.")]
     sampler: Annotated[
         dict[str, Number] | UnsetType,
-        doc("Its own cpu_s, wall_s and peak_rss_bytes; missing where it was killed."),
+        doc("Cost of the sampler: cpu_s, wall_s and peak_rss_bytes; missing: off, or killed."),
     ] = UNSET
     stalls: Annotated[
         tuple[Stall, ...] | UnsetType,
-        doc("Times of 100 ms and more for which the sampler did not run; missing where it was killed."),
+        doc("Times of 100 ms and more for which the sampler did not run; missing: off, or killed."),
     ] = UNSET
 
 
 class CellFacts(Record, frozen=True, kw_only=True):
     """Everything known of a cell besides its records. Nothing here is derived from them."""
 
-    cell: Annotated[str, doc("Its folder.")]
-    identity: Annotated[Identity, doc("Taken into summary.json.")]
-    load: Annotated[Load, doc("The load point, and how its requests arrive.")]
-    workload: Annotated[CellWorkload, doc("What was asked.")]
-    request: Annotated[CellRequest, doc("What every request asked for.")] = msgspec.field(
+    cell: Annotated[str, doc("Name of the cell's folder.")]
+    identity: Annotated[Identity, doc("Identity of the cell: backend, version, launch and repeat.")]
+    load: Annotated[Load, doc("Load point, and how its requests arrive.")]
+    workload: Annotated[CellWorkload, doc("Facts about the requests of the cell.")]
+    request: Annotated[CellRequest, doc("Settings that all requests share.")] = msgspec.field(
         default_factory=CellRequest
     )
-    prefix_cache: Annotated[bool | None, doc("On or off, as declared; null: not known.")] = None
-    habits: Annotated[dict[str, Value], doc("Of the dialect, as declared.")] = msgspec.field(
-        default_factory=dict
-    )
+    prefix_cache: Annotated[
+        bool | None, doc("Whether the prefix cache is on, as declared; null: not known.")
+    ] = None
+    habits: Annotated[
+        dict[str, Value], doc("Behaviour of the engine's API that its dialect declares, by name.")
+    ] = msgspec.field(default_factory=dict)
     engine_values: Annotated[
-        dict[str, Value] | None, doc("[engine.values] as started; null: bench did not start it.")
+        dict[str, Value] | None,
+        doc("Values of [engine.values] as started, by name; null: bench did not start it."),
     ] = None
     start: Annotated[
-        dict[str, float | None] | None, doc("Seconds until provided, ready, and the first answer.")
+        dict[str, float | None] | None,
+        doc("Times of the engine's start: provide_s, load_s, first_answer_s; null: bench did not start it."),
     ] = None
-    planned: Annotated[int, doc("Requests to be measured; warm-up apart.")]
+    planned: Annotated[int, doc("Requests to be measured, without warm-up.")]
     slo: Annotated[
-        dict[str, dict[str, Number]] | None, doc("Limits in ms by latency and share of requests.")
+        dict[str, dict[str, Number]] | None,
+        doc("Limits in ms, by latency and share of requests; null: none."),
     ] = None
     probe: Annotated[
-        ProbeSize | None, doc("Of --find-capacity: the least of this cell; null: not of a search.")
+        ProbeSize | None, doc("Least size of this probe of --find-capacity; null: no search.")
     ] = None
     minimum: Annotated[
-        Minimum | None, doc("What the scenario declares to be enough; null: before it could.")
+        Minimum | None, doc("Least time and answers that the scenario declares enough; null: not kept.")
     ] = None
-    unsent: Annotated[int, doc("Requests that were never due.")]
-    interrupted: Annotated[bool, doc("Ended before its time by whoever ran it.")] = False
-    cache: Annotated[CachePreparation, doc("How the prefix cache was brought into its state.")] = (
-        msgspec.field(default_factory=CachePreparation)
+    unsent: Annotated[int, doc("Requests that were never due, warm-up included.")]
+    interrupted: Annotated[bool, doc("Whether the cell was ended early by whoever ran it.")] = False
+    cache: Annotated[CachePreparation, doc("Preparation of the prefix cache.")] = msgspec.field(
+        default_factory=CachePreparation
     )
-    t0_unix_ns: Annotated[int, doc("Wall clock at t0.")]
+    t0_unix_ns: Annotated[int, doc("Unix time at t0, the start of the cell, ns.")]
     t0_monotonic_ns: Annotated[
-        int | None, doc("The same moment on the clock of the records; null: not kept.")
+        int | None, doc("Monotonic clock at t0, which the records count from, ns; null: not kept.")
     ] = None
     server_counters: Annotated[
-        dict[str, float] | None, doc("The engine's counters: after less before; null: it has none.")
+        dict[str, float] | None,
+        doc("Increase of the engine's counters over the cell, by name; null: none, or no answer."),
     ]
-    engine_log: Annotated[str | None, doc("Below the run folder; null: the engine is not ours.")] = None
-    client: Annotated[ClientStats, doc("How the load generator fared.")]
+    engine_log: Annotated[
+        str | None, doc("Path of the engine's log when it was written; null: bench did not start it.")
+    ] = None
+    client: Annotated[ClientStats, doc("Figures of the load generator itself.")]
     workers: Annotated[
-        Workers | None, doc("How many load processes, and by what that was decided; null: not kept.")
+        Workers | None, doc("Number of load processes, and what decided it; null: not kept.")
     ] = None
     nodes: Annotated[
-        tuple[LoadNode, ...] | UnsetType, doc("Of a cluster that sent the load; missing: this machine did.")
+        tuple[LoadNode, ...] | UnsetType,
+        doc("Nodes of a cluster that sent the load; missing: this machine did."),
     ] = UNSET
     urls: Annotated[
         tuple[str, ...] | UnsetType,
-        doc("Replicas of one model that the requests were spread over; missing: one server."),
+        doc("URLs of one model's replicas that the requests were spread over; missing: one server."),
     ] = UNSET
-    balance: Annotated[Balance | UnsetType, doc("How they were spread.")] = UNSET
+    balance: Annotated[
+        Balance | UnsetType,
+        doc("Method by which the requests were spread over the URLs; missing: one server."),
+    ] = UNSET
     metrics_urls: Annotated[
-        tuple[str, ...] | UnsetType, doc("Where counters were read, if not at the server's own URLs.")
+        tuple[str, ...] | UnsetType, doc("URLs that counters were read from; missing: the server's own.")
     ] = UNSET
     roles: Annotated[
         tuple[RoleFacts, ...] | UnsetType,
-        doc("Engines that share the work on each request; the counters are then of its whole way."),
+        doc("Facts about prefill and decode engines that share each request; missing: no roles."),
     ] = UNSET
-    counter_restarts: Annotated[int, doc("Counters that fell: the engine restarted.")] = 0
+    counter_restarts: Annotated[
+        int, doc("Restarts of the engine in the cell, seen by counters that fell.")
+    ] = 0
     server_histograms: Annotated[
-        dict[str, HistogramIncrease] | None, doc("Of the engine, over the cell; null: not kept.")
+        dict[str, HistogramIncrease] | None,
+        doc("Increase of the engine's own histograms over the cell, by name; null: not kept."),
     ] = None
     telemetry: Annotated[
-        Sampled | None, doc("What was sampled, and what could not be; null: measured without.")
+        Sampled | None, doc("Sources of telemetry, and what could not be sampled; null: measured without.")
     ] = None
-    prices: Annotated[Prices | None, doc("What an hour costs, where that was given.")] = None
-    imported: Annotated[Imported | None, doc("Of another tool's file; null: bench measured it.")] = None
-    engine_exited: Annotated[str | None, doc("How, where it ended during the cell.")]
+    prices: Annotated[Prices | None, doc("Price of an hour of the hardware; null: none was given.")] = None
+    imported: Annotated[
+        Imported | None, doc("File of another tool that the cell is from; null: bench measured it.")
+    ] = None
+    engine_exited: Annotated[
+        str | None, doc("How the engine ended during the cell; null: it did not, or is not bench's.")
+    ]

@@ -14,36 +14,38 @@ ClaimWord = Literal["reproduced", "contradicted", "not decidable here"]
 class ClaimFinding(Record, frozen=True, kw_only=True):
     """The finding on a claim at one load point, about one pair or one system."""
 
-    about: Annotated[str, doc("Label, or two of them.")]
-    load: Annotated[LoadPoint, doc("The load point.")]
+    about: Annotated[str, doc("Label of the system, or both labels of the pair.")]
+    load: Annotated[LoadPoint, doc("Load point of the finding.")]
     stated: Annotated[
-        tuple[float, float | None], doc("Lowest and highest that the claim allows; null: no limit.")
+        tuple[float, float | None], doc("Lowest and highest value that fits the claim; null: no upper limit.")
     ]
     measured: Annotated[
-        tuple[float, float, float] | None, doc("Interval, low, estimate, high; null: there is none.")
+        tuple[float, float, float] | None,
+        doc("Measured value: low, estimate, high of its interval; null: no interval."),
     ]
-    verdict: Annotated[ClaimWord, doc("Here.")]
-    why: Annotated[str, doc("For people.")]
+    verdict: Annotated[ClaimWord, doc("Verdict on the claim at this load point.")]
+    why: Annotated[str, doc("Reason for the verdict, in words.")]
 
 
 class ClaimResult(Record, frozen=True, kw_only=True):
     """One published claim that the run is about."""
 
-    id: Annotated[str, doc("In `bench claims`.")]
-    says: Annotated[str, doc("The claim, in one sentence.")]
-    source: Annotated[str, doc("Title of where it was published.")]
-    url: Annotated[str, doc("Of the source.")]
-    kind: Annotated[str, doc("ratio, order, value or scaling.")]
-    measure: Annotated[str, doc("Metric, by its dotted path in a cell.")]
-    verdict: Annotated[ClaimWord, doc("Of all that was found.")]
-    why: Annotated[str, doc("For people.")]
-    found: Annotated[tuple[ClaimFinding, ...], doc("By load point, and pair or system.")]
+    id: Annotated[str, doc("Id of the claim in `bench claims`.")]
+    says: Annotated[str, doc("Claim in one sentence.")]
+    source: Annotated[str, doc("Title of the publication.")]
+    url: Annotated[str, doc("URL of the publication.")]
+    kind: Annotated[str, doc("Kind of claim: ratio, order, value or scaling.")]
+    measure: Annotated[str, doc("Metric of the claim, by its dotted path in a cell.")]
+    verdict: Annotated[ClaimWord, doc("Verdict on the claim over all findings.")]
+    why: Annotated[str, doc("Reason for the verdict, in words.")]
+    found: Annotated[tuple[ClaimFinding, ...], doc("Findings by load point, and pair or system.")]
     stated_under: Annotated[str, doc("Conditions of the claim, as far as they were stated.")]
     differs: Annotated[tuple[str, ...], doc("Conditions here that were not stated, or are others.")]
     unstated: Annotated[
-        dict[str, tuple[str, ...]], doc("Of `differs`, what was not stated, with what it is here.")
+        dict[str, tuple[str, ...]],
+        doc("Conditions in `differs` that were not stated, with what they are here."),
     ] = msgspec.field(default_factory=dict)
-    conflicts: Annotated[tuple[str, ...], doc("What other sources say against it.")]
+    conflicts: Annotated[tuple[str, ...], doc("Statements of other sources against the claim.")]
 
     @property
     def others(self) -> list[str]:

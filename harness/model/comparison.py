@@ -29,11 +29,20 @@ class Interval(msgspec.Struct, frozen=True, array_like=True):
 class Levels(Record, frozen=True, kw_only=True):
     """Spread of a log ratio over blocks and over starts, and the repeats that would decide it soonest."""
 
-    within: Annotated[float, doc("Standard deviation between blocks of one start.")]
-    between: Annotated[float, doc("Standard deviation between starts, apart from that of their blocks.")]
-    blocks: Annotated[int | None, doc("Of each start; null: the starts that are allowed would not decide.")]
-    starts: Annotated[int | None, doc("How many.")]
-    seconds: Annotated[float | None, doc("That so many blocks in so many starts would take.")]
+    within: Annotated[float, doc("Standard deviation of the log ratio between blocks of one start.")]
+    between: Annotated[
+        float, doc("Standard deviation of the log ratio between starts, apart from that of their blocks.")
+    ]
+    blocks: Annotated[
+        int | None,
+        doc("Blocks of each start that decide soonest; null: the starts allowed would not decide."),
+    ]
+    starts: Annotated[
+        int | None, doc("Starts that decide soonest; null: as many as are allowed would not decide.")
+    ]
+    seconds: Annotated[
+        float | None, doc("Time that these blocks and starts would take, s; null: there are none.")
+    ]
 
 
 class PairVerdict(Record, frozen=True, kw_only=True):
@@ -41,46 +50,67 @@ class PairVerdict(Record, frozen=True, kw_only=True):
     minus b.
     """
 
-    a: Annotated[str, doc("Label; the verdict is about it.")]
-    b: Annotated[str, doc("Label it is compared with.")]
-    load: Annotated[LoadPoint, doc("Where both were measured.")]
-    metric: Annotated[str, doc("Dotted path in a cell.")]
-    better: Annotated[Better, doc("Which values of the metric are better.")]
-    ratio: Annotated[Interval | None, doc("a / b: low, estimate, high.")] = None
+    a: Annotated[str, doc("Label of the backend that the verdict is about.")]
+    b: Annotated[str, doc("Label of the backend that a is compared with.")]
+    load: Annotated[LoadPoint, doc("Load point at which both were measured.")]
+    metric: Annotated[str, doc("Metric, by its dotted path in a cell.")]
+    better: Annotated[Better, doc("Direction of better values of the metric: lower or higher.")]
+    ratio: Annotated[Interval | None, doc("Ratio a / b: low, estimate, high; null: not computed.")] = None
     family_ratio: Annotated[
-        Interval | None, doc("As ratio, at the level that the family allows this comparison.")
+        Interval | None,
+        doc("Ratio a / b at the level that the family allows this comparison; null: not tested."),
     ] = None
-    difference: Annotated[Interval | None, doc("a - b, in the metric's unit.")] = None
-    runs: Annotated[tuple[int, int], doc("Of a and of b, with a figure.")]
-    measured: Annotated[tuple[int, int], doc("Runs of a and of b, INVALID ones included.")] = (0, 0)
-    failed: Annotated[tuple[int, int], doc("Of these, runs without a figure by the engine's doing.")] = (0, 0)
+    difference: Annotated[
+        Interval | None,
+        doc("Difference a - b in the metric's unit: low, estimate, high; null: not computed."),
+    ] = None
+    runs: Annotated[
+        tuple[int, int], doc("Runs of a and of b with a figure; starts, where an interval is over starts.")
+    ]
+    measured: Annotated[
+        tuple[int, int], doc("Runs of a and of b that were measured, INVALID ones included.")
+    ] = (0, 0)
+    failed: Annotated[
+        tuple[int, int], doc("Runs of a and of b that have no figure because the engine failed.")
+    ] = (0, 0)
     left_out: Annotated[
         tuple[dict[str, int], dict[str, int]],
-        doc("Of a and of b, runs that are no evidence for this metric, by why; the verdict holds with them."),
+        doc("Runs of a and of b that are no evidence, by reason; the verdict holds with them too."),
     ] = ({}, {})
-    paired: Annotated[bool, doc("Runs of the same requests were compared.")] = False
-    method: Annotated[Method, doc("runs: a number per run; pooled: the requests of all runs.")] = "runs"
-    verdict: Annotated[Word, doc("docs/verdicts.md.")]
-    why: Annotated[str, doc("In words.")]
-    lacks: Annotated[str, doc("Why there are not enough runs, without figures; empty with a verdict.")] = ""
+    paired: Annotated[
+        bool, doc("Whether each run of a was compared with the run of b of the same requests.")
+    ] = False
+    method: Annotated[
+        Method, doc("Data of the interval: runs, a number per run; pooled, the requests of all runs.")
+    ] = "runs"
+    verdict: Annotated[Word, doc("Verdict about a, as docs/verdicts.md defines it.")]
+    why: Annotated[str, doc("Reason for the verdict, in words.")]
+    lacks: Annotated[str, doc("Reason why there are not enough runs, without figures; empty: a verdict.")] = (
+        ""
+    )
     runs_needed: Annotated[
         int | None,
-        doc("Of each, as evidence, that would give a verdict; null with one, and where more would hardly."),
+        doc("Runs of each that would give a verdict; null: there is one, or very many are needed."),
     ] = None
     levels: Annotated[
-        Levels | None, doc("Of the primary metric of engines that were up together, from two starts on.")
+        Levels | None,
+        doc("Spread by blocks and starts, of engines up together, in the primary metric; null: elsewhere."),
     ] = None
-    primary: Annotated[bool, doc("Of the metric that decides.")] = False
-    p_holm: Annotated[float | None, doc("Of a difference within the floor, adjusted for the family.")] = None
+    primary: Annotated[bool, doc("Whether the metric is the one that decides.")] = False
+    p_holm: Annotated[
+        float | None, doc("Holm-adjusted p of the hypothesis: difference within the floor; null: not tested.")
+    ] = None
     p_same_holm: Annotated[
-        float | None, doc("Of a difference beyond the margin of same, adjusted for the family.")
+        float | None,
+        doc("Holm-adjusted p of the hypothesis: difference beyond the margin of same; null: not tested."),
     ] = None
     smallest_detectable: Annotated[
-        float | None, doc("Relative effect that as many runs would have found in 4 of 5 experiments.")
+        float | None,
+        doc("Smallest relative effect that as many runs find in 4 of 5 experiments; null: not known."),
     ] = None
     chance: Annotated[
         float | None,
-        doc("That the last look planned gives a word; null with a word, or without later looks."),
+        doc("Chance that the last look planned gives a verdict, 0 to 1; null: verdict, or no later look."),
     ] = None
 
     @property
@@ -92,14 +122,17 @@ class PairVerdict(Record, frozen=True, kw_only=True):
 class Estimate(Record, frozen=True, kw_only=True):
     """One metric of one backend at one load, estimated over the repeats."""
 
-    label: Annotated[str, doc("Backend as the run names it.")]
-    load: Annotated[LoadPoint, doc("Where it was measured.")]
-    metric: Annotated[str, doc("Dotted path in a cell.")]
+    label: Annotated[str, doc("Label of the backend.")]
+    load: Annotated[LoadPoint, doc("Load point at which it was measured.")]
+    metric: Annotated[str, doc("Metric, by its dotted path in a cell.")]
     interval: Annotated[
-        tuple[float | None, float, float | None], doc("Low, estimate, high, of 95 % confidence.")
+        tuple[float | None, float, float | None],
+        doc("Estimate over the repeats: low, estimate, high at 95 %; null ends: a single run."),
     ]
-    runs: Annotated[int, doc("With a figure.")]
-    method: Annotated[Method, doc("runs: a number per run; pooled: the requests of all runs.")]
+    runs: Annotated[int, doc("Runs, or starts, that have a figure.")]
+    method: Annotated[
+        Method, doc("Data of the interval: runs, a number per run; pooled, the requests of all runs.")
+    ]
 
     @property
     def whole(self) -> tuple[float, float, float] | None:
@@ -111,74 +144,82 @@ class Estimate(Record, frozen=True, kw_only=True):
 class Ranking(Record, frozen=True, kw_only=True):
     """The rank line of one metric at one load."""
 
-    load: Annotated[LoadPoint, doc("Where all were measured.")]
-    metric: Annotated[str, doc("Dotted path in a cell.")]
-    line: Annotated[str, doc("docs/verdicts.md has the signs.")]
-    primary: Annotated[bool, doc("Of the metric that decides.")]
+    load: Annotated[LoadPoint, doc("Load point at which all were measured.")]
+    metric: Annotated[str, doc("Metric, by its dotted path in a cell.")]
+    line: Annotated[str, doc("Rank line of the backends; docs/verdicts.md has the signs.")]
+    primary: Annotated[bool, doc("Whether the metric is the one that decides.")]
     groups: Annotated[
-        tuple[tuple[str, ...], ...], doc("Best first; inside one nothing is shown to be better.")
+        tuple[tuple[str, ...], ...], doc("Labels, best first; inside a group nothing is shown to be better.")
     ]
     weights: Annotated[
-        dict[str, str] | None, doc("By backend, where they do not all serve the same weights.")
+        dict[str, str] | None, doc("Weights by label of the backend; null: all serve the same, or not known.")
     ] = None
 
 
 class Noise(Record, frozen=True, kw_only=True):
     """Difference between a backend and itself, as --aa measured it."""
 
-    backend: Annotated[str, doc("Its name, without #a and #b.")]
-    load: Annotated[LoadPoint, doc("Where it was measured.")]
-    metric: Annotated[str, doc("Dotted path in a cell.")]
-    ratio: Annotated[Interval, doc("Low, estimate, high.")]
+    backend: Annotated[str, doc("Name of the backend, without #a and #b.")]
+    load: Annotated[LoadPoint, doc("Load point at which it was measured.")]
+    metric: Annotated[str, doc("Metric, by its dotted path in a cell.")]
+    ratio: Annotated[Interval, doc("Ratio of #a to #b: low, estimate, high.")]
     difference: Annotated[float, doc("Size of the difference that was found, as a share.")]
-    difference_upper: Annotated[float, doc("Farther end of its interval, as a share.")]
-    smallest_detectable: Annotated[float | None, doc("As in a verdict.")]
-    verdict: Annotated[Word, doc("docs/verdicts.md.")]
+    difference_upper: Annotated[float, doc("Farther end of the interval of the difference, as a share.")]
+    smallest_detectable: Annotated[
+        float | None,
+        doc("Smallest relative effect that as many runs find in 4 of 5 experiments; null: not known."),
+    ]
+    verdict: Annotated[Word, doc("Verdict about #a, as docs/verdicts.md defines it.")]
 
 
 class Unequal(Record, frozen=True):
     """A condition that differs between backends."""
 
-    code: Annotated[str, doc("Of the table of conditions.")]
-    labels: Annotated[tuple[str, ...], doc("Backends it is about.")]
-    text: Annotated[str, doc("In words, with the values.")]
-    matters: Annotated[bool, doc("A verdict would be about this, not about the engines.")]
-    metrics: Annotated[tuple[str, ...], doc("That it forbids to compare; empty: any.")] = ()
+    code: Annotated[str, doc("Code of the condition, of the table of conditions.")]
+    labels: Annotated[tuple[str, ...], doc("Labels of the backends that it is about.")]
+    text: Annotated[str, doc("Condition with its values, in words.")]
+    matters: Annotated[bool, doc("Whether a verdict would be about this, not about the engines.")]
+    metrics: Annotated[tuple[str, ...], doc("Metrics that the condition affects; empty: all.")] = ()
     apart: Annotated[
-        float, doc("By which share it may move a ratio of these metrics: the floor of a verdict grows by it.")
+        float,
+        doc("Share by which the condition may move a ratio of these metrics; a verdict's floor grows by it."),
     ] = 0.0
-    what: Annotated[str, doc("The condition in few words; empty: only its code is known.")] = ""
+    what: Annotated[str, doc("Condition in few words; empty: only its code is known.")] = ""
 
 
 class VerdictRules(Record, frozen=True, kw_only=True):
     """Settings that the verdicts were found with: metrics, levels, floors and looks."""
 
-    primary: Annotated[str, doc("The metric that decides.")]
-    metrics: Annotated[tuple[str, ...], doc("All declared ones, the primary one first.")]
-    alpha: Annotated[float, doc("Of each family of tests.")]
-    min_runs: Annotated[int, doc("Fewest runs of a verdict.")]
-    floor: Annotated[float, doc("Smallest relative difference that counts.")]
+    primary: Annotated[str, doc("Metric that decides, by its dotted path in a cell.")]
+    metrics: Annotated[tuple[str, ...], doc("Metrics that verdicts are about, the primary one first.")]
+    alpha: Annotated[float, doc("Significance level of each family of tests.")]
+    min_runs: Annotated[int, doc("Fewest runs that a verdict needs.")]
+    floor: Annotated[float, doc("Smallest relative difference that counts, as a share.")]
     measured_floors: Annotated[
-        dict[str, dict[str, dict[str, float]]], doc("By backend, load and metric: what --aa found.")
+        dict[str, dict[str, dict[str, float]]],
+        doc("Floors that --aa measured, as shares, by backend, load and metric."),
     ]
-    same_within: Annotated[float, doc("Margin of same, as a share.")]
+    same_within: Annotated[float, doc("Margin of the verdict same, as a share.")]
     large_difference: Annotated[float, doc("Share beyond which a rank line says >>.")]
-    separate_sessions: Annotated[bool, doc("Measured in different sessions.")]
-    forced: Annotated[bool, doc("What is unequal is overlooked.")]
+    separate_sessions: Annotated[bool, doc("Whether the two were measured in different sessions.")]
+    forced: Annotated[bool, doc("Whether unequal conditions are overlooked.")]
     looks: Annotated[
         tuple[int, ...], doc("Repeats after which verdicts may be decided; empty: after all.")
     ] = ()
-    last_look: Annotated[int, doc("Repeats at the last look that was taken.")] = 0
-    between_repeats: Annotated[dict[str, str], doc("By backend: restart, reset or keep.")] = msgspec.field(
-        default_factory=dict
-    )
-    pairing: Annotated[Pairing, doc("starts, blocks or duet: whether engines were up together.")] = "starts"
+    last_look: Annotated[int, doc("Repeats at the last look that was taken; 0: none was.")] = 0
+    between_repeats: Annotated[
+        dict[str, str], doc("Treatment of the engine between repeats, by label: restart, reset or keep.")
+    ] = msgspec.field(default_factory=dict)
+    pairing: Annotated[
+        Pairing,
+        doc("Pairing of engines: starts (one up at a time), blocks (all up, in turns) or duet (at once)."),
+    ] = "starts"
     blocks: Annotated[int, doc("Repeats of one start; an interval over starts takes their mean.")] = 1
-    confidence: Annotated[float, doc("Of the intervals next to the verdicts.")]
-    look_alpha: Annotated[float | None, doc("Level of one look.")] = None
-    unit: Annotated[str | None, doc("What an interval is over.")] = None
-    method: Annotated[str, doc("In words.")]
-    family: Annotated[str, doc("In words.")]
+    confidence: Annotated[float, doc("Confidence level of the intervals next to the verdicts, 0 to 1.")]
+    look_alpha: Annotated[float | None, doc("Significance level of one look; null: not kept.")] = None
+    unit: Annotated[str | None, doc("Unit that an interval is over, such as starts; null: not kept.")] = None
+    method: Annotated[str, doc("Statistical method, in words.")]
+    family: Annotated[str, doc("Families of tests, in words.")]
 
 
 class Looks(Record, frozen=True, kw_only=True):
@@ -187,27 +228,23 @@ class Looks(Record, frozen=True, kw_only=True):
     looks: Annotated[
         tuple[int, ...], doc("Repeats after which verdicts may be decided, planned before the run.")
     ]
-    repeats: Annotated[int, doc("At the last look that was taken; 0: none was.")]
+    repeats: Annotated[int, doc("Repeats at the last look that was taken; 0: none was.")]
     reason: Annotated[
         Literal["decided", "no-figure", "unlikely", "max-repeats", "budget"] | None,
-        doc(
-            "no-figure: what is not decided has no figure. unlikely: the repeats allowed would hardly decide "
-            "it. null: still going on, or interrupted."
-        ),
+        doc("Reason why the run ended (docs/verdict-rules.md); null: still going on, or interrupted."),
     ]
     blocks: Annotated[
-        tuple[int, ...],
-        doc("Of each start that was begun, of engines that are up together: what decides soonest."),
+        tuple[int, ...], doc("Blocks of each start that was begun; empty: engines were not up together.")
     ] = ()
-    budget_s: Annotated[Number | None, doc("Seconds that were allowed.")]
-    spent_s: Annotated[Number, doc("Seconds.")]
+    budget_s: Annotated[Number | None, doc("Time that the run was allowed, s; null: no limit.")]
+    spent_s: Annotated[Number, doc("Time that the run has taken so far, s.")]
 
 
 class Stopping(Looks, frozen=True, kw_only=True):
     """The same looks with the rule by which they share alpha."""
 
-    rule: Annotated[Literal["group-sequential"], doc("How the looks share alpha.")]
-    alpha_per_look: Annotated[float, doc("Level of one look.")]
+    rule: Annotated[Literal["group-sequential"], doc("Rule by which the looks share alpha.")]
+    alpha_per_look: Annotated[float, doc("Significance level of one look.")]
 
 
 class TestedLoad(Record, frozen=True, kw_only=True):
@@ -215,60 +252,72 @@ class TestedLoad(Record, frozen=True, kw_only=True):
 
     __test__ = False  # no test of pytest
 
-    value: Annotated[Number, doc("Load.")]
-    runs: Annotated[int, doc("Cells at it.")]
+    value: Annotated[Number, doc("Load that was tried: requests per second, or in flight.")]
+    runs: Annotated[int, doc("Cells that were measured at this load.")]
     kept: Annotated[int, doc("Cells that kept the limits.")]
-    attainment: Annotated[float | None, doc("Good requests, 0 to 1.")]
-    requests_per_s: Annotated[float | None, doc("Answers.")]
-    saturated: Annotated[bool, doc("More load no longer meant more work done.")]
-    why: Annotated[str | None, doc("What the first cell that failed failed by.")]
+    attainment: Annotated[
+        float | None, doc("Share of good requests, 0 to 1, mean of the cells; null: not known.")
+    ]
+    requests_per_s: Annotated[float | None, doc("Answers per second, mean of the cells; null: no answers.")]
+    saturated: Annotated[bool, doc("Whether more load no longer meant more work done.")]
+    why: Annotated[str | None, doc("Reason why a cell failed, or the sign of saturation; null: neither.")]
 
 
 class Capacity(Record, frozen=True, kw_only=True):
     """Result of --find-capacity: the highest load at which one backend keeps the limits."""
 
-    label: Annotated[str, doc("Backend as the run names it.")]
-    kind: Annotated[Literal["rate", "concurrency"], doc("Of load.")]
+    label: Annotated[str, doc("Label of the backend.")]
+    kind: Annotated[
+        Literal["rate", "concurrency"],
+        doc("Kind of load: rate (requests per second) or concurrency (requests in flight)."),
+    ]
     value: Annotated[
-        Number | None, doc("Median of kept_by_search; null where the median search has no answer.")
+        Number | None,
+        doc("Capacity: median of the searches, in an open loop with a reserve; null: none was found."),
     ] = None
     kept_by_search: Annotated[
         tuple[Number | None, ...] | None,
-        doc("By search: highest load that kept the limits in a long probe; null: none did."),
+        doc("Highest load that kept the limits in a long probe, by search; null: none did."),
     ] = None
     kept_short: Annotated[
-        Number | None, doc("Highest load that kept the limits in a short probe of any search.")
+        Number | None,
+        doc("Highest load that kept the limits in a short probe of any search; null: none did."),
     ] = None
     interval: Annotated[
         tuple[Number | None, Number | None, Number | None],
-        doc("Lowest of the searches, value, lowest load above it that failed a long probe."),
+        doc("Lowest of the searches, `value`, and lowest load above it that failed a long probe."),
     ]
-    searches: Annotated[int, doc("How many.")]
-    tested: Annotated[tuple[TestedLoad, ...], doc("Every load that was tried, ascending.")]
-    saturated_from: Annotated[Number | None, doc("Lowest load of those that were saturated.")]
+    searches: Annotated[int, doc("Number of searches.")]
+    tested: Annotated[tuple[TestedLoad, ...], doc("Loads that were tried, ascending.")]
+    saturated_from: Annotated[
+        Number | None, doc("Lowest load at which the server was saturated; null: none.")
+    ]
 
 
 class Knee(Record, frozen=True, kw_only=True):
     """The working set at which a backend's hit rate falls below half of that at the smallest one."""
 
-    label: Annotated[str, doc("Backend as the run names it.")]
+    label: Annotated[str, doc("Label of the backend.")]
     value: Annotated[
         float | None,
-        doc("Working set over the engine's own KV cache; the median of the repeats; null: no fall."),
+        doc("Working set at the knee, in multiples of the KV cache, median of the repeats; null: no fall."),
     ]
     interval: Annotated[
         tuple[float, float] | None,
-        doc(
-            "Measured points around it: the lowest and the highest of all repeats. Nothing is known between."
-        ),
+        doc("Measured working sets below and above the knee, in all repeats, as `value`; null: no fall."),
     ]
-    repeats: Annotated[int, doc("With two points or more.")]
-    crossed: Annotated[int, doc("Of these, those in which it fell so far.")]
-    largest: Annotated[float | None, doc("Working set that was measured, over the KV cache.")]
+    repeats: Annotated[int, doc("Repeats with two measured points or more.")]
+    crossed: Annotated[int, doc("Repeats in which the hit rate fell below half.")]
+    largest: Annotated[
+        float | None, doc("Largest measured working set, in multiples of the KV cache; null: too few points.")
+    ]
     fits: Annotated[
-        float | None, doc("Hit rate at the smallest working set, 0 to 1: half of it is looked for.")
+        float | None,
+        doc("Hit rate at the smallest working set, 0 to 1, median of the repeats; null: too few points."),
     ]
-    ideal: Annotated[float | None, doc("Hit rate of an unlimited cache, 0 to 1.")]
+    ideal: Annotated[
+        float | None, doc("Highest hit rate that an unlimited cache would have, 0 to 1; null: not known.")
+    ]
     unrelated: Annotated[
         float | None, doc("Highest hit rate where no prefix was used twice, 0 to 1; null: not measured.")
     ]
@@ -277,12 +326,31 @@ class Knee(Record, frozen=True, kw_only=True):
 class Scaling(Record, frozen=True, kw_only=True):
     """Tokens/s, memory and queue of one backend against concurrency; medians of the repeats."""
 
-    concurrency: Annotated[tuple[Number, ...], doc("Ascending; the other lists are in its order.")]
-    output_tokens_per_s: Annotated[tuple[float | None, ...], doc("Inside the window.")]
-    speedup: Annotated[tuple[float | None, ...], doc("Over the lowest load.")]
-    speedup_base: Annotated[Number, doc("The lowest load.")]
-    peak_gpu_memory_bytes: Annotated[tuple[float | None, ...], doc("The engine's, where it is known.")]
-    peak_process_memory_bytes: Annotated[tuple[float | None, ...], doc("The engine's.")]
-    running: Annotated[tuple[float | None, ...], doc("Requests, by the engine's gauge.")]
-    waiting: Annotated[tuple[float | None, ...], doc("Requests, by the engine's gauge.")]
-    in_flight_before_queueing: Annotated[Number | None, doc("Highest load without a queue.")]
+    concurrency: Annotated[
+        tuple[Number, ...], doc("Requests in flight, ascending; the other lists are in its order.")
+    ]
+    output_tokens_per_s: Annotated[
+        tuple[float | None, ...],
+        doc("Output tokens per second in the window, median of the repeats; null: not known."),
+    ]
+    speedup: Annotated[
+        tuple[float | None, ...],
+        doc("Ratio of `output_tokens_per_s` to that at the lowest load; null: not known."),
+    ]
+    speedup_base: Annotated[Number, doc("Lowest load, which `speedup` is relative to.")]
+    peak_gpu_memory_bytes: Annotated[
+        tuple[float | None, ...],
+        doc("Peak GPU memory of the engine, or of all users if not separable; null: not known."),
+    ]
+    peak_process_memory_bytes: Annotated[
+        tuple[float | None, ...], doc("Peak resident memory of the engine's processes; null: not known.")
+    ]
+    running: Annotated[
+        tuple[float | None, ...], doc("Mean requests at work, by the engine's gauge; null: not known.")
+    ]
+    waiting: Annotated[
+        tuple[float | None, ...], doc("Mean requests queued, by the engine's gauge; null: not known.")
+    ]
+    in_flight_before_queueing: Annotated[
+        Number | None, doc("Highest load without a queue; null: none, or not known.")
+    ]

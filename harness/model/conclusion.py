@@ -18,18 +18,23 @@ class Speedup(Record, frozen=True, kw_only=True):
         str, doc("Label of the better backend: by the verdict, or by the estimate where nothing was decided.")
     ]
     behind: Annotated[str, doc("Label of the other backend.")]
-    state: Annotated[PairState, doc("separated: `ahead` is better. undecided: more repeats are needed.")]
+    state: Annotated[
+        PairState, doc("State of the pair; separated: `ahead` is better. undecided: more repeats are needed.")
+    ]
     times: Annotated[
         Interval | None,
-        doc("Low, estimate, high, of the geometric means of the repeats; null: no interval was found."),
+        doc("Ratio by which `ahead` is better, geometric mean: low, estimate, high; null: no interval."),
     ]
-    why: Annotated[str, doc("Figures and reason, for people.")]
-    lacks: Annotated[str, doc("Why it is undecided, without figures; empty: it is not.")] = ""
+    why: Annotated[str, doc("Figures and reason, in words.")]
+    lacks: Annotated[str, doc("Reason why the pair is undecided, without figures; empty: it is not.")] = ""
     runs_needed: Annotated[
-        int | None, doc("Of each backend, that would decide an undecided pair; null: more would hardly.")
+        int | None,
+        doc("Runs of each backend needed to decide the pair; null: decided, or very many are needed."),
     ] = None
-    left_out: Annotated[str, doc("Repeats that are no evidence for this metric; empty: none.")] = ""
-    in_doubt: Annotated[tuple[str, ...], doc("Those of both with repeats that are not VALID.")] = ()
+    left_out: Annotated[str, doc("Repeats that are no evidence for this metric, in words; empty: none.")] = ""
+    in_doubt: Annotated[
+        tuple[str, ...], doc("Labels of those of the two whose repeats are not all VALID.")
+    ] = ()
 
     @property
     def factor(self) -> str:
@@ -54,23 +59,30 @@ class Speedup(Record, frozen=True, kw_only=True):
 class Place(Record, frozen=True, kw_only=True):
     """Median of one backend in the metric and at the load of an `Order`."""
 
-    label: Annotated[str, doc("Backend as the run names it.")]
-    median: Annotated[float | None, doc("Over the repeats that are not INVALID, in the metric's unit.")]
-    repeats: Annotated[int, doc("With a figure.")]
-    doubt: Annotated[str, doc("Which of its repeats are not VALID, and by which rules; empty: all are.")]
+    label: Annotated[str, doc("Label of the backend.")]
+    median: Annotated[
+        float | None,
+        doc("Median of the repeats that are not INVALID, in the metric's unit; null: no figure."),
+    ]
+    repeats: Annotated[int, doc("Repeats that have a figure and are not INVALID.")]
+    doubt: Annotated[
+        str, doc("Repeats that are not VALID, and the rules broken, in words; empty: all are VALID.")
+    ]
 
 
 class Order(Record, frozen=True, kw_only=True):
     """The backends ordered by one metric at one load, and every pair of them."""
 
-    load: Annotated[LoadPoint, doc("Where all were measured.")]
-    metric: Annotated[str, doc("Dotted path in a cell.")]
-    places: Annotated[tuple[Place, ...], doc("By their medians, best first; without a figure last.")]
+    load: Annotated[LoadPoint, doc("Load point at which all were measured.")]
+    metric: Annotated[str, doc("Metric, by its dotted path in a cell.")]
+    places: Annotated[tuple[Place, ...], doc("Backends by their medians, best first; without a figure last.")]
     groups: Annotated[
         tuple[tuple[str, ...], ...],
         doc("Labels, best first: every member of a group is separated from every member of the next."),
     ]
-    pairs: Annotated[tuple[Speedup, ...], doc("Every pair that was compared.")]
+    pairs: Annotated[
+        tuple[Speedup, ...], doc("Pairs of backends that were compared, each with its speed-up.")
+    ]
 
     @property
     def best(self) -> Place | None:
@@ -91,70 +103,88 @@ class Order(Record, frozen=True, kw_only=True):
 class UnderLoad(Record, frozen=True, kw_only=True):
     """One backend against the number of users; the lists are in the order of `users`."""
 
-    label: Annotated[str, doc("Backend as the run names it.")]
+    label: Annotated[str, doc("Label of the backend.")]
     users: Annotated[tuple[int | float, ...], doc("Requests in flight, ascending.")]
-    output_tokens_per_s: Annotated[tuple[float | None, ...], doc("Median of the repeats.")]
-    first_token_ms: Annotated[tuple[float | None, ...], doc("Median TTFT, median of the repeats.")]
-    limit_reached: Annotated[
-        bool | None, doc("The last step brought less than 10 % more; null: fewer than two loads are known.")
+    output_tokens_per_s: Annotated[
+        tuple[float | None, ...], doc("Output tokens per second, median of the repeats; null: not known.")
     ]
-    in_doubt: Annotated[bool, doc("Some of these repeats are not VALID.")]
+    first_token_ms: Annotated[
+        tuple[float | None, ...], doc("Median TTFT, ms, median of the repeats; null: not known.")
+    ]
+    limit_reached: Annotated[
+        bool | None, doc("Whether the last step brought less than 10 % more tokens/s; null: too few loads.")
+    ]
+    in_doubt: Annotated[bool, doc("Whether some of these repeats are not VALID.")]
 
 
 class Good(Record, frozen=True, kw_only=True):
     """One backend against the limits of `[slo]`, at one load."""
 
-    label: Annotated[str, doc("Backend as the run names it.")]
-    requests_per_s: Annotated[float, doc("Goodput: answers inside every limit; median of the repeats.")]
-    share: Annotated[float, doc("Of the measured requests, 0 to 1; median of the repeats.")]
+    label: Annotated[str, doc("Label of the backend.")]
+    requests_per_s: Annotated[
+        float, doc("Goodput: answers per second inside every limit; median of the repeats.")
+    ]
+    share: Annotated[
+        float, doc("Share of the measured requests inside every limit, 0 to 1; median of the repeats.")
+    ]
 
 
 class Goodput(Record, frozen=True, kw_only=True):
     """Goodput of the backends at one load. These are medians: there is no verdict on a difference."""
 
-    load: Annotated[LoadPoint, doc("Where all were measured.")]
-    limits: Annotated[tuple[Limit, ...], doc("Of [slo], with what the first backend kept them by.")]
-    places: Annotated[tuple[Good, ...], doc("Most first; without a figure left out.")]
+    load: Annotated[LoadPoint, doc("Load point at which all were measured.")]
+    limits: Annotated[
+        tuple[Limit, ...],
+        doc("Limits of [slo], each with the share of the first backend's requests inside it."),
+    ]
+    places: Annotated[tuple[Good, ...], doc("Backends by goodput, most first; without a figure left out.")]
 
 
 class Warned(Record, frozen=True, kw_only=True):
     """Something that makes figures doubtful, or that is missing."""
 
-    text: Annotated[str, doc("In words.")]
-    hint: Annotated[str, doc("What to do; empty: nothing is known.")]
+    text: Annotated[str, doc("Warning, in a few words.")]
+    hint: Annotated[str, doc("Advice on what to do; empty: nothing is known.")]
 
 
 class NextStep(Record, frozen=True, kw_only=True):
     """A suggestion of what to run next."""
 
-    why: Annotated[str, doc("What this run leaves open.")]
-    do: Annotated[str, doc("The command, or what to add to the command of this run.")]
+    why: Annotated[str, doc("Reason for the step: what this run leaves open.")]
+    do: Annotated[str, doc("Command to run, or what to add to the command of this run.")]
 
 
 class Conclusion(Record, frozen=True, kw_only=True):
     """What a run shows, and what it leaves open."""
 
-    orders: Annotated[tuple[Order, ...], doc("Per load and metric; at each load the primary metric first.")]
-    under_load: Annotated[tuple[UnderLoad, ...], doc("Per backend, over closed-loop loads.")]
-    undecided: Annotated[int, doc("Pairs of the primary metric that more repeats might decide.")]
+    orders: Annotated[
+        tuple[Order, ...],
+        doc("Orders of the backends by load and metric; at each load the primary metric first."),
+    ]
+    under_load: Annotated[tuple[UnderLoad, ...], doc("Course of each backend over the closed-loop loads.")]
+    undecided: Annotated[int, doc("Pairs, counted at each load, that the primary metric leaves undecided.")]
     unequal: Annotated[tuple[Unequal, ...], doc("Conditions that differ and refuse or weaken a verdict.")]
-    caveats: Annotated[dict[str, str], doc("By label of a backend: what its figures do not show.")]
-    goodput: Annotated[tuple[Goodput, ...], doc("Per load; empty without limits.")]
-    warnings: Annotated[tuple[Warned, ...], doc("What changes the meaning of most figures first.")]
-    next_steps: Annotated[tuple[NextStep, ...], doc("Most important first.")]
+    caveats: Annotated[dict[str, str], doc("Caveats by label of the backend: what its figures do not show.")]
+    goodput: Annotated[tuple[Goodput, ...], doc("Goodput of the backends by load; empty: no limits.")]
+    warnings: Annotated[
+        tuple[Warned, ...], doc("Warnings; those that change the meaning of most figures first.")
+    ]
+    next_steps: Annotated[tuple[NextStep, ...], doc("Steps to take next, most important first.")]
 
 
 class ComparedConclusion(Record, frozen=True, kw_only=True):
     """What a comparison of runs shows."""
 
-    sentence: Annotated[str, doc("What became slower, or that nothing did, or why that is not known.")]
+    sentence: Annotated[
+        str, doc("Sentence that says what became slower, or that nothing did, or why that is not known.")
+    ]
     orders: Annotated[
         tuple[Order, ...],
-        doc("Per pair, load and metric, each of two backends; no doubts of single repeats."),
+        doc("Orders of two backends by pair, load and metric; without doubts of single repeats."),
     ]
 
 
 class Concluded(Summary, frozen=True, kw_only=True):
     """summary.json with the conclusion drawn from it."""
 
-    conclusion: Annotated[Conclusion, doc("What the figures show, and what they leave open.")]
+    conclusion: Annotated[Conclusion, doc("Conclusion: what the figures show, and what they leave open.")]

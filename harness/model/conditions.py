@@ -11,90 +11,120 @@ from harness.model.record import Record, doc
 class CacheState(Record, frozen=True, kw_only=True):
     """State that the prefix cache was asked to be in, and whether the engine's counts confirm it."""
 
-    requested: Annotated[str, doc("cold, warm, primed or any.")]
-    description: Annotated[str | None, doc("How it was prepared.")]
-    holds: Annotated[bool | None, doc("Null: the engine's counts cannot tell.")]
-    measured: Annotated[str, doc("What they say.")]
-    limit: Annotated[str, doc("What they should say.")]
+    requested: Annotated[str, doc("State that the scenario asks for: cold, warm, primed or any.")]
+    description: Annotated[str | None, doc("Preparation of the prefix cache, in words; null: not kept.")]
+    holds: Annotated[
+        bool | None, doc("Whether the engine's counts confirm the state; null: they cannot tell.")
+    ]
+    measured: Annotated[str, doc("Hit rate by the engine's counts, or why there is none, in words.")]
+    limit: Annotated[str, doc("Limit that the hit rate has to keep to, in words; empty: none.")]
 
 
 class ExactOutput(Record, frozen=True, kw_only=True):
     """Whether answers were to have an exact length, and whether the engine was made to keep it."""
 
-    asked: Annotated[bool | None, doc("Whether an exact length was asked for.")]
-    forced: Annotated[bool, doc("Whether the engine was made to keep it.")]
+    asked: Annotated[bool | None, doc("Whether answers were to have an exact length; null: not kept.")]
+    forced: Annotated[bool, doc("Whether the engine was made to keep the exact length.")]
 
 
 class PromptTokens(Record, frozen=True, kw_only=True):
     """Tokens of the chats of the cell, warm-up included."""
 
-    mean: Annotated[float | None, doc("Tokens per prompt.")]
-    first: Annotated[list[int | None], doc("Of the first few.")]
-    sha256: Annotated[str | None, doc("Of all counts; null where one is not known.")]
+    mean: Annotated[
+        float | None, doc("Mean tokens per prompt, as the server counts them; null: not reported.")
+    ]
+    first: Annotated[
+        list[int | None], doc("Tokens of the first 8 prompts, as the server counts them; null: not reported.")
+    ]
+    sha256: Annotated[str | None, doc("SHA-256 of the tokens of all prompts; null: some are not reported.")]
 
 
 class OutputText(Record, frozen=True, kw_only=True):
     """Characters of the measured answers."""
 
-    per_answer: Annotated[float, doc("Mean.")]
-    per_answer_error: Annotated[float, doc("Its standard error.")]
-    per_token: Annotated[float | None, doc("By the server's count of tokens; null where one is not known.")]
-    per_token_error: Annotated[float | None, doc("Its standard error.")]
+    per_answer: Annotated[float, doc("Mean characters per answer.")]
+    per_answer_error: Annotated[float, doc("Standard error of `per_answer`, characters.")]
+    per_token: Annotated[
+        float | None,
+        doc("Characters per output token, as the server counts tokens; null: some are not reported."),
+    ]
+    per_token_error: Annotated[
+        float | None, doc("Standard error of `per_token`, characters; null: no `per_token`.")
+    ]
 
 
 class Sampling(Record, frozen=True, kw_only=True):
     """Parameters by which tokens are sampled."""
 
-    temperature: Annotated[float | None, doc("0: greedy.")]
-    top_p: Annotated[float | None, doc("0 to 1.")]
-    seed: Annotated[int | None, doc("Null where nothing is drawn.")]
+    temperature: Annotated[float | None, doc("Sampling temperature, 0: greedy; null: not kept.")]
+    top_p: Annotated[
+        float | None, doc("Probability mass that tokens are drawn from, 0 to 1; null: not kept.")
+    ]
+    seed: Annotated[int | None, doc("Seed of sampling; null: nothing is drawn.")]
 
 
 class Thinking(Record, frozen=True, kw_only=True):
     """Whether a model was to reason before it answers, and whether it did."""
 
-    asked: Annotated[str | None, doc("on or off.")]
-    seen: Annotated[bool, doc("Whether reasoning came.")]
+    asked: Annotated[str | None, doc("Thinking as requested: on or off; null: not kept.")]
+    seen: Annotated[bool, doc("Whether any answer came with reasoning.")]
 
 
 class Conditions(Record, frozen=True, kw_only=True):
     """Conditions that must be equal between backends: cache, lengths, sampling, engine values."""
 
     api: Annotated[
-        str,
-        doc(
-            "That requests spoke: chat, completions, responses, messages, embeddings, rerank or "
-            "transcriptions."
-        ),
+        str, doc("API in use: chat, completions, responses, messages, embeddings, rerank or transcriptions.")
     ] = "chat"
     content: Annotated[
-        str | None, doc("Of the prompts: random, prose, code, json or a file; null: not kept.")
+        str | None, doc("Content of the prompts: random, prose, code, json or a file; null: not kept.")
     ] = None
     images: Annotated[str | None, doc("Images of the requests, in words; null: none.")] = None
-    cache: Annotated[CacheState | None, doc("Of the prefix cache.")] = None
-    prefix_cache: Annotated[bool | None, doc("On or off.")] = None
-    exact_output: Annotated[ExactOutput | None, doc("Of the answers.")] = None
-    output_tokens_mean: Annotated[float | None, doc("Of the measured answers.")] = None
-    output_text: Annotated[OutputText | None, doc("Of the measured answers; null without any.")] = None
-    prompt_tokens: Annotated[PromptTokens | None, doc("Mean, the first few, and a hash of all.")] = None
-    sampling: Annotated[Sampling | None, doc("As asked.")] = None
-    thinking: Annotated[Thinking | None, doc("Asked for, and seen.")] = None
+    cache: Annotated[CacheState | None, doc("State of the prefix cache; null: not kept.")] = None
+    prefix_cache: Annotated[
+        bool | None, doc("Whether the prefix cache is on, as declared; null: not known.")
+    ] = None
+    exact_output: Annotated[
+        ExactOutput | None, doc("Exact length of the answers, as asked and as forced; null: not kept.")
+    ] = None
+    output_tokens_mean: Annotated[
+        float | None,
+        doc("Mean tokens per measured answer, as the server counts them; null: some not reported."),
+    ] = None
+    output_text: Annotated[
+        OutputText | None, doc("Characters of the measured answers; null: no answers.")
+    ] = None
+    prompt_tokens: Annotated[
+        PromptTokens | None,
+        doc("Tokens of the prompts: mean, the first few, and a hash of all; null: not kept."),
+    ] = None
+    sampling: Annotated[Sampling | None, doc("Sampling parameters, as requested; null: not kept.")] = None
+    thinking: Annotated[Thinking | None, doc("Thinking, as requested and as seen; null: not kept.")] = None
     # A dialect may send any JSON.
-    sent_fields: Annotated[dict[str, Any] | None, doc("Of every request, in the engine's words.")] = None
-    unsupported: Annotated[dict[str, str], doc("What the engine has no field for, and why.")] = msgspec.field(
-        default_factory=dict
-    )
+    sent_fields: Annotated[
+        dict[str, Any] | None,
+        doc("JSON fields that every request has, in the engine's terms; null: not kept."),
+    ] = None
+    unsupported: Annotated[
+        dict[str, str],
+        doc("Settings that the engine's requests have no field for, and what follows, by name."),
+    ] = msgspec.field(default_factory=dict)
     engine_values: Annotated[
-        dict[str, Value] | None, doc("Values of the definition that the engine was started with.")
+        dict[str, Value] | None,
+        doc("Values of the definition that the engine was started with; null: bench did not start it."),
     ] = None
     settings: Annotated[
-        dict[str, str], doc("By code of the table of conditions, as the run's manifest says.")
+        dict[str, str],
+        doc("Settings of the engine, by code of the table of conditions, from the run's manifest."),
     ] = msgspec.field(default_factory=dict)
     unclassified: Annotated[
-        dict[str, str] | None, doc("Flags, variables and values outside that table; null: none are known.")
+        dict[str, str] | None,
+        doc("Flags, variables and values that the table of conditions lacks; null: none are known."),
     ] = None
-    tuned: Annotated[tuple[str, ...], doc("Engine values that follow from the workload.")] = ()
-    searched: Annotated[tuple[str, ...], doc("Codes of the table of conditions that `bench tune` set.")] = ()
+    tuned: Annotated[tuple[str, ...], doc("Engine values that follow from the workload, in words.")] = ()
+    searched: Annotated[
+        tuple[str, ...], doc("Codes of the table of conditions whose values `bench tune` set.")
+    ] = ()
     disagrees: Annotated[
-        dict[str, str], doc("By the other backend: answers that differ beyond what load does.")
+        dict[str, str], doc("Disagreement in answers beyond what load does, in words, by the other backend.")
     ] = msgspec.field(default_factory=dict)

@@ -12,17 +12,23 @@ from harness.model.validity import Reason, Verdict
 class ErrorSpread(Record, frozen=True):
     """Quantiles of absolute errors, in ms."""
 
-    p50: Annotated[float, doc("Median, ms.")]
-    p99: Annotated[float, doc("99th percentile, ms.")]
-    max: Annotated[float, doc("Largest, ms.")]
+    p50: Annotated[float, doc("Median absolute error, ms.")]
+    p99: Annotated[float, doc("99th percentile of the absolute errors, ms.")]
+    max: Annotated[float, doc("Largest absolute error, ms.")]
 
 
 class ClientErrors(Record, frozen=True):
     """Errors of the client: what it measured less what the server's ledger has, in ms."""
 
-    ttft_ms: Annotated[ErrorSpread | None, doc("Of the time to the first token; null: answers come whole.")]
-    itl_ms: Annotated[ErrorSpread | None, doc("Of the gaps between tokens; null: answers come whole.")]
-    e2e_ms: Annotated[ErrorSpread, doc("Of the time to the last token, or to the whole answer.")]
+    ttft_ms: Annotated[
+        ErrorSpread | None, doc("Error of the time to first token (TTFT), ms; null: answers come whole.")
+    ]
+    itl_ms: Annotated[
+        ErrorSpread | None, doc("Error of the gaps between tokens (ITL), ms; null: answers come whole.")
+    ]
+    e2e_ms: Annotated[
+        ErrorSpread, doc("Error of the time to the last token, or to the whole answer (E2E), ms.")
+    ]
 
     @property
     def p99_ms(self) -> float:
@@ -37,27 +43,36 @@ class ScriptedServer(Record, frozen=True):
     Its ledger has when it wrote, so its lateness is no part of the client's errors.
     """
 
-    late_p50_ms: Annotated[float | None, doc("Median of written less due, ms.")]
-    late_p99_ms: Annotated[float | None, doc("99th percentile, ms.")]
-    late_max_ms: Annotated[float | None, doc("Largest, ms.")]
-    busy_share: Annotated[float | None, doc("Of a core.")]
+    late_p50_ms: Annotated[
+        float | None,
+        doc("Median lateness of the server's writes against its script, ms; null: none written."),
+    ]
+    late_p99_ms: Annotated[
+        float | None, doc("99th percentile of the server's lateness, ms; null: none written.")
+    ]
+    late_max_ms: Annotated[float | None, doc("Largest lateness of the server, ms; null: none written.")]
+    busy_share: Annotated[
+        float | None, doc("Share of one core that the scripted server used; null: not known.")
+    ]
 
 
 class Dispersions(Record, frozen=True):
     """Dispersions of the arrivals of an open loop: variance over mean of counts in bins; 1 is Poisson."""
 
-    drawn: Annotated[float, doc("As scheduled.")]
-    received: Annotated[float, doc("As the server received them.")]
+    drawn: Annotated[float, doc("Dispersion of the arrivals as they were scheduled.")]
+    received: Annotated[float, doc("Dispersion of the arrivals as the server received them.")]
 
 
 class TriedLoad(Record, frozen=True):
     """A closed loop of `value` streams, or Poisson arrivals at `value` per second."""
 
-    kind: Annotated[Literal["concurrency", "rate"], doc("Closed loop, or open loop.")]
-    value: Annotated[int, doc("Streams, or requests per second.")]
-    gap_ms: Annotated[float, doc("Between the tokens of an answer.")]
-    tokens: Annotated[int, doc("Of an answer.")]
-    requests: Annotated[int, doc("No fewer than a p99 needs.")]
+    kind: Annotated[
+        Literal["concurrency", "rate"], doc("Kind of load: concurrency (closed loop) or rate (open loop).")
+    ]
+    value: Annotated[int, doc("Streams of a closed loop, or requests per second of an open loop.")]
+    gap_ms: Annotated[float, doc("Time between two tokens of an answer, as scripted, ms.")]
+    tokens: Annotated[int, doc("Tokens of each answer.")]
+    requests: Annotated[int, doc("Requests of the load, no fewer than a p99 needs.")]
 
     @property
     def title(self) -> str:
@@ -69,35 +84,40 @@ class TriedLoad(Record, frozen=True):
 class OnNode(Record, frozen=True):
     """A load node of a cluster, and how its sends compare with the server's ledger."""
 
-    node: Annotated[LoadNode, doc("The node and its clock.")]
-    requests: Annotated[int, doc("That it sent.")]
+    node: Annotated[LoadNode, doc("Load node and its clock.")]
+    requests: Annotated[int, doc("Requests that the node sent.")]
     before_ms: Annotated[
         tuple[float, float, float] | None,
-        doc("How far its sends lie before they were received, ms: least, median, most; null: none was."),
+        doc("Time from sends to their receipt, ms: least, median, most; null: not known, or none sent."),
     ]
 
 
 class MeasuredLoad(Record, frozen=True, kw_only=True):
     """Verdict, errors and costs of the client at one load."""
 
-    load: Annotated[TriedLoad, doc("What was asked for.")]
-    verdict: Annotated[Verdict, doc("As of the cell of a run.")]
-    reasons: Annotated[tuple[Reason, ...], doc("Every rule that was broken.")]
+    load: Annotated[TriedLoad, doc("Load that was asked for.")]
+    verdict: Annotated[Verdict, doc("Verdict of the validity rules, as on a cell of a run.")]
+    reasons: Annotated[tuple[Reason, ...], doc("Validity rules that were broken.")]
     errors: Annotated[
-        ClientErrors | None, doc("Null where client and server do not hold the same requests and events.")
+        ClientErrors | None,
+        doc("Errors of the client; null: client and server do not hold the same requests and events."),
     ]
     tokens_per_s: Annotated[
-        float, doc("Inside the window; answers per second of an API whose answers come whole.")
+        float, doc("Output tokens per second in the window; answers per second if answers come whole.")
     ]
     cpu_us_per_token: Annotated[
-        float, doc("Of the client's workers, inside the window; per answer that comes whole.")
+        float, doc("CPU time of the load processes per token, µs; per answer if answers come whole.")
     ]
-    client: Annotated[ClientStats, doc("How the load generator fared.")]
-    server: Annotated[ScriptedServer, doc("How the scripted server fared.")]
-    arrivals: Annotated[Dispersions | None, doc("Null for a closed loop, and without errors to tell.")]
-    other_cores: Annotated[float | None, doc("Kept busy by other work meanwhile.")]
-    title: Annotated[str, doc("Of the load, for people.")]
-    nodes: Annotated[tuple[OnNode, ...], doc("Of a cluster that sent the load.")] = ()
+    client: Annotated[ClientStats, doc("Figures of the load generator itself.")]
+    server: Annotated[ScriptedServer, doc("Lateness and CPU use of the scripted server.")]
+    arrivals: Annotated[
+        Dispersions | None, doc("Dispersions of the arrivals; null: closed loop, or errors not known.")
+    ]
+    other_cores: Annotated[float | None, doc("Cores that other work kept busy meanwhile; null: not known.")]
+    title: Annotated[str, doc("Title of the load, for people.")]
+    nodes: Annotated[
+        tuple[OnNode, ...], doc("Nodes of a cluster that sent the load; empty: this machine did.")
+    ] = ()
 
     def exact(self, tolerance_ms: float) -> bool:
         return self.verdict == "VALID" and self.errors is not None and self.errors.p99_ms <= tolerance_ms
@@ -114,58 +134,80 @@ class MeasuredLoad(Record, frozen=True, kw_only=True):
 class Reach(Record, frozen=True):
     """The heaviest load such that it and every lighter one keeps to the tolerance and is VALID."""
 
-    tolerance_ms: Annotated[float, doc("Of the errors' p99.")]
-    streams: Annotated[int, doc("Of a closed loop.")]
-    tokens_per_s: Annotated[float, doc("The most that was received so exactly; answers that come whole.")]
+    tolerance_ms: Annotated[float, doc("Tolerance that the p99 of the errors kept to, ms.")]
+    streams: Annotated[int, doc("Streams of the heaviest closed loop that kept to the tolerance.")]
+    tokens_per_s: Annotated[
+        float, doc("Most tokens per second that kept to the tolerance; answers if they come whole.")
+    ]
 
 
 class Exactness(Record, frozen=True, kw_only=True):
     """The conclusion from all loads: how exact the client is here, and up to which load."""
 
-    sentence: Annotated[str, doc("In words.")]
-    reaches: Annotated[tuple[Reach, ...], doc("Tolerances rising, each going further than the one before.")]
-    exact_streams: Annotated[int, doc("To 1 ms; 0: not even at the lightest load.")]
-    on_time_per_s: Annotated[int, doc("Highest open-loop rate whose requests left within 1 ms.")]
-    tried_streams: Annotated[int, doc("The most.")]
-    tried_per_s: Annotated[int, doc("The highest rate.")]
-    streams_per_worker: Annotated[int, doc("That keep one process at half a core or so; 0: not known.")]
-    arrivals_per_worker: Annotated[int, doc("Per second; 0: not known.")]
-    limits: Annotated[tuple[str, ...], doc("What keeps the client from being exact, in words.")]
-    hints: Annotated[tuple[str, ...], doc("What to change.")]
-    fit_to_measure: Annotated[bool, doc("Exact at so many streams as a run should be able to use.")]
+    sentence: Annotated[str, doc("Conclusion in one sentence.")]
+    reaches: Annotated[
+        tuple[Reach, ...], doc("Reach of each tolerance, rising, that goes further than the one before.")
+    ]
+    exact_streams: Annotated[
+        int, doc("Most streams at which the client is exact to 1 ms; 0: not even at the lightest load.")
+    ]
+    on_time_per_s: Annotated[int, doc("Highest open-loop rate whose requests left within 1 ms; 0: none did.")]
+    tried_streams: Annotated[int, doc("Most streams that were tried.")]
+    tried_per_s: Annotated[int, doc("Highest open-loop rate that was tried, requests per second.")]
+    streams_per_worker: Annotated[
+        int, doc("Streams that keep a load process at about half a core; 0: not known.")
+    ]
+    arrivals_per_worker: Annotated[
+        int, doc("Arrivals per second that keep a load process at about half a core; 0: not known.")
+    ]
+    limits: Annotated[tuple[str, ...], doc("Limits that keep the client from being exact, in words.")]
+    hints: Annotated[tuple[str, ...], doc("Advice on what to change about the machine or the load.")]
+    fit_to_measure: Annotated[
+        bool, doc("Whether the client is exact at as many streams as a run should be able to use.")
+    ]
 
 
 class ClockFacts(Record, frozen=True, kw_only=True):
     """The clock and the receive stamps that times come from, and their precision."""
 
-    source: Annotated[str | None, doc("Of the kernel's monotonic clock.")]
-    resolution_ns: Annotated[float, doc("Of that clock.")]
-    kernel_receive_stamps: Annotated[bool, doc("The kernel stamps what arrives.")]
-    stamp_uncertainty_ns: Annotated[int, doc("Of such a stamp.")]
+    source: Annotated[str | None, doc("Name of the kernel's clock source, such as tsc; null: not known.")]
+    resolution_ns: Annotated[float, doc("Resolution of the monotonic clock, ns.")]
+    kernel_receive_stamps: Annotated[bool, doc("Whether the kernel stamps what arrives.")]
+    stamp_uncertainty_ns: Annotated[int, doc("Uncertainty of a kernel stamp on the monotonic clock, ns.")]
 
 
 class LimitFacts(Record, frozen=True, kw_only=True):
     """Limits on the number of connections. Null: no limit, or not known."""
 
-    file_descriptors_soft: Annotated[int, doc("Of a process, as it starts.")]
-    file_descriptors_hard: Annotated[int | None, doc("To which it can be raised.")]
-    ephemeral_ports: Annotated[tuple[int, int] | None, doc("First and last.")]
-    connections_to_one_server: Annotated[int | None, doc("That both limits allow.")]
+    file_descriptors_soft: Annotated[
+        int, doc("Open files that a process may have, before bench raises the limit.")
+    ]
+    file_descriptors_hard: Annotated[
+        int | None, doc("Open files to which the limit can be raised; null: no limit.")
+    ]
+    ephemeral_ports: Annotated[
+        tuple[int, int] | None, doc("First and last local port of outgoing connections; null: not known.")
+    ]
+    connections_to_one_server: Annotated[
+        int | None, doc("Connections to one server that both limits allow; null: no limit is known.")
+    ]
 
 
 class DoctorResult(Record, frozen=True, kw_only=True):
     """How exact the load generator is on this machine, and what limits it."""
 
-    version: Annotated[str, doc("Of the harness.")]
-    date: Annotated[str, doc("ISO 8601.")]
-    api: Annotated[str, doc("Of the requests: chat, completions, responses or messages.")] = "chat"
-    verdict: Annotated[Exactness, doc("What the measurements come to.")]
-    host: Annotated[HostFacts, doc("CPU, memory, kernel.")]
-    clock: Annotated[ClockFacts, doc("How well moments are known.")]
-    limits: Annotated[LimitFacts, doc("How many connections there can be.")]
-    server_core: Annotated[int | None, doc("That the scripted server had for itself; null: none.")]
-    loads: Annotated[tuple[MeasuredLoad, ...], doc("What was measured, lightest first.")]
-    repeated: Annotated[
-        tuple[MeasuredLoad, ...], doc("What came of a load before it was measured once more.")
+    version: Annotated[str, doc("Version of the harness.")]
+    date: Annotated[str, doc("Time of the examination, UTC, ISO 8601.")]
+    api: Annotated[
+        str, doc("API of the requests: chat, completions, responses, messages, embeddings or rerank.")
+    ] = "chat"
+    verdict: Annotated[Exactness, doc("Conclusion from all loads.")]
+    host: Annotated[HostFacts, doc("Facts about the machine: CPU, memory, kernel.")]
+    clock: Annotated[ClockFacts, doc("Clock and receive stamps, and how exact they are.")]
+    limits: Annotated[LimitFacts, doc("Limits on the number of connections.")]
+    server_core: Annotated[
+        int | None, doc("Number of the core that the scripted server had for itself; null: none.")
     ]
+    loads: Annotated[tuple[MeasuredLoad, ...], doc("Results by load, lightest first.")]
+    repeated: Annotated[tuple[MeasuredLoad, ...], doc("First results of loads that were measured once more.")]
     left_out: Annotated[tuple[str, ...], doc("Titles of loads that the limit of open files forbids.")]

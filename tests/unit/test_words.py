@@ -1,7 +1,8 @@
-"""English in the code: what docstrings begin with, and words that are no names of locals.
+"""English in the code: what docstrings and texts of keys begin with, and words that are no names of locals.
 
-A docstring begins with a verb, a noun or a noun clause ("Whether …", "How many …"). A test cannot parse
-English. The fragments that readers stumbled over begin with few words: prepositions, conjunctions, pronouns.
+A docstring begins with a verb, a noun or a noun clause ("Whether …", "How many …"), and so does the text of a
+key, which readers see without its class. A test cannot parse English. The fragments that readers stumbled
+over begin with few words: prepositions, conjunctions, pronouns.
 """
 
 import ast
@@ -9,6 +10,7 @@ from pathlib import Path
 
 HARNESS = Path(__file__).resolve().parents[2] / "harness"
 SOURCES = sorted(HARNESS.rglob("*.py"))
+MODEL = sorted((HARNESS / "model").rglob("*.py"))
 FRAGMENTS = set(
     """where which whose why whatever wherever whichever while
     of by in as with without from for at to under per on between after before until over below above through
@@ -30,14 +32,41 @@ def docstrings(tree):
             yield getattr(node, "name", "module"), text
 
 
+def fault(text):
+    """What is wrong with a text that begins with no verb or noun, or whose first paragraph has no end."""
+    first, summary = text.split()[0].strip(",:;."), text.partition("\n\n")[0].rstrip()
+    if first.lower() in FRAGMENTS:
+        return f"begins with '{first}'"
+    return "" if summary.rstrip("`\"')")[-1:] in ENDS else "is no sentence"
+
+
 def fragments(tree):
-    """Docstrings that begin with no verb or noun, or whose first paragraph has no end."""
     for name, text in docstrings(tree):
-        first, summary = text.split()[0].strip(",:;."), text.partition("\n\n")[0].rstrip()
-        if first.lower() in FRAGMENTS:
-            yield f"{name}: begins with '{first}'"
-        elif summary.rstrip("`\"')")[-1:] not in ENDS:
-            yield f"{name}: is no sentence"
+        if wrong := fault(text):
+            yield f"{name}: {wrong}"
+
+
+def constants(tree):
+    """Strings of the module by name."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
+            yield from ((target.id, node.value.value) for target in node.targets)
+
+
+def key_texts(tree, named):
+    """Texts of keys: of `doc("…")`, and of `doc(NAME)` by `named`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "doc":
+            yield named[node.args[0].id] if isinstance(node.args[0], ast.Name) else node.args[0].value
+
+
+def riddles(texts):
+    """Texts of keys that do not say what the value is: fragments, single words, nulls alone."""
+    for text in texts:
+        if wrong := fault(text):
+            yield f"{text} {wrong}"
+        elif " " not in text or text.startswith("Null"):
+            yield f"{text} does not say what it is"
 
 
 def vague(tree):
@@ -61,8 +90,29 @@ def test_docstrings_are_sentences_and_names_say_something():
     assert {name: breaches for name, breaches in found.items() if breaches} == {}
 
 
+def test_the_text_of_a_key_says_what_its_value_is():
+    trees = [ast.parse(path.read_text("utf-8")) for path in MODEL]
+    named = {name: text for tree in trees for name, text in constants(tree)}
+    texts = [text for tree in trees for text in key_texts(tree, named)]
+    assert len(texts) > 900
+    assert list(riddles(texts)) == []
+
+
 def test_what_breaks_a_rule_is_found():
     source = '"""Of a file."""\ndef read(told):\n    """Reads it"""\n    return [one for one in told]\n'
     tree = ast.parse(source)
     assert list(fragments(tree)) == ["module: begins with 'Of'", "read: is no sentence"]
     assert list(vague(tree)) == ["line 2: told", "line 4: one"]
+
+
+def test_a_riddle_of_a_key_is_found():
+    riddling = ("In words.", "Label of a", "Label.", "Null: no price.")
+    source = "\n".join(f'doc("{text}")' for text in (*riddling, "Error message.", "Median, ms."))
+    tree = ast.parse(f'OF = "Of two."\ndoc(OF)\n{source}')
+    assert list(riddles(key_texts(tree, dict(constants(tree))))) == [
+        "Of two. begins with 'Of'",
+        "In words. begins with 'In'",
+        "Label of a is no sentence",
+        "Label. does not say what it is",
+        "Null: no price. does not say what it is",
+    ]
