@@ -270,7 +270,7 @@ class SessionCounts(Record, frozen=True, kw_only=True):
 
 
 class RoleFigures(Record, frozen=True, kw_only=True):
-    """Work of the engines of one role, as they count it; null: not counted. Prefill engines write tokens too."""
+    """Work of the engines of one role, as they count it; null: not counted. A prefill engine writes too."""
 
     urls: Annotated[tuple[str, ...], doc("Addresses of the engines whose metrics were read.")]
     prompt_tokens: Annotated[float | None, doc("Prompt tokens by the engines' counters, with cached ones.")]
