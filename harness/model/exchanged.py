@@ -51,7 +51,7 @@ class Exchanged(Record, frozen=True, kw_only=True):
     tool: Annotated[str, doc("Tool that measured the cell.")] = KEY
     tool_version: Annotated[str | None, doc("Version of that tool; null: not known.")] = None
     definitions: Annotated[
-        dict[str, str], doc("Meaning of figures that is not that of bench, by metric.")
+        dict[str, str], doc("Meaning of each figure that bench defines otherwise, by metric.")
     ] = msgspec.field(default_factory=dict)
     figures: Annotated[
         dict[str, float], doc("Figures that the format has no place for, by path in a cell.")

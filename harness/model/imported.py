@@ -31,7 +31,7 @@ class Imported(Record, frozen=True, kw_only=True):
     took: Annotated[str, doc("Description of what was read, for people.")]
     lacks: Annotated[tuple[str, ...], doc("Contents that the file does not have, for people.")] = ()
     definitions: Annotated[
-        dict[str, str], doc("Meaning of a figure that is not that of bench, by metric.")
+        dict[str, str], doc("Meaning of each figure that bench defines otherwise, by metric.")
     ] = msgspec.field(default_factory=dict)
     reported: Annotated[
         dict[str, float], doc("Figures that the tool computed, by their path in a cell of summary.json.")
