@@ -110,7 +110,7 @@ _RATE = float | UnsetType | None
 
 
 class Server(Record, frozen=True, kw_only=True):
-    """The engine's counters over the cell, its gauges and processes over the window; null or absent: not known."""
+    """Counters of the engine over the cell, its gauges and processes over the window; null: not known."""
 
     prompt_tokens: Annotated[_COUNT, doc("Prompt tokens by the engine's counter, cached ones included.")] = (
         UNSET
