@@ -83,7 +83,7 @@ class DeclaredVerdict(Record, frozen=True, kw_only=True):
 
 
 class ScenarioTables(Record, frozen=True, kw_only=True):
-    """The whole definition, with what the command line replaced; docs/scenarios.md says what its keys mean.
+    """The whole definition, with what the command line replaced; comments in workloads/ explain its keys.
 
     Tables whose keys differ by version and generator are kept as they were.
     """
