@@ -36,7 +36,7 @@ def as_median(statistic: str) -> str:
 class Exchanged(Record, frozen=True, kw_only=True):
     """Content of the extra field of an exported cell, which `bench import` reads again."""
 
-    version: Annotated[str, doc("Version of bench that wrote this file.")]
+    version: Annotated[str, doc("Version of bench that exported the cell.")]
     run: Annotated[str, doc("Name of the run that the cell belongs to.")]
     cell: Annotated[str, doc("Name of the cell in that run.")]
     label: Annotated[str, doc("Label of the backend in that run.")]

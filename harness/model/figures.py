@@ -54,9 +54,11 @@ class Arrivals(Record, frozen=True, kw_only=True, omit_defaults=True):
     ] = None
     achieved: Annotated[
         dict[str, float] | None,
-        doc("Figures of the sends: the same, and ks, the Kolmogorov-Smirnov distance; null: too few."),
+        doc("Figures of the sends: rate_per_s, gap_cv, dispersion, and ks (Kolmogorov-Smirnov)."),
     ] = None
-    limits: Annotated[dict[str, list[float]] | None, doc("Lowest and highest by chance, by figure.")] = None
+    limits: Annotated[
+        dict[str, list[float]] | None, doc("Lowest and highest value by chance, for each figure.")
+    ] = None
     verdict: Annotated[
         Literal["kept", "differs", "not tested"],
         doc("Whether all figures of the sent requests lie within their limits."),
@@ -184,12 +186,18 @@ class Backlog(Record, frozen=True, kw_only=True):
     """Backlog of an open loop: arrivals and answers, and requests in the system early and late."""
 
     probed_s: Annotated[float, doc("Time from the first to the last measured arrival.")]
-    window_s: Annotated[float, doc("Window of the other figures: this time without the fill at its start.")]
+    window_s: Annotated[
+        float, doc("Time that the other figures cover: probed_s without the fill at its start.")
+    ]
     arrivals: Annotated[int, doc("Requests that became due in the window.")]
     answered: Annotated[int, doc("Requests whose answers ended in the window.")]
     in_system_mean: Annotated[float, doc("Requests due and not yet ended, mean over the window.")]
-    in_system_first: Annotated[float, doc("Requests due and not yet ended, mean over its first third.")]
-    in_system_last: Annotated[float, doc("Requests due and not yet ended, mean over its last third.")]
+    in_system_first: Annotated[
+        float, doc("Requests due and not yet ended, mean over the window's first third.")
+    ]
+    in_system_last: Annotated[
+        float, doc("Requests due and not yet ended, mean over the window's last third.")
+    ]
 
 
 class ProbeSize(Record, frozen=True, kw_only=True):
@@ -221,23 +229,27 @@ class AdapterFigures(Record, frozen=True, kw_only=True):
 
     count: Annotated[int, doc("LoRA adapters that requests may name.")]
     slots: Annotated[int | None, doc("Adapters that are in memory at once; null: all, or not known.")]
-    swaps: Annotated[int, doc("Measured requests that swap: their adapter is not among the last ones named.")]
+    swaps: Annotated[
+        int, doc("Measured requests with a swap: an adapter that was none of the last ones named.")
+    ]
     swap_ms: Annotated[
         float | None,
-        doc("Median TTFT of requests that swap less that of adapters in memory; null: none of one kind."),
+        doc("Median TTFT of requests with a swap less that without one; null: none of one kind."),
     ]
     ttft_over_base: Annotated[
         float | None,
-        doc("Median TTFT of adapters in memory (swapped ones, if all are) over the base model's."),
+        doc("Median TTFT with an adapter and no swap (a swap, if all have one) over the base model's."),
     ]
-    tpot_over_base: Annotated[float | None, doc("Median TPOT of adapters in memory over the base model's.")]
+    tpot_over_base: Annotated[
+        float | None, doc("Median TPOT with an adapter and no swap over the base model's.")
+    ]
 
 
 class ImageFigures(Record, frozen=True, kw_only=True):
     """Cost of images. Latencies of each count and sort are in `by_kind`."""
 
     sent: Annotated[int, doc("Images in the measured requests.")]
-    sent_bytes: Annotated[int, doc("Size of the files of these images; base64 makes it a third larger.")]
+    sent_bytes: Annotated[int, doc("Size of the image files; base64 makes it a third larger.")]
     ms_by_sort: Annotated[
         dict[str, float | None],
         doc("TTFT that one image adds, ms, by size, format and state; null: only one count was answered."),
@@ -276,9 +288,9 @@ class RoleFigures(Record, frozen=True, kw_only=True):
     prompt_tokens: Annotated[float | None, doc("Prompt tokens by the engines' counters, with cached ones.")]
     cached_prompt_tokens: Annotated[float | None, doc("Cached prompt tokens by the engines' counters.")]
     output_tokens: Annotated[float | None, doc("Output tokens by the engines' counters.")]
-    running: Annotated[float | None, doc("Running requests of these engines together, mean over the window.")]
-    waiting: Annotated[float | None, doc("Queued requests of these engines together, mean over the window.")]
-    kv_use: Annotated[float | None, doc("Highest KV cache use of any of these engines, 0 to 1.")]
+    running: Annotated[float | None, doc("Running requests of all the role's engines, mean of the window.")]
+    waiting: Annotated[float | None, doc("Queued requests of all the role's engines, mean of the window.")]
+    kv_use: Annotated[float | None, doc("Highest KV cache use of any engine of the role, 0 to 1.")]
     ttft_ms: Annotated[float | None, doc("Mean TTFT by the engines' own histograms.")]
     e2e_ms: Annotated[float | None, doc("Mean E2E by the engines' own histograms.")]
 

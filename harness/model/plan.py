@@ -57,7 +57,7 @@ class PlannedCell(Record, frozen=True, kw_only=True):
 
     cell: Annotated[str, doc("Name of the cell.")]
     backend: Annotated[str, doc("Label of the backend.")]
-    load: Annotated[str, doc("Load point for people.")]
+    load: Annotated[str, doc("Load point in words, such as 8 in flight.")]
     expected_s: Annotated[float | None, doc("Expected time under load; null: nothing to judge by.")]
     basis: Annotated[str, doc("Basis of the expected time.")]
 

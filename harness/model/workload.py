@@ -45,7 +45,7 @@ class Sharing(Record, frozen=True, kw_only=True):
     block_hit_rate: Annotated[
         float, doc("Share of the prompt tokens that a cache of whole blocks finds, 0 to 1.")
     ]
-    block_tokens: Annotated[int, doc("Tokens of such a block.")]
+    block_tokens: Annotated[int, doc("Tokens of a block in block_hit_rate.")]
     sharing_requests: Annotated[int, doc("Requests that share a beginning with an earlier one.")]
 
 
@@ -67,7 +67,9 @@ class RequestFigures(Record, frozen=True, kw_only=True):
     kinds: Annotated[dict[str, int], doc("Requests by kind, where a scenario has several.")]
     sessions: Annotated[ChatCount | None, doc("Chats of several turns; null: there are none.")]
     sharing: Annotated[Sharing, doc("Prompt tokens that a prefix cache could reuse.")]
-    arrivals: Annotated[ArrivalStatistics | None, doc("Statistics of the schedule; null for a closed loop.")]
+    arrivals: Annotated[
+        ArrivalStatistics | None, doc("Statistics of the schedule; null: a closed loop, or too few arrivals.")
+    ]
 
 
 class CardLoad(Record, frozen=True, kw_only=True):
