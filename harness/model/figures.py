@@ -230,11 +230,11 @@ class AdapterFigures(Record, frozen=True, kw_only=True):
     count: Annotated[int, doc("LoRA adapters that requests may name.")]
     slots: Annotated[int | None, doc("Adapters that are in memory at once; null: all, or not known.")]
     swaps: Annotated[
-        int, doc("Measured requests with a swap: an adapter that was none of the last ones named.")
+        int, doc("Measured requests with a swap: an adapter that is none of the last `slots` named.")
     ]
     swap_ms: Annotated[
         float | None,
-        doc("Median TTFT of requests with a swap less that without one; null: none of one kind."),
+        doc("Median TTFT with a swap less that with an adapter and no swap; null: none of one kind."),
     ]
     ttft_over_base: Annotated[
         float | None,
