@@ -41,7 +41,7 @@ class Exchanged(Record, frozen=True, kw_only=True):
     cell: Annotated[str, doc("Name of the cell in that run.")]
     label: Annotated[str, doc("Label of the backend in that run.")]
     repeat: Annotated[int, doc("Number of the repeat, from 0.")]
-    started_unix_ns: Annotated[int, doc("Wall clock when the cell's clock started, ns since 1970.")]
+    started_unix_ns: Annotated[int, doc("Unix time at the start of the cell (t0), ns.")]
     model: Annotated[str | None, doc("Name of the model; null: not known.")] = None
     load: Annotated[Load, doc("Load point, and how its requests arrived.")]
     validity: Annotated[

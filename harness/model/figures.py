@@ -139,7 +139,7 @@ class EngineStall(Record, frozen=True, kw_only=True):
 
 
 class SteadyState(Record, frozen=True, kw_only=True, omit_defaults=True):
-    """Bounds of ramp, steady part and drain; absent: nothing was tested."""
+    """Bounds of ramp, steady part and drain; missing: nothing was tested."""
 
     state: Annotated[str, doc("Verdict: steady, stall, ramp kept, not steady, not tested or unknown.")]
     why: Annotated[str | None, doc("Difference by shape and size, or why nothing was tested; null: none.")]

@@ -29,14 +29,14 @@ class HistoryEntry(Record, frozen=True, kw_only=True):
     """One backend at one load of one run."""
 
     run: Annotated[str, doc("Name of the run folder.")]
-    created_utc: Annotated[str, doc("Time at which the run began, ISO 8601.")]
+    created_utc: Annotated[str, doc("Time at which the run began, UTC, ISO 8601.")]
     scenario: Annotated[str, doc("Name of the scenario.")]
     host: Annotated[HistoryHost, doc("Machine that ran bench.")]
     harness: Annotated[str | UnsetType | None, doc("Git revision of bench; null: not known.")] = UNSET
     simulated: Annotated[bool | UnsetType, doc("Whether any cell is of a scripted server.")] = UNSET
     label: Annotated[str, doc("Backend as the run names it.")]
     load: Annotated[LoadPoint, doc("Load point of the figures.")]
-    workload_sha256: Annotated[str | None, doc("SHA-256 of the requests, without the engine's dialect.")]
+    workload_sha256: Annotated[str | None, doc("SHA-256 of the requests before the engine's dialect.")]
     engine_version: Annotated[str | None, doc("Version by the engine or its package; null: not known.")]
     invalid: Annotated[int, doc("INVALID cells of this backend and load.")] = 0
     failed: Annotated[int | UnsetType, doc("Requests that failed, of INVALID cells as well.")] = UNSET

@@ -30,8 +30,8 @@ class Identity(Record, frozen=True, kw_only=True):
     repeat: Annotated[int, doc("Number of the repeat, from 0.")]
     start_number: Annotated[
         int | UnsetType,
-        doc("Number of the joint start that the cell is a block of, from 0; absent: engines took turns."),
+        doc("Number of the joint start that the cell is a block of, from 0; missing: engines took turns."),
     ] = UNSET
     cores: Annotated[
-        tuple[int, ...] | UnsetType, doc("CPU cores that the engine was held to; absent: all.")
+        tuple[int, ...] | UnsetType, doc("CPU cores that the engine was held to; missing: all.")
     ] = UNSET

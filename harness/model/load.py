@@ -68,7 +68,7 @@ class Load(Record, frozen=True, kw_only=True):
         str | UnsetType | None, doc("Start that the scenario declares in [load]; null: no slots.")
     ] = UNSET
     working_set: Annotated[
-        WorkingSet | UnsetType, doc("Working set; absent: another kind of load point.")
+        WorkingSet | UnsetType, doc("Working set; missing: another kind of load point.")
     ] = UNSET
 
     @property

@@ -192,7 +192,7 @@ class Manifest(Record, frozen=True, kw_only=True):
         Literal["running", "complete", "interrupted", "failed"],
         doc("State of the run; running as well where it was killed."),
     ]
-    created_utc: Annotated[str, doc("Time at which the run began, ISO 8601.")]
+    created_utc: Annotated[str, doc("Time at which the run began, UTC, ISO 8601.")]
     command: Annotated[tuple[str, ...], doc("Command line as it was typed.")] = ()
     # harness.run reads it back into RunOptions.
     options: Annotated[
@@ -253,4 +253,4 @@ class Manifest(Record, frozen=True, kw_only=True):
     ] = None
     failures: Annotated[tuple[Failure, ...], doc("Backends that could not be measured.")] = ()
     warnings: Annotated[tuple[RunWarning, ...], doc("Warnings of the whole run.")]
-    resumed_utc: Annotated[tuple[str, ...], doc("Times at which the run was resumed, ISO 8601.")] = ()
+    resumed_utc: Annotated[tuple[str, ...], doc("Times at which the run was resumed, UTC, ISO 8601.")] = ()

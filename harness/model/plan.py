@@ -22,7 +22,7 @@ class PlanBlock(Record, frozen=True, kw_only=True):
     cells: Annotated[tuple[PlanCell, ...], doc("Cells in the order of their measurement.")]
     start: Annotated[
         int | UnsetType,
-        doc("Number of the start, from 0, whose engines are up together; absent: they take turns."),
+        doc("Number of the start, from 0, whose engines are up together; missing: they take turns."),
     ] = UNSET
 
 

@@ -88,7 +88,7 @@ class WorkloadCard(RequestFigures, frozen=True, kw_only=True):
     """Description of the requests of one load point, as they were drawn for the first repeat."""
 
     load: Annotated[CardLoad, doc("Load point, and how its requests arrive.")]
-    sha256: Annotated[str, doc("SHA-256 of the requests, without the engine's dialect.")]
+    sha256: Annotated[str, doc("SHA-256 of the requests before the engine's dialect.")]
     exact_lengths: Annotated[bool, doc("Whether an engine's own tokenizer counted the prompts.")]
     alike_chars: Annotated[
         int | UnsetType | None,
