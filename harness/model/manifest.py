@@ -227,9 +227,9 @@ class Manifest(Record, frozen=True, kw_only=True):
             "earlier run with --aa of the same engine, version, scenario values and machine."
         ),
     ] = None
-    order: Annotated[tuple[str, ...], doc("Cells in the order of their measurement; empty for a search.")] = (
-        ()
-    )
+    order: Annotated[
+        tuple[str, ...], doc("Cells in the order of their measurement; empty for a search.")
+    ] = ()
     plan_sha256: Annotated[str | None, doc("SHA-256 of plan.json before the first cell; null: not kept.")] = (
         None
     )

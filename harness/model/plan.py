@@ -38,8 +38,7 @@ class PlannedLaunch(LaunchChoice, frozen=True, kw_only=True):
     device: Annotated[
         str,
         doc(
-            "Device of a container: cuda, rocm or cpu; of a process: cuda where its packages are; else "
-            "empty."
+            "Device of a container: cuda, rocm or cpu; of a process: cuda where its packages are; else empty."
         ),
     ]
 

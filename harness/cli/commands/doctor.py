@@ -38,7 +38,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     apis = [name for name in API_NAMES if APIS[name].gives != "transcripts"]
     parser.epilog = EPILOG
-    parser.add_argument("--quick", action="store_true", help="measure three loads instead of all, up to 256 streams")
+    parser.add_argument(
+        "--quick", action="store_true", help="measure three loads instead of all, up to 256 streams"
+    )
     parser.add_argument(
         "--api",
         choices=apis,
