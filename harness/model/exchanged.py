@@ -36,22 +36,27 @@ def as_median(statistic: str) -> str:
 class Exchanged(Record, frozen=True, kw_only=True):
     """Content of the extra field of an exported cell, which `bench import` reads again."""
 
-    version: Annotated[str, doc("Of bench.")]
-    run: Annotated[str, doc("That the cell is of.")]
-    cell: Annotated[str, doc("Its name.")]
-    label: Annotated[str, doc("Of the backend.")]
-    repeat: Annotated[int, doc("From 0 on.")]
-    started_unix_ns: Annotated[int, doc("Wall clock at t0 of the cell.")]
-    model: Annotated[str | None, doc("Null where it is not known.")] = None
-    load: Annotated[Load, doc("The load point, and how its requests arrived.")]
-    validity: Annotated[Validity, doc("Whether the figures can be the server's.")]
-    requests: Annotated[Requests, doc("Counts.")]
-    tool: Annotated[str, doc("That measured.")] = KEY
-    tool_version: Annotated[str | None, doc("Null where it is not known.")] = None
-    definitions: Annotated[dict[str, str], doc("By metric, a meaning that is not that of bench.")] = (
-        msgspec.field(default_factory=dict)
-    )
-    figures: Annotated[dict[str, float], doc("By path in a cell, what the format has no place for.")] = (
-        msgspec.field(default_factory=dict)
-    )
-    estimates: Annotated[tuple[Estimate, ...], doc("Intervals over the repeats of this cell.")] = ()
+    version: Annotated[str, doc("Version of bench that exported the cell.")]
+    run: Annotated[str, doc("Name of the run that the cell belongs to.")]
+    cell: Annotated[str, doc("Name of the cell in that run.")]
+    label: Annotated[str, doc("Label of the backend in that run.")]
+    repeat: Annotated[int, doc("Number of the repeat, from 0.")]
+    started_unix_ns: Annotated[int, doc("Unix time at the start of the cell (t0), ns.")]
+    model: Annotated[str | None, doc("Name of the model; null: not known.")] = None
+    load: Annotated[Load, doc("Load point, and how its requests arrived.")]
+    validity: Annotated[
+        Validity, doc("Verdict on whether the figures can be the server's, with the reasons.")
+    ]
+    requests: Annotated[Requests, doc("Counts of the requests by how they ended.")]
+    tool: Annotated[str, doc("Tool that measured the cell.")] = KEY
+    tool_version: Annotated[str | None, doc("Version of that tool; null: not known.")] = None
+    definitions: Annotated[
+        dict[str, str], doc("Meaning of each figure that bench defines otherwise, by metric.")
+    ] = msgspec.field(default_factory=dict)
+    figures: Annotated[
+        dict[str, float], doc("Figures that the format has no place for, by path in a cell.")
+    ] = msgspec.field(default_factory=dict)
+    estimates: Annotated[
+        tuple[Estimate, ...],
+        doc("Estimates of the cell's backend at its load over all repeats, with intervals."),
+    ] = ()

@@ -10,24 +10,28 @@ Division = Literal["default", "tuned", "custom"]
 class Identity(Record, frozen=True, kw_only=True):
     """What was measured: backend, version, launch and repeat, before any figure."""
 
-    cell: Annotated[str, doc("Name, and folder below cells/: number, label, load point, repeat.")]
-    backend: Annotated[str, doc("Name of its definition.")]
-    variant: Annotated[str | None, doc("Of the definition.")]
+    cell: Annotated[str, doc("Name of the cell and its folder in cells/: number, label, load point, repeat.")]
+    backend: Annotated[str, doc("Name of the backend's definition.")]
+    variant: Annotated[str | None, doc("Variant of the definition; null: none.")]
     label: Annotated[str, doc("Backend as the run names it; cells of one label and load are repeats.")]
-    title: Annotated[str, doc("For people.")]
-    simulated: Annotated[bool, doc("A scripted server: the figures are of no engine.")]
-    track: Annotated[str | None, doc("Weights: file format and quantisation.")]
-    quantisation: Annotated[str | None, doc("For people.")]
-    engine_version: Annotated[str | None, doc("As the engine or its package says.")]
-    launch: Annotated[str, doc("process, compose, simulate or attach.")]
+    title: Annotated[str, doc("Name of the engine for people.")]
+    simulated: Annotated[bool, doc("Whether a scripted server answered: the figures are of no engine.")]
+    track: Annotated[str | None, doc("Weights: file format and quantisation; null: the server's own.")]
+    quantisation: Annotated[str | None, doc("Quantisation of the weights for people; null: not known.")]
+    engine_version: Annotated[str | None, doc("Version by the engine or its package; null: not known.")]
+    launch: Annotated[str, doc("How it was started or reached: process, compose, simulate, attach, import.")]
     division: Annotated[
         Division | UnsetType | None,
         doc(
-            "As shipped; as `bench tune` found; changed by --engine-set or a variant; null: attached servers."
+            "Settings of the engine: default (as shipped), tuned (by `bench tune`) or custom (by "
+            "--engine-set or a variant); null: attached."
         ),
     ] = UNSET
-    repeat: Annotated[int, doc("From 0.")]
+    repeat: Annotated[int, doc("Number of the repeat, from 0.")]
     start_number: Annotated[
-        int | UnsetType, doc("Start of all engines that it is a block of, from 0; absent: they took turns.")
+        int | UnsetType,
+        doc("Number of the joint start that the cell is a block of, from 0; missing: engines took turns."),
     ] = UNSET
-    cores: Annotated[tuple[int, ...] | UnsetType, doc("That the engine was held to; absent: any.")] = UNSET
+    cores: Annotated[
+        tuple[int, ...] | UnsetType, doc("CPU cores that the engine was held to; missing: all.")
+    ] = UNSET

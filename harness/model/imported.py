@@ -14,28 +14,34 @@ Fact = Literal["answers", "outcomes", "tokens", "asked", "times", "arrivals", "l
 class Imported(Record, frozen=True, kw_only=True):
     """The file of another tool that a cell was read from, and what it cannot tell."""
 
-    tool: Annotated[str, doc("That measured: as it calls itself.")]
-    version: Annotated[str | None, doc("Of the tool; null: the file does not say.")] = None
-    file: Annotated[str, doc("Name of the file.")]
-    sha256: Annotated[str, doc("Of the file.")]
+    tool: Annotated[str, doc("Tool that measured, as it calls itself.")]
+    version: Annotated[str | None, doc("Version of the tool; null: the file does not say.")] = None
+    file: Annotated[str, doc("Name of the imported file.")]
+    sha256: Annotated[str, doc("SHA-256 of the file.")]
     level: Annotated[
         Level,
         doc(
-            "records: every request with its times. answers: latencies of each, at no known time. "
-            "summary: figures alone, as the tool computed them."
+            "Detail of the file. records: every request with its times. answers: latencies of each, at "
+            "no known time. summary: figures alone, as the tool computed them."
         ),
     ]
-    facts: Annotated[tuple[Fact, ...], doc("Kinds of facts that the file has.")] = ()
-    took: Annotated[str, doc("What was read, for people.")]
-    lacks: Annotated[tuple[str, ...], doc("What the file does not have, for people.")] = ()
+    facts: Annotated[
+        tuple[Fact, ...], doc("Kinds of facts that the file has; rules that need others are left out.")
+    ] = ()
+    took: Annotated[str, doc("Description of what was read, for people.")]
+    lacks: Annotated[tuple[str, ...], doc("Contents that the file does not have, for people.")] = ()
     definitions: Annotated[
-        dict[str, str], doc("By metric, what its figure means where that is not the meaning here.")
+        dict[str, str], doc("Meaning of each figure that bench defines otherwise, by metric.")
     ] = msgspec.field(default_factory=dict)
     reported: Annotated[
-        dict[str, float], doc("Figures that are the tool's own, by their path in a cell of summary.json.")
+        dict[str, float], doc("Figures that the tool computed, by their path in a cell of summary.json.")
     ] = msgspec.field(default_factory=dict)
-    answered: Annotated[int | None, doc("Answers behind reported figures; null: not said.")] = None
-    failed: Annotated[int | None, doc("Failed requests behind reported figures; null: not said.")] = None
+    answered: Annotated[int | None, doc("Answers behind reported figures; null: the file does not say.")] = (
+        None
+    )
+    failed: Annotated[
+        int | None, doc("Failed requests behind reported figures; null: the file does not say.")
+    ] = None
 
     @property
     def words(self) -> str:

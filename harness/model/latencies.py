@@ -18,8 +18,9 @@ class Timed(Identity, frozen=True, kw_only=True):
             span=("start_ns", "first_text_ns"),
             short="TTFT",
             title="Time to first token",
-            about="From the intended send (in a closed loop: the actual one) to the first event that carries "
-            "generated text: content, reasoning or tool-call text, never a role-only or empty delta.",
+            about="Time from the intended send (in a closed loop: the actual one) to the first event that "
+            "carries generated text: content, reasoning or tool-call text, never a role-only or empty "
+            "delta.",
             distorted_by=("queued-output-length",),
             columns=(
                 Column(statistic="p50"),
@@ -43,7 +44,7 @@ class Timed(Identity, frozen=True, kw_only=True):
             span=("sent_ns", "first_text_ns"),
             short="TTFT from the actual send",
             title="Time to first token from the actual send",
-            about="From the actual send to the first event that carries generated text. Time spent "
+            about="Time from the actual send to the first event that carries generated text. Time spent "
             "connecting lies before it: it is stored as `connect_ns`.",
             distorted_by=("queued-output-length",),
         ).meta,
@@ -55,8 +56,8 @@ class Timed(Identity, frozen=True, kw_only=True):
             family="latency",
             short="TTFT reasoning",
             title="Time to first reasoning token",
-            about="From the start to the first event of reasoning, of the answers that have it. "
-            "The TTFT counts from the same event.",
+            about="Time from the intended send (in a closed loop: the actual one) to the first event of "
+            "reasoning, of the answers that have it. The TTFT ends with the same event.",
             per_request=False,
             distorted_by=("queued-output-length",),
         ).meta,
@@ -69,8 +70,9 @@ class Timed(Identity, frozen=True, kw_only=True):
             span=("start_ns", "first_answer_ns"),
             short="TTFT answer",
             title="Time to first answer token",
-            about="From the start to the first event with content or a tool call, where answers begin with "
-            "reasoning. An answer that ended before its reasoning did counts as never reached.",
+            about="Time from the intended send (in a closed loop: the actual one) to the first event with "
+            "content or a tool call, where answers begin with reasoning. An answer that ended before its "
+            "reasoning did counts as never reached.",
             distorted_by=("queued-output-length", "output-length"),
             columns=(Column(statistic="p50", presence="where it applies"),),
         ).meta,
@@ -99,8 +101,8 @@ class Timed(Identity, frozen=True, kw_only=True):
             family="latency",
             short="TPOT",
             title="Time per output token",
-            about="(last text event − first) / (output tokens − those of the first arrival), per request; "
-            "answers of one token, or that came at once, have none.",
+            about="Time per output token of a request: (last text event − first) / (output tokens − those "
+            "of the first arrival); answers of one token, or that came at once, have none.",
             distorted_by=OF_TOKENS,
             columns=(Column(statistic="p50"),),
             charts=Charts(stem="tpot", load=("p50",), rate=("p50",), distribution="page"),
@@ -113,8 +115,8 @@ class Timed(Identity, frozen=True, kw_only=True):
             span=("start_ns", "last_text_ns"),
             short="E2E",
             title="End-to-end latency",
-            about="From the intended send (in a closed loop: the actual one) to the last event that carries "
-            "generated text. Vectors, scores and transcripts come whole: to the end of that answer.",
+            about="Time from the intended send (in a closed loop: the actual one) to the last event that "
+            "carries generated text. Vectors, scores and transcripts come whole: to the end of that answer.",
             distorted_by=("output-length", "output-text"),
             columns=(Column(statistic="p50"),),
             charts=Charts(stem="e2e", load=("p50", "p90"), rate=("p50",), distribution="page"),
@@ -126,8 +128,9 @@ class Timed(Identity, frozen=True, kw_only=True):
             family="latency",
             short="session",
             title="Time to the last call",
-            about="Of recorded sessions, from the start of the first call to the end of the last one, tools "
-            "and people included. A session ends with its first call that fails, and never gets there.",
+            about="Time of a recorded session from the start of the first call to the end of the last one, "
+            "tools and people included. A session ends with its first call that fails, and never gets "
+            "there.",
             per_request=False,
             of_stamps=False,
             distorted_by=("answers", "output-length", "output-text"),
@@ -142,8 +145,9 @@ class Timed(Identity, frozen=True, kw_only=True):
             own_unit="s/s",
             short="real-time factor",
             title="Real-time factor",
-            about="Of each recording, `e2e_ms` divided by the length of the audio in the file that was sent: "
-            "below 1, it is transcribed in less time than it lasts. Waiting in the server's queue is in it.",
+            about="Ratio of `e2e_ms` to the length of the audio in the file that was sent, for each "
+            "recording: below 1, it is transcribed in less time than it lasts. Waiting in the server's "
+            "queue is in it.",
             per_request=False,
             of_stamps=False,
             distorted_by=("output-length", "output-text"),

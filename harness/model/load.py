@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 from harness.model.record import UNSET, Record, UnsetType, doc
 
 LoadKind = Literal["concurrency", "rate", "trace", "working-set"]
-KIND = "Closed loop, open loop, the replay of a trace, or a closed loop over a working set."
-VALUE = "Requests in flight, requests per second, times the trace's pace, or times the KV cache."
+KIND = "Kind of load: closed loop, open loop, replay of a trace, or closed loop over a working set."
+VALUE = "Amount of load: requests in flight, requests/s, or a multiple of the trace's pace or the KV cache."
 
 
 class LoadPoint(Record, frozen=True, order=True):
@@ -24,21 +24,21 @@ class LoadPoint(Record, frozen=True, order=True):
 class RateSegment(Record, frozen=True, kw_only=True):
     """A stretch of the rate profile; factors of the load point's rate, linear in between."""
 
-    seconds: Annotated[int | float, doc("Its length.")]
-    start: Annotated[int | float, doc("Factor at its start.")]
-    end: Annotated[int | float, doc("Factor at its end.")]
+    seconds: Annotated[int | float, doc("Length of the stretch.")]
+    start: Annotated[int | float, doc("Factor of the rate at its start.")]
+    end: Annotated[int | float, doc("Factor of the rate at its end.")]
 
 
 class WorkingSet(Record, frozen=True, kw_only=True):
     """Prefixes that a closed loop asks for between two uses of the same one."""
 
-    prefixes: Annotated[int, doc("That are asked for in turn, or drawn from; each with a tail of its own.")]
-    held_tokens: Annotated[int, doc("That a request leaves in a cache, chat template left out.")]
+    prefixes: Annotated[int, doc("Prefixes that requests take in turn or draw, each with a tail of its own.")]
+    held_tokens: Annotated[int, doc("Tokens that a request leaves in a cache, chat template left out.")]
     kv_tokens: Annotated[
-        int | None, doc("That this engine's KV cache holds, as it reports; null: it does not.")
+        int | None, doc("Tokens that this engine's KV cache holds, as it reports; null: it does not.")
     ]
-    in_flight: Annotated[int, doc("Requests at once.")]
-    rest_s: Annotated[int | float, doc("For which nothing was sent before the measured part, s.")]
+    in_flight: Annotated[int, doc("Requests in flight at once.")]
+    rest_s: Annotated[int | float, doc("Pause without requests before the measured part.")]
 
 
 class Load(Record, frozen=True, kw_only=True):
@@ -46,18 +46,30 @@ class Load(Record, frozen=True, kw_only=True):
 
     kind: Annotated[LoadKind, doc(KIND)]
     value: Annotated[int | float, doc(VALUE)]
-    arrival: Annotated[str | UnsetType | None, doc("Open loop: the arrival process.")] = UNSET
-    burstiness: Annotated[float | UnsetType | None, doc("Shape of gamma arrivals; 1 is Poisson.")] = UNSET
-    profile: Annotated[
-        tuple[RateSegment, ...] | UnsetType, doc("Parts of the run with rates of their own.")
-    ] = UNSET
-    over_cap: Annotated[str | UnsetType | None, doc("Open loop: what becomes of requests over the cap.")] = (
+    arrival: Annotated[str | UnsetType | None, doc("Arrival process of an open loop; null: closed loop.")] = (
         UNSET
     )
-    think_time_s: Annotated[float | UnsetType, doc("Mean wait of a slot before it sends again, s.")] = UNSET
-    start: Annotated[str | UnsetType | None, doc("Closed loop: slots began spread, or together.")] = UNSET
-    start_declared: Annotated[str | UnsetType | None, doc("The scenario's [load] start.")] = UNSET
-    working_set: Annotated[WorkingSet | UnsetType, doc("Of a load point that is one.")] = UNSET
+    burstiness: Annotated[
+        float | UnsetType | None, doc("Shape of gamma arrivals, 1 is Poisson; null: none are drawn.")
+    ] = UNSET
+    profile: Annotated[
+        tuple[RateSegment, ...] | UnsetType,
+        doc("Stretches of an open loop with rates of their own; empty: none."),
+    ] = UNSET
+    over_cap: Annotated[
+        str | UnsetType | None, doc("Treatment of requests over the cap of an open loop: wait or drop.")
+    ] = UNSET
+    think_time_s: Annotated[float | UnsetType, doc("Mean wait before a slot or a chat sends again.")] = UNSET
+    start: Annotated[
+        str | UnsetType | None,
+        doc("How the slots of a closed loop began: spread or together; null: no slots."),
+    ] = UNSET
+    start_declared: Annotated[
+        str | UnsetType | None, doc("Start that the scenario declares in [load]; null: no slots.")
+    ] = UNSET
+    working_set: Annotated[
+        WorkingSet | UnsetType, doc("Working set; missing: another kind of load point.")
+    ] = UNSET
 
     @property
     def point(self) -> LoadPoint:

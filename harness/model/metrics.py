@@ -15,8 +15,8 @@ class Measured(Timed, frozen=True, kw_only=True):
             family="share",
             short="time in the model",
             title="Time of sessions in the model",
-            about="Of the time of the sessions that ended, the share in which at least one call was in "
-            "flight, 0 to 1.",
+            about="Share of the time of the sessions that ended in which at least one call was in flight, 0 "
+            "to 1.",
             compared=False,
             columns=(Column(head=("in", "model", "%"), presence="where it applies"),),
         ).meta,
@@ -27,8 +27,8 @@ class Measured(Timed, frozen=True, kw_only=True):
             family="share",
             short="time in tools",
             title="Time of sessions in tools",
-            about="Of the same time, the share in which no call was in flight and the next one waited for a "
-            "tool, 0 to 1. What is left is the time of people.",
+            about="Share of the time of the sessions that ended in which no call was in flight and the next "
+            "one waited for a tool, 0 to 1. What is left is the time of people.",
             compared=False,
             columns=(Column(head=("in", "tools", "%"), presence="where it applies"),),
         ).meta,
@@ -58,7 +58,8 @@ class Measured(Timed, frozen=True, kw_only=True):
             short="reasoning",
             title="Reasoning throughput",
             own_unit="tokens/s",
-            about="Output tokens that the server counts as reasoning, by the same shares.",
+            about="Output tokens that the server counts as reasoning, per second of the window, weighted as "
+            "in `output_tokens_per_s`.",
             distorted_by=OF_TOKENS,
         ).meta,
     ] = None
@@ -70,7 +71,8 @@ class Measured(Timed, frozen=True, kw_only=True):
             short="answer",
             title="Answer throughput",
             own_unit="tokens/s",
-            about="Output tokens without reasoning, by the same shares; null without reasoning.",
+            about="Output tokens without reasoning, per second of the window, weighted as in "
+            "`output_tokens_per_s`; null without reasoning.",
             distorted_by=OF_TOKENS,
             columns=(Column(head=("answer", "", "tok/s"), presence="where it applies"),),
         ).meta,
@@ -83,7 +85,8 @@ class Measured(Timed, frozen=True, kw_only=True):
             short="input",
             title="Input throughput",
             own_unit="tokens/s",
-            about="Prompt tokens of the answers, by the same shares.",
+            about="Prompt tokens of the answers, per second of the window, weighted as in "
+            "`output_tokens_per_s`.",
             distorted_by=OF_LENGTH,
             columns=(Column(head=("input", "", "tok/s"), presence="without text"),),
         ).meta,
@@ -109,7 +112,8 @@ class Measured(Timed, frozen=True, kw_only=True):
             short="items",
             title="Items",
             own_unit="items/s",
-            about="Texts that were embedded, or documents that were ranked, by the same shares.",
+            about="Texts that were embedded, or documents that were ranked, per second of the window, "
+            "weighted as in `requests_per_s`.",
             distorted_by=OF_LENGTH,
             columns=(Column(head=("items", "", "/s"), presence="where it applies"),),
             charts=Charts(stem="items", papers=("",)),
@@ -122,8 +126,9 @@ class Measured(Timed, frozen=True, kw_only=True):
             short="audio",
             title="Audio transcribed",
             own_unit="s/s",
-            about="Seconds of audio in the recordings that were transcribed, by the same shares: by their "
-            "length in the files that were sent, silence included.",
+            about="Seconds of audio in the recordings that were transcribed, per second of the window, "
+            "weighted as in `requests_per_s`: by their length in the files that were sent, silence "
+            "included.",
             distorted_by=OF_ANSWERS,
             columns=(Column(head=("audio", "", "s/s"), presence="where it applies"),),
             charts=Charts(stem="audio"),
@@ -137,7 +142,8 @@ class Measured(Timed, frozen=True, kw_only=True):
             short="output",
             title="Throughput in characters",
             own_unit="characters/s",
-            about="Characters of the answers, by the same shares. They compare between tokenizers.",
+            about="Characters of the answers, per second of the window, weighted as in "
+            "`output_tokens_per_s`. They compare between tokenizers.",
             distorted_by=OF_LENGTH,
         ).meta,
     ]
@@ -148,7 +154,8 @@ class Measured(Timed, frozen=True, kw_only=True):
             short="goodput",
             title="Goodput",
             own_unit="requests/s",
-            about="Answers inside every limit of `[slo]`, by the same shares.",
+            about="Answers inside every limit of `[slo]`, per second of the window, weighted as in "
+            "`requests_per_s`.",
             distorted_by=OF_ANSWERS,
             columns=(Column(head=("goodput", "", "req/s"), presence="when asked for"),),
             charts=Charts(stem="goodput", papers=("",)),
@@ -175,8 +182,9 @@ class Measured(Timed, frozen=True, kw_only=True):
             family="share",
             short="share of prompt tokens from host memory",
             title="Hits behind the KV cache",
-            about="Share of the prompt tokens, 0 to 1, that came from behind the KV cache, such as from host "
-            "memory: of `prefix_cache_hit_rate` the part that the engine counts so over the whole cell.",
+            about="Share of the prompt tokens, 0 to 1, that came from behind the KV cache, such as from "
+            "host memory: the part of `prefix_cache_hit_rate` that the engine counts so over the whole "
+            "cell.",
         ).meta,
     ] = None
     prefix_cache_ideal: Annotated[
@@ -197,7 +205,7 @@ class Measured(Timed, frozen=True, kw_only=True):
             family="share",
             short="answers that fit the schema",
             title="Answers that fit the schema",
-            about="Answers of the form asked for among the whole ones, 0 to 1.",
+            about="Share of the whole answers that have the form asked for, 0 to 1.",
             columns=(Column(head=("valid", "form", "%"), presence="when asked for"),),
             charts=Charts(stem="valid"),
         ).meta,
@@ -208,7 +216,7 @@ class Measured(Timed, frozen=True, kw_only=True):
             family="share",
             short="right tool calls",
             title="Right tool calls",
-            about="Right tool calls among the whole answers, 0 to 1.",
+            about="Share of the whole answers with right tool calls, 0 to 1.",
             compared=False,
             columns=(Column(head=("valid", "calls", "%"), presence="when asked for"),),
         ).meta,
@@ -219,7 +227,7 @@ class Measured(Timed, frozen=True, kw_only=True):
             family="share",
             short="right labels",
             title="Right labels",
-            about="Right labels among the answers, 0 to 1.",
+            about="Share of the answers with the right label, 0 to 1.",
             compared=False,
             columns=(Column(head=("right", "labels", "%"), presence="when asked for"),),
         ).meta,
@@ -248,7 +256,8 @@ class Measured(Timed, frozen=True, kw_only=True):
             short="TTFT that an image adds",
             title="Images",
             own_unit="ms",
-            about="TTFT that one fresh image adds, by the medians of requests with the most and the fewest.",
+            about="TTFT that one fresh image adds, from the median TTFT of requests with the most and with "
+            "the fewest images.",
             columns=(Column(head=("per", "image", "ms"), presence="where it applies"),),
             charts=Charts(stem="images"),
         ).meta,

@@ -10,33 +10,40 @@ from harness.model.record import Record, doc
 class Finding(Record, frozen=True):
     """One property of a server: what is declared, and what was seen when it was tried."""
 
-    topic: Annotated[str, doc("What.")]
-    declared: Annotated[str, doc("By the definition; empty: nothing is.")]
-    seen: Annotated[str, doc("What the server did.")]
-    holds: Annotated[bool | None, doc("Null where nothing is declared, or what was seen does not tell.")]
-    then: Annotated[str, doc("What the harness does about it; empty: nothing has to be done.")] = ""
-    matters: Annotated[bool, doc("It does not hold, and figures mean something else for it.")] = False
+    topic: Annotated[str, doc("Property that was tried.")]
+    declared: Annotated[str, doc("Value that the definition declares; empty: none.")]
+    seen: Annotated[str, doc("Behaviour of the server.")]
+    holds: Annotated[
+        bool | None,
+        doc("Whether the server does as declared; null: nothing is declared, or it was not seen."),
+    ]
+    then: Annotated[str, doc("Consequence for the run, in words; empty: none.")] = ""
+    matters: Annotated[bool, doc("Whether it does not hold and changes what figures mean.")] = False
 
 
 class Probed(Record, frozen=True, kw_only=True):
     """What a backend did, next to what its definition declares. Older files have only the findings."""
 
-    backend: Annotated[str, doc("Name of its definition.")] = ""
-    variant: Annotated[str | None, doc("Of the definition.")] = None
+    backend: Annotated[str, doc("Name of the backend's definition.")] = ""
+    variant: Annotated[str | None, doc("Variant of the definition; null: none.")] = None
     api: Annotated[
         str,
-        doc("That was probed: chat, completions, responses, messages, embeddings, rerank or transcriptions."),
+        doc(
+            "API that was probed: chat, completions, responses, messages, embeddings, rerank or "
+            "transcriptions."
+        ),
     ] = "chat"
-    base_url: Annotated[str, doc("Of the server.")] = ""
-    served_name: Annotated[str, doc("What it calls its model.")] = ""
-    version: Annotated[str | None, doc("As the server tells it.")] = None
-    simulated: Annotated[bool, doc("A scripted server.")] = False
-    findings: Annotated[tuple[Finding, ...], doc("Everything that was tried.")]
+    base_url: Annotated[str, doc("Address of the server.")] = ""
+    served_name: Annotated[str, doc("Name by which the server calls its model.")] = ""
+    version: Annotated[str | None, doc("Version that the server reports; null: none.")] = None
+    simulated: Annotated[bool, doc("Whether a scripted server answered.")] = False
+    findings: Annotated[tuple[Finding, ...], doc("Findings on everything that was tried.")]
     prompt_tokens: Annotated[
-        dict[str, int | None], doc("Of two fixed chats, as the engine's template makes them.")
+        dict[str, int | None],
+        doc("Prompt tokens of two fixed chats, as the server counts them; null: it does not."),
     ] = msgspec.field(default_factory=dict)
-    requests: Annotated[int, doc("That were sent.")] = 0
-    wall_s: Annotated[float, doc("Time it took, s.")] = 0.0
+    requests: Annotated[int, doc("Requests that the probe sent.")] = 0
+    wall_s: Annotated[float, doc("Time that the probe took.")] = 0.0
 
     @property
     def mismatches(self) -> tuple[Finding, ...]:

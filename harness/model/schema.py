@@ -52,7 +52,7 @@ def schema(kind: str) -> dict[str, Any]:  # JSON for others
     defs = {name: _plain(part) for name, part in sorted(components.items())}
     document_schema = {"$schema": _DIALECT, **root, "title": document.title, "$defs": defs}
     if document.version is not None:
-        version = {"const": document.version, "description": "Of the format."}
+        version = {"const": document.version, "description": "Version of the format."}
         document_schema["properties"] = {"schema": version, **document_schema["properties"]}
         document_schema["required"] = ["schema", *document_schema["required"]]
     return document_schema

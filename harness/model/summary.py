@@ -27,16 +27,16 @@ RunState = Literal["complete", "invalid", "interrupted", "failed", "running"]
 class RunWarning(Record, frozen=True, kw_only=True):
     """Something that a reader of the figures must know, about the whole run."""
 
-    code: Annotated[IssueCode, doc("For programs: docs/validity.md.")]
-    text: Annotated[str, doc("What is the matter.")]
-    hint: Annotated[str | None, doc("What to do.")]
+    code: Annotated[IssueCode, doc("Code of the warning, for programs: docs/validity.md.")]
+    text: Annotated[str, doc("Warning in words.")]
+    hint: Annotated[str | None, doc("Advice on what to do; null: none.")]
 
 
 class ModelName(Record, frozen=True, kw_only=True):
     """The model that was served."""
 
-    name: Annotated[str, doc("As --model takes it.")]
-    title: Annotated[str, doc("For people.")]
+    name: Annotated[str, doc("Name of the model, as --model takes it.")]
+    title: Annotated[str, doc("Name of the model for people.")]
 
 
 class Summary(Record, frozen=True, kw_only=True):
@@ -47,27 +47,39 @@ class Summary(Record, frozen=True, kw_only=True):
     """
 
     run: Annotated[str, doc("Name of the run folder when it was made.")]
-    state: Annotated[RunState, doc("invalid: complete with an INVALID cell.")]
-    scenario: Annotated[str, doc("Its name.")]
-    purpose: Annotated[str, doc("What the scenario is for.")]
-    model: Annotated[ModelName | None, doc("Null where the backends brought their own.")]
-    workload_sha256: Annotated[str | None, doc("Null where load points differ in their requests.")]
-    simulated: Annotated[bool, doc("Any cell is.")]
-    cells: Annotated[tuple[CellResult, ...], doc("In plan order.")]
-    scaling: Annotated[dict[str, Scaling], doc("By label, over closed-loop cells.")]
+    state: Annotated[RunState, doc("State of the run; invalid: complete, with an INVALID cell.")]
+    scenario: Annotated[str, doc("Name of the scenario.")]
+    purpose: Annotated[str, doc("Purpose of the scenario, for people.")]
+    model: Annotated[ModelName | None, doc("Model that was served; null: the backends brought their own.")]
+    workload_sha256: Annotated[
+        str | None, doc("SHA-256 of the requests of all load points in the first repeat; null: not known.")
+    ]
+    simulated: Annotated[bool, doc("Whether any cell is of a scripted server.")]
+    cells: Annotated[tuple[CellResult, ...], doc("Cells in the order of the plan.")]
+    scaling: Annotated[
+        dict[str, Scaling], doc("Figures against concurrency by label, over closed-loop cells.")
+    ]
     unequal: Annotated[tuple[Unequal, ...], doc("Conditions that differ between backends.")]
     comparison: Annotated[
-        tuple[PairVerdict, ...], doc("A verdict per pair of labels, metric and load point.")
+        tuple[PairVerdict, ...], doc("Verdicts, one per pair of labels, metric and load point.")
     ]
-    noise: Annotated[tuple[Noise, ...], doc("Of --aa.")]
-    estimates: Annotated[tuple[Estimate, ...], doc("Per label, metric and load point, over the repeats.")]
-    ranking: Annotated[dict[str, str], doc("The rank line of each metric at the highest load.")]
-    rankings: Annotated[tuple[Ranking, ...], doc("One per metric and load point.")]
-    verdict_rules: Annotated[VerdictRules, doc("What the verdicts were found with.")]
-    stopping: Annotated[Stopping | None, doc("Null where the number of repeats was fixed.")] = None
-    capacity: Annotated[tuple[Capacity, ...] | None, doc("Of --find-capacity: one per backend.")]
-    knees: Annotated[tuple[Knee, ...], doc("Of working sets: one per backend.")] = ()
-    workload_card: Annotated[dict[str, WorkloadCard] | None, doc("What the requests are, by load point.")]
-    agreement: Annotated[Agreement | None, doc("Whether the backends answered alike.")]
-    warnings: Annotated[tuple[RunWarning, ...], doc("Of the whole run.")]
+    noise: Annotated[tuple[Noise, ...], doc("Difference of each backend from itself; empty without --aa.")]
+    estimates: Annotated[
+        tuple[Estimate, ...], doc("Estimates per label, metric and load point, over the repeats.")
+    ]
+    ranking: Annotated[dict[str, str], doc("Rank line of each metric at the highest load.")]
+    rankings: Annotated[tuple[Ranking, ...], doc("Rank lines, one per metric and load point.")]
+    verdict_rules: Annotated[VerdictRules, doc("Rules by which the verdicts were found.")]
+    stopping: Annotated[Stopping | None, doc("Looks of --repeats auto; null: a fixed number of repeats.")] = (
+        None
+    )
+    capacity: Annotated[
+        tuple[Capacity, ...] | None, doc("Capacity of each backend; null: a run without --find-capacity.")
+    ]
+    knees: Annotated[tuple[Knee, ...], doc("Knee of the hit rate over working sets, one per backend.")] = ()
+    workload_card: Annotated[
+        dict[str, WorkloadCard] | None, doc("Description of the requests by load point; null: not kept.")
+    ]
+    agreement: Annotated[Agreement | None, doc("Agreement of the backends' answers; null: not compared.")]
+    warnings: Annotated[tuple[RunWarning, ...], doc("Warnings of the whole run.")]
     claims: Annotated[tuple[ClaimResult, ...], doc("Published claims, checked with this run.")]

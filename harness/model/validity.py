@@ -13,18 +13,18 @@ VERDICTS: tuple[Verdict, ...] = ("VALID", "SUSPECT", "INVALID")  # from best to 
 class Reason(Record, frozen=True):
     """One broken rule: a reason to doubt the figures of a cell."""
 
-    code: Annotated[IssueCode, doc("The rule: docs/validity.md.")]
-    verdict: Annotated[Literal["SUSPECT", "INVALID"], doc("What this reason alone makes of the cell.")]
-    measured: Annotated[str, doc("With its unit.")]
-    limit: Annotated[str, doc("With its unit.")]
-    hint: Annotated[str, doc("What to do.")]
+    code: Annotated[IssueCode, doc("Rule that was broken: docs/validity.md.")]
+    verdict: Annotated[Literal["SUSPECT", "INVALID"], doc("Verdict that this reason alone gives the cell.")]
+    measured: Annotated[str, doc("Measured value, with its unit.")]
+    limit: Annotated[str, doc("Limit of the rule, with its unit.")]
+    hint: Annotated[str, doc("Advice on what to do.")]
 
 
 class Validity(Record, frozen=True, kw_only=True):
     """Whether the figures of a cell can be the server's: docs/validity.md."""
 
-    verdict: Annotated[Verdict, doc("The worst of the reasons.")]
-    reasons: Annotated[tuple[Reason, ...], doc("Every rule that was broken.")]
+    verdict: Annotated[Verdict, doc("Worst verdict of the reasons; VALID without any.")]
+    reasons: Annotated[tuple[Reason, ...], doc("Reasons for doubt: every rule that was broken.")]
 
     @classmethod
     def of(cls, reasons: Sequence[Reason]) -> "Validity":

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("run", nargs="?", metavar="RUN", help="run folder, or name of a run under --out")
-    parser.add_argument("--system", metavar="NAME", help="only claims about this engine")
+    parser.add_argument("--system", metavar="NAME", help="engine that the claims are about (default: all)")
     options.add_runs_folder(parser)
     options.add_json(parser)
 

@@ -7,14 +7,16 @@ from harness.errors import ExitCode, SetupError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=("up", "down", "status"), help="start, stop or show it")
+    parser.add_argument("action", choices=("up", "down", "status"), help="start, stop or show the cluster")
     parser.add_argument(
         "--host",
         default="127.0.0.1",
         metavar="ADDRESS",
         help="address of this machine for the nodes (default: 127.0.0.1)",
     )
-    parser.add_argument("--port", type=int, default=6379, metavar="N", help="of the head (default: 6379)")
+    parser.add_argument(
+        "--port", type=int, default=6379, metavar="N", help="port of the head node (default: 6379)"
+    )
     parser.add_argument(
         "--cpus", type=int, metavar="N", help="CPUs that load may take here (default: every second one)"
     )

@@ -51,7 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--undecided",
         choices=("fail", "pass"),
         default="fail",
-        help="what --fail-on makes of a primary metric without a verdict (default: fail)",
+        help="how --fail-on treats a primary metric without a verdict (default: fail)",
     )
     parser.add_argument("--force", action="store_true", help="compare even if conditions differ")
     options.add_allow_missing(parser)

@@ -38,13 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     apis = [name for name in API_NAMES if APIS[name].gives != "transcripts"]
     parser.epilog = EPILOG
-    parser.add_argument("--quick", action="store_true", help="only three loads, up to 256 streams")
+    parser.add_argument(
+        "--quick", action="store_true", help="measure three loads instead of all, up to 256 streams"
+    )
     parser.add_argument(
         "--api",
         choices=apis,
         metavar="API",
         default="chat",
-        help=f"{', '.join(apis)} (default: chat, whose result runs use)",
+        help=f"API to measure with: {', '.join(apis)} (default: chat, whose result runs use)",
     )
     options.add_cluster(parser)
     options.add_json(parser)

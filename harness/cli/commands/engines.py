@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     install = actions.add_parser("install", help="install engines now", allow_abbrev=False)
-    install.add_argument("names", nargs="+", metavar="NAME[==VERSION]")
-    options.add_device(install, "packages for this device", "rocm")
-    install.add_argument("--force", action="store_true", help="reinstall")
+    install.add_argument("names", nargs="+", metavar="NAME[==VERSION]", help="engines to install")
+    options.add_device(install, "device that the packages are for", "rocm")
+    install.add_argument("--force", action="store_true", help="install again what is installed")
     install.add_argument(
         "--dry-run", action="store_true", help="print every file and its size; download nothing"
     )
     lock = actions.add_parser(
         "lock", help="write versions and hashes of an environment to ./backends/locks", allow_abbrev=False
     )
-    lock.add_argument("name", metavar="NAME")
-    options.add_device(lock, "packages for this device", "rocm")
+    lock.add_argument("name", metavar="NAME", help="engine of the environment")
+    options.add_device(lock, "device that the packages are for", "rocm")
     actions.add_parser(
         "outdated", help="compare pinned engines and known tools with what is offered now", allow_abbrev=False
     )

@@ -116,8 +116,8 @@ _KINDS: dict[str, tuple[paths.Kind, str]] = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("kind", choices=tuple(_KINDS), help="what to define")
-    parser.add_argument("name", metavar="NAME", help="letters, digits, - and _")
+    parser.add_argument("kind", choices=tuple(_KINDS), help="kind of file to write")
+    parser.add_argument("name", metavar="NAME", help="name of the new file: letters, digits, - and _")
 
 
 def main(arguments: argparse.Namespace) -> int:

@@ -9,22 +9,34 @@ from harness.errors import ExitCode, SetupError, SpecError
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     make = actions.add_parser("make", help="collect packages, sources and models", allow_abbrev=False)
-    make.add_argument("--for", dest="target", required=True, metavar="TARGET", help="as linux-x86_64-py312")
-    make.add_argument("--engines", default="", metavar="LIST", help="such as llamacpp,transformers")
     make.add_argument(
-        "--model", action="append", default=[], metavar="NAME|PATH", help="to take along (repeatable)"
+        "--for",
+        dest="target",
+        required=True,
+        metavar="TARGET",
+        help="processor and Python of the machine, such as linux-x86_64-py312",
     )
     make.add_argument(
-        "--have", type=Path, metavar="FILE", help="leave out what its `pip list` shows is there already"
+        "--engines", default="", metavar="LIST", help="engines to collect, such as llamacpp,transformers"
     )
-    make.add_argument("--max-mb", type=float, metavar="N", help="also write it as parts of at most N MB")
-    make.add_argument("--out", type=Path, required=True, metavar="KIT")
+    make.add_argument(
+        "--model", action="append", default=[], metavar="NAME|PATH", help="model to collect (repeatable)"
+    )
+    make.add_argument(
+        "--have", type=Path, metavar="FILE", help="output of `pip list` on the machine: packages to leave out"
+    )
+    make.add_argument("--max-mb", type=float, metavar="N", help="write the kit as parts of at most N MB too")
+    make.add_argument("--out", type=Path, required=True, metavar="KIT", help="folder to write the kit to")
     run = actions.add_parser("run", help="run bench out of a kit, without network", allow_abbrev=False)
-    run.add_argument("kit", type=Path, metavar="KIT")
-    run.add_argument("rest", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="as of `python3 KIT/run.py`")
+    run.add_argument("kit", type=Path, metavar="KIT", help="folder of the kit")
+    run.add_argument(
+        "rest", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="arguments of `python3 KIT/run.py`"
+    )
     join = actions.add_parser("join", help="check and unpack parts", allow_abbrev=False)
-    join.add_argument("parts", nargs="+", type=Path, metavar="PART")
-    join.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="default: here")
+    join.add_argument("parts", nargs="+", type=Path, metavar="PART", help="parts of one kit")
+    join.add_argument(
+        "--out", type=Path, default=Path(), metavar="FOLDER", help="folder to unpack into (default: here)"
+    )
 
 
 def main(arguments: argparse.Namespace) -> int:

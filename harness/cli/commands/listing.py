@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         choices=tuple(_LISTS),
         metavar="WHAT",
-        help=f"{', '.join(_LISTS)} (default: the first three)",
+        help=f"kind to list: {', '.join(_LISTS)} (default: the first three)",
     )
     parser.add_argument(
         "-v",

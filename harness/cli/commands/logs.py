@@ -12,7 +12,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("backend", metavar="BACKEND")
+    parser.add_argument("backend", metavar="BACKEND", help="engine whose container `bench up` started")
     parser.add_argument("-f", "--follow", action="store_true", help="follow until the engine ends or Ctrl-C")
     parser.add_argument("--tail", type=int, default=100, metavar="N", help="last N lines (default: 100)")
 

@@ -36,7 +36,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_allow_missing(parser)
     options.add_runs_folder(parser, holds="runs and history")
     parser.add_argument(
-        "--page", type=Path, metavar="FILE", help="append a Markdown summary, such as to $GITHUB_STEP_SUMMARY"
+        "--page",
+        type=Path,
+        metavar="FILE",
+        help="file to append a Markdown summary to, such as $GITHUB_STEP_SUMMARY",
     )
 
 

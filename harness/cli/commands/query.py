@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_runs_folder(parser)
     options.add_former_results_flag(parser)
     parser.add_argument(
-        "--run", action="append", metavar="RUN", help="only this run (repeatable; default: all in DIR)"
+        "--run", action="append", metavar="RUN", help="run to read (repeatable; default: all in DIR)"
     )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--csv", action="store_true", help="print CSV with a header; null is empty")

@@ -123,7 +123,7 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
         "--content",
         dest="text.content",
         metavar="random|prose|code|json|file:PATH",
-        help="what prompts are written in (default: random, sentences of random words)",
+        help="kind of text in prompts (default: random, sentences of random words)",
     )
     options.add_scenario_set(load)
     options.add_profile(load)
@@ -137,8 +137,8 @@ def _add_engines(engines: argparse._ArgumentGroup) -> None:
         default=(),
         metavar="API,…",
         type=argument_types.apis,
-        help="chat, completions, responses, messages, embeddings, rerank or transcriptions: API of the "
-        "requests; several are compared (default: the scenario's, mostly chat)",
+        help="API of the requests: chat, completions, responses, messages, embeddings, rerank or "
+        "transcriptions; several are compared (default: the scenario's, mostly chat)",
     )
     simulate = "; simulate: the scripted server in each engine's dialect"
     options.add_launch(engines, *options.LAUNCHES, note=simulate)
@@ -178,7 +178,7 @@ def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
         "--repeats",
         type=argument_types.repeats,
         metavar="auto|N",
-        help="runs per backend and load; auto: 3 to 10, until every pair is decided on the primary metric "
+        help="repeats per backend and load; auto: 3 to 10, until every pair is decided on the primary metric "
         "(default: auto for several backends, 1 for one)",
     )
     repeats.add_argument(
@@ -186,14 +186,14 @@ def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
         dest="verdict.max_repeats",
         type=int,
         metavar="N",
-        help="limit of --repeats auto (default: 10)",
+        help="most repeats of --repeats auto (default: 10)",
     )
     repeats.add_argument(
         "--budget",
         dest="budget_s",
         type=argument_types.duration_s,
         metavar="TIME",
-        help="--repeats auto starts no repeat that would end later, such as 2h, 45m, 90s",
+        help="time for --repeats auto, such as 2h, 45m, 90s: no repeat is started that would end later",
     )
     repeats.add_argument(
         "--between-repeats",
@@ -234,7 +234,7 @@ def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
         default=0,
         metavar="N",
         help=f"ask N more questions (default: {DEFAULT_QUESTIONS}), one at a time and between requests of "
-        "the highest load: how many points each loses",
+        "the highest load: how many points of accuracy each backend loses",
     )
 
 

@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_device(parser)
     options.add_gpus(parser)
     options.add_gpu_wait(parser)
-    parser.add_argument("--port", type=int, metavar="N", help="port (default: a free one)")
+    parser.add_argument("--port", type=int, metavar="N", help="port of the engine (default: a free one)")
     parser.add_argument(
         "--host",
         metavar="ADDRESS",

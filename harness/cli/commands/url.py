@@ -54,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=MINUTES,
         metavar="N",
-        help=f"how many minutes it may take, roughly (default: {MINUTES:g})",
+        help=f"minutes that the measurement may take, roughly (default: {MINUTES:g})",
     )
     options.add_reach(parser)
     options.add_runs_folder(parser)

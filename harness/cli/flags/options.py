@@ -112,7 +112,7 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
         "where there are several, a value may begin with BACKEND=; no flag takes a secret",
     )
     for field, metavar, text in (
-        ("served_name", "NAME", "what the server calls its model"),
+        ("served_name", "NAME", "name by which the server calls its model"),
         ("api_key_env", "VAR", "environment variable that holds the API key"),
     ):
         reach.add_argument(_REACH[field], dest=field, metavar=metavar, help=text)
@@ -121,8 +121,8 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
          "{session} is the number of a chat (repeatable)"),
         ("query", "NAME=ENV:VAR", "add this to the query of every URL; NAME=VALUE where it is no secret "
          "(repeatable)"),
-        ("ca_cert", "FILE", "trust these authorities alone (PEM)"),
-        ("client_cert", "FILE", "show this certificate (PEM, with its key or with --client-key)"),
+        ("ca_cert", "FILE", "certificate authorities to trust, and no others (PEM)"),
+        ("client_cert", "FILE", "client certificate to show (PEM, with its key or with --client-key)"),
         ("client_key", "FILE", "key of --client-cert"),
     ):  # fmt: skip
         reach.add_argument(_REACH[field], dest=field, action="append", default=[], metavar=metavar, help=text)
@@ -207,7 +207,7 @@ def add_profile(parser: argparse._ActionsContainer) -> None:
         "--profile",
         choices=get_args(SizeProfile),
         default="auto",
-        help="scenario sizes (default: auto, gpu if NVML finds one)",
+        help="sizes of the scenario (default: auto, gpu if NVML finds one)",
     )
 
 
