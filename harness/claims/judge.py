@@ -12,7 +12,7 @@ from harness.claims.run_context import RunContext, place_of
 from harness.model import (
     ClaimFinding,
     ClaimResult,
-    ClaimWord,
+    ClaimVerdict,
     LoadPoint,
     Manifest,
     PairVerdict,
@@ -20,7 +20,7 @@ from harness.model import (
     unstated_words,
 )
 
-OPEN: ClaimWord = "not decidable here"
+OPEN: ClaimVerdict = "not decidable here"
 
 
 def judge(summary: Summary, manifest: Manifest, book: Catalog) -> list[ClaimResult]:
@@ -59,7 +59,7 @@ def _entry(claim: Claim, context: RunContext, book: Catalog) -> ClaimResult | No
     )
 
 
-def _together(findings: Sequence[ClaimFinding]) -> tuple[ClaimWord, str]:
+def _together(findings: Sequence[ClaimFinding]) -> tuple[ClaimVerdict, str]:
     words = {finding.verdict for finding in findings}
     if len(words) == 1:
         return findings[0].verdict, findings[0].why if len(findings) == 1 else _places(
@@ -73,7 +73,7 @@ def _together(findings: Sequence[ClaimFinding]) -> tuple[ClaimWord, str]:
     return OPEN, "; ".join(parts)
 
 
-def _places(findings: Sequence[ClaimFinding], word: ClaimWord) -> str:
+def _places(findings: Sequence[ClaimFinding], word: ClaimVerdict) -> str:
     """Pairs and loads, by verdict."""
     mine: dict[str, list[str]] = {}
     for finding in findings:
@@ -142,7 +142,7 @@ def _finding(
     load: LoadPoint,
     stated: tuple[float, float],
     measured: tuple[float, float, float] | None,
-    verdict: ClaimWord,
+    verdict: ClaimVerdict,
     why: str,
 ) -> ClaimFinding:
     low, high = stated

@@ -189,7 +189,7 @@ def _shapes_kept(group: Group) -> Iterator[Unequal]:
     rates: dict[str, dict[str, float]] = {}
     for label, cell in group.items():
         for shape, counts in (cell.answers.checks.get("structured", {}) if cell.answers else {}).items():
-            if counts["told"] and counts["rate"] is not None:
+            if counts["constrained"] and counts["rate"] is not None:
                 rates.setdefault(shape, {})[label] = counts["rate"]
     for shape, known in rates.items():
         if min(known.values()) < IGNORED <= max(known.values()):

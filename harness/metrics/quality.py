@@ -44,7 +44,7 @@ def quality(view: RequestView, requested: RequestTable | None, left_out: Iterabl
     """
     if requested is None or not requested.expectations:
         return Quality()
-    untold = {name.removeprefix("structured.") for name in left_out} | {FREE}
+    free = {name.removeprefix("structured.") for name in left_out} | {FREE}
     counts: dict[str, dict[str, Counter[str]]] = {}
     refusals: Counter[str] = Counter()
     for check, kind, verdict, error in _judged(view, requested):
@@ -52,11 +52,11 @@ def quality(view: RequestView, requested: RequestTable | None, left_out: Iterabl
         if verdict == REFUSED:
             refusals[_reason(error)] += 1
     rates = {
-        check: _rate(sum((count for kind, count in kinds.items() if kind not in untold), Counter[str]()))
+        check: _rate(sum((count for kind, count in kinds.items() if kind not in free), Counter[str]()))
         for check, kinds in counts.items()
     }
     by_check = {
-        check: {kind: _as_json(count, known=kind not in untold) for kind, count in sorted(kinds.items())}
+        check: {kind: _as_json(count, known=kind not in free) for kind, count in sorted(kinds.items())}
         for check, kinds in counts.items()
     }
     return Quality(
@@ -64,7 +64,7 @@ def quality(view: RequestView, requested: RequestTable | None, left_out: Iterabl
         structured_valid_rate=rates.get("structured"),
         tool_call_valid_rate=rates.get("tool_call"),
         answers=Answers(refusals=dict(refusals.most_common(_REASONS)), **by_check),
-        constraint=_constraint(view, requested, untold),
+        constraint=_constraint(view, requested, free),
     )
 
 
@@ -116,7 +116,7 @@ def _rate(count: "Counter[str]") -> float | None:
 
 
 def _as_json(count: "Counter[str]", *, known: bool) -> Counts:
-    return {"told": known, "asked": count.total(), "rate": _rate(count), **dict(sorted(count.items()))}
+    return {"constrained": known, "asked": count.total(), "rate": _rate(count), **dict(sorted(count.items()))}
 
 
 def _reason(error: str) -> str:
@@ -124,12 +124,12 @@ def _reason(error: str) -> str:
     return " ".join(_VARYING.sub("…", error).split())[:120]
 
 
-def _constraint(view: RequestView, requested: RequestTable, untold: set[str]) -> Constraint | None:
+def _constraint(view: RequestView, requested: RequestTable, free: set[str]) -> Constraint | None:
     """The cost of constraining: the first answer to each schema against later ones, and TPOT against free
     answers."""
     rows = view.answers
     kinds = np.array(requested.kinds, object)[rows["seq"]]
-    constrained = ~np.isin(kinds, [*untold, ""])
+    constrained = ~np.isin(kinds, [*free, ""])
     if not constrained.any() or not (kinds == FREE).any():
         return None
     schemas = rows[constrained & (kinds == "json_schema")]

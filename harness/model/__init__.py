@@ -43,10 +43,11 @@ from harness.model.cell_facts import (
     SampledSource,
     Workers,
 )
-from harness.model.claim import ClaimFinding, ClaimResult, ClaimWord, unstated_words
+from harness.model.claim import ClaimFinding, ClaimResult, ClaimVerdict, unstated_words
 from harness.model.client import ClientStats, Quantiles, Stall
 from harness.model.comparison import (
     Capacity,
+    ComparisonVerdict,
     Estimate,
     Interval,
     Knee,
@@ -61,7 +62,6 @@ from harness.model.comparison import (
     TestedLoad,
     Unequal,
     VerdictRules,
-    Word,
 )
 from harness.model.conclusion import (
     ComparedConclusion,
@@ -224,7 +224,7 @@ __all__ = [
     "ChatCount",
     "ClaimFinding",
     "ClaimResult",
-    "ClaimWord",
+    "ClaimVerdict",
     "ClassStats",
     "ClientErrors",
     "ClientStats",
@@ -236,6 +236,7 @@ __all__ = [
     "ComparedLabel",
     "ComparedPair",
     "ComparedRun",
+    "ComparisonVerdict",
     "Concluded",
     "Conclusion",
     "ConditionAgreement",
@@ -382,7 +383,6 @@ __all__ = [
     "Verdict",
     "VerdictRules",
     "Warned",
-    "Word",
     "Workers",
     "WorkingSet",
     "WorkloadCard",

@@ -8,7 +8,7 @@ import msgspec
 from harness.model.load import LoadPoint
 from harness.model.record import Record, doc
 
-ClaimWord = Literal["reproduced", "contradicted", "not decidable here"]
+ClaimVerdict = Literal["reproduced", "contradicted", "not decidable here"]
 
 
 class ClaimFinding(Record, frozen=True, kw_only=True):
@@ -23,7 +23,7 @@ class ClaimFinding(Record, frozen=True, kw_only=True):
         tuple[float, float, float] | None,
         doc("Measured value: low, estimate, high of its interval; null: no interval."),
     ]
-    verdict: Annotated[ClaimWord, doc("Verdict on the claim at this load point.")]
+    verdict: Annotated[ClaimVerdict, doc("Verdict on the claim at this load point.")]
     why: Annotated[str, doc("Reason for the verdict, in words.")]
 
 
@@ -36,7 +36,7 @@ class ClaimResult(Record, frozen=True, kw_only=True):
     url: Annotated[str, doc("URL of the publication.")]
     kind: Annotated[str, doc("Kind of claim: ratio, order, value or scaling.")]
     measure: Annotated[str, doc("Metric of the claim, by its dotted path in a cell.")]
-    verdict: Annotated[ClaimWord, doc("Verdict on the claim over all findings.")]
+    verdict: Annotated[ClaimVerdict, doc("Verdict on the claim over all findings.")]
     why: Annotated[str, doc("Reason for the verdict, in words.")]
     found: Annotated[tuple[ClaimFinding, ...], doc("Findings by load point, and pair or system.")]
     stated_under: Annotated[str, doc("Conditions of the claim, as far as they were stated.")]

@@ -11,7 +11,7 @@ from harness.model.metric import Better
 from harness.model.record import Record, doc
 
 Number = int | float
-Word = Literal["faster", "slower", "same", "not enough runs", "not comparable"]
+ComparisonVerdict = Literal["faster", "slower", "same", "not enough runs", "not comparable"]
 Method = Literal["runs", "pooled"]
 
 
@@ -83,7 +83,7 @@ class PairVerdict(Record, frozen=True, kw_only=True):
     method: Annotated[
         Method, doc("Data of the interval: runs, a number per run; pooled, the requests of all runs.")
     ] = "runs"
-    verdict: Annotated[Word, doc("Verdict about a, as docs/verdicts.md defines it.")]
+    verdict: Annotated[ComparisonVerdict, doc("Verdict about a, as docs/verdicts.md defines it.")]
     why: Annotated[str, doc("Reason for the verdict, in words.")]
     lacks: Annotated[str, doc("Reason why there are not enough runs, without figures; empty: a verdict.")] = (
         ""
@@ -169,7 +169,7 @@ class Noise(Record, frozen=True, kw_only=True):
         float | None,
         doc("Smallest relative effect that as many runs find in 4 of 5 experiments; null: not known."),
     ]
-    verdict: Annotated[Word, doc("Verdict about #a, as docs/verdicts.md defines it.")]
+    verdict: Annotated[ComparisonVerdict, doc("Verdict about #a, as docs/verdicts.md defines it.")]
 
 
 class Unequal(Record, frozen=True):

@@ -362,12 +362,12 @@ class Constraint(Record, frozen=True, kw_only=True):
     tpot_ratio: Annotated[float | None, doc("Median TPOT of constrained answers over that of free ones.")]
 
 
-# `told` (whether the engine was asked for it), `asked` (how many), `rate`, and how many by verdict.
+# `constrained` (whether the request carried the check), `asked` (how many), `rate`, and how many by verdict.
 Counts = dict[str, bool | int | float | None]
 
 
 class Answers(Record, frozen=True, kw_only=True):
-    """Right and wrong answers by check and kind of request: `told`, asked, rate, and counts by verdict."""
+    """Right and wrong answers by check and kind of request: `constrained`, asked, rate, and counts by verdict."""
 
     label: Annotated[dict[str, Counts] | UnsetType, doc("Right and wrong labels by kind.")] = UNSET
     structured: Annotated[dict[str, Counts] | UnsetType, doc("Right and wrong answers by shape.")] = UNSET

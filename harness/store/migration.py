@@ -6,7 +6,8 @@ from typing import Any
 from harness.model import CellFacts, Summary
 from harness.model.schema import RUN_FORMAT
 
-# By place in a document of format 1, `*` for every item of a list: keys there, and what they are called now.
+# By place in a document of format 1, `*` for every item of a list or table: keys there, and what they are
+# called now.
 RENAMED: Mapping[type, Mapping[str, Mapping[str, str]]] = {
     CellFacts: {
         "request": {"unsaid": "unsupported"},
@@ -15,6 +16,7 @@ RENAMED: Mapping[type, Mapping[str, Mapping[str, str]]] = {
     },
     Summary: {
         "cells.*": {"nulls": "null_reasons"},
+        "cells.*.answers.*.*": {"told": "constrained"},
         "cells.*.conditions": {"unsaid": "unsupported"},
         "cells.*.conditions.cache": {"wanted": "requested", "means": "description"},
         "cells.*.cost.price": {"of": "covers"},
@@ -48,4 +50,4 @@ def _renamed(value: Any, path: list[str], names: Mapping[str, str]) -> Any:
     if not path:
         return {names.get(key, key): item for key, item in value.items()}
     step, *below = path
-    return {key: _renamed(item, below, names) if key == step else item for key, item in value.items()}
+    return {key: _renamed(item, below, names) if step in ("*", key) else item for key, item in value.items()}

@@ -14,7 +14,7 @@ CUT = 0.5  # share of answers that the token limit ended
 def _shapes(cell: Evidence) -> Iterator[tuple[str, Counts]]:
     """Counts per shape without cut answers and refusals."""
     for shape, counts in (cell.answers.checks.get("structured", {}) if cell.answers else {}).items():
-        if counts["told"]:
+        if counts["constrained"]:
             yield shape, counts
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from harness.model import Interval, Levels, LoadPoint, PairVerdict, Word, better_of
+from harness.model import ComparisonVerdict, Interval, Levels, LoadPoint, PairVerdict, better_of
 from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.serial import correlation_steps, independent_share
 from harness.stats.student import t_quantile
@@ -99,7 +99,7 @@ def _family(tests: Sequence["_Test"]) -> list["_Judged"]:
 class _Verdict:
     """A verdict with its reason. `lacks` and `runs_needed` are of a pair without enough runs."""
 
-    kind: Word
+    kind: ComparisonVerdict
     why: str
     lacks: str = ""
     runs_needed: int | None = None
@@ -341,7 +341,7 @@ class _Test:
         return _Verdict("not enough runs", why, why, self.rules.min_runs)
 
 
-def _level(verdict: Word, judged: _Judged) -> float:
+def _level(verdict: ComparisonVerdict, judged: _Judged) -> float:
     """Level of the interval behind a verdict; if nothing is decided, the stricter of the two."""
     levels: Mapping[str, float] = {
         "faster": judged.level_apart,

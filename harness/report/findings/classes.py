@@ -9,7 +9,7 @@ from harness.model.measures import Measure, measure
 from harness.report.view import Row, groups
 from harness.report.wording import NOT_KNOWN, number, plain
 
-_OWN = ("told", "asked", "rate", "valid")  # of a kind's counts; the others say what is wrong
+_OWN = ("constrained", "asked", "rate", "valid")  # of a kind's counts; the others say what is wrong
 _LEFT_OUT = ("truncated", "unjudged", "refused", "failed")
 _TURNS = 6
 
@@ -44,7 +44,7 @@ def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
     for cell in row.usable:
         for check, kinds in (cell.answers.checks if cell.answers else {}).items():
             for kind, added in kinds.items():
-                counts = {key: int(n or 0) for key, n in added.items() if key not in ("told", "rate")}
+                counts = {key: int(n or 0) for key, n in added.items() if key not in ("constrained", "rate")}
                 by_kind.setdefault(check, {}).setdefault(kind, Counter()).update(counts)
     return by_kind
 

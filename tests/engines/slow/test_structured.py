@@ -22,8 +22,8 @@ def test_constrained_answers_are_valid_and_free_ones_of_a_small_model_are_not(st
     cell = structured[1][engine]
     answers = cell["answers"]["structured"]
     assert set(answers) == {"free", "json_schema", "regex", "choice"}
-    told = {shape for shape in answers if answers[shape]["told"]}
-    assert told == {"json_schema", "choice"} | (
+    constrained = {shape for shape in answers if answers[shape]["constrained"]}
+    assert constrained == {"json_schema", "choice"} | (
         {"regex"} if engine == VLLM else set()
     )  # llama.cpp has no field
     assert cell["structured_valid_rate"] > 0.9

@@ -139,7 +139,7 @@ def test_what_one_engine_could_not_be_asked_decides():
 
 
 def test_a_shape_that_one_engine_ignores_decides():
-    kept, ignored = ({"structured": {"regex": {"told": True, "rate": rate}}} for rate in (1.0, 0.1))
+    kept, ignored = ({"structured": {"regex": {"constrained": True, "rate": rate}}} for rate in (1.0, 0.1))
     assert codes(cell("a", answers=kept), cell("b", answers=ignored)) == {"shape-regex": True}
     assert unequal([cell("a", answers=kept), cell("b", answers=kept)]) == ()
 

@@ -18,9 +18,7 @@ def cell(*rows, **more):
         values = dict.fromkeys(NUMBERS, -1) | {"images": count, "image_bytes": size}
         kind = f"{count} x {sort}" if count > 0 else "no image"
         numbers.append(([values[name] for name in NUMBERS], kind, ()))
-    made = [
-        {"texts": [ttft]} if ttft is not None else {"outcome": Outcome.HTTP_ERROR} for *_, ttft in rows
-    ]
+    made = [{"texts": [ttft]} if ttft is not None else {"outcome": Outcome.HTTP_ERROR} for *_, ttft in rows]
     return view_of(records(*made), facts(**more), RequestTable.of(iter(numbers), ())).of(images.compute)
 
 

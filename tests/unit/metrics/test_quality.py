@@ -128,7 +128,7 @@ def test_rates_leave_out_what_was_cut_off_refused_or_never_answered():
     found = quality(RequestView(made), asked)
     assert found.structured_valid_rate == 0.5
     assert found.answers.structured["json_schema"] == {
-        "told": True,
+        "constrained": True,
         "asked": 7,
         "rate": 0.5,
         "valid": 1,
@@ -137,7 +137,7 @@ def test_rates_leave_out_what_was_cut_off_refused_or_never_answered():
         "refused": 3,
         "failed": 1,
     }
-    assert found.answers.structured["free"] == {"told": False, "asked": 1, "rate": 0.0, "not JSON": 1}
+    assert found.answers.structured["free"] == {"constrained": False, "asked": 1, "rate": 0.0, "not JSON": 1}
     assert found.answers.refusals == {"cannot compile …: bad $ref …": 2, "no such feature": 1}
     assert found.label_accuracy is None
 
@@ -168,7 +168,7 @@ def test_a_rate_of_no_answer_that_could_be_judged_is_not_known():
     found = quality(RequestView(made), asked)
     assert found.structured_valid_rate is None
     assert found.answers.structured == {
-        "json_schema": {"told": True, "asked": 1, "rate": None, "truncated": 1}
+        "json_schema": {"constrained": True, "asked": 1, "rate": None, "truncated": 1}
     }
 
 

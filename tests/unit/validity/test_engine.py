@@ -11,8 +11,8 @@ ANSWER = {"intended": 0, "texts": [10, 20, 30], "prompt": 110, "cached": 0, "tok
 ONE = {"tokens_per_event": "one"}
 
 
-def shape(rate, told=True, truncated=0):
-    counts = {"told": told, "asked": 8, "rate": rate, "truncated": truncated}
+def shape(rate, constrained=True, truncated=0):
+    counts = {"constrained": constrained, "asked": 8, "rate": rate, "truncated": truncated}
     return Answers(structured={"regex": counts})
 
 
@@ -65,7 +65,7 @@ def test_a_shape_that_is_not_kept_to():
     assert codes(answered=shape(0.1)) == ["structured-ignored"]
     assert codes(answered=shape(0.9)) == ["structured-invalid"]
     assert codes(answered=shape(None)) == codes(answered=Answers()) == []
-    assert codes(answered=shape(0.1, told=False)) == []
+    assert codes(answered=shape(0.1, constrained=False)) == []
     assert codes(answered=shape(None, truncated=8)) == ["structured-cut"]
     assert codes(answered=shape(1.0, truncated=4)) == []
 

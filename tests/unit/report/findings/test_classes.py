@@ -17,7 +17,7 @@ def test_answers_are_summed_over_repeats_and_say_what_is_wrong():
     answers = {
         "structured": {
             "json_schema": {
-                "told": True,
+                "constrained": True,
                 "asked": 10,
                 "rate": 0.75,
                 "valid": 6,
@@ -25,7 +25,7 @@ def test_answers_are_summed_over_repeats_and_say_what_is_wrong():
                 "truncated": 1,
                 "refused": 1,
             },
-            "free": {"told": False, "asked": 4, "rate": 0.0, "not JSON": 4},
+            "free": {"constrained": False, "asked": 4, "rate": 0.0, "not JSON": 4},
         },
         "refusals": {"no $ref here": 1},
     }
