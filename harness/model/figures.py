@@ -367,7 +367,7 @@ Counts = dict[str, bool | int | float | None]
 
 
 class Answers(Record, frozen=True, kw_only=True):
-    """Right and wrong answers by check and kind of request: `constrained`, asked, rate, and counts by verdict."""
+    """Right and wrong answers by check and kind of request: `constrained`, asked, rate, counts by verdict."""
 
     label: Annotated[dict[str, Counts] | UnsetType, doc("Right and wrong labels by kind.")] = UNSET
     structured: Annotated[dict[str, Counts] | UnsetType, doc("Right and wrong answers by shape.")] = UNSET
