@@ -43,6 +43,9 @@ def main(arguments: argparse.Namespace) -> int:
             raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
         append_history(path, entries(folder.read_manifest(), summary))
     history = read_history(path)
+    if not history:
+        hint = "`bench history RUN` adds one; --out names the folder of the runs"
+        raise SpecError("no run in the history", where=str(path), hint=hint)
     regressions = drifts(history, arguments.floor / 100)
     if arguments.json:
         print(
