@@ -13,6 +13,7 @@ from harness.engines.start.orphans import born
 from harness.errors import SetupError
 from tests.factories.containers import RUNNING, FakeDaemon
 
+
 class FakeKeeper:
     def __init__(self, ending=None):
         self.ending = ending
