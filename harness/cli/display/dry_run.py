@@ -133,7 +133,7 @@ class Description:
         sizes = self.prepared.probe_sizes
         if sizes is None:
             most = "at most " if self.prepared.looks else ""
-            return f"{most}{len(self.cells)} cells, {measured} of load"
+            return f"{most}{counted(len(self.cells), 'cell')}, {measured} of load"
         loads = len(self.prepared.plan[0].cells)
         return (
             f"{len(self.prepared.plan)} searches among {loads} loads, usually 9 to 15 probes in the first "
