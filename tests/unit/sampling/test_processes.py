@@ -1,4 +1,4 @@
-"""Processes of the engine and of the client: who belongs to whom, sums that never fall, what may not be seen."""
+"""Processes of the engine and of the client: who belongs to whom, sums that never fall, what is hidden."""
 
 import os
 import shutil
@@ -105,7 +105,7 @@ def read(source):
 
 
 def test_figures_of_both_are_sums_over_their_own_processes(host):
-    """A worker of the engine hangs on its second thread, and has a child; the sampler is the client's child."""
+    """A worker hangs on the second thread of the engine, and has a child; the client started the sampler."""
     host.start(300, ENGINE, thread=201, user=1.0, system=0.5, rss=2 * MB, read=30, written=40)
     host.start(400, 300, user=0.25, threads=2, name="ninja")
     host.start(101, BENCH, user=0.5, read=11, written=12)

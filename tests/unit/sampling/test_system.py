@@ -1,4 +1,4 @@
-"""The machine as a whole: CPU seconds that were not idle, energy counters that wrap, what it does not have."""
+"""The machine as a whole: CPU seconds that were not idle, energy counters that wrap, what is absent."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""`bench compare`: the exit code of each gate, and where its lines stand. The verdicts are tested elsewhere."""
+"""`bench compare`: the exit code of each gate, and where its lines stand. Verdicts are tested elsewhere."""
 
 import json
 

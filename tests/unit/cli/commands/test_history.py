@@ -1,4 +1,4 @@
-"""`bench history`: runs are added once, a worse level is printed and fails the gate, and no history passes none."""
+"""`bench history`: runs are added once, a worse level fails the gate, and no history passes none."""
 
 import json
 

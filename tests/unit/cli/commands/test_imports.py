@@ -31,7 +31,7 @@ def test_of_a_folder_the_files_of_the_tool_are_taken_and_the_others_named(tmp_pa
     folder = made([found], tmp_path / "out", ["vllm=aiperf"], "0.13.0")
     assert folder.read_manifest().command == ("bench", "import", "vllm=aiperf")
     said = " ".join(capsys.readouterr().err.split())
-    left_out = f"{tmp_path}/aiperf/0/inputs.json and 1 more of that name: left out: other files have the results"
+    left_out = f"{tmp_path}/aiperf/0/inputs.json and 1 more of that name: left out: other files have"
     assert left_out in said
     assert f"{tmp_path}/aiperf/0/profile_export.jsonl and 1 more measurement: aiperf 0.13.0: " in said
 

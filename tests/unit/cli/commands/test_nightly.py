@@ -1,4 +1,4 @@
-"""`bench nightly`: what is asked of the night, where its page goes, and which pins are compared with newer ones."""
+"""`bench nightly`: what is asked of the night, where its page goes, and which pins are looked up."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""`bench query`: one statement that reads, values as a table and a document show them, and what is left out."""
+"""`bench query`: one statement that reads, values as a table and a document show them, what is left out."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`bench resume`: which runs have something missing, and what a person is asked before a folder is trusted."""
+"""`bench resume`: which runs have something missing, and what a person is asked about a folder."""
 
 import io
 import shutil

@@ -66,7 +66,7 @@ def test_one_wrong_file_hides_no_other(wrong, capsys):
     assert err[-1] == "2 of 3 files wrong"
 
 
-def test_without_a_file_all_of_this_folder_and_all_that_are_shipped_are_checked(tmp_path, monkeypatch, capsys):
+def test_without_a_file_those_of_this_folder_and_those_shipped_are_checked(tmp_path, monkeypatch, capsys):
     (tmp_path / "workloads").mkdir()
     (tmp_path / "workloads" / "mine.toml").write_text("[scenario]\n")
     monkeypatch.chdir(tmp_path)

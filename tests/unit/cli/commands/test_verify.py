@@ -1,4 +1,4 @@
-"""`bench verify`: the lines of every kind of finding, one seal for one run, and what is no run with checksums."""
+"""`bench verify`: the lines of every kind of finding, a seal of one run, and what has no checksums."""
 
 import json
 

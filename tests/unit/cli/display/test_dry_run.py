@@ -26,7 +26,8 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def earlier(here):
     """A run of this scenario: 36 requests in 9 s in each of two cells, and a start of 5 s."""
-    run = make_run(here / "results", Shape(TWO[:1], concurrency=(4,), repeats=2, requests=32, output_tokens=2))
+    shape = Shape(TWO[:1], concurrency=(4,), repeats=2, requests=32, output_tokens=2)
+    run = make_run(here / "results", shape)
     edit_summary(run, cells=[documents.changed(cell, launch="simulate") for cell in run.read_summary().cells])
 
     def started(manifest):

@@ -1,4 +1,4 @@
-"""Standard output and error: inert on a terminal, whole in a file, quiet where nobody reads or the disk is full."""
+"""Standard output and error: inert on a terminal, whole in a file, quiet where nobody reads."""
 
 import errno
 import io
