@@ -95,3 +95,9 @@ def test_a_gate_over_no_history_has_not_passed(tmp_path, capsys):
         f"error: {history_path(tmp_path)}: no run in the history",
         "hint: `bench history RUN` adds one; --out names the folder of the runs",
     ]
+
+
+@pytest.mark.parametrize("floor", ["-100", "nan", "5%"])
+def test_a_floor_that_is_no_share_is_refused(results, capsys, floor):
+    assert history(results, "--fail-on", "slower", "--floor", floor) == ExitCode.USAGE
+    assert f"--floor: '{floor}' is not a percentage from 0 on" in capsys.readouterr().err
