@@ -23,7 +23,8 @@ def test_the_counts_at_the_end_are_those_of_the_list(capsys, monkeypatch):
     statements = {STATEMENT.match(row["id"])[0] for row in rows}
     decidable = {STATEMENT.match(row["id"])[0] for row in rows if "needs" not in row}
     assert len(decidable) < len(statements) < len(rows)
-    lines = listed(capsys, "--system", "sglang").splitlines()
+    text = listed(capsys, "--system", "sglang")
+    lines = text.splitlines()
     assert f"{len(statements)} claims, {len(decidable)} of them decidable by a run" in lines
     assert f"{len(load_book().conflict)} matters in which the sources contradict each other" in lines
     shown = {line.split()[0]: line for line in lines if STATEMENT.match(line)}
@@ -44,3 +45,9 @@ def test_an_engine_that_nobody_wrote_about_is_an_error_with_those_that_are_known
     error, hint = capsys.readouterr().err.splitlines()
     assert error == "error: no claim is about 'vlm'"
     assert {"vllm", "sglang", "llamacpp"} <= set(hint.removeprefix("hint: known: ").split(", "))
+
+
+def test_a_source_without_a_claim_about_the_engine_leaves_no_gap(capsys):
+    text = listed(capsys, "--system", "mlc-llm")
+    assert "\n\n\n" not in text
+    assert not text.startswith("\n")
