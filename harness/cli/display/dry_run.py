@@ -14,6 +14,7 @@ from harness.model import (
     BackendEntry,
     CellResult,
     DryRun,
+    LaunchChoice,
     LoadPoint,
     MissingNeed,
     PlannedBackend,
@@ -183,9 +184,9 @@ def _starts(prepared: Prepared) -> float | None:
     took: dict[tuple[str, str], float] = {}
     for folder in stored_runs(prepared.options.out):
         for label, backend in _backends(folder).items():
-            engine = backend.engine
-            if isinstance(engine, dict) and engine.get("startup_s") is not None:
-                took[label, engine["launch"]["mode"]] = engine["startup_s"]
+            startup_s = backend.engine.get("startup_s") if isinstance(backend.engine, dict) else None
+            if isinstance(startup_s, int | float) and isinstance(backend.launch, LaunchChoice):
+                took[label, backend.launch.mode] = startup_s
     needed = [
         took.get((prepared.of(block).label.partition("#")[0], prepared.of(block).launch.mode))
         for block in prepared.lives

@@ -31,8 +31,9 @@ def earlier(here):
     edit_summary(run, cells=[documents.changed(cell, launch="simulate") for cell in run.read_summary().cells])
 
     def started(manifest):
-        engine = manifest["backends"]["llamacpp"]["engine"]
-        engine.update(startup_s=5.0, launch={"mode": "simulate"})
+        backend = manifest["backends"]["llamacpp"]
+        backend["launch"]["mode"] = "simulate"
+        backend["engine"]["startup_s"] = 5.0
 
     change_json(run.path / "manifest.json", started)
     return run
@@ -106,3 +107,18 @@ def test_an_open_loop_lasts_as_long_as_its_arrivals_and_no_longer_than_was_allow
 ):
     found = document(capsys, "--requests", "40", "--repeats", "2", *words)
     assert [(cell["expected_s"], cell["basis"]) for cell in found["cells"]] == [(seconds, basis)] * 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda backend: backend["engine"].update(startup_s="soon"),
+        lambda backend: backend.pop("launch"),
+        lambda backend: backend.update(engine=None),
+    ],
+    ids=["no number", "no launch", "no engine"],
+)
+def test_a_start_of_which_a_folder_says_nothing_usable_is_not_known(earlier, capsys, change):
+    change_json(earlier.path / "manifest.json", lambda manifest: change(manifest["backends"]["llamacpp"]))
+    found = document(capsys, *CLOSED, "--repeats", "2")
+    assert (found["expected_s"], found["expected_starts_s"]) == (20.0, None)
