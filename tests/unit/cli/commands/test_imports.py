@@ -20,7 +20,8 @@ def test_a_word_is_a_file_with_or_without_the_name_of_its_backend(tmp_path):
     assert named(odd) == Found("server", [odd], []), "a file of that name is no name of a backend"
 
 
-def test_of_a_folder_the_files_of_the_tool_are_taken_and_the_others_named(tmp_path, capsys):
+def test_of_a_folder_the_files_of_the_tool_are_taken_and_the_others_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "1000")
     for round_of in ("0", "1"):
         lines = foreign.aiperf_lines(int(round_of), requests=6)
         foreign.write_lines(tmp_path / "aiperf" / round_of / "profile_export.jsonl", lines)
