@@ -25,13 +25,6 @@ def test_every_file_is_written_and_named(tmp_path, capsys):
     assert (folder / MAIN).read_text() == capsys.readouterr().out
 
 
-def test_without_a_name_there_is_every_engine_with_an_image(tmp_path, capsys):
-    assert main(["compose"]) == ExitCode.OK
-    text = capsys.readouterr().out
-    assert text.count("profiles: [") > 10
-    assert '["openai"]' not in text
-
-
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [

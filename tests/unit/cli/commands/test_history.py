@@ -9,7 +9,7 @@ from harness.errors import ExitCode
 from harness.model import HistoryEntry
 from harness.store.history import append_history, history_path
 from tests.factories.documents import made
-from tests.factories.runs import Shape, make_run
+from tests.factories.runs import TWO, Shape, make_run
 
 LOAD = {"kind": "concurrency", "value": 4}
 
@@ -75,16 +75,17 @@ def test_the_document_has_shares_and_the_page_a_table(results, capsys):
     history(results, "--markdown")
     page = capsys.readouterr().out
     assert page.startswith("**chat vllm c4 TTFT p50: 20")
-    assert "| chat sglang c4 output tokens/s | 14 | " in page
+    assert "| chat sglang c4 output | 14 | 594 | " in page
 
 
 def test_a_run_is_added_once(tmp_path, capsys):
-    folder = make_run(tmp_path, Shape(concurrency=(2,), repeats=3, requests=6, output_tokens=4))
+    shape = Shape(TWO[:1], concurrency=(2,), repeats=3, requests=6, output_tokens=4)
+    folder = make_run(tmp_path, shape)
     for _ in range(2):
         assert history(tmp_path, folder.run_id, "--json") == ExitCode.OK
         assert json.loads(capsys.readouterr().out) == {"runs": 1, "drifts": []}
     lines = history_path(tmp_path).read_text().splitlines()
-    assert [json.loads(line)["label"] for line in lines] == ["llamacpp", "llamacpp@no-prefix-cache"]
+    assert [json.loads(line)["label"] for line in lines] == ["llamacpp"]
     history(tmp_path)
     assert "No figure is at a worse level than its best." in capsys.readouterr().out
 

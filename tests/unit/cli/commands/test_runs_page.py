@@ -1,36 +1,26 @@
-"""Runs that are compared or drawn together: files of other tools among them, and none against itself."""
+"""Runs that are compared or drawn together: no file of a tool against itself, and a page that is written."""
 
-import shutil
+from types import SimpleNamespace
 
 import pytest
 
 from harness import report
 from harness.cli.commands import runs_page
 from harness.errors import SetupError, SpecError
-from tests.factories import foreign
 
 
-@pytest.fixture
-def files(tmp_path):
-    names = ("monday", "tuesday")
-    return [
-        foreign.write(tmp_path / f"{name}.json", foreign.vllm(seed, requests=12))
-        for seed, name in enumerate(names)
-    ]
+def run(name, *sums):
+    """With a cell for each file, by its sum; None: a cell that bench measured."""
+    imported = [one and SimpleNamespace(file=f"{name}.json", sha256=one) for one in sums]
+    return SimpleNamespace(name=name, cells=[SimpleNamespace(imported=one) for one in imported])
 
 
-def test_a_file_is_a_run_by_its_name_and_leaves_nothing(files, tmp_path):
-    before = sorted(tmp_path.rglob("*"))
-    runs = runs_page.opened([str(file) for file in files], tmp_path / "results")
-    assert [run.name for run in runs] == ["monday", "tuesday"]
-    assert [len(run.cells) for run in runs] == [1, 1]
-    assert sorted(tmp_path.rglob("*")) == before
-
-
-def test_a_copy_of_a_file_is_that_file(files, tmp_path):
-    copy = shutil.copy(files[0], tmp_path / "copy.json")
+def test_a_copy_of_a_file_is_that_file():
+    """Several cells of one run may be of one file, and those that bench measured have none."""
+    different = [run("monday", "a", "a"), run("tuesday", "b"), run("ours", None), run("mine", None)]
+    runs_page._refuse_itself(different)
     with pytest.raises(SpecError) as caught:
-        runs_page.opened([str(file) for file in (*files, copy)], tmp_path)
+        runs_page._refuse_itself([*different, run("copy", "c", "a")])
     assert str(caught.value) == "copy: copy.json is the same file as one of monday"
 
 

@@ -11,7 +11,7 @@ from tests.factories.runs import TWO, Shape, make_run
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    shape = Shape(TWO, concurrency=(2,), repeats=3, requests=6, output_tokens=4)
+    shape = Shape(TWO, concurrency=(2,), requests=6, output_tokens=4)
     return make_run(tmp_path_factory.mktemp("runs"), shape)
 
 

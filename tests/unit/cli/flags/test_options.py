@@ -1,4 +1,4 @@
-"""Flags that several commands share: what their values become, and that a command line can be made of them."""
+"""Flags that several commands share: what their values become, and a command line made of them."""
 
 import argparse
 
