@@ -1,4 +1,4 @@
-"""`bench compare`: the exit code of each gate by the rows that it is given. The verdicts are tested elsewhere."""
+"""`bench compare`: the exit code of each gate by the rows that it is given. Verdicts are tested elsewhere."""
 
 from types import SimpleNamespace
 
