@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Literal
 
-MIB = 1 << 20
+MB = 1_000_000
 _LIST = ".sha256"
 SUMS = "SHA256SUMS"  # of a kit
 _BLOCK = 1 << 20
@@ -23,7 +23,7 @@ class PartsError(Exception):
 
 def split(folder: Path, target: Path, max_mb: float, *, pack: bool = False) -> list[Path]:
     """The files `target`.000, .001, …, and `target`.sha256; `pack`: compressed."""
-    limit, written = max(1, int(max_mb * MIB)), list[Path]()
+    limit, written = max(1, int(max_mb * MB)), list[Path]()
     target.parent.mkdir(parents=True, exist_ok=True)
     writer = _Parts(target, limit, written)
     with tarfile.open(fileobj=writer, mode="w|xz" if pack else "w|") as archive:

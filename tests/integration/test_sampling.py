@@ -15,10 +15,7 @@ from harness.metrics.window import Window
 from harness.mockserver import running
 from harness.model import Server
 from harness.sampling.job import Exporter, Watch
-from harness.sampling.sources import UnavailableError
-from harness.sampling.sources.amd import AmdGpus
 from harness.sampling.sources.processes import listener
-from harness.sampling.sources.system import System
 from harness.sampling.watcher import Watcher
 from tests.integration.scripted import bench, define, summary
 
@@ -149,94 +146,6 @@ def test_nothing_is_started_where_sampling_is_off():
         watcher.idle()
         assert watcher.stop(0).series == {}
     assert "--sample-hz 0" in watcher.sampled.problem
-
-
-def powercap(folder, microjoules):
-    zone = folder / "intel-rapl:0"
-    zone.mkdir(exist_ok=True)
-    (folder / "intel-rapl:0:0").mkdir(exist_ok=True)
-    (zone / "name").write_text("package-0\n")
-    (zone / "max_energy_range_uj").write_text("1000000\n")
-    (zone / "energy_uj").write_text(f"{microjoules}\n")
-    return folder
-
-
-def read(source):
-    found = {}
-    source.read(lambda name, value, at_ns=None: found.__setitem__(name, value))
-    return found
-
-
-def test_the_energy_of_a_cpu_package_goes_on_when_its_counter_wraps(tmp_path):
-    system = System(1.0, powercap(tmp_path, 900_000))
-    system.open()
-    assert system.about["cpu_packages"] == ["package-0"]
-    assert read(system)["cpu.0.energy_j"] == 0.9
-    powercap(tmp_path, 100_000)
-    assert read(system)["cpu.0.energy_j"] == pytest.approx(1.1)
-
-
-def test_the_energy_of_this_machine_is_not_that_of_an_engine_elsewhere(tmp_path):
-    system = System(1.0, powercap(tmp_path, 900_000), energy=False)
-    system.open()
-    assert "cpu.0.energy_j" not in read(system)
-    assert system.missing["cpu.*.energy_j"] == "the engine runs on another machine"
-
-
-def test_a_counter_that_only_root_may_read_is_missing_with_the_reason(tmp_path):
-    system = System(1.0, powercap(tmp_path, 1))
-    system.open()
-    (tmp_path / "intel-rapl:0" / "energy_uj").unlink()
-    assert "cpu.0.energy_j" not in read(system)
-    assert "No such file" in system.missing["cpu.0.energy_j"]
-
-
-AMDSMI = """
-class AmdSmiException(Exception): pass
-class AmdSmiClkType: GFX, MEM = "gfx", "mem"
-class AmdSmiTemperatureType: HOTSPOT = "hot"
-class AmdSmiTemperatureMetric: CURRENT = "now"
-def amdsmi_init(): pass
-def amdsmi_shut_down(): pass
-def amdsmi_get_processor_handles(): return ["a", "b"]
-def amdsmi_get_gpu_asic_info(h): return {"market_name": "MI300X " + h}
-def amdsmi_get_gpu_device_uuid(h): return "uuid-" + h
-def amdsmi_get_gpu_vram_usage(h): return {"vram_total": 196592, "vram_used": 1024}
-def amdsmi_get_gpu_activity(h): return {"gfx_activity": 97, "umc_activity": "N/A", "mm_activity": "N/A"}
-def amdsmi_get_power_info(h):
-    return {"socket_power": 0, "current_socket_power": "N/A", "average_socket_power": 512}
-def amdsmi_get_energy_count(h):
-    if h == "b": raise AmdSmiException("not supported")
-    return {"energy_accumulator": 4_000_000, "counter_resolution": 15.25, "timestamp": 1}
-def amdsmi_get_clock_info(h, kind): return {"clk": 2100 if kind == "gfx" else 1300}
-def amdsmi_get_temp_metric(h, kind, metric): return 71
-def amdsmi_get_gpu_process_list(h):
-    return [{"pid": 7, "memory_usage": {"vram_mem": 900}}, {"pid": 8, "memory_usage": {"vram_mem": 100}}]
-"""
-
-
-def test_amd_gpus_give_the_same_series(tmp_path, monkeypatch):
-    """Through a module with amdsmi's functions and answers; no AMD GPU was at hand."""
-    (tmp_path / "amdsmi.py").write_text(AMDSMI)
-    monkeypatch.syspath_prepend(tmp_path)
-    gpus = AmdGpus({}, lambda: frozenset({7}), 0.1)
-    gpus.open()
-    found = read(gpus)
-    gpus.close()
-    del sys.modules["amdsmi"]
-    assert [device["name"] for device in gpus.about["devices"]] == ["MI300X a", "MI300X b"]
-    assert found["gpu.0.utilisation_pct"] == 97
-    assert found["gpu.0.power_w"] == 512
-    assert found["gpu.0.energy_j"] == pytest.approx(61.0)
-    assert found["gpu.1.memory_used_bytes"] == 1 << 30
-    assert (found["gpu.0.engine_memory_bytes"], found["gpu.0.other_memory_bytes"]) == (900, 100)
-    assert gpus.missing["gpu.1.energy"] == "amdsmi: not supported"
-    assert gpus.missing["gpu.0.memory_utilisation_pct"] == "amdsmi: N/A"
-
-
-def test_a_machine_without_amdsmi_says_so():
-    with pytest.raises(UnavailableError, match="amdsmi: No module named"):
-        AmdGpus({}, frozenset, 0.1).open()
 
 
 def test_a_run_whose_engine_has_no_metrics_after_all_is_measured_and_says_so(here):

@@ -64,8 +64,9 @@ def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) 
         return
     for key, source in book.sources.items():
         mine = [claim for claim in chosen if claim.source == key]
-        if mine:
-            print(f"{key}  {source.title}\n    {source.url}")
+        if not mine:
+            continue
+        print(f"{key}  {source.title}\n    {source.url}")
         for claim in mine:
             decides = f" (needs {claim.needs})" if claim.needs else ""
             for line in textwrap.wrap(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.commands import runs_page
 from harness.cli.flags import options
+from harness.cli.flags.argument_types import percent
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--floor",
-        type=float,
+        type=percent,
         metavar="PERCENT",
         help="smallest difference that counts (default: 2 within a run, 5 between runs)",
     )

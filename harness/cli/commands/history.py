@@ -4,6 +4,7 @@ import argparse
 import json
 
 from harness.cli.flags import options
+from harness.cli.flags.argument_types import percent
 from harness.errors import ExitCode, SpecError
 
 EPILOG = """A level needs three runs or more: one bad night is no change; many small changes add up.
@@ -20,7 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_runs_folder(parser, holds="runs and history")
     options.add_fail_on(parser, "a level became worse")
     parser.add_argument(
-        "--floor", type=float, default=5.0, metavar="PERCENT", help="smallest change that counts (default: 5)"
+        "--floor",
+        type=percent,
+        default=5.0,
+        metavar="PERCENT",
+        help="smallest change that counts (default: 5)",
     )
     form = parser.add_mutually_exclusive_group()
     options.add_json(form)
@@ -43,6 +48,9 @@ def main(arguments: argparse.Namespace) -> int:
             raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
         append_history(path, entries(folder.read_manifest(), summary))
     history = read_history(path)
+    if not history:
+        hint = "`bench history RUN` adds one; --out names the folder of the runs"
+        raise SpecError("no run in the history", where=str(path), hint=hint)
     regressions = drifts(history, arguments.floor / 100)
     if arguments.json:
         print(

@@ -14,6 +14,7 @@ from harness.model import (
     BackendEntry,
     CellResult,
     DryRun,
+    LaunchChoice,
     LoadPoint,
     MissingNeed,
     PlannedBackend,
@@ -137,7 +138,7 @@ class Description:
         if sizes is None:
             most = "at most " if self.prepared.looks else ""
             measured = "" if self.expected_s is None else f", about {self.expected_s:.0f} s of load"
-            return f"{most}{len(self.cells)} cells{measured}"
+            return f"{most}{counted(len(self.cells), 'cell')}{measured}"
         loads = len(self.prepared.plan[0].cells)
         return (
             f"{len(self.prepared.plan)} searches among {loads} loads, usually 9 to 15 probes in the first "
@@ -187,9 +188,9 @@ def _starts(prepared: Prepared) -> float | None:
     took: dict[tuple[str, str], float] = {}
     for folder in stored_runs(prepared.options.out):
         for label, backend in _backends(folder).items():
-            engine = backend.engine
-            if isinstance(engine, dict) and engine.get("startup_s") is not None:
-                took[label, engine["launch"]["mode"]] = engine["startup_s"]
+            startup_s = backend.engine.get("startup_s") if isinstance(backend.engine, dict) else None
+            if isinstance(startup_s, int | float) and isinstance(backend.launch, LaunchChoice):
+                took[label, backend.launch.mode] = startup_s
     needed = [
         took.get((prepared.of(block).label.partition("#")[0], prepared.of(block).launch.mode))
         for block in prepared.lives

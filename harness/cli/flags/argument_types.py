@@ -1,6 +1,7 @@
 """Values of flags that argparse has no type for."""
 
 import argparse
+import math
 import re
 from typing import TYPE_CHECKING, Literal
 
@@ -39,6 +40,17 @@ def depths(text: str) -> list[tuple[str, int]]:
             f"'{text}' is not a list of different numbers of tokens, like 4k,8k,16k"
         )
     return list(named.items())
+
+
+def percent(text: str) -> float:
+    """A share in per cent, 0 or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a percentage from 0 on")
+    return value
 
 
 def repeats(text: str) -> int | Literal["auto"]:

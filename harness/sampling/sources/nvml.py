@@ -199,11 +199,6 @@ class Gpus(ABC):
                     }
                 yield f"{device.name}: {error}"
                 return
-        yield from self.read_others(device, put)
-
-    def read_others(self, device: Device, put: Put) -> Iterator[str]:
-        """Reads what is not a field of the device itself."""
-        yield from ()
 
     def close(self) -> None:
         pynvml.nvmlShutdown()
@@ -220,13 +215,15 @@ class NvidiaGpus(Gpus):
             Reading(("energy_j",), energy),
         ]
 
-    def read_others(self, device: Device, put: Put) -> Iterator[str]:
+    def _read(self, device: Device, put: Put) -> Iterator[str]:
         """Memory alone can be read of a MIG instance; power and energy are the whole GPU's."""
+        yield from super()._read(device, put)
         for number, handle in device.mig.items():
+            name = f"{device.name}.mig.{number}.memory_used_bytes"
             try:
-                put(f"{device.name}.mig.{number}.memory_used_bytes", memory(handle)["memory_used_bytes"])
+                put(name, memory(handle)["memory_used_bytes"])
             except pynvml.NVMLError as error:
-                yield f"{device.name}, MIG {number}: {error}"
+                self.missing[name] = f"NVML: {error}"
 
 
 class NvidiaGpusSlowly(Gpus):

@@ -13,13 +13,28 @@ _LOOK_EVERY = 4  # reads between two looks for new processes
 _MOST_NAMED = 32  # processes of the engine that get a series of their own
 
 
+class Rising:
+    """A counter summed over processes, which does not fall when one of them ends.
+
+    What a child counted moves to its parent when it is waited for; one that nobody waits for takes it along.
+    """
+
+    def __init__(self) -> None:
+        self._lost = self._last = 0.0
+
+    def after(self, total: float) -> float:
+        self._lost += max(0.0, self._last - total)
+        self._last = total
+        return total + self._lost
+
+
 class Tree:
-    """Processes and their descendants. Their CPU time never falls, whichever of them ends."""
+    """Processes and their descendants."""
 
     def __init__(self, roots: frozenset[int], without: frozenset[int] = frozenset()) -> None:
         self._roots, self._without = roots, without
         self.processes: dict[int, psutil.Process] = {}
-        self._lost_s = self._last_s = 0.0
+        self._cpu_s, self._read, self._written = Rising(), Rising(), Rising()
 
     def look(self) -> None:
         """Finds processes through the kernel's lists of children: a look at every process of a machine costs
@@ -54,10 +69,7 @@ class Tree:
                 put(f"{name}.process.{pid}.cpu_s", used_s)
         if not alive:
             raise UnreadableError(f"process {', '.join(map(str, sorted(self._roots)))} is gone")
-        # A child's time moves to its parent when it is waited for; one that nobody waits for takes it along.
-        self._lost_s += max(0.0, self._last_s - cpu_s)
-        self._last_s = cpu_s
-        put(f"{name}.cpu_s", cpu_s + self._lost_s)
+        put(f"{name}.cpu_s", self._cpu_s.after(cpu_s))
         put(f"{name}.rss_bytes", rss)
         put(f"{name}.threads", threads)
 
@@ -71,8 +83,8 @@ class Tree:
                 continue
             except psutil.Error:
                 return "this user may not see what the process reads and writes"
-        put(f"{name}.read_bytes", sum(counters.read_bytes for counters in counted))
-        put(f"{name}.written_bytes", sum(counters.write_bytes for counters in counted))
+        put(f"{name}.read_bytes", self._read.after(sum(counters.read_bytes for counters in counted)))
+        put(f"{name}.written_bytes", self._written.after(sum(counters.write_bytes for counters in counted)))
         return ""
 
     def names(self) -> Iterable[tuple[str, str]]:

@@ -5,6 +5,10 @@ import json
 import pytest
 
 from harness.cli.main import main
+from harness.spec.models import load_models
+from harness.store import RunFolder
+from tests.bench.audit.gates import change_json
+from tests.factories.runs import TWO, Shape, make_run
 
 
 @pytest.fixture(autouse=True)
@@ -54,3 +58,65 @@ def test_eighty_columns_are_enough_and_words_stay_whole(capsys, monkeypatch, wha
     assert max(map(len, narrow.splitlines())) <= 80
     monkeypatch.setenv("COLUMNS", "1000")
     assert set(narrow.split()) == set(listed(capsys, what).split())
+
+
+@pytest.fixture
+def runs(tmp_path):
+    """One that is complete, one that its process left, and one that cannot be read."""
+    shape = Shape(TWO[:1], concurrency=(2,), requests=4, output_tokens=2)
+    for name in ("a", "b", "c"):
+        make_run(tmp_path / "made", shape).path.rename(tmp_path / name)
+    change_json(tmp_path / "b" / "manifest.json", lambda manifest: manifest.update(state="running"))
+    change_json(tmp_path / "c" / "manifest.json", lambda manifest: manifest.pop("scenario"))
+    (tmp_path / "no-run").mkdir()
+    return tmp_path
+
+
+def test_a_run_that_nobody_holds_was_killed_and_one_that_cannot_be_read_is_named(capsys, runs):
+    def states():
+        rows = json.loads(listed(capsys, "runs", "--out", str(runs), "--json"))["runs"]
+        return {row["run"]: (row["state"], row["scenario"], row["backends"]) for row in rows}
+
+    whole = ("complete", "shared-prefix", "llamacpp")
+    found = states()
+    assert (found["a"], found["b"]) == (whole, ("killed", *whole[1:]))
+    assert found["c"][:2] == ("unreadable", "")
+    assert "c/manifest.json" in found["c"][2]
+    assert len(found) == 3
+    with RunFolder(runs / "b").held():
+        assert states()["b"] == ("running", *whole[1:])
+
+
+def test_without_a_run_that_is_said(capsys, tmp_path):
+    assert listed(capsys, "runs", "--out", str(tmp_path)) == "no runs\n"
+
+
+def test_every_metric_has_its_unit_and_the_direction_that_is_better(capsys):
+    rows = {row["name"]: row for row in json.loads(listed(capsys, "metrics", "--json"))["metrics"]}
+    assert {key: rows["ttft_ms"][key] for key in ("unit", "better", "slo")} == {
+        "unit": "ms",
+        "better": "lower",
+        "slo": "yes",
+    }
+    assert (rows["output_tokens_per_s"]["better"], rows["output_tokens_per_s"]["slo"]) == ("higher", "")
+
+
+def test_the_three_lists_of_a_first_look_have_their_names(capsys):
+    lines = listed(capsys).splitlines()
+    heads = [index for index, line in enumerate(lines) if line in ("SCENARIOS", "BACKENDS", "MODELS")]
+    assert [lines[index] for index in heads] == ["SCENARIOS", "BACKENDS", "MODELS"]
+    assert heads[0] == 0
+    assert [lines[index - 1] for index in heads[1:]] == ["", ""]
+    rows = json.loads(listed(capsys, "models", "--json"))["models"]
+    marked = {row["name"] for row in rows if row["name"].endswith(" (default)")}
+    assert marked == {f"{load_models().default} (default)"}
+
+
+def test_a_tuned_variant_is_listed_and_one_that_does_not_fit_says_so(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CONFIG", str(tmp_path))
+    (tmp_path / "variants").mkdir()
+    (tmp_path / "variants" / "vllm.toml").write_text("[other]\n")
+    rows = {row["name"]: row for row in json.loads(listed(capsys, "backends", "--json"))["backends"]}
+    assert rows["vllm@tuned"]["about"].startswith("unreadable: ")
+    assert rows["vllm@tuned"]["start"] == rows["vllm"]["start"]
+    assert "sglang@tuned" not in rows

@@ -1,13 +1,54 @@
 """What `bench run --dry-run` says of a plan, before anything is started."""
 
+import json
+
+import pytest
+
 from harness.cli.main import main
 from harness.errors import ExitCode
+from tests.bench.audit.gates import change_json
+from tests.factories import documents
+from tests.factories.runs import TWO, Shape, edit_summary, make_run
 
 SEARCH = ["--find-capacity", "--rate", "1,64", "--set", "slo.ttft_ms.p95=500"]
+SIMULATED = ["--launch", "simulate", "--set", "load.warmup_requests=0", "--dry-run"]
+RUN = ["run", "--scenario", "shared-prefix", "--backends", "llamacpp", *SIMULATED]
+CLOSED = ["--concurrency", "4", "--requests", "40"]
 
 
-def test_a_search_says_how_many_probes_it_may_take(tmp_path, monkeypatch, capsys):
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    return tmp_path
+
+
+@pytest.fixture
+def earlier(here):
+    """A run of this scenario: 36 requests in 9 s in each of two cells, and a start of 5 s."""
+    shape = Shape(TWO[:1], concurrency=(4,), repeats=2, requests=32, output_tokens=2)
+    run = make_run(here / "results", shape)
+    edit_summary(run, cells=[documents.changed(cell, launch="simulate") for cell in run.read_summary().cells])
+
+    def started(manifest):
+        backend = manifest["backends"]["llamacpp"]
+        backend["launch"]["mode"] = "simulate"
+        backend["engine"]["startup_s"] = 5.0
+
+    change_json(run.path / "manifest.json", started)
+    return run
+
+
+def planned(capsys, *words):
+    assert main([*RUN, *words]) == ExitCode.OK
+    return capsys.readouterr().out.splitlines()
+
+
+def document(capsys, *words):
+    return json.loads("\n".join(planned(capsys, *words, "--json")))
+
+
+def test_a_search_says_how_many_probes_it_may_take(capsys):
     run = ["run", "--scenario", "fixed-length", "--launch", "simulate", "--backends", "vllm"]
     assert main([*run, *SEARCH, "--dry-run"]) == ExitCode.OK
     shown = " ".join(capsys.readouterr().out.split())
@@ -15,3 +56,69 @@ def test_a_search_says_how_many_probes_it_may_take(tmp_path, monkeypatch, capsys
     assert "usually 9 to 15 probes in the first" in shown
     assert main([*run, "--concurrency", "4", "--repeats", "2", "--dry-run"]) == ExitCode.OK
     assert "2 cells, " in capsys.readouterr().out
+
+
+def test_time_is_that_of_earlier_requests_and_starts_with_the_pause_between_them(earlier, capsys):
+    lines = planned(capsys, *CLOSED, "--repeats", "2")
+    assert "  llamacpp  4 in flight  10 s each: 2 earlier runs of this scenario in results" in lines
+    assert "2 cells, about 20 s of load, and 2 engine starts, about 12 s with pauses" in lines
+    found = document(capsys, *CLOSED, "--repeats", "2")
+    assert (found["expected_s"], found["expected_starts_s"]) == (20.0, 12.0)
+    assert "1 cell, about 10 s of load, and 1 engine start, about 5 s with pauses" in planned(
+        capsys, *CLOSED, "--repeats", "1"
+    )
+
+
+def test_each_cell_is_listed_on_request(earlier, capsys):
+    lines = planned(capsys, *CLOSED, "--repeats", "2", "-v")
+    rows = [line.split() for line in lines if "-llamacpp-c4-r" in line]
+    assert [row[0] for row in rows] == ["000-llamacpp-c4-r0", "001-llamacpp-c4-r1"]
+    assert [row[1:6] for row in rows] == [["4", "in", "flight", "10", "s"]] * 2
+
+
+@pytest.mark.parametrize(
+    "other", [["--concurrency", "8"], ["--concurrency", "4", "--scenario", "fixed-length"]]
+)
+def test_another_load_or_scenario_says_nothing_about_this_one(earlier, capsys, other):
+    found = document(capsys, "--requests", "40", "--repeats", "2", *other)
+    assert {cell["expected_s"] for cell in found["cells"]} == {None}
+    assert found["expected_s"] is None
+    assert {cell["basis"] for cell in found["cells"]} == {"40 requests"}
+
+
+def test_a_run_that_cannot_be_read_says_nothing(earlier, capsys):
+    (earlier.path / "summary.json").write_text("{")
+    (earlier.path / "manifest.json").write_text("{")
+    found = document(capsys, *CLOSED, "--repeats", "2")
+    assert (found["expected_s"], found["expected_starts_s"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds", "basis"),
+    [
+        (["--rate", "2"], 20.0, "40 requests at this rate"),
+        (["--rate", "2", "--duration", "5"], 5.0, "--duration"),
+        (["--rate", "20", "--duration", "5"], 2.0, "40 requests at this rate"),
+        (["--concurrency", "8", "--duration", "5"], 5.0, "--duration"),
+    ],
+)
+def test_an_open_loop_lasts_as_long_as_its_arrivals_and_no_longer_than_was_allowed(
+    capsys, words, seconds, basis
+):
+    found = document(capsys, "--requests", "40", "--repeats", "2", *words)
+    assert [(cell["expected_s"], cell["basis"]) for cell in found["cells"]] == [(seconds, basis)] * 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda backend: backend["engine"].update(startup_s="soon"),
+        lambda backend: backend.pop("launch"),
+        lambda backend: backend.update(engine=None),
+    ],
+    ids=["no number", "no launch", "no engine"],
+)
+def test_a_start_of_which_a_folder_says_nothing_usable_is_not_known(earlier, capsys, change):
+    change_json(earlier.path / "manifest.json", lambda manifest: change(manifest["backends"]["llamacpp"]))
+    found = document(capsys, *CLOSED, "--repeats", "2")
+    assert (found["expected_s"], found["expected_starts_s"]) == (20.0, None)

@@ -2,7 +2,7 @@ import argparse
 
 import pytest
 
-from harness.cli.flags.argument_types import address, apis, depths, duration_s, repeats
+from harness.cli.flags.argument_types import address, apis, depths, duration_s, percent, repeats
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,11 @@ def test_durations(text, seconds):
         (address, "host:", "is not a port"),
         (address, "host", "is not a port"),
         (repeats, "3.5", "neither auto nor a whole number"),
+        (percent, "-0.1", "is not a percentage"),
+        (percent, "-100", "is not a percentage"),
+        (percent, "nan", "is not a percentage"),
+        (percent, "inf", "is not a percentage"),
+        (percent, "5 %", "is not a percentage"),
         (apis, "chat,speech", "'speech' is not one of chat"),
         (apis, "chat,chat", "names one of them twice"),
         (depths, "4k,", "is not a list of different numbers of tokens"),
@@ -39,6 +44,7 @@ def test_what_a_flag_cannot_be_is_said(kind, text, says):
 def test_what_a_flag_can_be():
     assert repeats("auto") == "auto"
     assert repeats("3") == 3
+    assert [percent(text) for text in ("0", "2.5", "200")] == [0.0, 2.5, 200.0]
     assert address("9400") == ("127.0.0.1", 9400)
     assert address("[::1]:0") == ("[::1]", 0)
     assert apis("responses, chat") == ("responses", "chat")

@@ -11,32 +11,7 @@ from harness.engines.start.containers.container import Container, container_fact
 from harness.engines.start.containers.daemon import PROJECT, Daemon
 from harness.engines.start.orphans import born
 from harness.errors import SetupError
-
-RUNNING = {"Status": "running", "ExitCode": 0, "Error": "", "OOMKilled": False}
-
-
-class FakeDaemon:
-    """Containers by id: (labels, state); `removed` lists the projects that were."""
-
-    def __init__(self, **containers):
-        self.here, self.removed = containers, []
-
-    def containers(self, *wanted):
-        def has(labels, text):
-            name, equals, value = text.partition("=")
-            return name in labels and (not equals or labels[name] == value)
-
-        return {i: labels for i, (labels, _) in self.here.items() if all(has(labels, w) for w in wanted)}
-
-    def inspect(self, container):
-        if container not in self.here:
-            return None
-        ports = {"8000/tcp": [{"HostIp": "127.0.0.1", "HostPort": "1234"}], "9000/tcp": None}
-        return {"State": self.here[container][1], "NetworkSettings": {"Ports": ports}}
-
-    def remove_project(self, project, *, grace_s):
-        self.removed.append(project)
-        return True
+from tests.factories.containers import RUNNING, FakeDaemon
 
 
 class FakeKeeper:

@@ -1,0 +1,53 @@
+"""`bench claims` without a run: the list of one engine, its counts, and limits that have no end."""
+
+import json
+import re
+
+from harness.claims import load_book
+from harness.cli.main import main
+from harness.errors import ExitCode
+
+STATEMENT = re.compile(r"\w+-\d+")  # `A0-003` and `A0-003b` are one about two pairs
+
+
+def listed(capsys, *words):
+    assert main(["claims", *words]) == ExitCode.OK
+    return capsys.readouterr().out
+
+
+def test_the_counts_at_the_end_are_those_of_the_list(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "1000")
+    rows = json.loads(listed(capsys, "--system", "sglang", "--json"))
+    about = [row.get("order", "").split()[::2] or row["of"] for row in rows]
+    assert all(any(name.partition("@")[0] == "sglang" for name in names) for names in about)
+    statements = {STATEMENT.match(row["id"])[0] for row in rows}
+    decidable = {STATEMENT.match(row["id"])[0] for row in rows if "needs" not in row}
+    assert len(decidable) < len(statements) < len(rows)
+    text = listed(capsys, "--system", "sglang")
+    lines = text.splitlines()
+    assert f"{len(statements)} claims, {len(decidable)} of them decidable by a run" in lines
+    assert f"{len(load_book().conflict)} matters in which the sources contradict each other" in lines
+    shown = {line.split()[0]: line for line in lines if STATEMENT.match(line)}
+    assert set(shown) == {row["id"] for row in rows}
+    assert all((" (needs " in shown[row["id"]]) is ("needs" in row) for row in rows)
+
+
+def test_a_limit_without_an_end_is_null_and_no_number_of_another_language(capsys):
+    text = listed(capsys, "--json")
+    assert "Infinity" not in text
+    found = next(row for row in json.loads(text) if row["id"] == "A0-003")
+    assert (found["ratio"], found["load"]) == ([1.1, None], [8, None])
+    assert "scaling" not in found
+
+
+def test_an_engine_that_nobody_wrote_about_is_an_error_with_those_that_are_known(capsys):
+    assert main(["claims", "--system", "vlm"]) == ExitCode.USAGE
+    error, hint = capsys.readouterr().err.splitlines()
+    assert error == "error: no claim is about 'vlm'"
+    assert {"vllm", "sglang", "llamacpp"} <= set(hint.removeprefix("hint: known: ").split(", "))
+
+
+def test_a_source_without_a_claim_about_the_engine_leaves_no_gap(capsys):
+    text = listed(capsys, "--system", "mlc-llm")
+    assert "\n\n\n" not in text
+    assert not text.startswith("\n")

@@ -1,0 +1,125 @@
+"""`bench engines`: what is listed, shown, installed and locked; nothing is asked of a package index."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness.cli.main import main
+from harness.engines.check import outdated
+from harness.engines.check.outdated import Pin, Read
+from harness.engines.provide import install
+from harness.engines.provide.locks import Wheel
+from harness.errors import ExitCode
+
+WHEELS = [Wheel("a-1.whl", 2_600_000, ""), Wheel("torchthing.whl", 1_200_000_000, "")]
+LOCK = "a==1 \\\n    --hash=sha256:aa \\\n    --hash=sha256:bb\n"
+
+
+@pytest.fixture
+def provided(monkeypatch, tmp_path):
+    """`provided.here` are environments by engine, `provided.asked` what would have been built or resolved."""
+    found = SimpleNamespace(here={}, asked=[], room=tmp_path)
+
+    def build(definition, _say, *, force):
+        found.asked.append((definition.name, force))
+        return SimpleNamespace(version="9.8", python="/env/bin/python")
+
+    def lock(definition, command, _say):
+        found.asked.append((definition.name, command))
+        return LOCK
+
+    monkeypatch.setattr(install, "installed", lambda definition: found.here.get(definition.name))
+    monkeypatch.setattr(install, "size_mb", lambda definition: 1210 * (definition.name == "transformers"))
+    monkeypatch.setattr(install, "install_engine", build)
+    monkeypatch.setattr(install, "planned", lambda _definition, _say: WHEELS)
+    monkeypatch.setattr(install, "python_of", lambda _install: (3, 12))
+    monkeypatch.setattr(install, "lock", lock)
+    monkeypatch.chdir(tmp_path)
+    return found
+
+
+def engines(capsys, *words):
+    code = main(["engines", *words])
+    said = capsys.readouterr()
+    return code, said.out.splitlines(), said.err
+
+
+def test_each_environment_is_a_line_with_its_state(provided, capsys):
+    provided.here["sglang"] = SimpleNamespace(version="0.5.9")
+    _code, lines, _err = engines(capsys, "list")
+    states = {line[:19].rstrip(): line[20:] for line in lines}
+    assert len(states) == len(lines) > 10
+    assert states["transformers"] == "not installed (about 1210 MB)"
+    assert states["sglang"] == "installed, 0.5.9"
+    assert states["vllm"] == "not installed"
+    mark = "its packages for CUDA were not run on a GPU yet"
+    assert states["transformers (cuda)"] == f"not installed (about 1210 MB); {mark}"
+    assert "openai" not in states
+
+
+def test_what_would_be_installed_is_shown_with_sizes_and_nothing_is(provided, capsys):
+    code, lines, _err = engines(capsys, "install", "transformers", "--device", "cpu", "--dry-run")
+    assert code == ExitCode.OK
+    assert provided.asked == []
+    assert lines[0] == "transformers: 2 files, 1,203 MB, locked in transformers.txt"
+    rows = [line.split() for line in lines[1:3]]
+    assert rows == [["a-1.whl", "2.6", "MB"], ["torchthing.whl", "1,200.0", "MB"]]
+    assert lines[3].startswith("before them torch ")
+    assert lines[4:] == ["for Python 3.12; nothing was downloaded or installed"]
+    provided.here["vllm"] = SimpleNamespace(version="0.32.0")
+    _code, lines, _err = engines(capsys, "install", "vllm", "--device", "cuda", "--dry-run")
+    assert lines[-2].startswith("for Python 3.12, a driver for CUDA 1")
+    assert lines[-2].endswith("; it is installed already")
+    assert lines[-1] == "warning: its packages for CUDA were not run on a GPU yet"
+
+
+@pytest.mark.parametrize(("flags", "force"), [([], False), (["--force"], True)])
+def test_each_name_is_installed(provided, capsys, flags, force):
+    code, lines, err = engines(capsys, "install", "transformers", "sglang", "--device", "cpu", *flags)
+    assert (code, lines) == (ExitCode.OK, [])
+    assert provided.asked == [("transformers", force), ("sglang", force)]
+    assert "transformers 9.8: /env/bin/python" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["install", "openai"], "error: bench engines: 'openai' is not installed by bench"),
+        (["install", "transformers", "vlm"], "did you mean 'vllm'"),
+        (["lock", "llama-cpp-python"], "error: bench engines lock llama-cpp-python: its definition names no"),
+    ],
+)
+def test_what_cannot_be_installed_or_locked_is_refused_before_anything_is(provided, capsys, words, says):
+    code, lines, err = engines(capsys, *words)
+    assert (code, lines) == (ExitCode.USAGE, [])
+    assert says in err
+    assert provided.asked == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "name", "command"),
+    [
+        (["--device", "cpu"], "transformers.txt", "bench engines lock transformers --device cpu"),
+        (["--device", "cuda"], "transformers-cuda.txt", "bench engines lock transformers --device cuda"),
+    ],
+)
+def test_a_lock_is_written_here_with_the_command_that_makes_it(provided, capsys, flags, name, command):
+    code, lines, _err = engines(capsys, "lock", "transformers", *flags)
+    assert (code, lines) == (ExitCode.OK, [f"backends/locks/{name}: 2 hashes"])
+    assert provided.asked == [("transformers", command)]
+    assert (provided.room / "backends" / "locks" / name).read_text() == LOCK
+
+
+def test_pins_tools_and_images_are_a_list(provided, monkeypatch, capsys):
+    pins = [("vllm", Pin("vllm", "0.32.0", "0.33.0")), ("vllm (cuda)", Pin("vllm", "0.33.0", "0.33.0"))]
+    monkeypatch.setattr(outdated, "packages", lambda known, _say: [one for one in pins if one[0] in known])
+    monkeypatch.setattr(outdated, "tools", lambda _known, _say: [("aiperf", Read("aiperf", "0.3", "0.4"))])
+    monkeypatch.setattr(outdated, "images", lambda _definitions, _say: ["images: not looked up"])
+    code, lines, _err = engines(capsys, "outdated")
+    assert code == ExitCode.OK
+    assert lines == [
+        "vllm                0.32.0 is pinned; try vllm==0.33.0",
+        "vllm (cuda)         0.33.0 is the newest",
+        "tool aiperf                0.4 is out; its definitions and files were read in 0.3",
+        "images: not looked up",
+    ]

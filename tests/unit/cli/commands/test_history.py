@@ -1,0 +1,104 @@
+"""`bench history`: runs are added once, a worse level fails the gate, and no history passes none."""
+
+import json
+
+import pytest
+
+from harness.cli.main import main
+from harness.errors import ExitCode
+from harness.model import HistoryEntry
+from harness.store.history import append_history, history_path
+from tests.factories.documents import made
+from tests.factories.runs import TWO, Shape, make_run
+
+LOAD = {"kind": "concurrency", "value": 4}
+
+
+def entry(number, label, **figures):
+    metrics = {metric: {"interval": [value] * 3, "runs": 3} for metric, value in figures.items()}
+    created = f"2026-11-{number + 1:02d}T03:00:00Z"
+    return made(
+        HistoryEntry,
+        {"run": f"run-{number:02d}", "created_utc": created, "scenario": "chat", "label": label,
+         "load": LOAD, "engine_version": f"0.{number}", "metrics": metrics},
+    )  # fmt: skip
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Of 14 nights: from the 11th on vLLM's first token takes 20 % longer; SGLang writes 20 % more."""
+    nights = []
+    for number in range(14):
+        wobble = 1 + 0.01 * (-1) ** number
+        later = 1.2 if number >= 10 else 1.0
+        nights.append(entry(number, "vllm", **{"ttft_ms.p50": 100 * wobble * later}))
+        nights.append(entry(number, "sglang", output_tokens_per_s=500 * wobble * later))
+    for number in range(14):
+        append_history(history_path(tmp_path), [one for one in nights if one.run == f"run-{number:02d}"])
+    return tmp_path
+
+
+def history(results, *words):
+    return main(["history", "--out", str(results), *words])
+
+
+def test_a_worse_level_is_named_with_its_size_and_its_first_run(results, capsys):
+    assert history(results) == ExitCode.OK
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith("chat vllm c4 TTFT p50  ")
+    assert lines[0].endswith(" (14 runs)")
+    (drift,) = (line for line in lines if "worse than" in line)
+    assert drift.startswith("chat vllm c4 TTFT p50: 20.0 % worse than its best level, by one step, since ")
+    assert "since run-10 (engine 0.10); the best level ended with run-09 (engine 0.9)" in drift
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["--fail-on", "slower"], ExitCode.LIMIT_FAILED),
+        (["--fail-on", "slower", "--json"], ExitCode.LIMIT_FAILED),
+        (["--fail-on", "slower", "--floor", "25"], ExitCode.OK),
+        (["--floor", "15"], ExitCode.OK),
+    ],
+)
+def test_the_gate_fails_on_what_is_worse_by_more_than_the_floor(results, words, code):
+    assert history(results, *words) == code
+
+
+def test_the_document_has_shares_and_the_page_a_table(results, capsys):
+    history(results, "--json")
+    document = json.loads(capsys.readouterr().out)
+    assert document["runs"] == 14
+    (drift,) = document["drifts"]
+    assert (drift["label"], drift["load"], drift["kind"]) == ("vllm", LOAD, "step")
+    assert drift["worse_by"] == pytest.approx(0.2, abs=0.01)
+    history(results, "--markdown")
+    page = capsys.readouterr().out
+    assert page.startswith("**chat vllm c4 TTFT p50: 20")
+    assert "| chat sglang c4 output | 14 | 594 | " in page
+
+
+def test_a_run_is_added_once(tmp_path, capsys):
+    shape = Shape(TWO[:1], concurrency=(2,), repeats=3, requests=6, output_tokens=4)
+    folder = make_run(tmp_path, shape)
+    for _ in range(2):
+        assert history(tmp_path, folder.run_id, "--json") == ExitCode.OK
+        assert json.loads(capsys.readouterr().out) == {"runs": 1, "drifts": []}
+    lines = history_path(tmp_path).read_text().splitlines()
+    assert [json.loads(line)["label"] for line in lines] == ["llamacpp"]
+    history(tmp_path)
+    assert "No figure is at a worse level than its best." in capsys.readouterr().out
+
+
+def test_a_gate_over_no_history_has_not_passed(tmp_path, capsys):
+    assert history(tmp_path, "--fail-on", "slower") == ExitCode.USAGE
+    assert capsys.readouterr().err.splitlines() == [
+        f"error: {history_path(tmp_path)}: no run in the history",
+        "hint: `bench history RUN` adds one; --out names the folder of the runs",
+    ]
+
+
+@pytest.mark.parametrize("floor", ["-100", "nan", "5%"])
+def test_a_floor_that_is_no_share_is_refused(results, capsys, floor):
+    assert history(results, "--fail-on", "slower", "--floor", floor) == ExitCode.USAGE
+    assert f"--floor: '{floor}' is not a percentage from 0 on" in capsys.readouterr().err

@@ -1,0 +1,69 @@
+"""`bench import`: whose results a word names, what is said of the files, and which folders are runs."""
+
+import pytest
+
+from harness.cli.commands import imports
+from harness.cli.commands.imports import Found, made, results_at
+from harness.errors import SpecError
+from tests.factories import foreign
+
+
+def named(text):
+    return imports._results_named(str(text))
+
+
+def test_a_word_is_a_file_with_or_without_the_name_of_its_backend(tmp_path):
+    file = foreign.write(tmp_path / "r.json", foreign.vllm_summary())
+    assert named(file) == Found("server", [file], [])
+    assert named(f"vllm@eager={file}") == Found("vllm@eager", [file], [])
+    odd = foreign.write(tmp_path / "a=b.json", foreign.vllm_summary())
+    assert named(odd) == Found("server", [odd], []), "a file of that name is no name of a backend"
+
+
+def test_of_a_folder_the_files_of_the_tool_are_taken_and_the_others_named(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "1000")
+    for round_of in ("0", "1"):
+        lines = foreign.aiperf_lines(int(round_of), requests=6)
+        foreign.write_lines(tmp_path / "aiperf" / round_of / "profile_export.jsonl", lines)
+        foreign.write(tmp_path / "aiperf" / round_of / "inputs.json", {"data": []})
+    found = named(f"vllm={tmp_path / 'aiperf'}")
+    assert [path.parent.name for path in found.files] == ["0", "1"]
+    assert {path.name for path in found.left_out} == {"inputs.json"}
+    folder = made([found], tmp_path / "out", ["vllm=aiperf"], "0.13.0")
+    assert folder.read_manifest().command == ("bench", "import", "vllm=aiperf")
+    said = " ".join(capsys.readouterr().err.split())
+    left_out = f"{tmp_path}/aiperf/0/inputs.json and 1 more of that name: left out: other files have"
+    assert left_out in said
+    assert f"{tmp_path}/aiperf/0/profile_export.jsonl and 1 more measurement: aiperf 0.13.0: " in said
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("absent.json", "absent.json: no such file"),
+        ("vllm=absent.json", "absent.json: no such file"),
+        ("empty", "empty: no result of any tool in this folder"),
+        ("vllm=empty", "empty: no result of any tool in this folder"),
+    ],
+)
+def test_what_holds_no_result_is_an_error_with_its_path(tmp_path, monkeypatch, text, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SpecError) as caught:
+        named(text)
+    assert str(caught.value) == says
+
+
+def test_where_a_run_is_wanted_a_run_is_no_file_of_a_tool(tmp_path):
+    file = foreign.write(tmp_path / "tool" / "r.json", foreign.vllm_summary())
+    unnamed = foreign.write(tmp_path / "results", foreign.vllm_summary())
+    notes = tmp_path / "notes.txt"
+    notes.write_text("nothing")
+    for inside in ("cells", "run/cells"):
+        (tmp_path / "runs" / inside).mkdir(parents=True)
+    foreign.write(tmp_path / "run" / "manifest.json", {})
+    assert results_at(str(file)) == Found("server", [file], [])
+    assert results_at(str(tmp_path / "tool")) == Found("server", [file], [])
+    assert results_at(str(unnamed)) == Found("server", [unnamed], []), "by what stands in it"
+    for path in (notes, tmp_path / "run", tmp_path / "runs", tmp_path / "absent"):
+        assert results_at(str(path)) is None

@@ -1,0 +1,114 @@
+"""`bench nightly`: what is asked of the night, where its page goes, and which pins are looked up."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness import nightly
+from harness.cli.main import main
+from harness.engines.check import outdated
+from harness.engines.check.outdated import Pin, Read
+from harness.errors import ExitCode
+from harness.nightly import Night, Step
+
+SUITE = """
+[suite]
+name = "mine"
+purpose = "To be tested."
+budget_minutes = 10
+
+[[run]]
+scenario = "shared-prefix"
+backends = ["vllm", "llamacpp", "openai=http://127.0.0.1:1", "sglang==0.5.9"]
+
+[[run]]
+scenario = "chat"
+backends = ["transformers"]
+launch = "simulate"
+
+[[run]]
+scenario = "fixed-length"
+backends = ["vlm"]
+"""
+FILES = '\n[[run]]\nbackends = ["vllm"]\nfiles = ["results-*.json"]\n'
+
+
+@pytest.fixture
+def night(tmp_path, monkeypatch):
+    """A night in which every run was left out; `night.asked` is what was asked of it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(SUITE)
+    found = SimpleNamespace(asked=None, pins=[], tools=[], behind=[])
+
+    def spent(suite, out, note, extra, allow_missing):
+        found.asked = (suite.suite.budget_minutes, str(out), extra, allow_missing)
+        note("1 of 3")
+        steps = tuple(Step(entry, "left out", "0 minutes left", 0, 0.0) for entry in suite.run)
+        return Night(suite, steps, (), 4, interrupted=False)
+
+    def packages(definitions, _say):
+        found.pins += definitions
+        yield from found.behind
+
+    def tools(read_in, _say):
+        found.tools += read_in
+        yield "guidellm", Read("guidellm", "0.5", "0.6")
+
+    monkeypatch.setattr(nightly, "spend", spent)
+    monkeypatch.setattr(nightly, "drawn", lambda made: f"<p>{made.suite.suite.name}")
+    monkeypatch.setattr(outdated, "packages", packages)
+    monkeypatch.setattr(outdated, "tools", tools)
+    return found
+
+
+def test_the_page_is_printed_stored_and_appended(night, tmp_path, capsys):
+    job = tmp_path / "job.md"
+    job.write_text("before\n")
+    code = main(["nightly", "mine.toml", "--out", "kept", "--page", str(job)])
+    assert code == ExitCode.LIMIT_FAILED  # nothing was measured
+    said = capsys.readouterr()
+    assert said.out.startswith("# Nightly: mine\n\nTo be tested.\n")
+    assert said.out.endswith("| fixed-length: vlm | left out | 0.0 | 0 minutes left |\n")
+    assert said.err == "1 of 3\n"
+    assert job.read_text() == f"before\n{said.out}"
+    html, markdown = sorted((tmp_path / "kept" / "nightly").iterdir())
+    assert (markdown.read_text(), html.read_text()) == (said.out, "<p>mine")
+    assert html.name == markdown.name.replace(".md", ".html")
+    assert markdown.name.endswith("Z-mine.md")
+
+
+def test_flags_change_every_run(night):
+    assert main(["nightly", "mine.toml"]) == ExitCode.LIMIT_FAILED
+    assert night.asked == (10.0, "results", [], [])
+    words = ["--engine-set", "dtype=float32", "--engine-set", "threads=2", "--allow-missing", "vllm/c8"]
+    main(["nightly", "mine.toml", "--budget", "2.5", "--out", "kept", *words])
+    extra = ["--engine-set", "dtype=float32", "--engine-set", "threads=2"]
+    assert night.asked == (2.5, "kept", extra, ["vllm/c8"])
+
+
+@pytest.mark.parametrize("minutes", ["0", "-3", "nan", "inf"])
+def test_a_budget_of_no_time_is_refused(night, capsys, minutes):
+    assert main(["nightly", "mine.toml", f"--budget={minutes}"]) == ExitCode.USAGE
+    assert f"error: --budget: must be minutes above 0, not {minutes}" in capsys.readouterr().err
+    assert night.asked is None
+
+
+def test_a_page_that_cannot_be_written_is_known_before_the_night(night, tmp_path, capsys):
+    assert main(["nightly", "mine.toml", "--page", str(tmp_path / "no" / "job.md")]) == ExitCode.SETUP
+    assert "no/job.md: cannot be written: " in capsys.readouterr().err
+    assert night.asked is None
+
+
+def test_pins_of_what_bench_installs_are_compared_with_what_is_out(night, tmp_path, capsys):
+    """A version that the suite names, a server that runs, and a simulated engine have no pin."""
+    night.behind = [("vllm", Pin("vllm", "0.32.0", "0.33.0")), ("llamacpp", Pin("llamacpp", "1", "1"))]
+    main(["nightly", "mine.toml"])
+    assert sorted(night.pins) == ["llamacpp", "vllm"]
+    assert night.tools == []
+    page = capsys.readouterr().out
+    assert "- vllm: 0.32.0 is pinned; try vllm==0.33.0\n" in page
+    assert "- llamacpp" not in page
+    (tmp_path / "mine.toml").write_text(SUITE + FILES)
+    main(["nightly", "mine.toml"])
+    assert "guidellm" in night.tools
+    assert "- guidellm: 0.6 is out; its definitions and files were read in 0.5\n" in capsys.readouterr().out

@@ -1,0 +1,60 @@
+"""`bench publish`: which entries and files of which runs a tracker gets."""
+
+import sys
+
+import pytest
+
+from harness.cli.main import main
+from harness.errors import ExitCode
+from harness.report.exchange import trackers
+from tests.factories.runs import TWO, Shape, make_run
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    shape = Shape(TWO[:1], concurrency=(2,), repeats=3, requests=6, output_tokens=4)
+    return make_run(tmp_path_factory.mktemp("runs"), shape)
+
+
+@pytest.fixture
+def tracker(monkeypatch):
+    """What it was given."""
+    given = []
+    monkeypatch.setitem(trackers.TRACKERS, "mlflow", lambda *logged: given.append(logged))
+    return given
+
+
+def test_each_backend_and_load_is_an_entry_with_the_files_that_there_are(made, tracker, capsys):
+    words = ["--to", "mlflow", "--at", "http://127.0.0.1:5000", "--project", "mine"]
+    assert main(["publish", str(made.path), *words]) == ExitCode.OK
+    assert capsys.readouterr().out == f"{made.run_id}: 1 entries in project mine of mlflow\n"
+    ((logged, files, place, project),) = tracker
+    assert (place, project) == ("http://127.0.0.1:5000", "mine")
+    assert [path.name for path in files] == ["summary.json"]  # no report was made
+    (entry,) = logged
+    assert entry.name == f"{made.run_id} llamacpp concurrency 2"
+    assert (entry.settings["load_value"], entry.settings["repeats"]) == (2, 3)
+    low, middle, high = (entry.figures[f"ttft_ms.p50{end}"] for end in (".low", "", ".high"))
+    assert low < middle < high
+
+
+def test_every_run_is_published_by_its_name(made, tracker, capsys):
+    words = ["--to", "mlflow", "--out", str(made.path.parent)]
+    assert main(["publish", "20261120", made.run_id, *words]) == ExitCode.OK
+    assert len(tracker) == len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize("name", ["mlflow", "wandb"])
+def test_a_tracker_that_is_not_installed_is_an_error_with_its_extra(made, monkeypatch, capsys, name):
+    monkeypatch.setitem(sys.modules, name, None)
+    assert main(["publish", str(made.path), "--to", name]) == ExitCode.USAGE
+    assert capsys.readouterr().err.splitlines() == [
+        f"error: {name} is not installed",
+        f"hint: pip install 'llm-servebench[{name}]'",
+    ]
+
+
+def test_a_run_that_is_not_there_is_an_error(tracker, tmp_path, capsys):
+    assert main(["publish", "x", "--to", "mlflow", "--out", str(tmp_path)]) == ExitCode.USAGE
+    assert "error: x: no such run" in capsys.readouterr().err
+    assert tracker == []

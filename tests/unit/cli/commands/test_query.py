@@ -1,0 +1,98 @@
+"""`bench query`: one statement that reads, values as a table and a document show them, what is left out."""
+
+import json
+
+import pytest
+
+from harness.cli.commands.query import _word, json_row
+from harness.cli.main import main
+from harness.errors import ExitCode
+from tests.factories.runs import TWO, Shape, make_run
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    root = tmp_path_factory.mktemp("runs")
+    make_run(root, Shape(TWO[:1], concurrency=(2,), requests=4, output_tokens=2))
+    return root
+
+
+def query(capsys, results, sql, *words):
+    code = main(["query", sql, "--out", str(results), *words])
+    said = capsys.readouterr()
+    return code, said.out, said.err
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "null"),
+        (1.23456, "1.235"),
+        (-0.000123456, "-0.0001235"),
+        (12345.6, "12346"),
+        (-1234.5678, "-1235"),
+        (123456, "123456"),
+        (True, "True"),
+        ("two\n lines", "two lines"),
+        ("x" * 40, "x" * 40),
+        ("x" * 41, "x" * 39 + "…"),
+    ],
+)
+def test_a_cell_of_the_table_is_short_and_keeps_its_size(value, text):
+    assert _word(value) == text
+
+
+def test_a_table_ends_at_200_rows_and_says_how_many_more_there_are(capsys, results):
+    code, out, err = query(capsys, results, "select i, i / 8 as share from range(250) t(i)")
+    assert code == ExitCode.OK
+    lines = out.splitlines()
+    assert lines[0].split() == ["i", "share"]
+    assert [lines[1].split(), lines[-1].split()] == [["0", "0"], ["199", "24.88"]]
+    assert err == "50 more rows: --csv or --json prints all\n"
+    _code, out, err = query(capsys, results, "select i from range(250) t(i)", "--csv")
+    assert (out.splitlines()[0], len(out.splitlines()), err) == ("i", 251, "")
+
+
+def test_no_row_is_said_and_is_an_empty_list(capsys, results):
+    nothing = "select run, cell from cells where false"
+    assert query(capsys, results, nothing)[1] == "run  cell\n(no rows)\n"
+    assert query(capsys, results, nothing, "--csv")[1] == "run,cell\n"
+    assert query(capsys, results, nothing, "--json")[1] == "[]\n"
+
+
+def test_numbers_of_a_document_are_numbers_and_what_json_has_no_form_for_is_null(capsys, results):
+    sql = "select 1.50 as a, 'inf'::double as b, 'nan'::double as c, 9007199254740993 as d, 'é' as e"
+    _code, out, _err = query(capsys, results, sql, "--json")
+    assert json.loads(out) == [{"a": 1.5, "b": None, "c": None, "d": 9007199254740993, "e": "é"}]
+    assert json_row(["a", "b"], [None, "é"]) == '{"a": null, "b": "é"}'
+
+
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("select 1; select 2", "error: SQL: must be one SELECT statement"),
+        ("drop view cells", "error: SQL: must be one SELECT statement"),
+        ("", "error: SQL: must be one SELECT statement"),
+        ("select ttft from cells", '"ttft"'),
+        ("selec 1", "error: SQL: "),
+    ],
+)
+def test_a_mistake_in_the_sql_is_one_line_and_says_where_columns_are_listed(capsys, results, sql, says):
+    code, out, err = query(capsys, results, sql)
+    assert (code, out) == (ExitCode.USAGE, "")
+    error, hint = err.splitlines()
+    assert says in error
+    assert hint.startswith("hint: ")
+    assert "LINE 1" not in error
+
+
+def test_a_run_that_is_named_twice_is_read_once(capsys, results):
+    (run,) = (path.name for path in results.iterdir())
+    words = ("--run", run, "--run", str(results / run), "--json")
+    assert json.loads(query(capsys, results, "select count(*) as n from cells", *words)[1]) == [{"n": 1}]
+
+
+def test_a_folder_without_runs_is_an_error(capsys, tmp_path):
+    code, _out, err = query(capsys, tmp_path, "select 1")
+    assert code == ExitCode.USAGE
+    assert err.splitlines()[0] == f"error: {tmp_path}: no runs here"

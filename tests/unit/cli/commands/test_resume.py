@@ -1,0 +1,114 @@
+"""`bench resume`: which runs have something missing, and what a person is asked about a folder."""
+
+import io
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.cli.commands.resume import _missing
+from harness.cli.main import main
+from harness.errors import ExitCode
+from harness.model import as_json
+from harness.store import RunFolder
+from tests.bench.audit.gates import change_json, mend
+from tests.factories import documents
+from tests.factories.runs import Shape, make_run
+
+OPTIONS = {"scenario": "fixed-length", "backends": "openai=http://203.0.113.9", "out": "results"}
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    folder = make_run(tmp_path_factory.mktemp("runs"), Shape(concurrency=(2,), requests=4, output_tokens=2))
+    folder.files.make_folder("workloads")
+    folder.files.write("workloads/c2-r0.jsonl.gz", b"requests")
+    folder.files.write("logs/llamacpp.log", b"started")
+    mend(folder.path)
+    return folder
+
+
+@pytest.fixture
+def run(whole_run, tmp_path, monkeypatch):
+    """A copy to be changed, which this machine did not begin."""
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    return RunFolder(Path(shutil.copytree(whole_run.path, tmp_path / whole_run.path.name)))
+
+
+def begun(folder, **changes):
+    change_json(folder.path / "manifest.json", lambda manifest: manifest.update(changes))
+    mend(folder.path)
+
+
+def test_a_whole_run_has_nothing_to_resume(run, capsys):
+    assert main(["resume", str(run.path)]) == ExitCode.USAGE
+    assert "nothing is missing: every cell was measured" in capsys.readouterr().err
+
+
+def test_a_run_that_goes_on_is_left_alone(run, capsys):
+    begun(run, state="running")
+    with run.held():
+        assert main(["resume", str(run.path)]) == ExitCode.USAGE
+    assert "is still running" in capsys.readouterr().err
+
+
+FAILURE = {"backend": "llamacpp", "repeat": 0, "error": "no port"}
+LOOKS = {"looks": [3, 5, 10], "repeats": 3}
+
+
+@pytest.mark.parametrize(
+    ("path", "changes", "missing"),
+    [
+        (None, {}, False),
+        (None, {"failures": [FAILURE]}, True),
+        ("cells/{}/cell.json", {}, True),
+        ("cells/{}/events.parquet", {}, True),
+        ("workloads/c2-r0.jsonl.gz", {}, True),
+        ("summary.json", {}, False),  # a report makes it again
+        ("logs/llamacpp.log", {}, False),
+    ],
+)
+def test_cells_that_were_cut_short_and_engines_that_did_not_start_are_missing(run, path, changes, missing):
+    manifest = documents.changed(run.read_manifest(), **changes)
+    if path:
+        (run.path / path.format(run.cells()[0])).unlink()
+    assert _missing(run, manifest) is missing
+
+
+def test_repeats_that_were_not_needed_are_not_missing(run):
+    cells = [*run.cells(), "009-llamacpp-c2-r4"]
+    assert _missing(run, documents.changed(run.read_manifest(), order=cells))
+    stopped = documents.changed(run.read_manifest(), order=cells, stopping=LOOKS)
+    assert not _missing(run, stopped)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [("n\n", "not resumed"), ("\n", "not resumed"), ("y\n", "has changed since this run began")],
+)
+def test_a_person_sees_what_a_folder_asks_for_and_decides(run, monkeypatch, answer, says):
+    begun(run, state="interrupted", options=OPTIONS)
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stdin", Terminal(answer))
+    monkeypatch.setattr(sys, "stderr", screen)
+    assert main(["resume", str(run.path)]) == ExitCode.USAGE
+    shown, question, after = screen.getvalue().partition("resume with them? [y/N] ")
+    assert question
+    assert "was not begun with these options on this machine" in shown
+    assert "backends = openai=http://203.0.113.9" in shown
+    assert says in after
+
+
+def test_a_run_of_before_options_were_kept_cannot_be_resumed(run, capsys):
+    begun(run, state="interrupted")
+    assert as_json(RunFolder(run.path).read_manifest())["options"] == {}
+    assert main(["resume", str(run.path)]) == ExitCode.USAGE
+    said = capsys.readouterr().err
+    assert "manifest.json: does not say with which options it was begun" in said
+    assert "hint: start a new run with `bench run`" in said

@@ -1,0 +1,32 @@
+"""Runs that are compared or drawn together: no file of a tool against itself, and a page that is written."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness import report
+from harness.cli.commands import runs_page
+from harness.errors import SetupError, SpecError
+
+
+def run(name, *sums):
+    """With a cell for each file, by its sum; None: a cell that bench measured."""
+    imported = [one and SimpleNamespace(file=f"{name}.json", sha256=one) for one in sums]
+    return SimpleNamespace(name=name, cells=[SimpleNamespace(imported=one) for one in imported])
+
+
+def test_a_copy_of_a_file_is_that_file():
+    """Several cells of one run may be of one file, and those that bench measured have none."""
+    different = [run("monday", "a", "a"), run("tuesday", "b"), run("ours", None), run("mine", None)]
+    runs_page._refuse_itself(different)
+    with pytest.raises(SpecError) as caught:
+        runs_page._refuse_itself([*different, run("copy", "c", "a")])
+    assert str(caught.value) == "copy: copy.json is the same file as one of monday"
+
+
+def test_a_page_that_cannot_be_written_is_one_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(report, "page_of_several", lambda _runs, _document: "<p>é")
+    runs_page.write(tmp_path / "page.html", [], None)
+    assert (tmp_path / "page.html").read_bytes() == "<p>é".encode()
+    with pytest.raises(SetupError, match=r"no/page\.html: cannot be written: "):
+        runs_page.write(tmp_path / "no" / "page.html", [], None)

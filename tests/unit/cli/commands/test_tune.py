@@ -1,0 +1,108 @@
+"""`bench tune`: what is asked of the search, and what is said of its result."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from harness import report, tune
+from harness.cli.main import main
+from harness.errors import ExitCode
+from harness.model import LoadPoint
+from harness.tune import Result
+from harness.tune.trial import Trial
+
+COMMAND = ["tune", "vllm@eager", "--scenario", "shared-prefix", "--budget", "1h30m"]
+TRIALS = [Trial({}, 1.0, value, "", "r", 9.0) for value in (21.5, None, 20.0, None, None)]
+RUN = SimpleNamespace(path=Path("results/run"))
+
+
+@pytest.fixture
+def search(monkeypatch):
+    """`search.result` is what the search ends with, `search.settings` what it was asked for."""
+    found = SimpleNamespace(settings=None, reported=[], result=result())
+
+    def searched(settings, _ui):
+        found.settings = settings
+        return found.result
+
+    monkeypatch.setattr(tune, "tune", searched)
+    monkeypatch.setattr(report, "build", found.reported.append)
+    return found
+
+
+def result(**changes):
+    point = LoadPoint("concurrency", 8)
+    return Result(**{"folder": Path("results/tune-1"), "metric": "ttft_ms.p50", "point": point,
+                     "trials": TRIALS, "values": {}, **changes})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--to", "mine"], "error: --to mine: must end in .toml"),
+        (["--out", "mine.toml"], "error: --out mine.toml: is the folder of the trials"),
+        (["--budget", "90"], "'90' is not a duration like 2h, 45m, 90s or 1h30m"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_before_the_search(search, capsys, words, says):
+    assert main([*COMMAND, *words]) == ExitCode.USAGE
+    assert says in capsys.readouterr().err
+    assert search.settings is None
+
+
+def test_flags_become_the_settings_of_the_search(search):
+    words = ["--load", "4", "--metric", "tpot_ms.p50", "--repeats", "5", "--to", "mine.toml"]
+    main([*COMMAND, *words, "--engine-set", "dtype=float32", "--set", "load.requests=8", "--seed", "7"])
+    asked = search.settings
+    assert (asked.budget_s, asked.load, asked.repeats) == (5400.0, 4.0, 5)
+    assert (asked.metric, asked.out) == ("tpot_ms.p50", Path("mine.toml"))
+    options = asked.options
+    assert (options.backends, options.scenario, options.seed) == ("vllm@eager", "shared-prefix", 7)
+    assert (options.engine_values, options.overrides) == ({"dtype": "float32"}, {"load.requests": 8})
+
+
+def test_what_was_better_is_stored_and_how_to_use_it_is_said(search, capsys):
+    stored = Path("/config/variants/vllm.toml")
+    values = {"max_sequences": 16, "threads": 2}
+    search.result = result(values=values, comparison=RUN, verdict="faster", why="TTFT 1.3×", stored=stored)
+    assert main(COMMAND) == ExitCode.OK
+    assert capsys.readouterr().out.splitlines() == [
+        "5 trials, 3 failed: TTFT p50 at closed loop, concurrency 8",
+        "tuned vllm@eager is faster: max_sequences=16, threads=2",
+        "  TTFT 1.3×",
+        "stored in /config/variants/vllm.toml; use it as vllm@tuned",
+        "trials: results/tune-1",
+    ]
+    assert search.reported == [RUN]
+    main([*COMMAND, "--to", "mine.toml"])
+    assert "use it as vllm@/config/variants/vllm.toml" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("changes", "lines"),
+    [
+        ({"why": "no candidate was better"}, ["the default stands: no candidate was better"]),
+        (
+            {"values": {"threads": 2}, "comparison": RUN, "verdict": "same", "why": "inside ±5 %"},
+            ["the default stands: threads=2 is not shown to be faster", "  same: inside ±5 %"],
+        ),
+    ],
+)
+def test_where_nothing_is_stored_the_default_stands(search, capsys, changes, lines):
+    search.result = result(trials=TRIALS[:1], **changes)
+    assert main(COMMAND) == ExitCode.OK
+    assert capsys.readouterr().out.splitlines() == [
+        "1 trial, 0 failed: TTFT p50 at closed loop, concurrency 8",
+        *lines,
+        "trials: results/tune-1",
+    ]
+    assert search.reported == ([RUN] if "comparison" in changes else [])
+
+
+def test_an_interrupted_search_says_where_its_trials_are(search, capsys):
+    search.result = result(interrupted=True)
+    assert main(COMMAND) == ExitCode.INTERRUPTED
+    said = capsys.readouterr()
+    assert said.err.splitlines()[-1] == "interrupted: what was tried is kept in results/tune-1"
+    assert "the default stands" not in said.out

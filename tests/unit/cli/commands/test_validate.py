@@ -1,0 +1,77 @@
+"""`bench validate`: the kind of each file, every wrong one named, and a count at the end."""
+
+import pytest
+
+from harness.cli.main import main
+from harness.errors import ExitCode
+from harness.host import paths
+
+SCENARIO = paths.shipped("workloads") / "shared-prefix.toml"
+BACKEND = paths.shipped("backends") / "vllm.toml"
+MODELS = paths.shipped("backends") / "models.toml"
+
+
+def validated(capsys, *files):
+    code = main(["validate", *map(str, files)])
+    said = capsys.readouterr()
+    return code, said.out.splitlines(), said.err.splitlines()
+
+
+def test_each_file_is_named_with_its_kind(capsys):
+    code, out, err = validated(capsys, SCENARIO, BACKEND, MODELS)
+    assert (code, err) == (ExitCode.OK, [])
+    assert out == [f"{SCENARIO}: scenario, valid", f"{BACKEND}: backend, valid", f"{MODELS}: models, valid"]
+
+
+@pytest.fixture
+def wrong(tmp_path):
+    """A file for each place in which a mistake may hide; the first table alone is right in all."""
+    scenario, backend = SCENARIO.read_text(), BACKEND.read_text()
+    texts = {
+        "typo.toml": scenario.replace("groups = 8 ", "group = 8 "),
+        "profile.toml": scenario.replace("[profiles.cpu]", "[profiles.cpu]\ncache = { state = 'hot' }"),
+        "variant.toml": f"{backend}\n[variants.mine]\ndescription = 'x'\nargs = ['{{dtyp}}']\n",
+        "nothing.toml": "[other]\n",
+        "broken.toml": "[scenario\n",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("typo.toml", "unknown key 'group'"),
+        ("profile.toml", "hot"),
+        ("variant.toml", "dtyp"),
+        ("nothing.toml", "has none of the tables [scenario], [backend], [models]"),
+        ("broken.toml", "broken.toml"),
+        ("absent.toml", "absent.toml"),
+    ],
+)
+def test_a_mistake_anywhere_in_a_file_is_found(wrong, capsys, name, says):
+    code, out, err = validated(capsys, wrong / name)
+    assert (code, out) == (ExitCode.USAGE, [])
+    assert err[0].startswith("error: ")
+    assert says in err[0]
+    assert err[-1] == "1 of 1 file wrong"
+
+
+def test_one_wrong_file_hides_no_other(wrong, capsys):
+    code, out, err = validated(capsys, wrong / "typo.toml", BACKEND, wrong / "nothing.toml")
+    assert code == ExitCode.USAGE
+    assert out == [f"{BACKEND}: backend, valid"]
+    assert sum(line.startswith("error: ") for line in err) == 2
+    assert err[-1] == "2 of 3 files wrong"
+
+
+def test_without_a_file_those_of_this_folder_and_those_shipped_are_checked(tmp_path, monkeypatch, capsys):
+    (tmp_path / "workloads").mkdir()
+    (tmp_path / "workloads" / "mine.toml").write_text("[scenario]\n")
+    monkeypatch.chdir(tmp_path)
+    known = sum(len(paths.definitions(kind)) for kind in ("workloads", "backends"))
+    code, out, err = validated(capsys)
+    assert code == ExitCode.USAGE
+    assert len(out) == known - 1
+    assert err[-1] == f"1 of {known} files wrong"

@@ -1,0 +1,62 @@
+"""What stands on standard output after a run: the first screen, everything, or a document."""
+
+import json
+from argparse import Namespace
+
+import pytest
+
+from harness.cli.display.results import as_document, show
+from tests.factories.runs import TWO, Shape, make_run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    shape = Shape(TWO, concurrency=(2,), requests=6, output_tokens=4)
+    return make_run(tmp_path_factory.mktemp("runs"), shape)
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+
+
+def shown(capsys, run, *, json=False, verbose=False, sketch=None):
+    show(run, Namespace(json=json, verbose=verbose), sketch)
+    said = capsys.readouterr()
+    assert said.err == ""
+    return said.out
+
+
+def test_the_first_screen_ends_with_where_the_run_is(capsys, run):
+    lines = shown(capsys, run).splitlines()
+    assert any("SIMULATED" in line for line in lines)
+    place = lines.index(f"run folder: {run.path}")
+    assert lines[place - 1] == ""
+    assert not any(line.startswith("report:") for line in lines)
+    assert "\x1b" not in "".join(lines)
+    report = run.path / "report.html"
+    report.touch()
+    try:
+        assert f"report:     {report}" == shown(capsys, run).splitlines()[place + 1]
+    finally:
+        report.unlink()
+
+
+def test_verbose_prints_more_and_a_sketch_is_drawn_in_both(capsys, run):
+    def sketch(summary, width):
+        return f"drawn of {summary.run}, {width} wide"
+
+    drawn = f"drawn of {run.run_id}, 100 wide"
+    short, long = (shown(capsys, run, verbose=verbose, sketch=sketch) for verbose in (False, True))
+    assert short.count(drawn) == long.count(drawn) == 1
+    assert len(long) > len(short)
+    assert short.index(drawn) > short.index("backend")
+    assert drawn not in shown(capsys, run)
+
+
+def test_the_document_is_the_summary_with_its_conclusion(capsys, run):
+    document = json.loads(shown(capsys, run, json=True))
+    conclusion = document.pop("conclusion")
+    assert document == run.read_json("summary.json")
+    assert {"orders", "next_steps"} <= conclusion.keys()
+    assert json.loads(as_document(run))["conclusion"] == conclusion

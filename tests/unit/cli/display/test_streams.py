@@ -1,0 +1,82 @@
+"""Standard output and error: inert on a terminal, whole in a file, quiet where nobody reads."""
+
+import errno
+import io
+import os
+
+import pytest
+
+from harness.cli.display.streams import Terminal, UnreadError, _Results, _Stream, _text
+from harness.errors import SetupError
+
+RED, PLAIN = "\x1b[31m", "\x1b[0m"
+
+
+@pytest.mark.parametrize(
+    ("written", "kept", "lost"),
+    [
+        (f"{RED}slower{PLAIN}: vllm", f"{RED}slower{PLAIN}: vllm", None),
+        ("\x1b]0;mine\x07vllm", "vllm", "\x1b"),
+        ("a\x1b[2Jb", "b", "\x1b"),
+        (f"{RED}\x1b[5A{PLAIN}", RED, "\x1b[5A"),
+        ("one\ntwo\tthree ≈", "one\ntwo\tthree ≈", None),
+        ("a\u202eb", "b", "\u202e"),
+        ("back\x08\x08", "back", "\x08"),
+    ],
+)
+def test_a_terminal_shows_our_colours_and_acts_upon_nothing_else(written, kept, lost):
+    screen = io.BytesIO()
+    stream = Terminal(screen, encoding="utf-8")
+    assert stream.write(written) == len(written)
+    stream.flush()
+    shown = screen.getvalue().decode()
+    assert kept in shown
+    assert lost is None or lost not in shown
+
+
+@pytest.fixture
+def full():
+    """A descriptor on which every write fails."""
+    descriptor = os.open("/dev/full", os.O_WRONLY)
+    yield descriptor
+    os.close(descriptor)
+
+
+@pytest.fixture
+def unread():
+    """A pipe whose reader went away."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    yield writing
+    os.close(writing)
+
+
+def test_results_that_cannot_be_written_are_one_error_and_the_rest_is_dropped(full):
+    with _Results(full, "w", closefd=False) as results:
+        with pytest.raises(SetupError) as caught:
+            results.write(b"table")
+        assert str(caught.value) == f"standard output: cannot be written: {os.strerror(errno.ENOSPC)}"
+        assert results.write(b"more") == 4
+
+
+def test_a_reader_that_went_away_is_no_error_of_the_machine(unread):
+    with _Results(unread, "w", closefd=False) as results:
+        with pytest.raises(UnreadError):
+            results.write(b"table")
+        assert results.write(memoryview(b"more")) == 4
+
+
+def test_a_run_goes_on_without_standard_error(full, unread):
+    for descriptor in (full, unread):
+        with _Stream(descriptor, "w", closefd=False) as stream:
+            assert [stream.write(b"warning"), stream.write(b"again")] == [7, 5]
+
+
+def test_what_was_written_arrives_in_full_whatever_the_locale_can_write(tmp_path):
+    path = tmp_path / "out"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT)
+    was = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    with _text(_Stream(descriptor, "w"), was) as stream:
+        stream.write("≈ \x1b[2J é\n")
+        assert path.read_bytes() == b""  # a file is written in blocks
+    assert path.read_bytes() == b"\\u2248 \x1b[2J \\xe9\n"

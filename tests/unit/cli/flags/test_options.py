@@ -1,0 +1,88 @@
+"""Flags that several commands share: what their values become, and a command line made of them."""
+
+import argparse
+
+import pytest
+
+from harness.cli.flags import options, prices
+from harness.cli.flags.parsers import command_parser
+from harness.errors import SpecError
+from harness.model import Prices
+
+RUN = ["--backends", "vllm", "--scenario", "chat"]
+
+
+def parsed(*words):
+    return command_parser("run").parse_args([*RUN, *words])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("8", 8),
+        ("0.5", 0.5),
+        ("true", True),
+        ("[1, 8]", [1, 8]),
+        ('"8"', "8"),
+        ("poisson", "poisson"),
+        ("a=b", "a=b"),
+        ("", ""),
+    ],
+)
+def test_a_value_of_set_is_read_as_in_the_file_and_a_bare_word_is_a_text(text, value):
+    overrides = parsed("--set", f"load.x={text}").overrides
+    assert overrides == {"load.x": value}
+    assert type(overrides["load.x"]) is type(value)
+
+
+def test_pairs_add_up_the_last_of_a_key_counts_and_engine_values_are_texts():
+    given = parsed("--set", "a.b=1", "--set", "c.d=2", "--set", "a.b=3", "--engine-set", "threads=2")
+    assert given.overrides == {"a.b": 3, "c.d": 2}
+    assert given.engine_values == {"threads": "2"}
+    assert parsed().overrides == {}, "one command line leaves nothing to the next"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--set", "load.requests"], "--set: 'load.requests' is not KEY=VALUE"),
+        (["--engine-set", "=2"], "--engine-set: '=2' is not KEY=VALUE"),
+        (["--gpus", "0,,1"], "--gpus 0,,1: needs different GPUs, separated by commas"),
+        (["--gpus", "0, 0"], "--gpus 0, 0: needs different GPUs, separated by commas"),
+    ],
+)
+def test_what_is_no_pair_or_no_list_is_named_with_its_flag(words, says):
+    with pytest.raises(SpecError) as caught:
+        parsed(*words)
+    assert str(caught.value) == says
+
+
+def test_options_of_a_run_are_those_of_the_flags_unless_they_are_given():
+    arguments = parsed("--gpus", "1, GPU-7", "--seed", "9", "--repeats", "4", "--header", "X-A=b")
+    found = options.run_options(arguments, seed=7, command=("bench", "run"))
+    assert (found.gpus, found.seed, found.repeats) == (("1", "GPU-7"), 7, 4)
+    assert (found.headers, found.command) == (("X-A=b",), ("bench", "run"))
+    assert {type(value) for value in (found.gpus, found.headers, found.query)} == {tuple}
+
+
+def test_flags_that_reach_a_server_can_be_written_again():
+    parser = argparse.ArgumentParser()
+    options.add_reach(parser)
+    words = ["--model-name", "m", "--api-key-env", "KEY", "--header", "A=ENV:B", "--header", "C=d"]
+    words += ["--query", "e=f", "--ca-cert", "vllm=ca.pem", "--client-cert", "me.pem"]
+    arguments = parser.parse_args(words)
+    assert options.reach_words(arguments) == words
+    reach = options.reach_flags(arguments)
+    assert (reach.served_name, reach.api_key_env) == ("m", "KEY")
+    assert (reach.headers, reach.query, reach.client_key) == (("A=ENV:B", "C=d"), ("e=f",), ())
+    assert options.reach_words(parser.parse_args([])) == []
+
+
+def test_a_price_is_of_the_machine_or_of_each_gpu(tmp_path):
+    assert prices.given(parsed()) is None
+    machine = prices.given(parsed("--price-per-hour", "1.99eur"))
+    assert machine == Prices("EUR", "--price-per-hour", machine_per_hour=1.99)
+    gpu = prices.given(parsed("--price-per-gpu-hour", "2"))
+    assert gpu == Prices("USD", "--price-per-gpu-hour", gpu_per_hour={"*": 2.0})
+    with pytest.raises(SpecError, match="exclude each other"):
+        prices.given(parsed("--price-per-hour", "1", "--prices", str(tmp_path / "prices.toml")))

@@ -1,0 +1,161 @@
+"""AMD GPUs by amdsmi's answers: the series of NVIDIA's in their units, what is N/A, what fails.
+
+No AMD GPU was at hand: the answers have the forms of amdsmi 7.0.2.
+"""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from harness.sampling.sources import UnavailableError, UnreadableError
+from harness.sampling.sources.amd import AmdGpus
+
+
+class AmdSmiError(Exception):
+    pass
+
+
+CLOCKS = {"gfx": 2100, "mem": 1300}
+POWER = {"socket_power": 0, "current_socket_power": "N/A", "average_socket_power": 512}
+PROCESSES = [{"pid": 7, "memory_usage": {"vram_mem": 900}}, {"pid": 8, "memory_usage": {"vram_mem": 100}}]
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """The module with the GPUs "a" and "b"; a test replaces its functions."""
+    made = SimpleNamespace(
+        AmdSmiException=AmdSmiError,
+        AmdSmiClkType=SimpleNamespace(GFX="gfx", MEM="mem"),
+        AmdSmiTemperatureType=SimpleNamespace(HOTSPOT="hot"),
+        AmdSmiTemperatureMetric=SimpleNamespace(CURRENT="now"),
+        amdsmi_init=lambda: None,
+        amdsmi_get_processor_handles=lambda: ["a", "b"],
+        amdsmi_get_gpu_asic_info=lambda gpu: {"market_name": f"MI300X {gpu}"},
+        amdsmi_get_gpu_device_uuid=lambda gpu: f"uuid-{gpu}",
+        amdsmi_get_gpu_vram_usage=lambda _gpu: {"vram_total": 196_592, "vram_used": 1024},
+        amdsmi_get_gpu_activity=lambda _gpu: {"gfx_activity": 97, "umc_activity": 33},
+        amdsmi_get_power_info=lambda _gpu: POWER,
+        amdsmi_get_energy_count=lambda _gpu: {"energy_accumulator": 4_000_000, "counter_resolution": 15.25},
+        amdsmi_get_clock_info=lambda _gpu, kind: {"clk": CLOCKS[kind]},
+        amdsmi_get_temp_metric=lambda _gpu, kind, metric: {("hot", "now"): 71}[kind, metric],
+        amdsmi_get_gpu_process_list=lambda _gpu: PROCESSES,
+    )
+    monkeypatch.setitem(sys.modules, "amdsmi", made)
+    return made
+
+
+def refuse(*_given):
+    raise AmdSmiError("not supported")
+
+
+def opened(pids=(7,), **env):
+    gpus = AmdGpus(env, lambda: frozenset(pids), 0.1)
+    gpus.open()
+    return gpus
+
+
+def read(source):
+    found = {}
+    source.read(lambda name, value: found.update({name: value}))
+    return found
+
+
+def test_figures_are_in_bytes_watts_and_joules(library):
+    gpus = opened(HIP_VISIBLE_DEVICES="1")
+    assert gpus.about["devices"] == [
+        {
+            "index": 1,
+            "name": "MI300X b",
+            "uuid": "uuid-b",
+            "driver": None,
+            "memory_bytes": 196_592 * 1024 * 1024,
+            "power_limit_w": None,
+            "mig": [],
+        }
+    ]
+    assert gpus.about["chosen"] == "1 of 2 GPUs: HIP_VISIBLE_DEVICES=1"
+    assert read(gpus) == {
+        "gpu.1.utilisation_pct": 97,
+        "gpu.1.memory_utilisation_pct": 33,
+        "gpu.1.memory_used_bytes": 1 << 30,
+        "gpu.1.power_w": 512,
+        "gpu.1.energy_j": pytest.approx(61.0),
+        "gpu.1.sm_clock_mhz": 2100,
+        "gpu.1.memory_clock_mhz": 1300,
+        "gpu.1.temperature_c": 71,
+        "gpu.1.engine_memory_bytes": 900,
+        "gpu.1.other_memory_bytes": 100,
+    }
+    assert gpus.missing == {}
+
+
+@pytest.mark.parametrize(
+    ("info", "watts"),
+    [
+        ({"current_socket_power": 640, "average_socket_power": 512}, 640),
+        ({"current_socket_power": "N/A", "average_socket_power": "N/A", "socket_power": 300}, 300),
+        ({"current_socket_power": 0, "average_socket_power": 512}, 512),
+        ({"current_socket_power": "N/A", "average_socket_power": 0}, None),
+        ({}, None),
+    ],
+)
+def test_the_current_power_goes_before_an_average_and_nothing_is_not_zero(library, info, watts):
+    library.amdsmi_get_power_info = lambda _gpu: info
+    gpus = opened(HIP_VISIBLE_DEVICES="0")
+    assert read(gpus).get("gpu.0.power_w") == watts
+    assert gpus.missing == ({} if watts else {"gpu.0.power_w": "amdsmi: N/A"})
+
+
+def test_what_one_gpu_lacks_is_missing_there_and_the_rest_is_read(library):
+    library.amdsmi_get_gpu_activity = lambda _gpu: {"gfx_activity": 97, "umc_activity": "N/A"}
+    count = library.amdsmi_get_energy_count
+    library.amdsmi_get_energy_count = lambda gpu: refuse() if gpu == "b" else count(gpu)
+    gpus = opened()
+    found = read(gpus)
+    assert gpus.missing == {
+        "gpu.0.memory_utilisation_pct": "amdsmi: N/A",
+        "gpu.1.memory_utilisation_pct": "amdsmi: N/A",
+        "gpu.1.energy": "amdsmi: not supported",
+    }
+    assert "gpu.0.energy_j" in found
+    assert "gpu.1.energy_j" not in found
+    assert found["gpu.1.utilisation_pct"] == 97
+
+
+def test_where_no_gpu_answers_the_source_cannot_be_read(library):
+    gpus = opened()
+    for name in list(vars(library)):
+        if name.startswith("amdsmi_get_"):
+            setattr(library, name, refuse)
+    with pytest.raises(UnreadableError, match="no GPU could be read"):
+        read(gpus)
+
+
+def test_what_changes_slowly_is_read_at_every_tenth_beat(library):
+    gpus = opened(HIP_VISIBLE_DEVICES="0")
+    slowly = [number for number in range(21) if "gpu.0.temperature_c" in read(gpus)]
+    assert slowly == [0, 10, 20]
+
+
+def test_memory_of_an_engine_whose_processes_are_not_known_is_nobody_s(library):
+    assert not any(name.endswith(("engine_memory_bytes", "other_memory_bytes")) for name in read(opened([])))
+
+
+def test_a_library_that_fails_is_a_fault_and_none_at_all_is_not(library, monkeypatch):
+    library.amdsmi_init = refuse
+    gpus = AmdGpus({}, frozenset, 0.1)
+    with pytest.raises(UnavailableError, match="amdsmi: not supported"):
+        gpus.open()
+    assert gpus.about["broken"] is True
+    monkeypatch.setitem(sys.modules, "amdsmi", None)
+    gpus = AmdGpus({}, frozenset, 0.1)
+    with pytest.raises(UnavailableError, match=r"^amdsmi: "):
+        gpus.open()
+    assert gpus.about["broken"] is False
+
+
+def test_an_engine_that_was_given_no_gpu_has_none(library):
+    with pytest.raises(UnavailableError) as caught:
+        opened(HIP_VISIBLE_DEVICES="")
+    assert str(caught.value) == "amdsmi: 0 of 2 GPUs: HIP_VISIBLE_DEVICES="
