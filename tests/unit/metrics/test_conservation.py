@@ -9,7 +9,7 @@ from harness.metrics import conservation
 from harness.metrics.conservation import Cell, laws
 from harness.metrics.throughput import rates
 from harness.metrics.view import RequestView
-from harness.metrics.window import measured_window, work_shares
+from harness.metrics.window import Window, measured_window, work_shares
 from harness.model import Requests
 from harness.records.layout import Outcome
 from harness.records.series import Samples, Telemetry
@@ -254,3 +254,23 @@ def test_an_open_loop_tells_what_it_offered_and_how_its_backlog_grew():
     assert made.backlog_growth_per_s == pytest.approx(20, rel=0.1)
     assert made.requests_per_s + made.backlog_growth_per_s == pytest.approx(made.offered_per_s, rel=0.03)
     assert made.effective_concurrency is None
+
+
+def test_a_backlog_grows_by_what_arrives_less_what_is_answered():
+    """40 arrivals/s and 20 answers/s, each of two texts: 20 in a second; 1 less half an answer in 25 ms."""
+    made = overloaded()
+    grown = conservation.backlog_growth(made, Window(500 * MS, 1500 * MS, "whole"))
+    assert grown == pytest.approx(40 - 20)
+    assert conservation.backlog_growth(made, Window(500 * MS, 525 * MS, "whole")) == pytest.approx(1 - 0.5)
+    assert conservation.backlog_growth(made, Window(500 * MS, 500 * MS, "whole")) == 0
+
+
+def test_requests_that_fail_leave_the_backlog_as_it_is():
+    made = overloaded()
+    made.requests["outcome"][::2] = Outcome.TIMEOUT
+    assert conservation.backlog_growth(made, Window(500 * MS, 1500 * MS, "whole")) == pytest.approx(20 - 10)
+
+
+def test_a_backlog_that_is_worked_off_shrinks():
+    made = overloaded(40)  # due until 975 ms, the last answer at 2000 ms
+    assert conservation.backlog_growth(made, Window(1000 * MS, 2000 * MS, "whole")) == pytest.approx(-20)

@@ -10,7 +10,7 @@ import pytest
 from harness.metrics.families import FAMILIES, figures_of
 from harness.metrics.latency import compute as compute_latencies
 from harness.metrics.view import CellView, RequestView
-from harness.model import METRICS, CellResult, Identity
+from harness.model import METRICS, CellResult, Identity, as_json
 from harness.model.metrics import Measured
 from harness.records.layout import Outcome, Phase
 from harness.summary.cell import about, summarise_view, view_of
@@ -76,3 +76,25 @@ def test_a_part_has_its_own_events():
     part = view.part(view.requests["seq"] == 2)
     assert set(part.records.events["seq"].tolist()) == {2}
     assert len(view.without_events(view.requests["seq"] == 2).records.events) == 0
+
+
+@pytest.mark.parametrize("api", ["embeddings", "rerank", "transcriptions"])
+def test_answers_that_come_whole_have_no_first_token_and_say_so(api):
+    """Whatever the stamps are: 8 answers of 50 ms in one piece."""
+    rows = [{"intended": 100 * i, "texts": [100 * i + 50], "prompt": 9} for i in range(8)]
+    figures, nulls = figures_of(view_of(records(*rows), facts(request={"api": api}), None))
+    whole = f"answers of {api} come whole: there is no first token, and none after it"
+    for name in ("ttft_ms", "ttft_service_ms", "itl_ms", "tpot_ms"):
+        assert set(as_json(figures[name]).values()) == {None}, name
+        assert {nulls[f"{name}.{key}"] for key in ("mean", "p50", "p99", "p99_upper")} == {whole}
+    assert figures["output_tokens_per_s"] is figures["output_chars_per_s"] is None
+    assert (nulls["output_tokens_per_s"], nulls["prefix_cache_hit_rate"]) == (whole, whole)
+    assert figures["e2e_ms"].p50 == pytest.approx(50)
+    assert nulls["e2e_ms.p99"] == "8 samples; p99 needs 299"
+    assert figures["requests_per_s"] > 0
+
+
+def test_answers_of_text_keep_their_first_tokens():
+    rows = [{"intended": 100 * i, "texts": [100 * i + 50], "prompt": 9} for i in range(8)]
+    figures, _ = figures_of(view_of(records(*rows), facts(request={"api": "chat"}), None))
+    assert figures["ttft_ms"].p50 == pytest.approx(50)

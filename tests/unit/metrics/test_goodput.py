@@ -53,6 +53,42 @@ def test_exactly_the_share_is_enough_and_a_hundredth_less_is_not():
     assert not of({"ttft_ms": {"p75.5": 30}})[0].met
 
 
+def test_a_limit_for_all_is_met_where_all_keep_it():
+    """The last first token takes exactly as long as it may."""
+    three = records(*({"intended": 0, "texts": [first, 40]} for first in (10, 20, 30)))
+    made = goodput(RequestView(three), {"ttft_ms": {"max": 30}}, WINDOW, np.ones(3)).slo
+    assert [(limit.within, limit.met) for limit in made.limits] == [(1.0, True)]
+    assert (made.met, made.good, made.attainment) == (True, 3, 1.0)
+    made = goodput(RequestView(three), {"ttft_ms": {"max": 29.9}}, WINDOW, np.ones(3)).slo
+    assert [(limit.within, limit.met) for limit in made.limits] == [(pytest.approx(2 / 3), False)]
+
+
+def test_one_missed_limit_of_several_is_enough_to_miss():
+    made, _ = of({"ttft_ms": {"p50": 20, "max": 40}, "tpot_ms": {"p50": 10}})
+    assert [(limit.metric, limit.met) for limit in made.limits] == [
+        ("ttft_ms", True),
+        ("ttft_ms", False),
+        ("tpot_ms", True),
+    ]
+    assert not made.met
+    assert of({"ttft_ms": {"p50": 20}, "tpot_ms": {"p50": 10}})[0].met
+
+
+def test_tokens_of_good_answers_are_a_share_of_those_of_all_answers():
+    """Of 3, 3 and 3 tokens those within 25 ms are 6; the failed request has none."""
+    assert of({"ttft_ms": {"p50": 25}})[0].good_token_share == pytest.approx(6 / 9)
+    unequal = records({"texts": [10, 20]}, {"texts": [90, 100], "tokens": 8})
+    made = goodput(RequestView(unequal), {"ttft_ms": {"p50": 25}}, WINDOW, np.ones(2)).slo
+    assert (made.attainment, made.good_token_share) == (0.5, 0.2)
+
+
+@pytest.mark.parametrize(("answers", "known"), [(99, False), (100, True)])
+def test_one_unknown_latency_of_a_hundred_counts_as_missed_and_more_void_the_figure(answers, known):
+    rows = [{"texts": [10, 20], "tokens": -1 if i == 0 else 2} for i in range(answers)]
+    made = goodput(RequestView(records(*rows)), {"tpot_ms": {"p50": 10}}, WINDOW, np.ones(answers)).slo
+    assert (made.good if made else None) == (99 if known else None)
+
+
 def test_the_rate_counts_good_answers_by_their_shares():
     shares = np.array([0.5, 1.0, 0.25, 0.0])
     made = goodput(RequestView(MADE), {"ttft_ms": {"p50": 25}}, WINDOW, shares)

@@ -80,6 +80,45 @@ def test_guidellm_never_interpolates():
     assert said("aiperf", made)[0]["TTFT", "p50"] == 119
 
 
+@pytest.mark.parametrize(
+    ("tokens", "mean"),
+    [
+        (3, 20),  # a token in each event: two gaps of 20
+        (4, 40 / 3),  # one of 0 more
+        (5, 40 / 4),
+        (2, 20),  # fewer than events take none away
+    ],
+)
+def test_inference_perf_counts_a_gap_of_nothing_for_each_token_that_shares_a_chunk(tokens, mean):
+    made = stream()
+    made.requests["output_tokens"] = tokens
+    assert said("inference-perf", made)[0]["ITL", "mean"] == pytest.approx(mean)
+
+
+def test_inference_perf_counts_shared_chunks_of_each_answer_alone():
+    """One answer of 5 tokens in three events, one of 2: 2 gaps of 0 beside four of 20."""
+    made = stream(count=2)
+    made.requests["output_tokens"] = [5, 2]
+    assert said("inference-perf", made)[0]["ITL", "mean"] == pytest.approx(80 / 6)
+
+
+def test_answers_of_one_token_have_no_first_token_in_inference_perf_alone():
+    made = stream(count=2)
+    made.requests["output_tokens"] = [5, 1]
+    made.requests["first_text_ns"] = np.array([110, 130]) * MS
+    assert said("inference-perf", made)[0]["TTFT", "mean"] == 104
+    assert said("aiperf", made)[0]["TTFT", "mean"] == 114
+
+
+def test_guidellm_weighs_answers_by_their_tokens():
+    """Of 5 and 2 tokens: gaps of 10 ms four times and of 40 once; per token 28 five times and 70 twice."""
+    made = stream(count=2)
+    made.requests["output_tokens"] = [5, 2]
+    found, _ = said("guidellm", made)
+    assert found["ITL", "mean"] == pytest.approx((4 * 10 + 1 * 40) / 5)
+    assert found["TPOT", "mean"] == pytest.approx((5 * 28 + 2 * 70) / 7)
+
+
 def test_failed_requests_are_left_out_and_counted():
     found, evidence = said("vllm", stream(count=2, failed=3))
     assert found["TTFT", "p99"] == 24

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from harness.metrics.prefix import ideal_hit_rate, reusable
+from harness.metrics.prefix import ideal_hit_rate, ideals, reusable
+from harness.metrics.view import RequestView
 from harness.records.layout import Phase
 from harness.records.request_table import Part
 from harness.summary import summarise_cell
@@ -81,3 +82,39 @@ def test_a_shared_template_is_no_warm_cache_however_long_the_prompts_before_were
     summary = summarise_cell(records(*rows), facts(workload__content_tokens_mean=396.0), made)
     assert "cache-not-cold" not in {reason.code for reason in summary.validity.reasons}
     assert summary.conditions.cache.holds
+
+
+def blocks(requested, *rows):
+    """Ideals by block; each row: prompt tokens as the server counted them (None: not), and the phase."""
+    made = [
+        {"intended": 10 * i, "texts": [10 * i + 5], "tokens": 6, "phase": phase}
+        | ({} if prompt is None else {"prompt": prompt})
+        for i, (prompt, phase) in enumerate(rows)
+    ]
+    return ideals(RequestView(records(*made)), requested)
+
+
+def test_an_ideal_by_block_is_of_whole_blocks_of_the_prompt_as_counted():
+    """70 tokens are shared of 96 in the text, and of 100 with the template: 70, 4 · 16, 1 · 64 and none."""
+    made = asked(one(96, (1, 70)), one(96, (1, 70)))
+    found = blocks(made, (100, Phase.MEASURE), (100, Phase.MEASURE))
+    assert found == {"1": 70 / 200, "16": 64 / 200, "64": 64 / 200, "128": 0.0}
+
+
+def test_an_ideal_by_block_is_of_measured_answers_in_the_order_of_the_workload():
+    made = asked(one(96, (1, 70)), one(96, (1, 70)))
+    found = blocks(made, (100, Phase.WARMUP), (100, Phase.MEASURE))
+    assert found == {"1": 0.7, "16": 0.64, "64": 0.64, "128": 0.0}
+
+
+def test_a_later_turn_reuses_the_tokens_that_the_server_counted():
+    """A prompt of 104 with an answer of 6, of 10 asked for: 110 of the next prompt of 140."""
+    made = asked(one(100, (1, 60), session=0), one(20, session=0, turn=1))
+    found = blocks(made, (104, Phase.MEASURE), (140, Phase.MEASURE))
+    assert found == {"1": 110 / 244, "16": 96 / 244, "64": 64 / 244, "128": 0.0}
+
+
+@pytest.mark.parametrize("prompts", [(100, None), (0, 0)])
+def test_no_ideal_by_block_where_prompts_were_not_counted(prompts):
+    made = asked(one(96, (1, 70)), one(96, (1, 70)))
+    assert blocks(made, *((prompt, Phase.MEASURE) for prompt in prompts)) is None

@@ -275,3 +275,37 @@ def test_a_batch_that_is_sent_at_once_has_no_steady_part():
     made = records(*rows)
     found = steady_state(RequestView(made), load("concurrency", 48))
     assert (found.state, found.why) == ("not tested", "all requests are sent at once")
+
+
+@pytest.mark.parametrize(
+    ("answers", "state", "why"), [(7, "unknown", "too few requests to tell"), (8, "steady", None)]
+)
+def test_eight_batches_are_a_course_and_seven_are_none(answers, state, why):
+    found = steady_state(RequestView(one_after_another([100] * answers)), CLOSED)
+    assert (found.state, found.why) == (state, why)
+
+
+def test_the_last_answer_of_each_of_several_slots_is_no_part_of_the_course():
+    """Of ten answers of two slots eight are left, of nine seven."""
+    for answers, state in ((10, "steady"), (9, "unknown")):
+        view = RequestView(one_after_another([100] * answers))
+        assert steady_state(view, load("concurrency", 2)).state == state
+
+
+@pytest.mark.parametrize(
+    ("made", "point", "state", "why"),
+    [
+        ([], CLOSED, "unknown", "no measured request was sent"),
+        ([100] * 4, load("concurrency", 4), "not tested", "all requests are sent at once"),
+        ([100] * 40, load("trace", 1.0), "not tested", "the load itself changes over time"),
+    ],
+)
+def test_what_has_no_course_to_look_at_says_so(made, point, state, why):
+    found = steady_state(RequestView(one_after_another(made)), point)
+    assert (found.state, found.why) == (state, why)
+
+
+def test_an_open_loop_needs_eight_answers_for_each_batch():
+    for answers, state in ((63, "unknown"), (64, "steady")):
+        view = RequestView(one_after_another([100] * answers))
+        assert steady_state(view, load("rate", 10.0)).state == state

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from msgspec import structs
 
-from harness.model import Capacity, CellResult, LoadPoint, Reason, Validity
+from harness.model import Capacity, CellResult, Limit, LoadPoint, Reason, Validity
 from harness.plan import (
     Cell,
     ProbeSizes,
@@ -23,7 +23,7 @@ from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.spec.scenario import Load, load_scenario
 from harness.verdicts.capacity import capacity, sentence, words
-from harness.verdicts.slo_check import answers_needed, kept_limits, why_not_kept
+from harness.verdicts.slo_check import answers_needed, kept_limits, queue_reasons, why_not_kept
 from tests.factories.documents import changed, made
 
 LOADS = capacity_grid(Load(requests=1, rate=(1, 64))).rate
@@ -389,3 +389,106 @@ def test_a_run_walks_through_short_and_long_probes_and_goes_on_where_it_was_cut_
     assert list(run._wanted(block)) == []
     last = run.cells.pop()
     assert next(run._wanted(block)).name == last.cell
+
+
+def test_the_answer_says_what_its_loads_are():
+    assert only(three(8, 8, 7, kind="concurrency")).kind == "concurrency"
+    found = only(three(19.4, 20.0, 20.0))
+    assert (found.kind, found.label, found.searches, found.kept_short) == ("rate", "vllm", 3, 10)
+
+
+def test_of_an_even_number_of_searches_the_lower_middle_one_counts():
+    cells = [
+        long(value, value <= kept, search=search, of=2, kind="concurrency")
+        for search, kept in enumerate((7, 8))
+        for value in (kept, kept + 1)
+    ]
+    found = only(cells, searches=2)
+    assert (found.value, found.interval, found.kept_by_search) == (7, (7, 7, 8), (7, 8))
+
+
+def test_each_backend_has_its_own_answer():
+    other = [changed(one, label="tgi") for one in three(4, 4, 4, kind="concurrency")]
+    found = capacity([*three(8, 8, 8, kind="concurrency"), *other], 3)
+    assert [(one.label, one.value) for one in found] == [("vllm", 8), ("tgi", 4)]
+
+
+@pytest.mark.parametrize(
+    ("answered", "failed", "chance", "kept"),
+    [(567, 0, 2, True), (566, 0, 2, False), (566, 1, 2, True), (559, 0, 4, True), (558, 0, 4, False)],
+)
+def test_so_many_arrivals_may_be_left_unanswered(answered, failed, chance, kept):
+    """1 % of 580 is 5.8, and an error is √(2 × 8) = 4: 13.8 may be left with two of it, 21.8 with four."""
+    one = changed(cell(answered=answered), requests={"failed": failed})
+    assert list(queue_reasons(one, chance)) == ([] if kept else [f"{answered} answers to 580 arrivals"])
+
+
+@pytest.mark.parametrize(
+    ("held", "first", "last", "chance", "kept"),
+    [
+        (8, 7, 13.1, 2, True),
+        (8, 7, 13.2, 2, False),
+        (8, 7, 15.4, 4, True),
+        (8, 7, 15.5, 4, False),
+        (200, 180, 223.8, 2, True),
+        (200, 180, 223.9, 2, False),
+    ],
+)
+def test_so_much_may_a_queue_grow(held, first, last, chance, kept):
+    """1 % of 580 arrivals over two thirds of them is 3.867.
+
+    A request of 8 at once stays 8 × 29 / 580 = 0.4 s, and a third lasts 9.667 s: the error is
+    √(16 × 0.8 / 9.667) = 1.151. One of 200 stays longer than half of a third: √400 = 20.
+    """
+    one = cell(in_system_mean=held, in_system_first=first, in_system_last=last)
+    why = f"a queue builds: {first:.3g} requests in the system early, {last:.3g} late"
+    assert list(queue_reasons(one, chance)) == ([] if kept else [why])
+
+
+def test_a_closed_loop_has_no_queue():
+    assert list(queue_reasons(cell(kind="concurrency"))) == []
+
+
+def test_words_where_nothing_is_known():
+    given = {"label": "a", "kind": "rate", "kept_by_search": [], "interval": [None, None, 1.0]}
+    nothing = made(Capacity, given)
+    assert words(nothing) == "a: below 1 requests/s, the lowest load tried: nothing was measured"
+    old = made(Capacity, {"label": "a", "kind": "concurrency", "interval": [None, None, None]})
+    assert words(old) == "a: between ? and ? in flight, not confirmed by long probes: measure it again"
+
+
+def test_the_sentence_names_every_limit_and_needs_one():
+    (found,) = capacity(three(14.2, 15.0, 15.0), 3)
+    limits = [
+        made(Limit, metric="ttft_ms", share="p50", limit_ms=100.0),
+        made(Limit, metric="e2e_ms", share="max", limit_ms=2500.0),
+    ]
+    assert " within TTFT p50 0.1 s and E2E max 2.5 s: about " in sentence(found, limits)
+    assert sentence(found, []) is None
+
+
+def test_a_load_that_was_tried_twice_has_the_mean_of_its_figures():
+    found = only([cell(20, repeat=0, served=19), cell(20, repeat=1, served=21, within=0.5)], searches=2)
+    (tried,) = found.tested
+    assert (tried.runs, tried.kept, tried.attainment, tried.requests_per_s) == (2, 1, 0.75, 20)
+    silent = only([changed(cell(20), requests_per_s=None, slo=None)], searches=1)
+    (tried,) = silent.tested
+    assert (tried.kept, tried.attainment, tried.requests_per_s) == (0, None, None)
+    assert (tried.why, silent.saturated_from) == ("a latency with a limit is not known", 20)
+    assert only([changed(cell(20), requests_per_s=None)], 1).tested[0].why == "nothing was answered in time"
+
+
+def test_a_load_above_one_that_failed_is_not_kept():
+    cells = [long(10, True, of=1), long(12, False, of=1), long(14, True, of=1)]
+    assert only(cells, searches=1).kept_by_search == (10,)
+
+
+def test_what_just_reaches_a_limit_keeps_it():
+    """95 % as measured in a short probe, and 0.8 × 30 s in a long one."""
+    assert kept_limits(cell(within=0.95), short=True)
+    assert kept_limits(cell(probed_s=24.0))
+    assert why_not_kept(changed(cell(), slo=None), short=True) == ["a latency with a limit is not known"]
+    (why,) = why_not_kept(cell(of=59, within=58 / 59))  # as many as could do
+    assert why.startswith("e2e p95: 98.3% within the limit, surely ")
+    quiet = {"in_system_mean": 0.0, "in_system_first": 0.0, "in_system_last": 0.0}
+    assert list(queue_reasons(cell(arrivals=0, answered=0, **quiet))) == []

@@ -129,3 +129,15 @@ def test_beyond_opposite_ends_is_no_difference():
     apart = Either((Shift(0.1, 0.001, 4), Shift(-0.1, 0.001, 4)))
     assert apart.p_beyond(-0.02, 0.02) == 1
     assert apart.p_outside(-0.05, 0.05) == 1
+
+
+def test_beyond_one_end_is_as_sure_as_the_less_sure_way():
+    sure, less = Shift(-0.1, 0.001, 4), Shift(-0.03, 0.004, 4)
+    both = Either((sure, less))
+    assert both.p_beyond(-0.02, 0.02) == less.p_beyond(-0.02, 0.02) > sure.p_beyond(-0.02, 0.02)
+    assert Either((less, sure)).p_beyond(-0.02, 0.02) == both.p_beyond(-0.02, 0.02)
+
+
+@pytest.mark.parametrize("estimate", [-0.1, 0.1])
+def test_a_way_without_a_difference_leaves_none(estimate):
+    assert Either((Shift(estimate, 0.001, 4), Shift(0.0, 0.001, 4))).p_beyond(0.0, 0.0) == 1

@@ -43,3 +43,31 @@ def test_a_step_of_two_and_a_half_deviations_is_seen_after_four_runs():
     random = np.random.default_rng(2)
     series = (np.concatenate([random.normal(0, 1, 20), random.normal(3, 1, 4)]) for _ in range(100))
     assert sum(len(levels(values)) > 1 for values in series) >= 80
+
+
+def test_a_step_is_as_sure_as_a_t_test_of_both_sides_together():
+    """Two runs of three, each a spread of 2: t is the difference over 0.816, at 4 degrees of freedom.
+
+    In a table, 4.604 is what chance exceeds once in a hundred: a difference of 3.76; 2.776 once in 20: 2.27.
+    """
+    low = np.array([0.0, 1.0, 2.0])
+    assert bounds([*low, *(low + 3.72)]) == [(0, 6)]
+    assert bounds([*low, *(low + 3.80)]) == bounds([*low, *(low - 3.80)]) == [(0, 3), (3, 6)]
+    assert bounds([*low, *(low + 2.23)], alpha=0.05) == [(0, 6)]
+    assert bounds([*low, *(low + 2.31)], alpha=0.05) == [(0, 3), (3, 6)]
+
+
+def test_more_places_to_split_ask_for_more_certainty():
+    """t is 5.14 at 4 degrees of freedom, and 5.598 is what chance exceeds once in 200: too little for the
+    once in 300 that each of three places has to be."""
+    low = np.array([0.0, 1.0, 2.0])
+    assert bounds([*low, *(low + 4.2)]) == [(0, 3), (3, 6)]
+    assert bounds([*low, *(low + 4.2)], least=2) == [(0, 6)]
+
+
+def test_a_side_counts_by_its_length():
+    """Squares of 5 and 2, 5 degrees of freedom: the error is √(7/5 · 7/12) = 0.904. Of two places each has to
+    be as rare as once in 200, which is 4.773 in a table: a difference of 4.31."""
+    four, three = np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.5, 1.5, 2.5])
+    assert bounds([*four, *(three + 4.25)]) == [(0, 7)]
+    assert bounds([*four, *(three + 4.4)]) == [(0, 4), (4, 7)]

@@ -66,3 +66,49 @@ def test_other_loads_are_not_compared_under_load():
 
 def test_runs_without_questions_have_no_rows():
     assert rows(None, None) == []
+
+
+def test_each_row_of_the_gate_says_how_it_was_asked_and_why_it_is_there():
+    asked = {value: {"load": {"kind": "concurrency", "value": value}} for value in (4, 8)}
+    found = drops(rows(agreement(FEW, ALL, **asked[8]), agreement(FEW, ALL, **asked[4])))
+    (alone, loaded) = [(row.kind, row.why) for row in found]
+    assert alone[0] == "undecided"
+    assert alone[1].startswith("one at a time: ")
+    assert loaded == ("not compared", "under load: asked under other loads")
+    whole = list(drops(rows(agreement(ALL, sha256="other"), agreement(ALL))))
+    assert [row.why for row in whole] == [
+        "one at a time: other questions were asked",
+        "under load: other questions were asked",
+    ]
+    assert {(row.run, row.label, row.load) for row in whole} == {("tuesday", "engine", None)}
+
+
+def test_the_backend_that_was_asked_nothing_is_named():
+    """Also where its run asked another backend."""
+    new, old = ComparedLabel(run="tuesday", label="now"), ComparedLabel(run="monday", label="engine")
+    asked, nobody = (agreement(ALL), "engine"), (agreement(ALL), "now")
+    assert [row.why for row in compared(new, old, nobody, asked, 1)] == ["no questions were asked of now"] * 2
+    assert [row.why for row in compared(old, new, asked, (None, "now"), 1)] == [
+        "no questions were asked of now"
+    ] * 2
+    assert list(compared(new, old, nobody, (None, "engine"), 1)) == []
+
+
+def test_a_row_goes_from_the_old_answers_to_the_new_ones():
+    """Under load one of ten is lost, which the first 200 of 600 questions decide."""
+    alone, loaded = rows(agreement(ALL, SOME_LOST), agreement(ALL))
+    assert (alone.a, alone.b, alone.under_load, loaded.under_load) == (NEW, OLD, False, True)
+    assert (alone.change.lost, alone.change.gained, alone.change.verdict) == (0, 0, "same")
+    assert (loaded.change.lost, loaded.change.gained, loaded.change.compared) == (20, 0, 200)
+    assert loaded.change.change.estimate == pytest.approx(-0.1)
+    assert loaded.change.under_load
+    assert gate(agreement(ALL), agreement(ALL, SOME_LOST)) == []  # a gain fails nothing
+
+
+def test_every_pair_that_is_compared_has_a_part_of_the_level():
+    """The first look at equal answers, which decides, has a tenth of 5 %."""
+    asked = agreement(ALL), "engine"
+    for pairs, level in ((0, 0.005), (1, 0.005), (2, 0.0025)):
+        found, _ = compared(NEW, OLD, asked, asked, pairs)
+        assert found.change.compared == 200
+        assert found.change.level == pytest.approx(level)

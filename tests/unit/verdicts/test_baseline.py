@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from harness.cli.main import main
 from harness.errors import ExitCode, SpecError
 from harness.host import scratch
-from harness.model import Manifest
+from harness.model import Agreement, Manifest
 from harness.report.findings.against import answers
 from harness.report.text import baseline
 from harness.store import RunFolder
@@ -18,7 +19,7 @@ from harness.verdicts.manifests import Side, differences
 from tests.factories.documents import changed
 from tests.factories.documents import made as filled
 from tests.factories.runs import TWO, Engine, Shape, make_run
-from tests.factories.summaries import verdict
+from tests.factories.summaries import summary, verdict
 from tests.unit.verdicts.test_pairs import cells
 
 
@@ -368,3 +369,86 @@ def test_the_command_fails_on_what_is_missing(stored, tmp_path, capsys):
     assert "missing: llamacpp@no-prefix-cache: not in this run" in capsys.readouterr().out
     assert command(old, alone, "--allow-missing", "llamacpp@no-prefix-cache") == ExitCode.OK
     assert command(old, new, "--allow-missing", "llama") == ExitCode.USAGE
+
+
+def test_each_run_is_told_by_its_folder_its_first_name_and_its_source():
+    def source(version):
+        return {"tool": "aiperf", "version": version, "file": "x", "level": "records"}
+
+    first, second, last = cells("vllm", 100, repeats=3)
+    read = [changed(first, imported=source("1.0")), changed(second, imported=source("1.0"), simulated=True)]
+    copied = run("copy", read, [changed(last, imported=source("2.0"))], run="20261120-chat", host=None)
+    base, new = compare_runs([run("base", cells("vllm", 100)), copied]).runs
+    assert (base.name, base.run, base.hostname, base.scenario) == ("base", "r", "box", "chat")
+    assert (base.created_utc, base.state) == ("2026-11-20T08:00:00+00:00", "complete")
+    assert (base.simulated, base.imported) == (False, ())
+    assert (new.name, new.run, new.hostname, new.simulated) == ("copy", "20261120-chat", None, True)
+    assert new.imported == (
+        "imported from aiperf 1.0 (records); client not verified",
+        "imported from aiperf 2.0 (records); client not verified",
+    )
+
+
+def test_a_loss_of_answers_is_a_row_of_the_gate_and_an_open_question_is_not():
+    def asked(name, marks):
+        conditions = {"unloaded": {"marks": marks}, "saturated": {"marks": marks}}
+        agreement = filled(Agreement, backends={"vllm": conditions}, sha256="same")
+        one = run(name, cells("vllm", 100))
+        return replace(one, summary=summary(*one.cells, agreement=agreement))
+
+    document = compare_runs([asked("old", "1" * 600), asked("new", ("1" * 9 + "0") * 60)])
+    assert [(row.a.run, row.b.run, row.under_load) for row in document.accuracy] == [
+        ("new", "old", False),
+        ("new", "old", True),
+    ]
+    assert [(row.kind, row.run, row.label, row.metric) for row in document.gate] == [
+        ("accuracy", "new", "vllm", "accuracy.drop")
+    ] * 2
+    (early, _) = document.accuracy
+    assert early.change.level == pytest.approx(0.005)  # of the first look, for the only pair
+    three = compare_runs([asked("old", "1" * 600), *(asked(name, "1" * 600) for name in ("b", "c"))])
+    assert [row.change.level for row in three.accuracy] == pytest.approx([0.0025] * 4)
+    unsure = compare_runs([asked("old", "1" * 30), asked("new", "1" * 30)])
+    assert len(unsure.accuracy) == 2
+    assert unsure.gate == ()  # unless `--fail-on accuracy.drop` asks for it
+
+
+def test_runs_that_share_no_load_were_not_compared():
+    """The new run measured 8 in flight only, where the baseline has 4."""
+    new = run("new", cells("vllm", 100, load=load(8)))
+    document = compare_runs([run("old", cells("vllm", 100, load=load(4))), new])
+    assert [(row.kind, row.load and row.load.value, row.why) for row in document.gate] == [
+        ("missing", 4, "not measured"),
+        ("not compared", None, "no load point in common"),
+    ]
+    assert refused(document)
+
+
+def test_a_run_that_could_stop_early_lowers_the_level_on_either_side():
+    """Two looks share 5 %."""
+    stopping = {"looks": [3, 5], "repeats": 5, "reason": "decided", "budget_s": None, "spent_s": 1.0}
+    whole, looked = run("a", cells("vllm", 100)), run("b", cells("vllm", 100), stopping=stopping)
+    for runs in ([whole, looked], [looked, whole]):
+        assert compare_runs(runs).pairs[0].verdict_rules.alpha == 0.025
+    assert compare_runs([whole, run("c", cells("vllm", 100))]).pairs[0].verdict_rules.alpha == 0.05
+
+
+def test_what_is_forced_is_not_refused():
+    runs = [BASE, run("new", cells("vllm", 150), model__name="other")]
+    assert [compare_runs(runs, force=force).pairs[0].refused for force in (False, True)] == [
+        "model: m | other",
+        None,
+    ]
+
+
+def test_a_backend_that_is_not_there_because_it_did_not_start_says_so():
+    failures = [{"backend": "tgi", "repeat": 0, "error": "no memory"}]
+    new = run("new", cells("vllm", 100), failures=failures)
+    (lacking,) = compare_runs([BASE, new]).missing
+    assert (lacking.label, lacking.why) == ("tgi", "did not start in 1 run: no memory")
+
+
+def test_an_engine_that_did_not_always_start_in_the_baseline_either_is_not_missing():
+    failures = [{"backend": "vllm", "repeat": 3, "error": "no memory"}]
+    both = [run(name, cells("vllm", 100), failures=failures) for name in ("old", "new")]
+    assert compare_runs(both).missing == ()

@@ -1,6 +1,7 @@
 """Whether more repeats may decide a pair, against what simulated repeats do."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -36,3 +37,28 @@ def test_it_is_the_share_of_simulated_experiments_with_that_spread(truth, spread
     reach = t_quantile(1 - 0.01 / 2, last - 1) * hopeful / last**0.5
     found = (np.abs(means) > EDGES.floor + reach) | (np.abs(means) < EDGES.same - reach)
     assert EDGES.chance(shift, runs, last, 1) == pytest.approx(found.mean(), abs=0.05)
+
+
+@pytest.mark.parametrize(("samples", "t"), [(1, 2.2010), (2, 2.0739)])
+def test_an_estimate_at_the_edge_is_a_verdict_as_often_as_not(samples, t):
+    """Three runs of twelve, and two degrees of freedom, which halve the spread.
+
+    The error comes to 0.04 × ½ × √(3 / 12) = 0.01, that of what is still to come is 0.04 × √(9 / 12). Edges
+    are as many 0.01 away as t at 97.5 % with 11 degrees of freedom, or with 22 of two samples.
+    """
+    edge = 0.02 + 0.01 * t
+    found = Prospect(0.02, None, 0.05, 0.01).chance(Shift(edge, 0.04, 2), 3, 12, samples)
+    other_side = NormalDist().cdf(-2 * edge / (0.04 * 0.75**0.5))
+    assert found == pytest.approx(0.5 + other_side, abs=1e-4)
+
+
+def test_the_chance_of_a_difference_and_that_of_none_add_up():
+    """As above, of equals: t of 11 degrees is 2.2010 at 5 % and 3.1058 at 1 %."""
+    later = NormalDist(0, 0.04 * 0.75**0.5)
+    apart = 2 * later.cdf(-0.04201)
+    same = 1 - 2 * later.cdf(-(0.06 - 0.031058))
+    equal = Shift(0.0, 0.04, 2)
+    assert Prospect(0.02, None, 0.05, 0.01).chance(equal, 3, 12, 1) == pytest.approx(apart, abs=1e-4)
+    assert Prospect(0.02, 0.06, 0.05, 0.01).chance(equal, 3, 12, 1) == pytest.approx(apart + same, abs=1e-4)
+    assert Prospect(0.02, 0.03, 0.05, 0.01).chance(equal, 3, 12, 1) == pytest.approx(apart, abs=1e-4)
+    assert Prospect(0.02, 0.2, 0.05, 0.01).chance(equal, 3, 12, 1) == 1.0

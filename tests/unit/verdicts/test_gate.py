@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from harness.model import LoadPoint
+from harness.model import ComparedFigure, LoadPoint
 from harness.report.text import baseline
 from harness.stats.binomial import more_often
 from harness.verdicts.baseline import compare_runs
-from tests.factories.documents import changed
+from harness.verdicts.gate import Place, failed_of, tail_metric
+from harness.verdicts.run_values import series
+from tests.factories.documents import changed, made
 from tests.unit.verdicts.test_baseline import run
 from tests.unit.verdicts.test_pairs import cells
 
@@ -105,3 +107,126 @@ def test_an_engine_that_pauses_in_every_run_fails_the_gate():
     assert kinds(side("old", 0), side("new", 5)) == [("stalls", None)]
     assert kinds(side("old", 0), side("new", 4)) == []
     assert kinds(side("old", 1), side("new", 5)) == []
+
+
+NEW = Place("tuesday", "vllm")
+STILL = {"lost_ms": 0.0, "share": 0.0, "longest_ms": 0.0, "hit_share": 0.0}
+
+
+def told(rows):
+    return [(row.kind, row.load, row.metric, row.why) for row in rows]
+
+
+def side(made):
+    (one,) = series(made, C4, {})
+    return one
+
+
+def paused(lasted_ms, **standstill):
+    """Runs whose engine paused for so long, 0 for not at all."""
+    pauses = [{"at_s": 1.0, "lasted_ms": ms, "in_flight": 4} if ms else None for ms in lasted_ms]
+    made = counted(cells("vllm", 100, repeats=len(lasted_ms)), 0)
+    given = {"standstill": STILL, **standstill}
+    return side([changed(one, engine_stall=p, **given) for one, p in zip(made, pauses, strict=True)])
+
+
+def test_pauses_are_told_with_the_longest_one():
+    found = NEW.counts(paused([300, 900.4, 500]), paused([0, 0, 0]), C4)
+    why = "the engine paused in each of 3 runs, for 900 ms at the longest"
+    assert told(found) == [("stalls", C4, None, why)]
+    (row,) = NEW.counts(paused([1, 1, 1]), paused([0, 0, 0]), C4)
+    assert (row.run, row.label) == ("tuesday", "vllm")
+
+
+def test_pauses_of_too_few_runs_or_of_runs_that_did_not_watch_are_no_row():
+    assert told(NEW.counts(paused([900, 900]), paused([0, 0, 0]), C4)) == []
+    assert told(NEW.counts(paused([900, 900, 900]), paused([0, 0]), C4)) == []
+    assert told(NEW.counts(paused([9, 9, 9]), paused([0, 0, 0], standstill=None), C4)) == []
+    assert told(NEW.counts(paused([9, 9, 9], standstill=None), paused([0, 0, 0]), C4)) == []
+
+
+def failing(failed, ok=100, **changes):
+    return side(counted(cells("vllm", 100, repeats=1, **changes), failed, ok))
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "kind", "why"),
+    [
+        (failing(12), failing(0), "failures", "12 of 100 requests failed, 0 of 100 of the baseline"),
+        (
+            failing(1),
+            failing(0, 40),
+            "undecided",
+            "1 of 100 requests failed, 0 of 40 of the baseline: "
+            "too few requests to say whether more fail now",
+        ),
+    ],
+)
+def test_failures_are_told_with_those_of_the_baseline(now, before, kind, why):
+    assert told(NEW.counts(now, before, C4)) == [(kind, C4, None, why)]
+
+
+def test_failures_of_invalid_runs_count():
+    """Three of 10 in a run that counts, and 7 of 10 in one that does not."""
+    made = [*counted(cells("vllm", 100, repeats=1), 3, 10), *counted(cells("vllm", 100, repeats=1), 7, 10)]
+    made[1] = changed(made[1], validity={"verdict": "INVALID", "reasons": []})
+    assert failed_of(made) == (10, 20)
+    (row,) = NEW.counts(side(made), failing(0, 20), C4)
+    assert row.why == "10 of 20 requests failed, 0 of 20 of the baseline"
+
+
+def figures(*verdicts, value=4, primary=True):
+    """Findings at one load point, of which the first is of the primary metric."""
+    point = {"kind": "concurrency", "value": value}
+    return [
+        made(
+            ComparedFigure,
+            verdict=word,
+            why=f"{word} at {value}",
+            load=point,
+            metric=f"m{index}",
+            primary=primary and not index,
+        )
+        for index, word in enumerate(verdicts)
+    ]
+
+
+def test_slower_figures_and_an_undecided_primary_one_are_rows():
+    found = NEW.findings(figures("not enough runs", "slower", "not enough runs", "not comparable", "faster"))
+    assert told(found) == [
+        ("undecided", C4, "m0", "not enough runs at 4"),
+        ("slower", C4, "m1", "slower at 4"),
+    ]
+    assert told(NEW.findings(figures("not comparable", "same")))[0][:3] == ("undecided", C4, "m0")
+    assert told(NEW.findings(figures("same", "faster"))) == []
+    assert told(NEW.findings(figures("not enough runs", primary=False))) == []
+
+
+def test_each_load_point_without_any_comparison_is_one_row():
+    c8 = LoadPoint("concurrency", 8)
+    found = NEW.findings([*figures("slower"), *figures("not comparable", "not comparable", value=8)])
+    assert told(found) == [
+        ("slower", C4, "m0", "slower at 4"),
+        ("not compared", c8, None, "not comparable at 8"),
+    ]
+
+
+def test_without_a_load_point_in_common_nothing_was_compared():
+    assert told(NEW.findings([])) == [("not compared", None, None, "no load point in common")]
+
+
+@pytest.mark.parametrize(
+    ("ok", "declared", "tail"),
+    [
+        (299, [], "e2e_ms.p99"),
+        (298, [], "e2e_ms.p95"),
+        (299, ["e2e_ms.p99"], None),
+        (299, ["e2e_ms.p95", "ttft_ms.p99"], "e2e_ms.p99"),
+        (298, ["e2e_ms.p99"], None),
+        (10, [], None),
+    ],
+)
+def test_the_tail_is_the_highest_percentile_that_both_have_requests_for(ok, declared, tail):
+    """0.99 to the power of 299 is below 5 %, to that of 298 it is not."""
+    few, many = failing(0, ok), failing(0, 1000)
+    assert tail_metric(few, many, declared) == tail_metric(many, few, declared) == tail

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from harness.errors import SpecError
-from harness.model import LoadPoint, Manifest, as_json
+from harness.model import HistoryEntry, LoadPoint, Manifest, as_json
 from harness.report.text import trends
 from harness.store.history import append_history, history_path, read_history
 from harness.verdicts import Rules, compare
-from harness.verdicts.history import drifts, entries, series
+from harness.verdicts.history import Series, Stretch, changes, drifts, entries, series, stretches
 from tests.factories.documents import made
 from tests.factories.summaries import cell, summary
 
@@ -130,3 +130,98 @@ def test_what_is_printed():
     assert "| chat vllm c4 TTFT p50 | 13 |" in trends.markdown(series(made), drifts(made))
     assert trends.terminal([], []).strip() == "No run in the history: `bench history RUN` adds one."
     assert trends.spark([1.0, 1.0]) == "▁▁"
+
+
+def test_an_entry_knows_its_machine_and_what_failed():
+    """The third of three repeats is INVALID; 3 + 0 + 20 of their requests failed."""
+    counts = [(29, 3), (32, 0), (12, 20)]
+    verdicts = ("VALID", "VALID", "INVALID")
+    cells = [
+        cell("vllm", repeat=repeat, requests={"ok": ok, "failed": failed}, validity={"verdict": verdict})
+        for repeat, ((ok, failed), verdict) in enumerate(zip(counts, verdicts, strict=True))
+    ]
+    host = {**HOST, "cpu_features": ["avx2", "amx"], "gpus": ["H100"], "memory_bytes": 1}
+    manifest = made(Manifest, created_utc="2026-11-01T03:00:00+00:00", host=host, git={"revision": "5f5f"})
+    rules = Rules(primary=METRIC, metrics=(METRIC,))
+    whole = summary(*cells, run="run-00", scenario="chat", **compare(cells, rules)._asdict())
+    (entry,) = entries(manifest, whole)
+    assert (entry.host.cpu, entry.host.cpus_usable, entry.host.gpus) == ("EPYC", 2, ("H100",))
+    assert entry.host.cpu_features == ("avx2", "amx")
+    assert (entry.invalid, entry.failed, entry.ended) == (1, 23, 96)
+    assert (entry.run, entry.scenario, entry.harness) == ("run-00", "chat", "5f5f")
+    assert (entry.created_utc, entry.simulated) == ("2026-11-01T03:00:00+00:00", False)
+    assert entry.workload_sha256 == "5f" * 32
+    assert entry.metrics[METRIC].runs == 2
+
+
+def test_a_run_of_an_unknown_machine_and_of_an_installed_package_has_an_entry():
+    (entry,) = night(0, 100.0, host=None)
+    assert (entry.host.cpu, entry.host.cpus_usable, entry.harness) == (None, None, None)
+
+
+def test_each_load_of_each_backend_has_an_entry_of_its_own():
+    cells = [
+        cell(label, {"kind": "concurrency", "value": value}, p50=value)
+        for label in ("vllm", "tgi")
+        for value in (4, 8)
+    ]
+    rules = Rules(primary=METRIC, metrics=(METRIC,))
+    whole = summary(*cells, **compare(cells, rules)._asdict())
+    found = entries(made(Manifest), whole)
+    assert sorted((one.label, one.load.value, one.metrics[METRIC].interval[1]) for one in found) == [
+        ("tgi", 4, pytest.approx(4)),
+        ("tgi", 8, pytest.approx(8)),
+        ("vllm", 4, pytest.approx(4)),
+        ("vllm", 8, pytest.approx(8)),
+    ]
+
+
+def course(values, metric=METRIC):
+    """A series whose runs have these values."""
+    runs = [
+        made(
+            HistoryEntry,
+            run=f"run-{number:02d}",
+            metrics={metric: {"interval": [None, value, None], "runs": 1}},
+        )
+        for number, value in enumerate(values)
+    ]
+    return Series("chat", "vllm", LoadPoint("concurrency", 4), metric, tuple(runs))
+
+
+@pytest.mark.parametrize("metric", [METRIC, "output_tokens_per_s"])
+def test_stretches_have_the_geometric_mean_of_their_runs(metric):
+    """Of 100 / 1.01, 100 and 101 it is 100, whether more is worse or better."""
+    first, second = stretches(course([100 / 1.01, 100, 101, 200, 200, 200, 200], metric))
+    assert (first.start, first.stop, second.start, second.stop) == (0, 3, 3, 7)
+    assert (first.value, second.value) == (pytest.approx(100), pytest.approx(200))
+
+
+def test_a_series_without_a_change_is_one_stretch():
+    flat = course([100.0] * 5)
+    assert stretches(flat) == [Stretch(0, 5, pytest.approx(100))]
+    assert changes(flat) == []
+    assert stretches(course([])) == []
+
+
+@pytest.mark.parametrize(("metric", "ratios"), [(METRIC, (2, 4)), ("output_tokens_per_s", (0.5, 0.25))])
+def test_each_change_is_told_as_so_many_times_worse(metric, ratios):
+    """100, then 200, then 800: of times that is worse, of rates it is better."""
+    one = course([100.0] * 5 + [200.0] * 4 + [800.0] * 5, metric)
+    first, second = changes(one)
+    assert (first.ratio, second.ratio) == pytest.approx(ratios)
+    assert (first.before.run, first.since.run) == ("run-04", "run-05")
+    assert (second.before.run, second.since.run) == ("run-08", "run-09")
+    assert first.series is second.series is one
+
+
+def test_a_single_odd_night_is_no_change():
+    assert changes(course([100.0] * 5 + [300.0, 300.0] + [100.0] * 5)) == []
+
+
+def test_figures_of_no_value_and_of_no_direction_are_in_no_series():
+    found = [
+        made(HistoryEntry, metrics={metric: {"interval": [None, value, None], "runs": 1}})
+        for metric, value in ((METRIC, 0.0), (METRIC, 2.0), ("a_later_metric", 3.0))
+    ]
+    assert [(one.metric, one.values) for one in series(found)] == [(METRIC, [2.0])]

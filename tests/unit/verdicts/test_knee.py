@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.verdicts.knee import knees, words
+from harness.verdicts.knee import filled, knees, words
 from tests.factories.summaries import cell
 
 
@@ -79,3 +79,40 @@ def test_an_invalid_cell_and_one_without_a_rate_are_no_points():
 
 def test_runs_of_other_loads_have_none():
     assert knees([cell()]) == ()
+
+
+def counted(mean, answer=50.0):
+    prompt = {"mean": mean, "first": [], "sha256": None}
+    return {"prompt_tokens": prompt, "output_tokens_mean": answer}
+
+
+def test_a_working_set_is_of_the_tokens_that_were_counted_with_the_answer():
+    """Ten prefixes of 150 tokens and 50 of the answer in a cache of 1000; 100 as planned, if not counted."""
+    assert filled(at(1, 0.8, conditions=counted(150.0))) == 2
+    assert filled(at(1, 0.8, conditions=counted(150.0, None))) == 1.5
+    assert filled(at(1, 0.8, conditions=counted(None))) == 1
+    assert filled(at(1, 0.8, conditions={"prompt_tokens": None})) == 1
+
+
+def test_without_a_known_cache_a_working_set_is_as_large_as_the_run_took_it():
+    load, held = {"kind": "working-set", "value": 4}, {"prefixes": 10, "held_tokens": 100, "kv_tokens": None}
+    assert filled(cell("vllm", {**load, "working_set": held}, conditions=counted(150.0))) == 4
+    assert filled(cell("vllm", load)) is None  # as runs from before it was kept
+    assert filled(at(0, 0.8)) is None
+
+
+def test_the_knee_is_where_the_counted_tokens_say():
+    """With the template each set is twice as large as planned."""
+    sets = [at(size, rate, conditions=counted(150.0)) for size, rate in ((0.5, 0.8), (1, 0.8), (2, 0.0))]
+    assert knee(*sets).interval == (2, 4)
+
+
+def test_the_sentence_of_a_knee_says_where_and_in_how_many_repeats():
+    cells = [at(0.5, 0.8), at(1, 0.8), at(2, 0.0), at(0.5, 0.8, 1), at(2, 0.8, 1)]
+    assert said(*cells) == (
+        "vllm: the hit rate falls through half of 80 % at 1.41 × the KV cache "
+        "(between 1 and 2, 2 repeats, seen in 1)"
+    )
+    assert said(at(0, 0.3), at(0.5, 0.8), at(8, 0.7)).endswith(
+        "vllm: 30 % hits where no prefix is used twice, so not all hits are of the prefixes"
+    )

@@ -147,3 +147,47 @@ def test_values_that_hang_together_count_for_fewer():
     found = Shift(0.05, 0.01, 5).of_fewer(0.5)
     assert (found.estimate, found.error, found.freedom) == (0.05, pytest.approx(0.01 * 2**0.5), 2)
     assert Shift(0.05, 0.01, 5).of_fewer(0.1).freedom == 1
+
+
+# Blocks of each start are 0.02 / √2 above and below its mean: their standard deviation is 0.02.
+UP = 0.02 / 2**0.5
+
+
+def test_the_plan_on_paper():
+    """Room of 0.025 at 5 %. Starts alike, so that an error is 0.02 / √blocks.
+
+    Two blocks of 3 starts reach 4.303 × 0.01414 / √3 = 0.0351, of 4 starts 3.182 × 0.01414 / 2 = 0.0225.
+    Four of 3 starts reach 4.303 × 0.01 / √3 = 0.0248: 3 × (10 + 4) s, less than 4 × (10 + 2) s.
+    """
+    alike = [[-UP, UP], [UP, -UP]]
+    found = levels(alike, Costs(1.0, 10.0), room=0.025, alpha=0.05)
+    assert (found.within, found.between) == (pytest.approx(0.02), 0)
+    assert (found.blocks, found.starts, found.seconds) == (4, 3, 42)
+    cheap_start = levels(alike, Costs(1.0, 1.0), room=0.025, alpha=0.05)
+    assert (cheap_start.blocks, cheap_start.starts, cheap_start.seconds) == (2, 4, 12)
+    # Four blocks of 3 starts do not reach 0.024. Six do, in 3 × (11 + 6) s, less than 4 × (11 + 2) s.
+    narrow = levels(alike, Costs(1.0, 11.0), room=0.024, alpha=0.05)
+    assert (narrow.blocks, narrow.starts, narrow.seconds) == (6, 3, 51)
+
+
+def test_the_spread_between_starts_is_what_blocks_do_not_explain():
+    """Means of 0 and 0.04 vary by 0.0008, of which two blocks explain 0.0004 / 2."""
+    found = levels([[-UP, UP], [0.04 - UP, 0.04 + UP]], Costs(1, 1), room=0.5, alpha=0.05)
+    assert found.between**2 == pytest.approx(0.0006)
+    assert found.within**2 == pytest.approx(0.0004)
+
+
+def test_starts_of_unlike_length_count_by_their_blocks_and_one_block_alone_does_not():
+    """Variances of 0.0004 and 0.0001; three and two blocks explain 0.00025 × (1 / 3 + 1 / 2) / 2."""
+    half = 0.01 / 2**0.5
+    blocks = [[-0.02, 0.0, 0.02], [0.04 - half, 0.04 + half], [9.0]]
+    found = levels(blocks, Costs(1, 1), room=0.5, alpha=0.05)
+    assert found.within**2 == pytest.approx(0.00025)
+    assert found.between**2 == pytest.approx(0.0008 - 0.00025 * 5 / 12)
+
+
+def test_where_no_plan_decides_the_spread_is_told_alone():
+    found = levels([[-UP, UP], [UP, -UP]], Costs(1, 1), room=0.0, alpha=0.05)
+    assert (found.blocks, found.starts, found.seconds) == (None, None, None)
+    assert found.within == pytest.approx(0.02)
+    assert levels([[-UP, UP], [0.1]], Costs(1, 1), room=0.5, alpha=0.05) is None

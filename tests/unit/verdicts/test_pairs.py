@@ -569,3 +569,25 @@ def test_two_servers_that_serve_all_of_an_open_loop_from_records_to_words(tmp_pa
     printed = table.terminal(made, 100, color=False)
     assert "TPOT" in printed
     assert "Output" not in "".join(line for line in printed.splitlines() if ">>" in line)
+
+
+def test_what_a_pair_lacks_is_told_apart_from_its_figures():
+    zero = judged(cells("a", 0.0), cells("b", 100))
+    assert (zero.lacks, zero.runs_needed) == (zero.why, None)
+    assert zero.lacks == "a value is 0: there is no ratio"
+    few = judged(cells("a", 90, repeats=2), cells("b", 100, repeats=2))
+    assert (few.lacks, few.runs_needed) == ("2 and 2 runs, 3 are needed", 3)
+    wide = judged(cells("a", 103, noise=20 * NOISE), cells("b", 100, noise=-20 * NOISE))
+    assert wide.why.endswith(f"over 5 pairs of runs: {wide.lacks}")
+    assert wide.lacks == f"neither beyond 2 % nor within 5 %; about {wide.runs_needed} runs would decide"
+    assert judged(cells("a", 110), cells("b", 100)).lacks == ""
+
+
+def test_a_percentile_of_all_requests_that_is_zero_has_no_ratio():
+    """Two of a hundred are above 0 in each of five runs: p95 of all 500 is 0."""
+    rules = Rules(primary="ttft_ms.p95", metrics=("ttft_ms.p95",))
+    measured = [changed(one, ttft_ms={"p95": None}) for label in "ab" for one in cells(label, 100)]
+    values = np.array([0.0] * 98 + [1.0, 2.0])
+    (one,) = compare(measured, rules, {made.cell: {"ttft_ms": values} for made in measured}).comparison
+    assert (one.verdict, one.runs, one.method, one.ratio) == ("not enough runs", (0, 0), "runs", None)
+    assert one.why == "0 and 0 runs, 3 are needed"

@@ -1,0 +1,119 @@
+"""Cached tokens by hand: what of them came from behind the KV cache, and what an ideal cache would reuse."""
+
+import pytest
+
+from harness.metrics import cache_hits
+from harness.metrics.view import CellView
+from harness.records.layout import Phase
+from harness.records.request_table import Part
+from harness.workload.prompts.request import ChatRequest
+from harness.workload.prompts.workload import workload
+from tests.factories.recorded import facts, records
+
+
+def asked(*tokens):
+    """Prompts of so many tokens each, of which the first 30 are the same."""
+    made = [ChatRequest((("user", "x"),), 10, count, shared=(Part(0, 30),)) for count in tokens]
+    return workload(made, exact=True).requested
+
+
+def cell(*rows, requested=None, **more):
+    """Each row: prompt and cached tokens as the server says (None: it does not), and its phase."""
+    made = []
+    for place, (prompt, cached, *phase) in enumerate(rows):
+        told = {"prompt": prompt, "cached": cached}
+        row = {
+            "intended": 10 * place,
+            "texts": [10 * place + 5],
+            "phase": phase[0] if phase else Phase.MEASURE,
+        }
+        made.append(row | {name: count for name, count in told.items() if count is not None})
+    return CellView(records(*made), facts(**more), requested)
+
+
+@pytest.mark.parametrize(
+    ("counters", "share"),
+    [
+        ({"host_cached_tokens": 30.0, "cached_prompt_tokens": 120.0}, 0.25),
+        ({"host_cached_tokens": 120.0, "cached_prompt_tokens": 120.0}, 1.0),
+        ({"host_cached_tokens": 0.0, "cached_prompt_tokens": 0.0}, 0.0),
+        ({"cached_prompt_tokens": 120.0}, None),
+        ({"host_cached_tokens": 30.0}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_a_part_of_the_cached_tokens_came_from_behind_the_kv_cache(counters, share):
+    assert cache_hits.host_share(counters) == share
+
+
+def test_the_hit_rate_of_a_cache_behind_is_its_part_of_the_hit_rate():
+    """Half of the prompt tokens were cached, and a quarter of the cached ones came from behind."""
+    counted = {"host_cached_tokens": 30.0, "cached_prompt_tokens": 120.0}
+    found = cache_hits.compute(cell((100, 80), (100, 20), server_counters=counted))
+    assert (found.prefix_cache_hit_rate, found.prefix_cache_source) == (0.5, "usage")
+    assert found.host_cache_hit_rate == pytest.approx(0.125)
+    assert found.nulls == {}
+
+
+def test_a_cache_behind_that_is_not_counted_says_so():
+    counted = {"prompt_tokens": 400.0, "cached_prompt_tokens": 100.0}
+    found = cache_hits.compute(cell((100, None), server_counters=counted))
+    assert (found.prefix_cache_hit_rate, found.prefix_cache_source) == (0.25, "counters")
+    assert found.host_cache_hit_rate is None
+    assert found.nulls == {
+        "host_cache_hit_rate": "the engine does not count by where cached tokens came from"
+    }
+
+
+@pytest.mark.parametrize(
+    ("cached", "why"),
+    [
+        (None, "neither usage nor counters report cached tokens"),
+        (101, "the server counts more cached tokens than prompt tokens"),
+    ],
+)
+def test_a_hit_rate_that_is_not_known_says_why(cached, why):
+    found = cache_hits.compute(cell((100, 50), (100, cached)))
+    assert (found.prefix_cache_hit_rate, found.prefix_cache_source) == (None, None)
+    assert found.nulls["prefix_cache_hit_rate"] == why
+
+
+def test_counters_stand_in_for_a_usage_that_cannot_be():
+    counted = {"prompt_tokens": 400.0, "cached_prompt_tokens": 100.0}
+    assert cache_hits.hit_rate_of(cell((100, 101), server_counters=counted)) == (0.25, "counters")
+
+
+def test_a_cold_cache_misses_the_first_of_what_is_shared_and_a_warm_one_none():
+    """Prompts of 40, 50 and 60 tokens that share 30: 60 of 150 the first time, 90 with a warm cache."""
+    made = cache_hits.measured_facts(cell((40, 0), (50, 30), (60, 30), requested=asked(40, 50, 60))).workload
+    assert made.ideal_hit_rate == pytest.approx(60 / 150)
+    assert made.shared_share == pytest.approx(90 / 150)
+    assert made.content_tokens_mean == pytest.approx(50)
+
+
+WARMED = ((40, 0, Phase.WARMUP), (50, 30), (60, 30))
+
+
+def test_a_warm_up_fills_the_cache_for_those_that_are_measured():
+    made = cache_hits.measured_facts(cell(*WARMED, requested=asked(40, 50, 60))).workload
+    assert made.ideal_hit_rate == made.shared_share == pytest.approx(60 / 110)
+    assert made.content_tokens_mean == pytest.approx(55)
+
+
+def test_counters_are_of_all_requests_and_so_is_their_ideal():
+    counted = {"prompt_tokens": 150.0, "cached_prompt_tokens": 60.0}
+    rows = [(prompt, None, *phase) for prompt, _, *phase in WARMED]
+    given = cell(*rows, requested=asked(40, 50, 60), server_counters=counted)
+    made = cache_hits.measured_facts(given).workload
+    assert made.ideal_hit_rate == pytest.approx(60 / 150)
+    assert made.shared_share == pytest.approx(90 / 150)
+    assert made.content_tokens_mean == pytest.approx(55)
+    assert cache_hits.compute(given).prefix_cache_ideal == pytest.approx(60 / 150)
+
+
+def test_facts_of_the_whole_workload_stay_where_nothing_else_is_known():
+    """Of a run that did not keep what was asked, and of one without a measured answer."""
+    for given in (cell((40, 0)), cell((40, 0, Phase.WARMUP), requested=asked(40))):
+        assert cache_hits.measured_facts(given) is given.facts
+    assert cache_hits.compute(cell((40, 0))).prefix_cache_ideal_by_block is None

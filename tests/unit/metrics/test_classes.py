@@ -1,0 +1,94 @@
+"""Requests by class, of latencies that can be worked out on paper: victims, kinds, turns and depth."""
+
+import pytest
+
+from harness.metrics import classes
+from harness.metrics.view import RequestView
+from harness.records.layout import Outcome, Phase
+from harness.records.request_table import NUMBERS, RequestTable
+from tests.factories.recorded import records
+
+
+def table(*rows):
+    """Each row: its kind and what is known of its numbers."""
+    made = (([(dict.fromkeys(NUMBERS, -1) | of)[name] for name in NUMBERS], kind, ()) for kind, of in rows)
+    return RequestTable.of(made, ())
+
+
+def loss(*rows):
+    """Each row: its kind, E2E in ms (None: it failed), and its phase."""
+    made = [
+        {"texts": [1, took] if took else [], "outcome": Outcome.OK if took else Outcome.TIMEOUT}
+        | ({"phase": phase[0]} if phase else {})
+        for _, took, *phase in rows
+    ]
+    return classes.victim_loss(RequestView(records(*made)), table(*((kind, {}) for kind, *_ in rows)))
+
+
+def test_a_victim_loses_what_it_takes_longer_next_to_heavy_requests():
+    """Alone 100 and 200 ms, next to others 300 and 450; how long those take is no matter."""
+    found, why = loss(("alone", 100), ("alone", 200), ("beside", 300), ("beside", 450), ("heavy", 9000))
+    assert (found, why) == (pytest.approx(375 / 150), "")
+
+
+def test_a_victim_that_is_faster_next_to_others_loses_less_than_nothing():
+    assert loss(("alone", 200), ("beside", 100))[0] == pytest.approx(0.5)
+
+
+def test_the_warm_up_is_no_victim():
+    assert loss(("alone", 100), ("alone", 900, Phase.WARMUP), ("beside", 300))[0] == pytest.approx(3)
+
+
+@pytest.mark.parametrize("failed", ["alone", "beside"])
+def test_a_victim_that_failed_leaves_no_loss(failed):
+    rows = [("alone", 100), ("beside", 300), (failed, None)]
+    assert loss(*rows) == (None, "a victim failed, or none was measured")
+
+
+def test_without_both_kinds_of_victims_there_is_no_probe():
+    for kinds in (("alone", "heavy"), ("beside", "heavy"), ("", "")):
+        assert loss(*((kind, 100) for kind in kinds)) == (None, "no victim probe")
+    view = RequestView(records({"texts": [5]}))
+    assert classes.victim_loss(view, None) == (None, "no victim probe")
+
+
+SIX = [{"intended": 0, "texts": [10 * i, 20 * i], "prompt": 100, "cached": 10 * i} for i in range(1, 7)]
+
+
+def test_each_kind_has_the_latencies_of_its_own_requests():
+    """Odd ones are short, first tokens after 10, 30 and 50 ms; of the even ones one failed."""
+    rows = [*SIX[:5], {"outcome": Outcome.HTTP_ERROR}]
+    asked = table(*((("short", "long")[i % 2], {}) for i in range(6)))
+    found = classes.by_kind(RequestView(records(*rows)), asked)
+    assert list(found) == ["long", "short"]
+    assert (found["short"].requests, found["short"].ok) == (3, 3)
+    assert (found["long"].requests, found["long"].ok) == (3, 2)
+    assert found["short"].ttft_ms.mean == pytest.approx(30)
+    assert found["short"].e2e_ms.mean == pytest.approx(60)
+    assert found["short"].cached_share == pytest.approx((10 + 30 + 50) / 300)
+    assert found["long"].ttft_ms.mean == pytest.approx(30)  # of 20 and 40
+
+
+def test_one_kind_alone_is_no_class():
+    view = RequestView(records(*SIX))
+    assert classes.by_kind(view, table(*[("chat", {})] * 6)) is None
+    assert classes.by_kind(view, None) is None
+
+
+def test_turns_are_counted_from_one():
+    asked = table(*(("", {"session": i // 2, "turn": i % 2}) for i in range(6)))
+    found = classes.by_turn(RequestView(records(*SIX)), asked)
+    assert {turn: stats.ttft_ms.mean for turn, stats in found.items()} == pytest.approx({"1": 30, "2": 40})
+    view = RequestView(records(*SIX))
+    assert classes.by_turn(view, table(*[("", {})] * 6)) is classes.by_turn(view, None) is None
+
+
+def test_depth_is_the_prompt_up_to_a_power_of_two():
+    """Kept and new tokens together: 128 is the least class, 129 is in the next one."""
+    lengths = [(0, 5), (100, 28), (100, 29), (500, 523), (1000, 24), (1000, 25)]
+    asked = table(*(("", {"tool_ns": 0, "kept": kept, "content_tokens": new}) for kept, new in lengths))
+    found = classes.by_depth(RequestView(records(*SIX)), asked)
+    assert {depth: stats.requests for depth, stats in found.items()} == {"128": 2, "256": 1, "1k": 2, "2k": 1}
+    assert found["128"].ttft_ms.mean == pytest.approx(15)
+    view = RequestView(records(*SIX))
+    assert classes.by_depth(view, table(*[("", {})] * 6)) is classes.by_depth(view, None) is None

@@ -1,0 +1,53 @@
+"""How far neighbours of a series hang together, of series whose sums can be done on paper."""
+
+import math
+
+import pytest
+
+from harness.stats.serial import correlation, correlation_bound, correlation_steps, independent_share
+
+RISING = [1.0, 2.0, 3.0, 4.0]  # 1.5, 0.5, 0.5, 1.5 away: 1.25 of neighbours over a spread of 5, and 1/4
+SWINGING = [6.0, 4.0, 6.0, 4.0]  # 1 away, each against the next: -3 over 4, and 1/4
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (RISING, 0.25 + 0.25),
+        (SWINGING, -0.75 + 0.25),
+        ([1.0, 1.0, 3.0, 3.0, 1.0, 1.0, 3.0, 3.0], 1 / 8 + 1 / 8),  # four pairs alike, three not, over eight
+        ([5.0] * 6, 0.0),
+        ([1.0, 2.0, 3.0], 0.0),
+        ([], 0.0),
+    ],
+)
+def test_neighbours_hang_together_as_far_as_they_are_on_one_side(values, expected):
+    assert correlation(values) == pytest.approx(expected)
+
+
+def test_a_level_and_a_unit_change_nothing():
+    assert correlation([1000 + 7 * value for value in RISING]) == pytest.approx(0.5)
+
+
+def test_a_long_slope_hangs_together_as_much_as_anything_may():
+    slope = [float(value) for value in range(400)]
+    assert correlation(slope) == correlation_bound(slope) == 0.99
+
+
+def test_the_bound_is_half_a_standard_error_above_and_never_below_zero():
+    assert correlation_bound(RISING) == pytest.approx(0.5 + 0.5 / 2)
+    assert correlation_bound(SWINGING) == 0
+    assert correlation_bound([5.0] * 25) == pytest.approx(0.5 / 5)
+    assert correlation_bound([]) == 0.5
+
+
+def test_it_fades_over_as_many_steps_as_its_bound_takes_to_fall_to_a_third():
+    steps = correlation_steps(RISING)
+    assert 0.75**steps == pytest.approx(1 / math.e)
+    assert correlation_steps(SWINGING) == 0
+
+
+def test_values_that_hang_together_count_for_fewer():
+    assert independent_share(RISING) == pytest.approx(1 / 7)  # 0.25 / 1.75
+    assert independent_share(SWINGING) == 1
+    assert independent_share([float(value) for value in range(400)]) == pytest.approx(0.01 / 1.99)

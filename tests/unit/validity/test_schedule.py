@@ -1,0 +1,59 @@
+"""How late a request may leave, by the time that its first token takes."""
+
+import pytest
+
+from harness.metrics.view import RequestView
+from harness.records.layout import Outcome, Phase
+from harness.validity import Evidence, judge
+from harness.validity.arrivals import lag_limit_ms
+from tests.factories.recorded import facts, records
+
+OPEN = {"kind": "rate", "value": 10.0, "arrival": "constant", "over_cap": "wait"}
+
+
+def evidence(*rows, lag_ms=0.0):
+    """Each row: TTFT in ms (None: it failed), and its phase."""
+    made = [
+        {"intended": 100 * place, "phase": phase[0] if phase else Phase.MEASURE}
+        | ({"texts": [100 * place + ttft]} if ttft else {"outcome": Outcome.TIMEOUT})
+        for place, (ttft, *phase) in enumerate(rows)
+    ]
+    lag = {"samples": 1000, **dict.fromkeys(("p50", "p90", "p95", "p99", "max"), lag_ms)}
+    given = facts(load=OPEN, client__send_lag_ms=lag)
+    return Evidence(RequestView(records(*made)), given)
+
+
+@pytest.mark.parametrize(
+    ("ttft", "limit_ms"),
+    [
+        ((20, 40, 60), 5),
+        ((20, 100, 900), 5),
+        ((20, 400, 900), 20),
+        ((20, 400, 900, None), 0.05 * 650),  # the middle of 400 and 900
+        ((20, 400, None, None), 5),  # half of them have no first token
+        ((None, None), 5),
+    ],
+)
+def test_a_request_may_leave_5_ms_late_or_a_twentieth_of_the_median_ttft(ttft, limit_ms):
+    assert lag_limit_ms(evidence(*((one,) for one in ttft))) == pytest.approx(limit_ms)
+
+
+def test_without_a_measured_request_the_limit_is_that_of_all():
+    assert lag_limit_ms(evidence()) == 5
+    assert lag_limit_ms(evidence((900, Phase.WARMUP))) == 5
+
+
+@pytest.mark.parametrize(
+    ("ttft", "lag_ms", "said"),
+    [
+        (100, 5.0, None),
+        (100, 5.1, ("p99 5.1 ms", "5.0 ms")),
+        (400, 20.0, None),
+        (400, 20.1, ("p99 20.1 ms", "20.0 ms")),
+    ],
+)
+def test_later_than_that_the_cell_is_invalid(ttft, lag_ms, said):
+    reasons = {one.code: one for one in judge(evidence(*[(ttft,)] * 20, lag_ms=lag_ms)).reasons}
+    found = reasons.get("schedule-lag")
+    assert (found and (found.measured, found.limit)) == said
+    assert found is None or found.verdict == "INVALID"

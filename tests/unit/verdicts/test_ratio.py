@@ -1,0 +1,117 @@
+"""Ratios of two backends from one number per run and from pooled requests, on figures made by hand."""
+
+import numpy as np
+import pytest
+
+from harness.model import LoadPoint
+from harness.verdicts.ratio import estimate, ratio, share_of
+from harness.verdicts.run_values import series
+from tests.factories.documents import changed
+from tests.factories.summaries import cell
+
+P50, P95 = "ttft_ms.p50", "ttft_ms.p95"
+POINT = LoadPoint("concurrency", 4)
+
+
+def of(label, p50s, requests=None, work="w"):
+    """A run for each median; `requests` are the times in each, of which no run has a p95."""
+    made = [
+        changed(cell(label, repeat=index, workload_sha256=f"{work}{index}"), ttft_ms={"p50": p50})
+        for index, p50 in enumerate(p50s)
+    ]
+    samples = {one.cell: {"ttft_ms": np.asarray(requests)} for one in made} if requests is not None else {}
+    (found,) = series(made, POINT, samples)
+    return found
+
+
+def compared(a, b, metric=P50, least=3):
+    return ratio(a, b, metric, least, 0.95)
+
+
+def test_paired_runs_have_the_geometric_mean_of_their_ratios():
+    """2 × 2 × 8 = 32 = 2^5, so that its logarithm is 5 / 3 of that of 2."""
+    found = compared(of("a", [20, 40, 800]), of("b", [10, 20, 100]))
+    assert (found.runs, found.paired, found.method, found.zero) == ((3, 3), True, "runs", False)
+    assert found.shift.estimate == pytest.approx(np.log(2) * 5 / 3)
+    assert found.shift.freedom == 2
+    assert found.difference.estimate == pytest.approx((10 + 20 + 700) / 3)
+    assert found.runs_words == "3 pairs of runs"
+
+
+def test_runs_of_other_requests_are_two_samples():
+    found = compared(of("a", [20, 20, 20]), of("b", [10, 10, 10, 10], work="x"))
+    assert (found.runs, found.paired) == ((3, 4), False)
+    assert found.shift.estimate == pytest.approx(np.log(2))
+    assert found.runs_words == "3 and 4 runs"
+
+
+def test_too_few_runs_and_values_of_zero_have_no_ratio():
+    few = compared(of("a", [20, 20]), of("b", [10, 10]))
+    assert (few.runs, few.shift, few.zero, few.difference) == ((2, 2), None, False, None)
+    zero = compared(of("a", [20, 20, 0]), of("b", [10, 10, 10]))
+    assert (zero.runs, zero.shift, zero.zero) == ((3, 3), None, True)
+
+
+def test_a_percentile_of_all_requests_is_compared_where_runs_have_none():
+    """Every request of a takes twice as long, in each of three runs of forty."""
+    times = np.linspace(100, 200, 40)
+    found = compared(of("a", [1] * 3, 2 * times), of("b", [1] * 3, times), P95)
+    assert (found.runs, found.paired, found.method) == ((3, 3), True, "pooled")
+    assert found.shift.estimate == pytest.approx(np.log(2))
+    assert found.runs_words == "3 pairs of runs, requests pooled"
+
+
+@pytest.mark.parametrize(
+    "requests",
+    [[0.0] * 40, [1.0] * 20 + [np.inf] * 20, [1.0] * 19],
+    ids=["of zero", "of what never came", "of 57 requests, where 59 are needed"],
+)
+def test_a_percentile_of_all_requests_that_is_no_number_has_no_ratio(requests):
+    found = compared(of("a", [1] * 3, requests), of("b", [1] * 3, [5.0] * 40), P95)
+    assert (found.runs, found.method, found.shifts, found.shift) == ((0, 0), "runs", (), None)
+
+
+def test_two_runs_and_a_mean_are_not_pooled():
+    times = [5.0] * 60
+    assert compared(of("a", [1] * 2, times), of("b", [1] * 2, times), P95).method == "runs"
+    lacking = [changed(one, ttft_ms={"mean": None}) for one in of("a", [1] * 3).cells]
+    samples = {one.cell: {"ttft_ms": np.array(times)} for one in lacking}
+    (a,) = series(lacking, POINT, samples)
+    assert compared(a, a, "ttft_ms.mean").method == "runs"
+
+
+@pytest.mark.parametrize(
+    ("metric", "share"),
+    [
+        ("ttft_ms.p99", 0.99),
+        ("e2e_ms.p50", 0.5),
+        ("ttft_ms.mean", None),
+        ("ttft_ms.pool", None),
+        ("requests_per_s", None),
+    ],
+)
+def test_the_share_of_a_metric_is_that_of_its_percentile(metric, share):
+    assert share_of(metric) == share
+
+
+def test_an_estimate_has_ends_from_two_runs_on():
+    """√(50 × 200) = 100; both logarithms are ln 2 away, and t at 97.5 % of one degree is 12.706."""
+    assert estimate(of("a", [50]), P50).interval == (None, pytest.approx(50), None)
+    two = estimate(of("a", [50, 200]), P50)
+    assert (two.runs, two.method) == (2, "runs")
+    low, middle, high = two.interval
+    assert middle == pytest.approx(100)
+    assert np.log([middle / low, high / middle]) == pytest.approx(12.706 * np.log(2), rel=1e-4)
+    assert estimate(of("a", [1]), P95) is None
+
+
+def test_an_estimate_of_values_that_reach_zero_is_their_mean():
+    assert estimate(of("a", [0, 4]), P50).interval[1] == 2
+
+
+def test_an_estimate_of_all_requests_needs_two_runs_and_enough_requests():
+    found = estimate(of("a", [1, 1], [7.0] * 30), P95)
+    assert (found.runs, found.method, found.interval) == (2, "pooled", pytest.approx((7, 7, 7)))
+    assert estimate(of("a", [1], [7.0] * 60), P95) is None
+    assert estimate(of("a", [1, 1], [7.0] * 29), P95) is None
+    assert estimate(of("a", [1, 1], [0.0] * 60), P95) is None
