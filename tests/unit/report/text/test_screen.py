@@ -12,7 +12,7 @@ LOADS = [{"kind": "concurrency", "value": users} for users in (1, 8)]
 RULES = {"primary": "ttft_ms.p50", "metrics": ["ttft_ms.p50"], "confidence": 0.95, "min_runs": 3}
 
 
-def two(word="faster", ratio=(0.4, 0.5, 0.625), why="so it is", repeats=3, **changes):
+def two(word="faster", ratio=(0.4, 0.5, 0.625), why="so it is", repeats=3, needed=9, **changes):
     """vllm and llamacpp at one and eight users, three repeats each."""
     cells = [
         cell(label, load, repeat, p50=p50)
@@ -23,7 +23,7 @@ def two(word="faster", ratio=(0.4, 0.5, 0.625), why="so it is", repeats=3, **cha
     comparison = [
         {"a": "vllm", "b": "llamacpp", "load": load, "metric": "ttft_ms.p50", "better": "lower",
          "ratio": list(ratio) if ratio else None, "runs": [3, 3], "verdict": word, "why": why,
-         "primary": True}
+         "runs_needed": needed if ratio and word == "not enough runs" else None, "primary": True}
         for load in LOADS
     ]  # fmt: skip
     return summary(*cells, **{"comparison": comparison, "verdict_rules": RULES, **changes})
@@ -134,6 +134,7 @@ def test_a_server_under_load_is_a_table_and_then_its_conclusion():
     [
         (two(), "to see a later change", "bench compare"),
         (two("not enough runs"), "2 of 2 pairs are undecided", "--repeats auto --max-repeats 10"),
+        (two("not enough runs", needed=None), "more repeats would hardly help", "with --requests 128, or on"),
         (two(ratio=None, repeats=1, word="not enough runs"), "one repeat cannot tell", "--repeats auto"),
         (two(state="interrupted"), "the run was interrupted", "bench resume 2026"),
         (
