@@ -35,7 +35,7 @@ integration: integration-wait integration-time ## integration tests
 
 integration-wait: $(VENV)/ready ## those that mostly wait for processes and sockets: WAITERS at a time
 	$(BIN)/python -m pytest tests/integration -m "not time" --numprocesses $(WAITERS) --dist loadgroup --no-loadscope-reorder --quiet || { echo "Again, alone:"; \
-	$(BIN)/python -m pytest tests/integration -m "not time" --quiet --last-failed --last-failed-no-failures none; }
+	$(BIN)/python -m pytest tests/integration -m "not time" --numprocesses 1 --dist loadgroup --quiet --last-failed --last-failed-no-failures none; }
 
 integration-time: $(VENV)/ready ## those with claims about time, alone; what fails is run again once
 	$(BIN)/python -m pytest tests/integration -m time --quiet || { echo "Again, once:"; \

@@ -10,6 +10,7 @@ another function returned, a limit that raises (`subprocess.run(timeout=…)`), 
 
 import ast
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -157,3 +158,19 @@ def test_a_group_of_tests_goes_to_one_worker(tmp_path):
     words = ["pytest", "-v", "--numprocesses", "1", "--dist", "loadgroup", "-p", "no:cacheprovider"]
     done = subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True)
     assert "test_it.py::test_a@one" in done.stdout, done.stdout
+
+
+def test_what_failed_in_a_group_is_run_again(tmp_path):
+    """pytest-xdist names a test after its group, so only a run with groups finds it again."""
+    makefile = (TESTS.parent / "Makefile").read_text(encoding="utf-8")
+    (again,) = re.findall(r"pytest tests/integration (.*--numprocesses 1 .*--last-failed \S+ none)", makefile)
+    group = "import pytest\n\n@pytest.mark.xdist_group('one')\n"
+    (tmp_path / "test_it.py").write_text(f"{group}def test_it():\n    assert False\n", encoding="utf-8")
+    (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
+    first = ["--numprocesses", "1", "--dist", "loadgroup", "--quiet"]
+    for options in (first, shlex.split(again)):
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert "1 failed" in done.stdout, done.stdout
+    assert "1 passed" not in done.stdout
