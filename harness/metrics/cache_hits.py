@@ -27,8 +27,10 @@ def compute(cell: CellView) -> Reuse:
     part = host_share(cell.facts.server_counters)
     host = None if part is None or rate is None else part * rate
     nulls = {} if rate is not None else {"prefix_cache_hit_rate": _why_unknown(cell)}
-    if host is None:
+    if part is None:
         nulls["host_cache_hit_rate"] = "the engine does not count by where cached tokens came from"
+    elif rate is None:
+        nulls["host_cache_hit_rate"] = nulls["prefix_cache_hit_rate"]
     return Reuse(
         prefix_cache_hit_rate=rate,
         prefix_cache_source=source,

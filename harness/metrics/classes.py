@@ -51,10 +51,10 @@ def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[floa
     if requested is None or not {ALONE, BESIDE} <= set(requested.kinds):
         return None, "no victim probe"
     kinds = np.array(requested.kinds, object)[view.requests["seq"]]
-    means = [float(latency.values_ms(view.part(kinds == kind))["e2e_ms"].mean()) for kind in (ALONE, BESIDE)]
-    if not np.isfinite(means).all() or not means[0]:
+    alone, beside = (latency.values_ms(view.part(kinds == kind))["e2e_ms"] for kind in (ALONE, BESIDE))
+    if not len(alone) or not len(beside) or not np.isfinite([*alone, *beside]).all() or not alone.any():
         return None, "a victim failed, or none was measured"
-    return means[1] / means[0], ""
+    return float(beside.mean() / alone.mean()), ""
 
 
 def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:

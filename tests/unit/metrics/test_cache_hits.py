@@ -74,9 +74,12 @@ def test_a_cache_behind_that_is_not_counted_says_so():
     ],
 )
 def test_a_hit_rate_that_is_not_known_says_why(cached, why):
-    found = cache_hits.compute(cell((100, 50), (100, cached)))
-    assert (found.prefix_cache_hit_rate, found.prefix_cache_source) == (None, None)
-    assert found.nulls["prefix_cache_hit_rate"] == why
+    host = {"host_cached_tokens": 30.0, "cached_prompt_tokens": 120.0}
+    for counted in (None, host):
+        found = cache_hits.compute(cell((100, 50), (100, cached), server_counters=counted))
+        assert (found.prefix_cache_hit_rate, found.prefix_cache_source) == (None, None)
+        assert found.nulls["prefix_cache_hit_rate"] == why
+    assert found.nulls["host_cache_hit_rate"] == why
 
 
 def test_counters_stand_in_for_a_usage_that_cannot_be():

@@ -45,6 +45,12 @@ def test_a_victim_that_failed_leaves_no_loss(failed):
     assert loss(*rows) == (None, "a victim failed, or none was measured")
 
 
+@pytest.mark.parametrize("early", ["alone", "beside"])
+def test_victims_of_the_warm_up_alone_leave_no_loss(early):
+    rows = [(kind, 100, Phase.WARMUP if kind == early else Phase.MEASURE) for kind in ("alone", "beside")]
+    assert loss(*rows) == (None, "a victim failed, or none was measured")
+
+
 def test_without_both_kinds_of_victims_there_is_no_probe():
     for kinds in (("alone", "heavy"), ("beside", "heavy"), ("", "")):
         assert loss(*((kind, 100) for kind in kinds)) == (None, "no victim probe")
