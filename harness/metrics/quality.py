@@ -56,7 +56,7 @@ def quality(view: RequestView, requested: RequestTable | None, left_out: Iterabl
         for check, kinds in counts.items()
     }
     by_check = {
-        check: {kind: _as_json(count, known=kind not in free) for kind, count in sorted(kinds.items())}
+        check: {kind: _as_json(count, constrained=kind not in free) for kind, count in sorted(kinds.items())}
         for check, kinds in counts.items()
     }
     return Quality(
@@ -115,8 +115,9 @@ def _rate(count: "Counter[str]") -> float | None:
     return count[VALID] / judged if judged else None
 
 
-def _as_json(count: "Counter[str]", *, known: bool) -> Counts:
-    return {"constrained": known, "asked": count.total(), "rate": _rate(count), **dict(sorted(count.items()))}
+def _as_json(count: "Counter[str]", *, constrained: bool) -> Counts:
+    known = {"constrained": constrained, "asked": count.total(), "rate": _rate(count)}
+    return {**known, **dict(sorted(count.items()))}
 
 
 def _reason(error: str) -> str:

@@ -13,6 +13,7 @@ from harness.records.layout import (
     Records,
     empty_requests,
 )
+from harness.records.request_table import NUMBERS, RequestTable
 from tests.factories import documents
 
 MS = 1_000_000
@@ -54,6 +55,12 @@ def records(*rows):
         ["length"] * len(rows),
         [""] * len(rows),
     )
+
+
+def requested(*rows):
+    """Each row: the kind of a request, and what is known of its numbers."""
+    made = (([(dict.fromkeys(NUMBERS, -1) | of)[name] for name in NUMBERS], kind, ()) for kind, of in rows)
+    return RequestTable.of(made, ())
 
 
 def view_of(requests):

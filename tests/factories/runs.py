@@ -1,6 +1,7 @@
 """Run folders with generated records, for the tests of the report. Every one is marked simulated."""
 
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -113,6 +114,11 @@ def make_run(root: Path, shape: Shape | None = None) -> RunFolder:
     folder.write_plan(Plan(blocks=tuple(blocks)))
     folder.write_summary(summarise_folder(folder))
     return folder
+
+
+def copy_of(folder: RunFolder, into: Path) -> RunFolder:
+    """A copy under the same name, to be changed."""
+    return RunFolder(Path(shutil.copytree(folder.path, into / folder.path.name)))
 
 
 def file_name(label: str) -> str:

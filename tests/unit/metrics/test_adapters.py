@@ -4,9 +4,8 @@ import pytest
 
 from harness.metrics import adapters
 from harness.metrics.adapters import loaded
-from harness.records.request_table import NUMBERS, RequestTable
 from harness.summary import view_of
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, requested
 
 
 def firsts(names, slots):
@@ -27,11 +26,10 @@ def test_the_base_model_takes_no_place():
 
 def cell(*rows, slots=1):
     """Each row: the adapter of a request, when it was sent, its TTFT and the gap after it, in ms."""
-    empty = [-1] * len(NUMBERS)
-    requested = RequestTable.of(((empty, name, ()) for name, *_ in rows), ())
+    asked = requested(*((name, {}) for name, *_ in rows))
     made = [{"sent": sent, "texts": [sent + ttft, sent + ttft + gap]} for _, sent, ttft, gap in rows]
     values = {} if slots is None else {"lora_slots": slots}
-    seen = view_of(records(*made), facts(workload__adapters=2, engine_values=values), requested)
+    seen = view_of(records(*made), facts(workload__adapters=2, engine_values=values), asked)
     return seen.of(adapters.compute).adapters
 
 
@@ -67,5 +65,5 @@ def test_an_engine_that_holds_all_adapters_swaps_none():
 
 
 def test_no_adapter_no_figure():
-    requested = RequestTable.of([([-1] * len(NUMBERS), "base", ())], ())
-    assert view_of(records({"texts": [10]}), facts(), requested).of(adapters.compute).adapters is None
+    seen = view_of(records({"texts": [10]}), facts(), requested(("base", {})))
+    assert seen.of(adapters.compute).adapters is None

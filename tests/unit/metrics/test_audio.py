@@ -5,18 +5,16 @@ import pytest
 from harness.metrics import audio
 from harness.metrics.families import figures_of
 from harness.records.layout import Outcome
-from harness.records.request_table import NUMBERS, RequestTable
 from harness.summary import view_of
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, requested
 
 
 def asked(*audio_ms):
-    numbers = ((*([-1] * (len(NUMBERS) - 1)), length) for length in audio_ms)
-    return RequestTable.of(((row, "", ()) for row in numbers), ())
+    return requested(*(("", {"audio_ms": length}) for length in audio_ms))
 
 
-def cell(requested, *rows):
-    return view_of(records(*rows), facts(request={"api": "transcriptions"}), requested)
+def cell(table, *rows):
+    return view_of(records(*rows), facts(request={"api": "transcriptions"}), table)
 
 
 def test_the_factor_is_the_time_of_an_answer_by_the_length_of_its_audio():

@@ -5,14 +5,7 @@ import pytest
 from harness.metrics import classes
 from harness.metrics.view import RequestView
 from harness.records.layout import Outcome, Phase
-from harness.records.request_table import NUMBERS, RequestTable
-from tests.factories.recorded import records
-
-
-def table(*rows):
-    """Each row: its kind and what is known of its numbers."""
-    made = (([(dict.fromkeys(NUMBERS, -1) | of)[name] for name in NUMBERS], kind, ()) for kind, of in rows)
-    return RequestTable.of(made, ())
+from tests.factories.recorded import records, requested
 
 
 def loss(*rows):
@@ -22,7 +15,7 @@ def loss(*rows):
         | ({"phase": phase[0]} if phase else {})
         for _, took, *phase in rows
     ]
-    return classes.victim_loss(RequestView(records(*made)), table(*((kind, {}) for kind, *_ in rows)))
+    return classes.victim_loss(RequestView(records(*made)), requested(*((kind, {}) for kind, *_ in rows)))
 
 
 def test_a_victim_loses_what_it_takes_longer_next_to_heavy_requests():
@@ -64,7 +57,7 @@ SIX = [{"intended": 0, "texts": [10 * i, 20 * i], "prompt": 100, "cached": 10 * 
 def test_each_kind_has_the_latencies_of_its_own_requests():
     """Odd ones are short, first tokens after 10, 30 and 50 ms; of the even ones one failed."""
     rows = [*SIX[:5], {"outcome": Outcome.HTTP_ERROR}]
-    asked = table(*((("short", "long")[i % 2], {}) for i in range(6)))
+    asked = requested(*((("short", "long")[i % 2], {}) for i in range(6)))
     found = classes.by_kind(RequestView(records(*rows)), asked)
     assert list(found) == ["long", "short"]
     assert (found["short"].requests, found["short"].ok) == (3, 3)
@@ -77,24 +70,24 @@ def test_each_kind_has_the_latencies_of_its_own_requests():
 
 def test_one_kind_alone_is_no_class():
     view = RequestView(records(*SIX))
-    assert classes.by_kind(view, table(*[("chat", {})] * 6)) is None
+    assert classes.by_kind(view, requested(*[("chat", {})] * 6)) is None
     assert classes.by_kind(view, None) is None
 
 
 def test_turns_are_counted_from_one():
-    asked = table(*(("", {"session": i // 2, "turn": i % 2}) for i in range(6)))
+    asked = requested(*(("", {"session": i // 2, "turn": i % 2}) for i in range(6)))
     found = classes.by_turn(RequestView(records(*SIX)), asked)
     assert {turn: stats.ttft_ms.mean for turn, stats in found.items()} == pytest.approx({"1": 30, "2": 40})
     view = RequestView(records(*SIX))
-    assert classes.by_turn(view, table(*[("", {})] * 6)) is classes.by_turn(view, None) is None
+    assert classes.by_turn(view, requested(*[("", {})] * 6)) is classes.by_turn(view, None) is None
 
 
 def test_depth_is_the_prompt_up_to_a_power_of_two():
     """Kept and new tokens together: 128 is the least class, 129 is in the next one."""
     lengths = [(0, 5), (100, 28), (100, 29), (500, 523), (1000, 24), (1000, 25)]
-    asked = table(*(("", {"tool_ns": 0, "kept": kept, "content_tokens": new}) for kept, new in lengths))
+    asked = requested(*(("", {"tool_ns": 0, "kept": kept, "content_tokens": new}) for kept, new in lengths))
     found = classes.by_depth(RequestView(records(*SIX)), asked)
     assert {depth: stats.requests for depth, stats in found.items()} == {"128": 2, "256": 1, "1k": 2, "2k": 1}
     assert found["128"].ttft_ms.mean == pytest.approx(15)
     view = RequestView(records(*SIX))
-    assert classes.by_depth(view, table(*[("", {})] * 6)) is classes.by_depth(view, None) is None
+    assert classes.by_depth(view, requested(*[("", {})] * 6)) is classes.by_depth(view, None) is None

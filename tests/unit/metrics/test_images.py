@@ -4,22 +4,22 @@ import pytest
 
 from harness.metrics import images
 from harness.records.layout import Outcome
-from harness.records.request_table import NUMBERS, RequestTable
 from harness.summary import view_of
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, requested
 
 FRESH, AGAIN, LARGE = "512x512 jpeg, fresh", "512x512 jpeg, repeated", "1024x1024 png, fresh"
 
 
 def cell(*rows, **more):
     """Each row: images (-1: of a cell without any), bytes, their sort, and TTFT in ms (None: it failed)."""
-    numbers = []
-    for count, size, sort, _ttft in rows:
-        values = dict.fromkeys(NUMBERS, -1) | {"images": count, "image_bytes": size}
-        kind = f"{count} x {sort}" if count > 0 else "no image"
-        numbers.append(([values[name] for name in NUMBERS], kind, ()))
+    asked = requested(
+        *(
+            (f"{count} x {sort}" if count > 0 else "no image", {"images": count, "image_bytes": size})
+            for count, size, sort, _ttft in rows
+        )
+    )
     made = [{"texts": [ttft]} if ttft is not None else {"outcome": Outcome.HTTP_ERROR} for *_, ttft in rows]
-    return view_of(records(*made), facts(**more), RequestTable.of(iter(numbers), ())).of(images.compute)
+    return view_of(records(*made), facts(**more), asked).of(images.compute)
 
 
 def test_an_image_costs_the_difference_of_medians_by_the_difference_of_counts():

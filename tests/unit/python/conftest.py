@@ -1,13 +1,10 @@
 """One made-up run of three engines at two loads, in copies that a test may change."""
 
-import shutil
-from pathlib import Path
-
 import pytest
 
 from harness.store import RunFolder
 from tests.bench.audit.gates import mend
-from tests.factories.runs import Engine, Shape, make_run
+from tests.factories.runs import Engine, Shape, copy_of, make_run
 
 ENGINES = (
     Engine("llamacpp", "llama.cpp", 14.0, 9.0, version="b11549"),
@@ -29,4 +26,4 @@ def copied(whole_run, tmp_path, monkeypatch) -> RunFolder:
     """In `results` of the working directory, with a cache in which nothing is known of it."""
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    return RunFolder(Path(shutil.copytree(whole_run.path, tmp_path / "results" / whole_run.path.name)))
+    return copy_of(whole_run, tmp_path / "results")

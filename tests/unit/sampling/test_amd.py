@@ -10,6 +10,7 @@ import pytest
 
 from harness.sampling.sources import UnavailableError, UnreadableError
 from harness.sampling.sources.amd import AmdGpus
+from tests.factories.sampled import read
 
 
 class AmdSmiError(Exception):
@@ -53,12 +54,6 @@ def opened(pids=(7,), **env):
     gpus = AmdGpus(env, lambda: frozenset(pids), 0.1)
     gpus.open()
     return gpus
-
-
-def read(source):
-    found = {}
-    source.read(lambda name, value: found.update({name: value}))
-    return found
 
 
 def test_figures_are_in_bytes_watts_and_joules(library):

@@ -9,6 +9,7 @@ import pytest
 
 from harness.sampling.sources import UnavailableError, UnreadableError
 from harness.sampling.sources.nvml import NvidiaGpus, NvidiaGpusSlowly
+from tests.factories.sampled import read
 
 GIB = 1 << 30
 NOT_SUPPORTED = pynvml.NVML_ERROR_NOT_SUPPORTED
@@ -68,12 +69,6 @@ class Library:
 @pytest.fixture
 def library(monkeypatch):
     return Library(monkeypatch)
-
-
-def read(source):
-    found = {}
-    source.read(lambda name, value: found.update({name: value}))
-    return found
 
 
 def opened(source):

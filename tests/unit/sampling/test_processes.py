@@ -11,6 +11,7 @@ import pytest
 from harness.sampling.job import Watch
 from harness.sampling.sources import UnreadableError, processes
 from harness.sampling.sources.processes import Processes, listener
+from tests.factories.sampled import read
 
 BENCH, ENGINE = 100, 200
 MB = 1_000_000
@@ -96,12 +97,6 @@ def opened(**watch):
     source = Processes(Watch(bench_pid=BENCH, **{"engine_pid": ENGINE, **watch}), 1.0)
     source.open()
     return source
-
-
-def read(source):
-    found = {}
-    source.read(lambda name, value: found.update({name: value}))
-    return found
 
 
 def test_figures_of_both_are_sums_over_their_own_processes(host):

@@ -6,6 +6,7 @@ import psutil
 import pytest
 
 from harness.sampling.sources.system import System, busy_s
+from tests.factories.sampled import read
 
 TIMES = SimpleNamespace(
     user=10.0, nice=1.0, system=5.0, irq=0.25, softirq=0.5, steal=3.0, guest=2.0, idle=900.0, iowait=70.0
@@ -38,12 +39,6 @@ def opened(powercap, **options):
     system = System(1.0, powercap, **options)
     system.open()
     return system
-
-
-def read(source):
-    found = {}
-    source.read(lambda name, value: found.update({name: value}))
-    return found
 
 
 def test_busy_is_what_was_not_idle_and_a_guest_is_not_counted_twice():

@@ -3,10 +3,8 @@
 import json
 import os
 import random
-import shutil
 import threading
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +17,7 @@ from harness.store import RunFolder, seal
 from harness.store.history import history_path
 from harness.summary import summarise_folder
 from tests.factories.recorded import facts, records
-from tests.factories.runs import Shape, make_run
+from tests.factories.runs import Shape, copy_of, make_run
 
 ROWS = [{"sent": 0, "texts": [3, 5]}, {"sent": 1, "texts": [4, 9]}]
 CELLS = ("000-llamacpp-c2-r0", "001-llamacpp@no-prefix-cache-c2-r0")
@@ -39,7 +37,7 @@ def whole_run(tmp_path_factory):
 @pytest.fixture
 def run(whole_run, tmp_path, without_plots):
     """A copy to be damaged."""
-    return RunFolder(Path(shutil.copytree(whole_run.path, tmp_path / whole_run.path.name)))
+    return copy_of(whole_run, tmp_path)
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """`bench resume`: which runs have something missing, and what a person is asked about a folder."""
 
 import io
-import shutil
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,7 +12,7 @@ from harness.model import as_json
 from harness.store import RunFolder
 from tests.bench.audit.gates import change_json, mend
 from tests.factories import documents
-from tests.factories.runs import Shape, make_run
+from tests.factories.runs import Shape, copy_of, make_run
 
 OPTIONS = {"scenario": "fixed-length", "backends": "openai=http://203.0.113.9", "out": "results"}
 
@@ -33,7 +31,7 @@ def whole_run(tmp_path_factory):
 def run(whole_run, tmp_path, monkeypatch):
     """A copy to be changed, which this machine did not begin."""
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    return RunFolder(Path(shutil.copytree(whole_run.path, tmp_path / whole_run.path.name)))
+    return copy_of(whole_run, tmp_path)
 
 
 def begun(folder, **changes):

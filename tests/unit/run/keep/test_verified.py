@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -11,10 +10,10 @@ from harness.errors import ExitCode
 from harness.run.keep import origin
 from harness.run.keep.verified import verify
 from harness.run.setup.options import RunOptions
-from harness.store import RunFolder, seal
+from harness.store import seal
 from harness.summary import summarise_folder
 from tests.bench.audit.gates import change_json, mend
-from tests.factories.runs import Shape, make_run
+from tests.factories.runs import Shape, copy_of, make_run
 
 CELLS = ("000-llamacpp-c2-r0", "001-llamacpp@no-prefix-cache-c2-r0")
 
@@ -30,7 +29,7 @@ def whole_run(tmp_path_factory):
 def run(whole_run, tmp_path, monkeypatch):
     """A copy to be changed, with a cache in which nothing is known of it."""
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    return RunFolder(Path(shutil.copytree(whole_run.path, tmp_path / whole_run.path.name)))
+    return copy_of(whole_run, tmp_path)
 
 
 def said(run, capsys, *more):

@@ -1,0 +1,8 @@
+"""What a source of the sampler puts."""
+
+
+def read(source):
+    """Values by name, of one read."""
+    found = {}
+    source.read(lambda name, value: found.update({name: value}))
+    return found
