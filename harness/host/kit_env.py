@@ -28,8 +28,9 @@ for one in entry_points(group="console_scripts"):
     place = folder / one.name
     module, _, attribute = one.value.partition(" ")[0].partition(":")
     if not place.exists() and attribute:
-        start = f"import sys\\nfrom {module} import {attribute.split('.')[0]}\\nsys.exit({attribute}())\\n"
-        place.write_text(f"#!{sys.executable}\\n{start}")
+        # Engines start their processes with `spawn`, which imports the program once more.
+        start = f"from {module} import {attribute.split('.')[0]}\\nif __name__ == '__main__':\\n"
+        place.write_text(f"#!{sys.executable}\\nimport sys\\n{start}    sys.exit({attribute}())\\n")
         place.chmod(0o755)
 """
 

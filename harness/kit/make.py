@@ -35,7 +35,8 @@ _TESTING = ("pytest", "pytest-xdist", "hypothesis")
 # What `python -m pytest -m gpu` is made of.
 _TESTS = (
     *("tests/__init__.py", "tests/conftest.py", "tests/integration/__init__.py"),
-    *("tests/integration/conftest.py", "tests/integration/test_sampling_gpus.py", "tests/integration/nvml"),
+    *("tests/integration/conftest.py", "tests/integration/helpers.py"),
+    *("tests/integration/test_sampling_gpus.py", "tests/integration/nvml"),
     "pyproject.toml",
 )
 _ROOM_MB = 500
@@ -106,8 +107,7 @@ def _fill(
         _carry(track, kit, pip, say)
     if tested:
         with tarfile.open(kit / "tests.tar.gz", "w:gz") as archive:
-            for name in _TESTS:
-                archive.add(paths.CHECKOUT / name, arcname=name, filter=parts.plain)
+            pack_tests(archive)
     (kit / "run.py").write_text(_RUN, encoding="utf-8")
     facts = {
         "target": there.name,
@@ -119,6 +119,12 @@ def _fill(
     (kit / "kit.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
     files = sorted(path for path in kit.rglob("*") if path.is_file())
     (kit / parts.SUMS).write_text(parts.sums(files, kit), encoding="utf-8")
+
+
+def pack_tests(archive: tarfile.TarFile) -> None:
+    """Adds the files that `python -m pytest -m gpu` needs, from the checkout."""
+    for name in _TESTS:
+        archive.add(paths.CHECKOUT / name, arcname=name, filter=parts.plain)
 
 
 def _drop_unlocked(kit: Path) -> None:

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ import pytest
 from harness.engines.provide.install import install_engine
 from harness.errors import SetupError
 from harness.host import kit_env
-from harness.kit.parts import sum_of
+from harness.kit.make import pack_tests
+from harness.kit.parts import sum_of, unpack
 from harness.spec.backend_refs import parse_backend
 from tests.integration.wheels import make_wheel
 
@@ -67,6 +69,27 @@ def test_the_machines_own_packages_are_seen_where_the_kit_counts_on_them(kit, tm
     program = Path(python).with_name("pytest")
     done = subprocess.run([program, "--version"], capture_output=True, text=True, check=True)
     assert "pytest" in done.stdout
+
+
+def test_a_program_of_the_machine_does_nothing_when_a_spawned_process_imports_it(kit, tmp_path):
+    (kit / "kit.json").write_text(json.dumps({"target": "any", "box": True}))
+    python, _ = made(kit, tmp_path / "env")
+    program = str(Path(python).with_name("pytest"))
+    spawned = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='__mp_main__'); print('imported')"
+    done = subprocess.run([python, "-c", spawned, program], capture_output=True, text=True, check=True)
+    assert done.stdout == "imported\n"
+
+
+def test_the_gpu_tests_of_a_kit_are_collected_without_the_checkout(tmp_path):
+    with tarfile.open(tmp_path / "tests.tar.gz", "w:gz") as archive:
+        pack_tests(archive)
+    with (tmp_path / "tests.tar.gz").open("rb") as archive:
+        unpack(archive, tmp_path)
+    command = [sys.executable, "-m", "pytest", "-m", "gpu", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, "tests/integration/test_sampling_gpus.py"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_wheel_of_another_sum_is_refused(kit, tmp_path):
