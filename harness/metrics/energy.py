@@ -15,9 +15,21 @@ _IDLE = Window(-2_000_000_000, -200_000_000, "whole")
 
 
 def watts(telemetry: Telemetry, device: str, window: Window) -> float | None:
-    """Mean power of `gpu.0` or `cpu.0` over the window."""
-    counted = series.rate(telemetry.get(f"{device}.energy_j"), window)
-    return counted if counted is not None else series.mean(telemetry.get(f"{device}.power_w"), window)
+    """Mean power of `gpu.0` or `cpu.0` over the window.
+
+    A GPU's counter is exact but slow to read. Its power is read more often, so the power gives the shape
+    and the counter the size.
+    """
+    counter, power = telemetry.get(f"{device}.energy_j"), telemetry.get(f"{device}.power_w")
+    mean_w = series.mean(power, window)
+    if mean_w is None:
+        return series.rate(counter, window)
+    inside = counter.between(window.start_ns, window.end_ns).at_ns
+    if len(inside) < 2:
+        return mean_w
+    between = Window(int(inside[0]), int(inside[-1]), "whole")
+    counted_w, shown_w = series.rate(counter, between), series.mean(power, between)
+    return mean_w * counted_w / shown_w if counted_w is not None and shown_w else mean_w
 
 
 def idle_watts(telemetry: Telemetry, device: str) -> float | None:

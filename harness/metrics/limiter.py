@@ -19,7 +19,9 @@ MEMORY_BUSY_PCT = 70.0  # NVML: share of time in which memory was read or writte
 GPU_BUSY_PCT = 90.0  # NVML: share of time in which a kernel was running
 CPU_FULL = 0.85  # of the cores that the engine may use
 MACHINE_FULL = 0.95  # of all cores, whoever used them
-PROCESS_FULL = 0.9  # of a core, by one process of an engine whose GPU is not busy
+# A process that waits for its GPU in a loop uses a core too: what the GPU is idle for is the CPU's doing.
+PROCESS_FULL = 0.9  # of a core, by one process of the engine
+GPU_IDLE_PCT = 25.0  # at least, of the time
 QUEUED = 0.5  # requests, on average
 
 
@@ -117,7 +119,8 @@ def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
         )
     alone = seen["busiest_process_cores"]
     process = known(cell.server.busiest_process) if cell.server else None
-    if gpu_pct is not None and process and alone is not None and alone >= PROCESS_FULL:
+    gpu_idles = gpu_pct is not None and gpu_pct <= 100.0 - GPU_IDLE_PCT
+    if gpu_idles and process and alone is not None and alone >= PROCESS_FULL:
         name = process.name or f"process {process.pid}"
         yield (
             "engine-process",

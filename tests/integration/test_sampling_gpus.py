@@ -78,12 +78,14 @@ def test_a_field_that_one_gpu_lacks_is_missing_there_with_the_reason(machine):
     machine.set("no-instant-1")
     machine.set("no-gpm-1")
     telemetry, sources = watch(1.0)
-    assert sources["nvidia"].missing == {"gpu.1.energy_j": "NVML: Not Supported"}
-    assert set(sources["nvidia-slow"].missing) == {
-        f"gpu.1.{name}" for name in ("sm_active_pct", "tensor_active_pct", "dram_active_pct")
+    assert sources["nvidia"].missing == {}
+    missing = sources["nvidia-slow"].missing
+    assert missing["gpu.1.energy_j"] == "NVML: Not Supported"
+    assert set(missing) == {
+        f"gpu.1.{name}" for name in ("energy_j", "sm_active_pct", "tensor_active_pct", "dram_active_pct")
     }
     assert "gpu.1.energy_j" not in telemetry.series
-    assert len(telemetry.get("gpu.0.energy_j").values) >= 8
+    assert len(telemetry.get("gpu.0.energy_j").values) >= 2
     assert set(telemetry.get("gpu.1.power_w").values) == {60.0}, "its own average takes the place"
     assert sources["nvidia"].failures == 0
 
@@ -218,14 +220,20 @@ def real_gpus():
 
 def check_readings(telemetry, sources, seconds):
     """Every field was read at its rate, or its reason is given; power agrees with the counter of energy."""
-    nvidia = sources["nvidia"]
-    assert nvidia.unavailable == ""
-    assert nvidia.failures == 0
+    nvidia, slow = sources["nvidia"], sources["nvidia-slow"]
+    missing = nvidia.missing | slow.missing
+    assert nvidia.unavailable == slow.unavailable == ""
+    assert nvidia.failures == slow.failures == 0
     for device in nvidia.about["devices"]:
         name = f"gpu.{device['index']}"
-        for field in ("utilisation_pct", "memory_used_bytes", "power_w", "energy_j"):
+        for field, per_s in (
+            ("utilisation_pct", 8),
+            ("memory_used_bytes", 8),
+            ("power_w", 8),
+            ("energy_j", 0.8),
+        ):
             samples = telemetry.get(f"{name}.{field}")
-            assert len(samples.values) > 8 * seconds or f"{name}.{field}" in nvidia.missing, field
+            assert len(samples.values) > per_s * seconds or f"{name}.{field}" in missing, field
             assert (samples.values >= 0).all()
         counted = telemetry.get(f"{name}.energy_j")
         if len(counted.values):
@@ -240,11 +248,11 @@ def test_the_check_of_a_real_gpu_passes_on_the_stub(machine):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not real_gpus(), reason="no NVIDIA GPU on this machine")
-def test_a_real_gpu_is_read_within_one_per_cent_of_a_core():
+def test_a_real_gpu_is_read_within_two_per_cent_of_a_core():
     telemetry, sources = watch(10.0)
     check_readings(telemetry, sources, seconds=10.0)
     cpu_s = telemetry.get("sampler.cpu_s").values
-    assert cpu_s[-1] - cpu_s[0] < 0.01 * 10.0 * len(sources["nvidia"].about["devices"])
+    assert cpu_s[-1] < 0.02 * 10.0 * len(sources["nvidia"].about["devices"])
 
 
 def test_an_engine_on_the_cpu_of_a_gpu_machine_is_not_on_its_gpus(machine):

@@ -71,7 +71,7 @@ def power(handle: Handle) -> Values:
 
 
 def energy(handle: Handle) -> Values:
-    """Counts since the driver was loaded."""
+    """Counts since the driver was loaded. An H200's driver takes 3.6 ms of CPU time for it."""
     return {"energy_j": pynvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1e3}
 
 
@@ -205,18 +205,17 @@ class Gpus(ABC):
 
 
 class NvidiaGpus(Gpus):
-    """Fields that change with every batch and are cheap to read: utilisation, memory, power, energy."""
+    """Fields that change with every batch and are cheap to read: utilisation, memory, power."""
 
     def readings(self) -> list[Reading]:
         return [
             Reading(("utilisation_pct", "memory_utilisation_pct"), utilisation),
             Reading(("memory_used_bytes",), memory),
             Reading(("power_w",), power),
-            Reading(("energy_j",), energy),
         ]
 
     def _read(self, device: Device, put: Put) -> Iterator[str]:
-        """Memory alone can be read of a MIG instance; power and energy are the whole GPU's."""
+        """Memory alone can be read of a MIG instance; power is the whole GPU's."""
         yield from super()._read(device, put)
         for number, handle in device.mig.items():
             name = f"{device.name}.mig.{number}.memory_used_bytes"
@@ -227,8 +226,8 @@ class NvidiaGpus(Gpus):
 
 
 class NvidiaGpusSlowly(Gpus):
-    """Fields that change slowly, or take NVML milliseconds: clocks, heat, throttling, PCIe, memory by
-    process."""
+    """Fields that change slowly, or take NVML milliseconds: clocks, heat, throttling, PCIe, the counter of
+    energy, memory by process."""
 
     def __init__(
         self, env: Mapping[str, str], engine_pids: Callable[[], frozenset[int]], period_s: float
@@ -239,6 +238,7 @@ class NvidiaGpusSlowly(Gpus):
     def readings(self) -> list[Reading]:
         return [
             Reading(("sm_clock_mhz", "memory_clock_mhz"), clocks),
+            Reading(("energy_j",), energy),
             Reading(("temperature_c",), temperature),
             Reading(("throttle_bits",), throttling),
             Reading(("pcie_sent_bytes_per_s", "pcie_received_bytes_per_s"), pcie),

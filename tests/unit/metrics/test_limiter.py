@@ -64,6 +64,9 @@ def cell(**changes):
         ),
         ({"alone": 0.97}, "engine-process", "EngineCore used 0.97 of a core, the GPU was busy 40 %"),
         ({"alone": 0.97, "utilisation_pct": 95.0}, "gpu", "95 %"),
+        # llama-server on an H200 waits for the GPU in a loop: one user, and eight with long prompts.
+        ({"alone": 1.02, "utilisation_pct": 84.7}, "load", "GPU busy 85 %"),
+        ({"alone": 1.05, "utilisation_pct": 48.54}, "engine-process", "the GPU was busy 49 %"),
         (
             {"busy": 15.9, "others": 9.0},
             "cpu-contended",
