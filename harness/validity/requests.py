@@ -66,7 +66,8 @@ def _dropped(cell: Evidence) -> Iterator[Violation]:
 def _too_few(cell: Evidence) -> Iterator[Violation]:
     ok, _ = _count(cell, Outcome.OK)
     if ok < MIN_SAMPLES:
-        yield Violation(f"{ok} answered", verdict="SUSPECT" if ok else "INVALID")
+        hint = "raise --duration" if _closed_by_time(cell) else None
+        yield Violation(f"{ok} answered", hint=hint, verdict="SUSPECT" if ok else "INVALID")
 
 
 def _too_short(cell: Evidence) -> Iterator[Violation]:
@@ -75,11 +76,17 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
     if measured.is_enough or not measured.answers:
         return
     needed = measured.requests_needed
+    longer = "--duration" if _closed_by_time(cell) else f"--requests {needed}" if needed else None
     yield Violation(
         f"{measured.answers} answers in {measured.seconds:.1f} s",
         f"{measured.min_answers} answers in {measured.min_seconds:g} s",
-        f"measure longer: --requests {needed}" if needed else None,
+        longer and f"measure longer: {longer}",
     )
+
+
+def _closed_by_time(cell: Evidence) -> bool:
+    """More requests would not have been sent."""
+    return cell.facts.minimum is not None and cell.facts.minimum.duration_s is not None
 
 
 def _coverage_short(cell: Evidence) -> Iterator[Violation]:

@@ -18,7 +18,11 @@ from harness.spec.backend import Server as ServerSpec
 
 _POLL_S = 0.1
 _LIMITS = Limits(total_s=5.0)
-_TAIL_LINES = 15
+_TAIL_LINES, _TAIL_ERRORS = 15, 3
+_READ_LINES = 400
+# An exception as Python prints it, behind the name of a process as vLLM prints that.
+_RAISED = re.compile(r"(?:\(\w+ pid=\d+\) )?((?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)(?:: .*)?)$")
+_UNDERLINE = re.compile(r"(?:\(\w+ pid=\d+\))?[\s^~]+$")
 
 # Only what every engine words alike, after the engine's own [[server.failures]].
 _CAUSES = (
@@ -106,9 +110,15 @@ def _unready(client: Client, spec: ServerSpec, generates: Callable[[], None] | N
 def failure(what: str, label: str, log: Path, known: Sequence[Failure] = ()) -> SetupError:
     """Builds the error with the last lines of the engine's log and, where the cause is a known one, what
     to do.
+
+    Where one exception followed another, all come first: the last process to end rarely has the cause.
     """
-    lines = tail(log, _TAIL_LINES)
-    shown = "\n".join(f"  | {line}" for line in lines.splitlines()) or "  | (nothing was logged)"
+    written = tail(log, _READ_LINES).splitlines()
+    raised = dict.fromkeys(match[1] for line in written if (match := _RAISED.match(line)))
+    last = [line for line in written if not _UNDERLINE.match(line)][-_TAIL_LINES:]
+    lines = [*list(raised)[-_TAIL_ERRORS:], *last] if len(raised) > 1 else last
+    shown = "\n".join(f"  | {line}" for line in lines) or "  | (nothing was logged)"
     causes = (*((cause.pattern, cause.hint) for cause in known), *_CAUSES)
-    hint = next((text for pattern, text in causes if re.search(pattern, f"{what}\n{lines}")), "read the log")
+    said = "\n".join((what, *lines))
+    hint = next((text for pattern, text in causes if re.search(pattern, said)), "read the log")
     return SetupError(what, where=label, hint=f"{hint}; log: {log}", below=shown)

@@ -75,6 +75,14 @@ def test_too_short_names_what_would_do():
     assert "too-short" not in reasons(made, minimum={"seconds": 1.9, "answers": 20})
 
 
+def test_more_requests_are_no_help_where_the_time_was_over():
+    of_time = {"seconds": 10.0, "answers": 50, "duration_s": 2.0}
+    assert reasons(loop(0, 100), minimum=of_time)["too-short"].hint == "measure longer: --duration"
+    few = reasons(loop(0, 4000), minimum=of_time | {"seconds": 0.0, "answers": 1})
+    assert "too-few-samples" not in few
+    assert reasons(loop(0, 8000, count=3), minimum=of_time)["too-few-samples"].hint == "raise --duration"
+
+
 @pytest.mark.parametrize(("duration_s", "short"), [(2.0, False), (2.05, False), (2.2, True)])
 def test_answers_reach_as_much_of_the_duration_as_is_asked_for(duration_s, short):
     """The last first token comes after 1.905 s, the last further one after 2 s."""

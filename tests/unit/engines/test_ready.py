@@ -1,0 +1,45 @@
+"""What an engine that did not start is reported with."""
+
+from harness.engines.start.ready import failure
+
+# As vLLM 0.26 logged it on a GPU.
+LOG = """\
+(EngineCore pid=12) Traceback (most recent call last):
+(EngineCore pid=12)   File "/site/vllm/v1/attention/backends/flashinfer.py", line 12, in <module>
+(EngineCore pid=12)     from flashinfer import fast_decode_plan
+(EngineCore pid=12) ModuleNotFoundError: No module named 'flashinfer'
+(APIServer pid=10) Traceback (most recent call last):
+(APIServer pid=10)     raise RuntimeError(
+(APIServer pid=10)     ^^^^^^^^^^^^^^^^^^^
+(APIServer pid=10) RuntimeError: Engine core initialization failed. See root cause above.
+"""
+
+
+def below(error):
+    """The lines of the log, without the sentence before and the hint after them."""
+    return [line for line in str(error).splitlines() if line.startswith("  | ")]
+
+
+def written(tmp_path, text):
+    log = tmp_path / "engine.log"
+    log.write_text(text)
+    return log
+
+
+def test_the_exception_of_the_process_that_failed_first_is_named_first(tmp_path):
+    error = failure("ended while loading: exit code 1", "vllm", written(tmp_path, LOG))
+    shown = below(error)
+    assert shown[0] == "  | ModuleNotFoundError: No module named 'flashinfer'"
+    assert shown[1].startswith("  | RuntimeError: Engine core initialization failed")
+    assert not any(set(line) <= set(" |^~") for line in shown)
+    assert not any("^^^" in line for line in shown)
+    assert error.hint.startswith("its environment lacks something")
+
+
+def test_one_exception_is_not_shown_twice(tmp_path):
+    error = failure("ended", "tool", written(tmp_path, "Traceback\nValueError: no\n"))
+    assert below(error) == ["  | Traceback", "  | ValueError: no"]
+
+
+def test_an_empty_log_is_said(tmp_path):
+    assert below(failure("ended", "tool", written(tmp_path, ""))) == ["  | (nothing was logged)"]
