@@ -119,6 +119,6 @@ def failure(what: str, label: str, log: Path, known: Sequence[Failure] = ()) -> 
     lines = [*list(raised)[-_TAIL_ERRORS:], *last] if len(raised) > 1 else last
     shown = "\n".join(f"  | {line}" for line in lines) or "  | (nothing was logged)"
     causes = (*((cause.pattern, cause.hint) for cause in known), *_CAUSES)
-    text = "\n".join((what, *lines))
-    hint = next((text for pattern, text in causes if re.search(pattern, text)), "read the log")
+    reported = "\n".join((what, *lines))
+    hint = next((text for pattern, text in causes if re.search(pattern, reported)), "read the log")
     return SetupError(what, where=label, hint=f"{hint}; log: {log}", below=shown)
