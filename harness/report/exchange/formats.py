@@ -159,7 +159,8 @@ def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
         } if found else {}  # fmt: skip
     placed = _paths(cell, *MLPERF_LATENCIES) | {"requests_per_s", "output_tokens_per_s"}
     span_s = cell.makespan_s or cell.window_s
-    whole = cell.requests.unsent == 0
+    # Requests that --duration left unsent are no interruption.
+    whole = span_s is not None and cell.requests.cancelled == 0
     return {
         "version": _NOT_KNOWN,  # of MLPerf's own client, which did not measure this
         "git_sha": None,
@@ -167,7 +168,7 @@ def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
         "n_samples_issued": cell.requests.sent,
         "n_samples_completed": cell.requests.ok,
         "n_samples_failed": cell.requests.failed,
-        "duration_ns": None if span_s is None else round(span_s * 1e9),
+        "duration_ns": round((span_s or 0) * 1e9),  # the format has no null
         "state": "complete" if whole else "interrupted",
         "complete": whole,
         **series,
