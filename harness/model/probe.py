@@ -1,10 +1,13 @@
 """probe-LABEL.json: what a backend did, next to what its definition declares."""
 
+import re
 from typing import Annotated
 
 import msgspec
 
 from harness.model.record import Record, doc
+
+_REFUSED = re.compile(r"4(?!08|29)\d\d\b")  # a timeout and too many requests may pass
 
 
 class Finding(Record, frozen=True):
@@ -44,6 +47,12 @@ class Probed(Record, frozen=True, kw_only=True):
     ] = msgspec.field(default_factory=dict)
     requests: Annotated[int, doc("Requests that the probe sent.")] = 0
     wall_s: Annotated[float, doc("Time that the probe took.")] = 0.0
+
+    @property
+    def refused(self) -> str:
+        """The client error with which the server answered a plain request; empty: it did not."""
+        plain = (finding for finding in self.findings if finding.topic == self.api and finding.holds is False)
+        return next((finding.seen for finding in plain if _REFUSED.match(finding.seen)), "")
 
     @property
     def mismatches(self) -> tuple[Finding, ...]:

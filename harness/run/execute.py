@@ -309,6 +309,13 @@ class Run(Lives):
         variant = self.prepared.of(cell).ref.variant
         probed = probe_engine(engine, variant, workloads.of(cell).requests)
         keep_probe(label, probed, self.folder, self.manifest, self.ui)
+        if probed.refused and self.prepared.scenario.request.exact_output:  # as the probe's plain request
+            self.refused[label] = SetupError(
+                f"it refuses the requests: {probed.refused}",
+                where=label,
+                hint="its definition and the server differ: another version, or a definition of your own",
+            )
+            raise self.refused[label]
 
     def _unasked(self, block: Block) -> bool:
         """Whether this backend still has to answer the agreement questions."""

@@ -23,6 +23,7 @@ class Lives(Stored):
 
     workloads: Workloads | None = None
     announced: set[str] = field(default_factory=set)  # labels whose known facts were shown
+    refused: dict[str, SetupError] = field(default_factory=dict)  # by label: requests that no start will help
 
     @contextmanager
     def recorded(self, block: Block) -> Iterator[None]:
@@ -45,6 +46,8 @@ class Lives(Stored):
 
     def opened(self, block: Block, stack: ExitStack) -> EngineSession:
         label = self.prepared.of(block).label
+        if error := self.refused.get(label):
+            raise error
         engine = stack.enter_context(open_engine(self._request(block), self.ui.stage))
         host, version = self.manifest.document.host, engine_version(engine.facts)
         key = noise.key(host, self.prepared, self.prepared.of(block), version)

@@ -33,6 +33,23 @@ HABITS = {
 # Taken by vLLM before 0.12, and ignored without a word ever since.
 FORMER = {"json_schema": {"guided_json": "{schema}"}, "regex": {"guided_regex": "{regex}"}}
 
+STRICT = """
+[backend]
+name = "strict"
+title = "Strict"
+licence = "MIT"
+homepage = ""
+weights = "none"
+
+[server]
+ready_path = "/health"
+startup_timeout_s = 5
+
+[dialect]
+exact_output = { ignore_eos = true }
+extra = { max_tokens = "many" }
+"""
+
 
 def definition(dialect=None, **tables):
     table = {
@@ -143,9 +160,27 @@ def test_series_and_endpoints_that_are_not_there_are_named(plain):
 
 
 def test_a_server_that_refuses_every_request_is_told_in_its_own_words(plain):
-    one = finding(probed(plain, definition({"extra": {"max_tokens": "many"}})), "chat")
+    found = probed(plain, definition({"extra": {"max_tokens": "many"}}))
+    one = finding(found, "chat")
     assert one.holds is False
     assert one.seen.startswith("400: ")
+    assert found.refused == one.seen
+    assert probed(plain).refused == ""
+
+
+def test_a_backend_whose_requests_are_refused_is_started_once_and_the_others_are_measured(plain, tmp_path):
+    """Its other starts would end in the same answer."""
+    strict = tmp_path / "strict.toml"
+    strict.write_text(STRICT)
+    short = ("--concurrency", "1", "--requests", "8", "--input-tokens", "8", "--output-tokens", "2")
+    flags = ("--scenario", "fixed-length", *short, "--repeats", "2", "--no-agreement", "--no-report")
+    done = bench("run", "--backends", f"{strict}={plain.url},truth={plain.url}", *flags, cwd=tmp_path, code=3)
+    assert done.stderr.count("strict: attaching") == 1
+    assert "not-measured: strict: it refuses the requests: 400: " in done.stdout
+    assert len(list(tmp_path.glob("results/*/cells/*-truth-*"))) == 2
+    assert not list(tmp_path.glob("results/*/cells/*-strict-*"))
+    alone = bench("run", "--backends", f"{strict}={plain.url}", *flags, cwd=tmp_path, code=3)
+    assert "strict: it refuses the requests: 400: " in alone.stderr
 
 
 def test_a_server_that_hangs_costs_no_more_than_the_limit():
