@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from harness.engines.session import EngineSession
+from harness.errors import SetupError
 from harness.model import ProbeCount, Probed
 from harness.probe import examine
 from harness.run.keep.manifest import ManifestWriter
@@ -26,6 +27,17 @@ def probe_engine(engine: EngineSession, variant: str | None, requests: Iterable[
         tools=any(request.tools for request in first),
         thorough=False,
         limit_s=PROBE_LIMIT_S,
+    )
+
+
+def refusal(label: str, probed: Probed) -> SetupError | None:
+    """The error of a server that refuses requests of an exact length; None: it answers them."""
+    if not probed.refused:
+        return None
+    return SetupError(
+        f"it refuses the requests: {probed.refused}",
+        where=label,
+        hint="its definition and the server differ: another version, or a definition of your own",
     )
 
 

@@ -19,7 +19,7 @@ from harness.host import scratch
 from harness.model import AskedBackend, CellFacts, CellResult
 from harness.plan import Block, Cell, together, turns
 from harness.records.layout import was_sent
-from harness.run.conformance import keep_probe, probe_engine
+from harness.run.conformance import keep_probe, probe_engine, refusal
 from harness.run.interrupts import Interrupts
 from harness.run.lives import Lives
 from harness.run.measure.agreement_answers import (
@@ -309,13 +309,9 @@ class Run(Lives):
         variant = self.prepared.of(cell).ref.variant
         probed = probe_engine(engine, variant, workloads.of(cell).requests)
         keep_probe(label, probed, self.folder, self.manifest, self.ui)
-        if probed.refused and self.prepared.scenario.request.exact_output:  # as the probe's plain request
-            self.refused[label] = SetupError(
-                f"it refuses the requests: {probed.refused}",
-                where=label,
-                hint="its definition and the server differ: another version, or a definition of your own",
-            )
-            raise self.refused[label]
+        if (error := refusal(label, probed)) and self.prepared.scenario.request.exact_output:
+            self.refused[label] = error
+            raise error
 
     def _unasked(self, block: Block) -> bool:
         """Whether this backend still has to answer the agreement questions."""
