@@ -228,7 +228,8 @@ def test_the_misses_of_a_cold_cache_are_no_doubt():
         about = facts(planned=130, workload__ideal_hit_rate=ideal, workload__output_tokens=2)
         summary = summarise_cell(made, about, None)
         assert summary.steady_state.state == "ramp kept"
-        assert {reason.code for reason in summary.validity.reasons} == expected
+        reasons = {reason.code: reason.measured for reason in summary.validity.reasons}
+        assert reasons == dict.fromkeys(expected, summary.steady_state.why)
 
 
 def test_a_queue_that_grows_is_not_steady():
