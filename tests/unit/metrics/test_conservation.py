@@ -164,6 +164,9 @@ def test_another_clients_requests_show_in_the_engines_gauges():
         }
         found = law(cell(closed_loop(), telemetry=Telemetry(series)), "gauges")
         assert (found.measured, found.holds) == (pytest.approx(running), holds)
+    behind = cell(closed_loop(), telemetry=Telemetry(series), metrics_urls=["http://a", "http://b"])
+    assert law(behind, "gauges").holds is None
+    assert law(behind, "gauges").why.endswith("a prefill and a decode engine may both count a request")
 
 
 @pytest.mark.parametrize(("made", "growing"), [(open_loop(), False), (overloaded(), True)])

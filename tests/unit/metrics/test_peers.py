@@ -117,6 +117,8 @@ def test_guidellm_weighs_answers_by_their_tokens():
     found, _ = said("guidellm", made)
     assert found["ITL", "mean"] == pytest.approx((4 * 10 + 1 * 40) / 5)
     assert found["TPOT", "mean"] == pytest.approx((5 * 28 + 2 * 70) / 7)
+    made.requests["last_text_ns"][0] = 510 * MS  # four gaps of 100 ms and one of 40: most are of 100
+    assert said("guidellm", made)[0]["ITL", "p50"] == 100
 
 
 def test_failed_requests_are_left_out_and_counted():

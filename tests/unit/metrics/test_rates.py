@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.metrics.throughput import rates
 from harness.metrics.window import Window, makespan_s, measured_window, work_shares
-from harness.records.layout import Outcome, Phase
+from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.summary import summarise_cell
 from tests.factories.recorded import MS, facts, load, records
 
@@ -130,6 +130,24 @@ def test_a_closed_loop_counts_time_and_an_open_one_text():
         "answer_tokens_per_s": None,
     }
     assert rates_of(made, SECOND, closed_loop=False)["requests_per_s"] == pytest.approx(1 + 2 / 3)
+
+
+ANSWER, THOUGHT = {"texts": [10, 20, 30]}, {"texts": [10, 20, 30], "thoughts": 2}
+
+
+@pytest.mark.parametrize(
+    ("rows", "counted", "why"),
+    [
+        ([ANSWER] * 2, [UNKNOWN] * 2, "no answer has reasoning"),
+        ([THOUGHT] * 2, [UNKNOWN] * 2, "the server does not count reasoning tokens"),
+        ([THOUGHT] * 2, [2, UNKNOWN], "the server counts the reasoning tokens of some answers only"),
+    ],
+)
+def test_the_page_says_why_reasoning_has_no_rate_of_its_own(rows, counted, why):
+    made = records(*rows)
+    made.requests["reasoning_tokens"] = counted
+    reasons = summarise_cell(made, facts(planned=2), None).null_reasons
+    assert (reasons["reasoning_tokens_per_s"], reasons["answer_tokens_per_s"]) == (why, why)
 
 
 def test_waves_are_not_counted_over_one_period_too_few():

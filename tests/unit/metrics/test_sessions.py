@@ -67,6 +67,12 @@ def test_a_failed_call_makes_its_session_endless_and_one_that_is_not_over_is_cut
     assert made.nulls["session_ms.p90"] == "6 samples; p90 needs 29"
 
 
+def test_where_every_session_failed_no_time_is_shared_out():
+    made = figures(asked((0, 0, 0, 0, 0, 9)), {"sent": 0, "texts": [5], "outcome": Outcome.RESET})
+    assert (made.model_time_share, made.tool_time_share) == (None, None)
+    assert made.nulls["model_time_share"] == made.nulls["tool_time_share"] == "no session came to its end"
+
+
 def test_sessions_of_the_warm_up_are_not_counted():
     calls = [(session, turn, 10, 0, 0, 9) for session in range(2) for turn in range(2)]
     rows = [{"sent": 10 * i, "texts": [10 * i + 5]} for i in range(4)]

@@ -133,6 +133,12 @@ def test_an_engine_that_sends_nothing_is_seen_within_50_ms():
     assert found.in_flight == 1
 
 
+def test_a_request_of_the_moment_in_which_silence_ends_did_not_wait_for_it():
+    rows = [{"sent": 0, "texts": [*range(10, 3000, 10), 5060]}, {"sent": 5050, "texts": [5060, 5070]}]
+    found = engine_stall(RequestView(records(*rows)), told(sampler=[]))
+    assert (found.at_s, found.lasted_ms, found.in_flight) == (3.0, pytest.approx(2050), 1)
+
+
 def test_silence_without_requests_is_not_the_engines():
     rows = [row for row in answers() if row["sent"] < 3000 or row["sent"] >= 5000]
     assert engine_stall(RequestView(records(*rows)), told(sampler=[])) is None

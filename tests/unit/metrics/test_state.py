@@ -45,6 +45,17 @@ def test_spread_of_answers_is_no_growth(seed):
     assert cell_state(served(due, random.lognormal(0, 0.8, 64)), RATE).state == "under load"
 
 
+@pytest.mark.parametrize(("errors", "state"), [(3.0, "under load"), (3.2, "unstable")])
+def test_growth_counts_where_chance_makes_it_once_in_a_thousand(errors, state):
+    """Noise is scaled until the slope, by the line that NumPy fits, is so many of its standard errors."""
+    due = np.arange(24) / 10
+    noise = np.random.default_rng(2).normal(size=24)
+    noise -= np.polyval(np.polyfit(due, noise, 1), due)
+    error = np.polyfit(due, noise, 1, cov=True)[1][0, 0] ** 0.5
+    took = 20 + 0.5 * due + noise * 0.5 / errors / error
+    assert cell_state(served(due, took), RATE).state == state
+
+
 @pytest.mark.parametrize("per_s", [5, 6, 7.5])
 def test_a_queue_that_grows_is_unstable(per_s):
     due = poisson(200, 10)
@@ -66,6 +77,14 @@ def test_the_oldest_left_waiting_is_a_backlog_though_answers_do_not_grow():
     found = cell_state(served(due, took), RATE)
     assert found.state == "unstable"
     assert "answers to" in found.why
+
+
+def test_a_backlog_is_counted_after_the_first_usual_answer_time():
+    """Of 200 requests, eight a second, the first is answered as that time ends, two of three as fast."""
+    due = np.arange(200) / 8
+    took = np.where(np.arange(200) % 3 == 1, 30 - due, 0.25)
+    found = cell_state(served(due, took), RATE)
+    assert found.why == "131 answers to 197 requests in 24.6 s"
 
 
 @pytest.mark.parametrize(("usual_s", "state"), [(1.0, "unstable"), (1.05, "under load")])

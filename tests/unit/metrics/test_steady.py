@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from harness.metrics.steady import Course, steady_state
+from harness.metrics.steady import Course, steady_state, steady_state_of
 from harness.metrics.view import RequestView
 from harness.model import CellResult
-from harness.summary import summarise_cell
+from harness.summary import summarise_cell, view_of
 from harness.validity.steady import ramp_warnings
 from tests.bench.steadiness import stalling
 from tests.factories.documents import made
-from tests.factories.recorded import facts, load, records
+from tests.factories.recorded import facts, load, records, requested
 
 CLOSED = load("concurrency", 1)
 
@@ -184,6 +184,13 @@ def test_an_output_that_grows_drifts_by_its_share_of_the_mean():
     assert (found.start_s, found.ramp_requests) == (5, 0)
 
 
+def test_a_server_that_stays_slower_from_some_time_on_is_not_steady():
+    found = steady_state(RequestView(one_after_another([100, 104, 96] * 25 + [150, 156, 144] * 15)), CLOSED)
+    assert found.state == "not steady"
+    assert found.why.startswith("step: E2E differs by +50% from ")
+    assert found.drift["e2e_ms"] == pytest.approx(0.5, rel=0.05)
+
+
 def steady(state, ramp=0, **changes):
     why = f"the first {ramp} of 40 measured requests differ from the rest" if ramp else None
     return {"state": state, "why": why, "ramp_requests": ramp, "cold_misses": False, **changes}
@@ -221,7 +228,8 @@ def test_the_misses_of_a_cold_cache_are_no_doubt():
         about = facts(planned=130, workload__ideal_hit_rate=ideal, workload__output_tokens=2)
         summary = summarise_cell(made, about, None)
         assert summary.steady_state.state == "ramp kept"
-        assert {reason.code for reason in summary.validity.reasons} == expected
+        reasons = {reason.code: reason.measured for reason in summary.validity.reasons}
+        assert reasons == dict.fromkeys(expected, summary.steady_state.why)
 
 
 def test_a_queue_that_grows_is_not_steady():
@@ -303,6 +311,13 @@ def test_the_last_answer_of_each_of_several_slots_is_no_part_of_the_course():
 def test_what_has_no_course_to_look_at_says_so(made, point, state, why):
     found = steady_state(RequestView(one_after_another(made)), point)
     assert (found.state, found.why) == (state, why)
+
+
+@pytest.mark.parametrize(("chats", "state"), [(7, "unknown"), (8, "steady")])
+def test_a_batch_has_whole_chats(chats, state):
+    asked = requested(*(("", {"session": i // 4, "turn": i % 4}) for i in range(4 * chats)))
+    cell = view_of(one_after_another([100] * 4 * chats), facts(), asked)
+    assert steady_state_of(cell).state == state
 
 
 def test_an_open_loop_needs_eight_answers_for_each_batch():

@@ -266,6 +266,7 @@ def test_whose_cores_were_whose():
     )
     sources = {"system": documents.made(SampledSource, about={"cpus": 2})}
     made = cpu_use.host(telemetry, sources, WINDOW)
+    assert (made.cpus, cpu_use.host(telemetry, {}, WINDOW).cpus) == (2, None)
     assert made.busy_cores == pytest.approx(1.5)
     assert made.server_cores == pytest.approx(0.5)
     assert made.client_cores == pytest.approx(0.25)

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from harness.stats.paired import LEVEL, LOOKS, change, look_ends, mcnemar, share_interval
@@ -37,6 +38,16 @@ def test_the_score_is_the_quantile_at_the_ends_of_the_interval():
     assert score(60, 30, 600, high) == pytest.approx(-1.96, abs=0.001)
     # Without a difference it is McNemar's statistic.
     assert score(60, 30, 600, 0.0) == pytest.approx(-30 / math.sqrt(90))
+
+
+@pytest.mark.parametrize("difference", [-0.6, -0.2, 0.1, 0.5])
+def test_the_score_counts_in_the_spread_of_the_likeliest_shares(difference):
+    """Of all shares lost under the difference, that by which 7 lost and 12 gained of 40 are likeliest."""
+    lost = np.linspace(max(0.0, -difference), (1 - difference) / 2, 200_001)[1:-1]
+    gained = lost + difference
+    likeliest = lost[np.argmax(7 * np.log(lost) + 12 * np.log(gained) + 21 * np.log(1 - lost - gained))]
+    spread = 40 * (2 * likeliest + difference - difference**2)
+    assert score(7, 12, 40, difference) == pytest.approx((5 - 40 * difference) / math.sqrt(spread), rel=1e-4)
 
 
 def test_the_share_of_a_condition():

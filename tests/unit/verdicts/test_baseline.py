@@ -172,6 +172,18 @@ def test_flags_and_versions_are_told_and_do_not_decide():
     ]
 
 
+def test_a_setting_that_another_one_hides_is_told_for_one_engine_alone():
+    """The flag sets the threads of both; of two engines, the row of the table has said it."""
+
+    def side(label, threads):
+        engine = {"command": ["serve", "--threads", "4"], "env": {"OMP_NUM_THREADS": threads}}
+        return Side(manifest(**{f"backends__{label}__engine": engine}), label)
+
+    found = differences(side("vllm", "2"), side("vllm", "8"))
+    assert [one.text for one in found] == ["variable OMP_NUM_THREADS: 2 | 8"]
+    assert "OMP_NUM_THREADS" not in str(differences(side("vllm", "2"), side("tgi", "8")))
+
+
 def test_the_folder_of_one_start_is_no_difference():
     def side(folder, threads):
         command = ["serve", "--slots", folder, f"--config={folder}/made.json"]
