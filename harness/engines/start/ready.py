@@ -111,7 +111,8 @@ def failure(what: str, label: str, log: Path, known: Sequence[Failure] = ()) -> 
     """Builds the error with the last lines of the engine's log and, where the cause is a known one, what
     to do.
 
-    Where one exception followed another, all come first: the last process to end rarely has the cause.
+    Where one exception followed another, the last three come first: the process that ends last rarely has
+    the cause.
     """
     written = tail(log, _READ_LINES).splitlines()
     raised = dict.fromkeys(match[1] for line in written if (match := _RAISED.match(line)))
