@@ -9,12 +9,13 @@ from harness.metrics import latency
 from harness.metrics.cache_hits import cached_share
 from harness.metrics.distribution import latency_stats
 from harness.metrics.replicas import replicas
-from harness.metrics.view import CellView, Figures, Mask, RequestView
+from harness.metrics.view import CellView, Figures, Mask, RequestView, Rows
 from harness.model import ClassStats, Replicas
+from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable
 
 _LEAST_POWER = 7  # shorter prompts are of one depth
-ALONE, BESIDE = "alone", "beside"  # of a victim probe
+ALONE, BESIDE, HEAVY = "alone", "beside", "heavy"  # of a victim probe
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,14 +48,30 @@ def by_kind(view: RequestView, requested: RequestTable | None) -> dict[str, Clas
 
 
 def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[float | None, str]:
-    """Mean E2E of victims next to heavy requests over that of those alone, or the reason there is none."""
+    """Mean E2E of victims next to heavy requests over that of those alone, or the reason there is none.
+
+    A victim that was to be alone is not counted if a heavy request was still in flight.
+    """
     if requested is None or not {ALONE, BESIDE} <= set(requested.kinds):
         return None, "no victim probe"
     kinds = np.array(requested.kinds, object)[view.requests["seq"]]
-    alone, beside = (latency.values_ms(view.part(kinds == kind))["e2e_ms"] for kind in (ALONE, BESIDE))
+    disturbed = (kinds == ALONE) & _overlap(view.requests, kinds == HEAVY)
+    chosen = (kinds == ALONE) & ~disturbed, kinds == BESIDE
+    alone, beside = (latency.values_ms(view.part(mask))["e2e_ms"] for mask in chosen)
+    if disturbed.any() and not len(alone):
+        return None, "heavy requests were in flight whenever a victim was to be alone"
     if not len(alone) or not len(beside) or not np.isfinite([*alone, *beside]).all() or not alone.any():
         return None, "a victim failed, or none was measured"
     return float(beside.mean() / alone.mean()), ""
+
+
+def _overlap(rows: Rows, others: Mask) -> Mask:
+    """Whether any of the others was in flight at the same time as each row."""
+    start, end = rows["sent_ns"], rows["end_ns"]
+    sent = others & (start != UNKNOWN) & (end != UNKNOWN)
+    begun = np.searchsorted(np.sort(start[sent]), end, side="left")
+    ended = np.searchsorted(np.sort(end[sent]), start, side="right")
+    return begun > ended
 
 
 def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:

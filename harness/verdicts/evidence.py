@@ -21,7 +21,7 @@ _UNSTEADY = {IssueCode.NOT_STEADY: "not steady", IssueCode.RAMP_KEPT: "ramp kept
 def kind_of(metric: str) -> str | None:
     """RATES for what a server can do only if it set the pace, TIMES for what holds only if it kept up."""
     name = root_of(metric)
-    if name.endswith(("_ms", "_factor")) or name.startswith("goodput_"):
+    if name.endswith(("_ms", "_factor", "_loss")) or name.startswith("goodput_"):
         return TIMES
     return RATES if name.endswith("_per_s") or name.startswith(_RATE_PREFIXES) else None
 

@@ -7,12 +7,14 @@ from tests.integration.scripted import bench, define, summary
 TTFT_MS, GAP_MS, PREFILL_US = 40, 5, 400
 LIGHT, HEAVY, ANSWER = 32, 512, 8  # tokens
 EVERY_MS = 400
+ALONE_MS = TTFT_MS + (LIGHT + 9) * PREFILL_US / 1000 + (ANSWER - 1) * GAP_MS
 
 
 def run(backend, *more, code=(0, 4)):
     values = {
         "prompts.every_s": EVERY_MS / 1000,
         "prompts.heavy_every_s": EVERY_MS / 1000,
+        "prompts.heavy_input_tokens": HEAVY,
         "prompts.heavy_output_tokens": ANSWER,
         "prompts.settle_s": 1,
         "verdict.metrics": '["victim_loss"]',
@@ -53,12 +55,21 @@ def test_what_the_victim_loses_is_what_it_waits_for(here):
     engine("many", "--max-running", "100")
     run("one,many", "--requests", "32")
     loss = {cell["label"]: cell["victim_loss"] for cell in summary()["cells"]}
-    answer_ms = (ANSWER - 1) * GAP_MS
-    alone_ms = TTFT_MS + (LIGHT + 9) * PREFILL_US / 1000 + answer_ms
-    heavy_ms = TTFT_MS + (HEAVY + 9) * PREFILL_US / 1000 + answer_ms
+    heavy_ms = ALONE_MS + (HEAVY - LIGHT) * PREFILL_US / 1000
     waits_ms = heavy_ms - EVERY_MS / 2
-    assert loss["one"] == pytest.approx((alone_ms + waits_ms) / alone_ms, rel=0.1)
+    assert loss["one"] == pytest.approx((ALONE_MS + waits_ms) / ALONE_MS, rel=0.1)
     assert loss["many"] == pytest.approx(1, abs=0.1)
+
+
+@pytest.mark.time
+def test_a_victim_that_still_waits_for_heavy_requests_was_not_alone(here):
+    """They come twice as often as the server can answer, and the last ones are in flight after the pause."""
+    engine("one", "--max-running", "1")
+    run("one", "--requests", "32", "--set", f"prompts.heavy_every_s={EVERY_MS / 2000}")
+    (cell,) = summary()["cells"]
+    beside_ms = cell["by_kind"]["beside"]["e2e_ms"]["mean"]
+    assert cell["victim_loss"] == pytest.approx(beside_ms / ALONE_MS, rel=0.1)
+    assert cell["by_kind"]["alone"]["e2e_ms"]["mean"] > 1.5 * ALONE_MS
 
 
 @pytest.mark.parametrize(

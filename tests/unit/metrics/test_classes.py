@@ -18,14 +18,40 @@ def loss(*rows):
     return classes.victim_loss(RequestView(records(*made)), requested(*((kind, {}) for kind, *_ in rows)))
 
 
+def at(kind, sent, took):
+    """A request of this kind: when it was sent, and its E2E in ms."""
+    return kind, {"intended": sent, "texts": [sent + 1, sent + took]}
+
+
+def loss_of(*rows):
+    view = RequestView(records(*(row for _, row in rows)))
+    return classes.victim_loss(view, requested(*((kind, {}) for kind, _ in rows)))
+
+
 def test_a_victim_loses_what_it_takes_longer_next_to_heavy_requests():
-    """Alone 100 and 200 ms, next to others 300 and 450; how long those take is no matter."""
-    found, why = loss(("alone", 100), ("alone", 200), ("beside", 300), ("beside", 450), ("heavy", 9000))
+    """Alone 100 and 200 ms, next to another 300 and 450; how long that takes is no matter."""
+    alone, beside = (
+        (at("alone", 0, 100), at("alone", 300, 200)),
+        (at("beside", 700, 300), at("beside", 900, 450)),
+    )
+    found, why = loss_of(*alone, at("heavy", 600, 9000), *beside)
     assert (found, why) == (pytest.approx(375 / 150), "")
 
 
 def test_a_victim_that_is_faster_next_to_others_loses_less_than_nothing():
     assert loss(("alone", 200), ("beside", 100))[0] == pytest.approx(0.5)
+
+
+def test_a_victim_is_not_alone_while_a_heavy_request_is_in_flight():
+    """The heavy one takes from 1000 to 5000: the third to be alone leaves with its end, the second before."""
+    before, heavy, beside = at("alone", 0, 100), at("heavy", 1000, 4000), at("beside", 1500, 600)
+    waiting, after = at("alone", 4500, 900), at("alone", 5000, 200)
+    assert loss_of(before, heavy, beside, waiting, after) == (pytest.approx(600 / 150), "")
+    assert loss_of(at("alone", 900, 100), heavy, beside)[0] == pytest.approx(6), "it ended as the other began"
+    assert loss_of(heavy, beside, waiting) == (
+        None,
+        "heavy requests were in flight whenever a victim was to be alone",
+    )
 
 
 def test_the_warm_up_is_no_victim():
