@@ -189,10 +189,10 @@ def _hit_share(view: RequestView, stalls: Sequence[Stall]) -> float:
 
 
 def _silence_limit_ms(view: RequestView, lasted_ns: int) -> float:
-    """A prefill is silence too: only what is long for this cell's first tokens stands out."""
-    ttft = latency.of_metric(view, "ttft_service_ms")
-    ttft = ttft[np.isfinite(ttft)]
-    usual = float(np.quantile(ttft, 0.9)) if len(ttft) else 0.0
+    """A prefill is silence too, as is an answer that comes whole: what is long for this cell stands out."""
+    waits = (latency.of_metric(view, name) for name in ("ttft_service_ms", "e2e_ms"))
+    first = next((finite for wait in waits if len(finite := wait[np.isfinite(wait)])), None)
+    usual = 0.0 if first is None else float(np.quantile(first, 0.9))
     return max(LEAST_SILENCE_MS, SILENCE_TTFTS * usual, SILENCE_SHARE * lasted_ns / 1e6)
 
 

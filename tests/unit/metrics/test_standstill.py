@@ -163,6 +163,23 @@ def test_a_prefill_is_as_silent_as_it_is_for_this_cell(first_ms, found):
     assert (engine_stall(RequestView(records(*rows)), told(sampler=[])) is not None) == found
 
 
+@pytest.mark.parametrize(("silent_ms", "found"), [(1500, False), (2500, True)])
+def test_in_a_long_cell_silence_counts_from_a_fiftieth_of_it_on(silent_ms, found):
+    """2 s of 100 s."""
+    rows = without(answers(count=1000), 30_000, 30_000 + silent_ms)
+    assert (engine_stall(RequestView(records(*rows)), told(sampler=[])) is not None) == found
+
+
+@pytest.mark.parametrize(("longest_ms", "found"), [(4000, False), (6000, True)])
+def test_an_answer_that_comes_whole_is_silent_for_as_long_as_it_takes(longest_ms, found):
+    """Answers of 1.7 s without a first token, and one that takes longer: three times as long stands out."""
+    ends = [1700 * (number + 1) for number in range(20)]
+    ends += [ends[-1] + longest_ms]
+    made = records(*({"sent": before, "tokens": 0} for before in [0, *ends[:-1]]))
+    made.requests["last_text_ns"] = made.requests["end_ns"] = [end * 1_000_000 for end in ends]
+    assert (engine_stall(RequestView(made), told(sampler=[])) is not None) == found
+
+
 def test_an_engine_that_never_speaks_again_is_silent_to_the_end():
     rows = [row for row in answers() if row["sent"] < 3000]
     made = records(*rows, {"sent": 3000, "outcome": Outcome.TIMEOUT})
