@@ -137,13 +137,16 @@ def same_work(summary: Summary) -> bool:
 
 
 def no_verdict(summary: Summary) -> str:
-    """The reason nothing was tested; "" if something was, or if there is nothing to compare."""
+    """The reason nothing was tested; "" if something was, if there is nothing to compare, or if runs enough
+    were measured: each load then says what became of them."""
     if len(labels(summary)) < 2 or tested(summary):
         return ""
     refused = [entry.text for entry in summary.unequal if entry.matters and not entry.metrics]
     if refused:
         more = f" ({len(refused) - 1} more in the report)" if refused[1:] else ""
         return plain(f"No verdict: {refused[0]}{more}.")
+    if summary.comparison and repeats(summary) >= summary.verdict_rules.min_runs:
+        return ""
     return (
         f"No verdict: {counted(repeats(summary), 'repeat')} per backend; whether a difference is more than "
         "that between two runs of the same backend was not tested."

@@ -113,6 +113,27 @@ def test_a_condition_that_refuses_everything_is_why_there_is_no_verdict():
     assert "No verdict: answers disagree: cosine down to 0.3." in terminal(made, 100, color=False)
 
 
+@pytest.mark.parametrize(("repeats", "general"), [(2, True), (3, False)])
+def test_runs_that_were_left_out_are_why_nothing_was_tested(repeats, general):
+    why = "2 and 2 runs, 3 are needed; llamacpp: 1 of 3 runs left out: ramp kept"
+    left_out = {
+        **COMPARED,
+        "ratio": None,
+        "runs": [2, 2],
+        "verdict": "not enough runs",
+        "why": why,
+        "lacks": why,
+    }
+    cells = [cell(label, repeat=repeat) for repeat in range(repeats) for label in ("llamacpp", OFF)]
+    found = " ".join(
+        terminal(
+            summary(*cells, comparison=[left_out], verdict_rules={**RULES, "min_runs": 3}), 100, False
+        ).split()
+    )
+    assert (f"{repeats} repeats per backend; whether a difference is more than" in found) == general
+    assert (f"undecided {why}" in found) != general
+
+
 def test_what_was_tested_and_not_decided_says_what_would_decide():
     undecided = {**COMPARED, "verdict": "not enough runs", "lacks": "about 9 runs would decide"}
     found = terminal(summary(cell(), cell(OFF), comparison=[undecided], verdict_rules=RULES), 100, False)
