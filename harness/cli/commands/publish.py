@@ -40,5 +40,5 @@ def main(arguments: argparse.Namespace) -> int:
         logged = list(entries(folder.read_summary()))
         files = [path for file in _FILES if (path := folder.path / file).exists()]
         TRACKERS[arguments.to](logged, files, arguments.at, arguments.project)
-        print(f"{folder.run_id}: {len(logged)} entries in project {arguments.project} of {arguments.to}")
+        print(f"{folder.run_id}: entries in project {arguments.project} of {arguments.to}: {len(logged)}")
     return ExitCode.OK

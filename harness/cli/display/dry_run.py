@@ -238,7 +238,8 @@ def _planned(
         more = " and one of each prefix" if cell.load.kind == "working-set" and cell.load.value else ""
         expected, basis = None, f"{count} requests{more}"
     if load.duration_s is not None and (expected is None or expected > load.duration_s):
-        expected, basis = load.duration_s, "--duration"
+        sooner = f", unless {basis} end sooner" if expected is None else ""
+        expected, basis = load.duration_s, f"--duration{sooner}"
     return PlannedCell(cell=cell.name, backend=label, load=point, expected_s=expected, basis=basis)
 
 

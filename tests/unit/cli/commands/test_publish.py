@@ -27,7 +27,7 @@ def tracker(monkeypatch):
 def test_each_backend_and_load_is_an_entry_with_the_files_that_there_are(made, tracker, capsys):
     words = ["--to", "mlflow", "--at", "http://127.0.0.1:5000", "--project", "mine"]
     assert main(["publish", str(made.path), *words]) == ExitCode.OK
-    assert capsys.readouterr().out == f"{made.run_id}: 1 entries in project mine of mlflow\n"
+    assert capsys.readouterr().out == f"{made.run_id}: entries in project mine of mlflow: 1\n"
     ((logged, files, place, project),) = tracker
     assert (place, project) == ("http://127.0.0.1:5000", "mine")
     assert [path.name for path in files] == ["summary.json"]  # no report was made

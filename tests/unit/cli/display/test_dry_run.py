@@ -99,7 +99,7 @@ def test_a_run_that_cannot_be_read_says_nothing(earlier, capsys):
         (["--rate", "2"], 20.0, "40 requests at this rate"),
         (["--rate", "2", "--duration", "5"], 5.0, "--duration"),
         (["--rate", "20", "--duration", "5"], 2.0, "40 requests at this rate"),
-        (["--concurrency", "8", "--duration", "5"], 5.0, "--duration"),
+        (["--concurrency", "8", "--duration", "5"], 5.0, "--duration, unless 40 requests end sooner"),
     ],
 )
 def test_an_open_loop_lasts_as_long_as_its_arrivals_and_no_longer_than_was_allowed(
