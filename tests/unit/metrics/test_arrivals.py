@@ -138,6 +138,7 @@ def test_what_was_sent_after_the_whole_schedule_has_no_dispersion_and_differs():
 def test_few_or_simultaneous_arrivals_are_not_tested():
     few = drawn(count=MIN_ARRIVALS - 1)
     assert compare(few, few, 1.0).verdict == "not tested"
+    assert compare(few, few, 1.0).reason == f"{MIN_ARRIVALS - 1} arrivals; {MIN_ARRIVALS} are needed"
     at_once = np.zeros(200, np.int64)
     assert compare(at_once, at_once, None).reason == "all at one moment"
     assert compare(few[:0], few[:0], 1.0).arrivals == 0

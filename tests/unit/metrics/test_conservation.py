@@ -16,7 +16,7 @@ from harness.records.series import Samples, Telemetry
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
 from tests.factories import documents
-from tests.factories.recorded import MS, facts, load, records
+from tests.factories.recorded import MS, facts, load, records, requested
 
 CLOSED = load("concurrency", 8)
 OPEN = load("rate", 10.0, arrival="constant", over_cap="wait")
@@ -136,6 +136,7 @@ def test_the_engine_must_have_counted_what_its_answers_say(more, verdict):
     assert (found.measured, found.expected, found.holds) == (64 + more, 64, False)
     (reason,) = judge(Evidence(RequestView(given.records), given.facts, laws=[found])).reasons[-1:]
     assert (reason.code, reason.verdict) == ("does-not-add-up", verdict)
+    assert reason.limit == "64 ± 0"
     assert "other clients" in reason.hint
 
 
@@ -185,6 +186,11 @@ def test_a_window_without_answers_is_not_judged():
     assert law(empty, "tokens/s").holds is None
 
 
+def test_an_engine_that_counts_texts_of_a_request_apart_is_not_judged_by_its_gauges():
+    found = law(cell(closed_loop(), request={"api": "embeddings"}), "gauges")
+    assert (found.holds, found.why) == (None, "an engine counts the parts of a request apart")
+
+
 def test_arrivals_that_were_dropped_are_neither():
     made = open_loop()
     made.requests["outcome"][20:25] = Outcome.DROPPED
@@ -208,6 +214,17 @@ def test_slots_hold_one_request_each():
     made.requests["sent_ns"][8] -= 50 * MS  # before the answer of its slot had ended
     found = law(cell(made), "no more than slots")
     assert (found.measured, found.expected, found.tolerance, found.holds) == (9, 8, 0, False)
+
+
+def test_a_slot_of_recorded_sessions_may_hold_several_calls():
+    made = closed_loop()
+    made.requests["sent_ns"][8] -= 50 * MS
+    calls = requested(*[("", {"tool_ns": 0})] * len(made.requests))
+    found = summarise_cell(made, facts(load=CLOSED, planned=32), calls).conservation
+    assert {one.law: one.why for one in found if "slots" in one.law} == {
+        "in flight: no more than slots": "a session may have several calls in flight",
+        "slots × window = busy + idle": "slots think between requests",
+    }
 
 
 def test_a_slot_is_busy_or_between_two_requests():

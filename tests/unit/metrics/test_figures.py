@@ -57,6 +57,7 @@ def test_events_of_one_arrival_have_no_gap_between_them():
     assert latency.itl_ms(RequestView(made)).tolist() == [20, 20]
     assert latency.event_gaps_ms(RequestView(made)).tolist() == [0, 20, 0, 20, 0]
     assert merged_gaps(RequestView(made)) == (0.6, 2.0)
+    assert merged_gaps(RequestView(records({"texts": [10, 10]}))) == (1.0, 2.0)
 
 
 def test_tokens_of_first_events_by_their_letters():

@@ -73,6 +73,8 @@ def cell(**changes):
             "15.9 of 16 cores busy, 9.0 of them with other work",
         ),
         ({"has_gpu": False, "cores": 15.0}, "cpu", "used 15.0 of 16 cores"),
+        ({"has_gpu": False, "cores": 13.6}, "cpu", "used 13.6 of 16 cores"),  # 85 %
+        ({"has_gpu": False, "cores": 13.5}, "load", "engine on 13.5 of 16 cores"),
         ({"has_gpu": False, "cores": 15.0, "waiting": 4.0}, "cpu", "used 15.0 of 16 cores"),
     ],
 )

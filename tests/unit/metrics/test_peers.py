@@ -121,6 +121,12 @@ def test_guidellm_weighs_answers_by_their_tokens():
     assert said("guidellm", made)[0]["ITL", "p50"] == 100
 
 
+def test_an_answer_of_one_token_has_a_tpot_in_guidellm():
+    made = stream(count=2)
+    made.requests["output_tokens"] = [5, 1]
+    assert said("guidellm", made)[0]["TPOT", "mean"] == pytest.approx((5 * 28 + 140) / 6)
+
+
 def test_failed_requests_are_left_out_and_counted():
     found, evidence = said("vllm", stream(count=2, failed=3))
     assert found["TTFT", "p99"] == 24

@@ -204,6 +204,16 @@ def test_the_first_answer_to_a_schema_is_looked_at_apart():
     )
 
 
+def test_answers_without_a_class_are_not_constrained():
+    """An answer of no class takes as long as two tokens, one held to a schema four times as long."""
+    made, asked = cell(
+        (ask(JSON, "free"), "{}", {"tokens": 2, "texts": [5, 6]}),
+        (ask(), "{}", {"tokens": 2, "texts": [15, 35]}),
+        (ask(JSON, "json_schema"), "{}", {"tokens": 2, "texts": [25, 29]}),
+    )
+    assert quality(RequestView(made), asked).constraint.tpot_ratio == 4.0
+
+
 def test_of_one_use_there_is_no_later_one():
     made, asked = cell(
         (ask(JSON, "free"), "{}", {"tokens": 3}), (ask(JSON, "json_schema"), "{}", {"tokens": 2})

@@ -197,6 +197,12 @@ def test_tokens_nobody_reported_are_not_zero():
     assert found["output_chars_per_s"] == 6.0
 
 
+def test_text_has_no_items():
+    made = summarise_cell(closed_loop([100] * 16, 4), facts(load=load("concurrency", 4)), None)
+    assert made.items_per_s is None
+    assert made.null_reasons["items_per_s"] == "answers are text, not vectors or scores"
+
+
 def test_failures_amount_to_nothing():
     made = records({"texts": [500]}, {"texts": [500], "outcome": Outcome.TIMEOUT})
     assert rates_of(made, SECOND, closed_loop=True)["requests_per_s"] == 1.0

@@ -37,6 +37,7 @@ def codes(cell, **changes):
 
 def test_each_url_has_its_own_figures():
     cell = made(5, 20)
+    cell.requests["cached_tokens"] = [75, 25] * 40
     shares = np.ones(len(cell.requests))
     whole = replicas(RequestView(cell), facts(**BOTH), Window(0, 10**9, "whole"), shares)
     assert whole.balance == "round-robin"
@@ -47,6 +48,7 @@ def test_each_url_has_its_own_figures():
     assert [part.ttft_ms.p50 for part in whole.urls] == pytest.approx([5.02, 20.02])
     assert [part.tpot_ms.p50 for part in whole.urls] == pytest.approx([1, 1])
     assert [part.e2e_ms.p50 for part in whole.urls] == pytest.approx([7.02, 22.02])
+    assert [part.cached_share for part in whole.urls] == [0.75, 0.25]
     tokens = cell.requests["output_tokens"].sum() / 2
     assert [part.output_tokens_per_s for part in whole.urls] == [tokens, tokens]
     assert whole.fairness == 1.0

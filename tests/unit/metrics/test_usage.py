@@ -11,6 +11,7 @@ from harness.metrics.usage import Usage, describe
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window
 from harness.model import (
+    UNSET,
     CellResult,
     Cost,
     Gpu,
@@ -249,6 +250,19 @@ def test_a_sampler_that_stood_still_leaves_a_hole(stall_ms, found):
     assert [warning.code for warning in gaps([one])] == ["telemetry-gap"] * found
 
 
+@pytest.mark.parametrize(
+    ("recorded", "longest_ms"),
+    [
+        ({}, UNSET),
+        ({"stalls": []}, 0.0),
+        ({"stalls": [{"at_s": 1.0, "lasted_ms": 80.0}, {"at_s": 5.0, "lasted_ms": 300.0}]}, 300.0),
+    ],
+)
+def test_the_longest_stall_of_the_sampler_is_in_the_summary(recorded, longest_ms):
+    given = facts(telemetry={"requested": True, "problem": None, "sources": {}, **recorded})
+    assert describe(Telemetry({}), given, RATES, WINDOW).telemetry.longest_stall_ms == longest_ms
+
+
 def test_whose_cores_were_whose():
     telemetry = Telemetry(
         {
@@ -328,6 +342,8 @@ def test_a_histogram_of_the_engine_is_read_between_its_buckets():
     )
     approx = {"p50": pytest.approx(200), "p90": pytest.approx(360), "p99": pytest.approx(396)}
     assert made["ttft_ms"] == {"count": 20.0, "mean": 200.0, **approx}
+    first = shapes({"ttft": {"buckets": [[0.1, 20.0], [None, 20.0]], "sum": 1.0, "count": 20.0}})
+    assert first["ttft_ms"]["p50"] == pytest.approx(50), "the first bucket begins at 0"
     beyond = shapes({"e2e": {"buckets": [[0.1, 1.0], [None, 20.0]], "sum": 4.0, "count": 20.0}})
     assert beyond["e2e_ms"]["p90"] is None
 

@@ -54,6 +54,19 @@ def test_of_equal_runs_the_mean_s_error_comes_out():
     assert single.error > Shift.of_mean(np.log(values)).error * 0.8
 
 
+def test_the_draws_of_a_quantile_are_those_of_its_seed():
+    """Of ten runs not every draw comes: another seed has other draws, and their shares do not fit."""
+    values = [np.array([float(place)]) for place in range(1, 11)]
+    one, other = (log_quantile(Pool.of(values), 0.5, 500, seed) for seed in (1, 2))
+    again = log_quantile(Pool.of(values), 0.5, 500, 1)
+    assert one == again
+    assert one.error != other.error
+    draws, shares = draws_of(10, 500, 1)
+    logs = np.log(Pool.of(values).quantiles(0.5, draws))
+    spread = np.average((logs - np.average(logs, weights=shares)) ** 2, weights=shares)
+    assert one.error == pytest.approx((spread * 10 / 9) ** 0.5)
+
+
 def test_pairing_follows_the_runs():
     """Twice as slow in every run, whatever else the runs did: the paired ratio has no spread."""
     slower = [2 * run for run in RUNS]

@@ -50,6 +50,12 @@ def test_the_score_counts_in_the_spread_of_the_likeliest_shares(difference):
     assert score(7, 12, 40, difference) == pytest.approx((5 - 40 * difference) / math.sqrt(spread), rel=1e-4)
 
 
+def test_the_score_of_what_cannot_have_been_is_beyond_every_limit():
+    """If all pairs were gained, nine of ten gained cannot have been seen, and ten are what was expected."""
+    assert score(0, 9, 10, 1.0) == -math.inf
+    assert score(0, 10, 10, 1.0) == 0.0
+
+
 def test_the_share_of_a_condition():
     low, high = share_interval(32, 58)
     assert (low, high) == (pytest.approx(0.4154, abs=1e-4), pytest.approx(0.6826, abs=1e-4))

@@ -5,8 +5,9 @@ import pytest
 from harness.model import Imported, IssueCode, Reason
 from harness.records.layout import empty_requests
 from harness.validity.imported import RULES, applies, for_another_client
+from harness.validity.requests import RULES as OF_REQUESTS
 from harness.validity.rule import Evidence
-from tests.factories.documents import made
+from tests.factories.documents import changed, made
 from tests.factories.recorded import facts, view_of
 
 
@@ -44,6 +45,13 @@ def test_a_rule_applies_if_the_file_has_all_that_it_looks_at(code, known, expect
 
 def test_every_rule_applies_to_what_bench_measured():
     assert all(applies(code, None) for code in IssueCode)
+
+
+def test_failed_requests_of_a_summary_are_those_that_its_tool_counted():
+    counted = changed(file("outcomes"), level="summary", answered=95, failed=5)
+    (rule,) = (rule for rule in OF_REQUESTS if rule.code is IssueCode.FAILED_REQUESTS)
+    (found,) = rule.reasons(Evidence(view_of(empty_requests(0)), facts(imported=counted)))
+    assert (found.measured, found.verdict) == ("5 of 100", "INVALID")
 
 
 def test_a_file_of_another_tool_is_named_and_a_cell_of_bench_is_not():

@@ -50,6 +50,11 @@ def test_the_interval_spans_the_points_of_all_repeats():
     assert found.value == pytest.approx(2 ** (1 / 3), rel=1e-6)
 
 
+def test_what_could_be_found_is_of_working_sets_and_not_of_the_control():
+    control = at(0, 0.05, prefix_cache_ideal=0.99)
+    assert knee(control, at(0.5, 0.8), at(1, 0.8, prefix_cache_ideal=None), at(2, 0.0)).ideal == 0.9
+
+
 def test_a_hit_rate_that_does_not_fall_has_no_knee():
     found = knee(at(0.5, 0.8), at(8, 0.7))
     assert (found.value, found.interval, found.crossed) == (None, None, 0)

@@ -10,7 +10,7 @@ from harness.model import Interval
 from harness.report.text import table
 from harness.stats.student import t_quantile
 from harness.verdicts import Rules, compare
-from harness.verdicts.pairs import find, span_words
+from harness.verdicts.pairs import find, left_out_words, span_words
 from harness.verdicts.run_values import loads, series
 from tests.factories.documents import changed
 from tests.factories.runs import Engine, Shape, make_run
@@ -386,6 +386,11 @@ def test_a_run_that_is_not_steady_is_left_out_and_said():
     assert (one.verdict, one.runs, one.left_out) == ("faster", (4, 4), ({"not steady": 1}, {}))
     assert one.why.endswith("; a: 1 of 5 runs left out: not steady")
     assert found.rankings[0].line == "a > b (a: 1 of 5 runs left out: not steady)"
+
+
+def test_runs_are_left_out_for_each_of_several_reasons():
+    words = left_out_words({"not steady": 1, "under load": 2}, 5)
+    assert words == "3 of 5 runs left out: not steady, under load"
 
 
 def test_a_run_that_is_left_out_was_measured():

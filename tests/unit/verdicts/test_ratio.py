@@ -7,10 +7,11 @@ from harness.model import LoadPoint
 from harness.verdicts.ratio import estimate, ratio, share_of
 from harness.verdicts.run_values import series
 from tests.factories.documents import changed
-from tests.factories.summaries import cell
+from tests.factories.summaries import cell, verdict
 
 P50, P95 = "ttft_ms.p50", "ttft_ms.p95"
 POINT = LoadPoint("concurrency", 4)
+UNSTEADY = verdict("SUSPECT", "not-steady", "", "", "")
 
 
 def of(label, p50s, requests=None, work="w"):
@@ -50,6 +51,15 @@ def test_too_few_runs_and_values_of_zero_have_no_ratio():
     assert (few.runs, few.shift, few.zero, few.difference) == ((2, 2), None, False, None)
     zero = compared(of("a", [20, 20, 0]), of("b", [10, 10, 10]))
     assert (zero.runs, zero.shift, zero.zero) == ((3, 3), None, True)
+
+
+def test_runs_are_those_that_count_where_one_that_is_left_out_has_no_logarithm():
+    """The fourth run of a is not steady and has a value of 0: with it there is no ratio."""
+    steady, (left_out,) = of("a", [20, 20, 20]).cells, of("a", [0]).cells
+    left_out = changed(left_out, cell="a-r3", repeat=3, workload_sha256="w3", validity=UNSTEADY)
+    (a,) = series([*steady, left_out], POINT, {})
+    found = compared(a, of("b", [10, 10, 10, 10]))
+    assert (found.runs, found.zero, found.shift) == ((3, 3), True, None)
 
 
 def test_a_percentile_of_all_requests_is_compared_where_runs_have_none():
