@@ -114,7 +114,7 @@ chaos: $(VENV)/ready ## foreign data, damaged files, a full disk, processes that
 	$(BIN)/python -m tests.bench.chaos freezes
 	$(BIN)/python -m tests.bench.chaos moments --seconds 7200
 
-mutants: $(VENV)/ready ## 500 mutants of the figures and verdicts, and which of them no unit test notices: twenty minutes
+mutants: $(VENV)/ready ## 500 mutants of the figures and verdicts, and which of them no test notices: half an hour
 	$(BIN)/python -m pip install --quiet --editable '.[mutants]'
 	$(BIN)/python -m tests.bench.mutants
 

@@ -144,6 +144,12 @@ def test_two_nodes_in_step_are_not_doubted():
     assert codes((node(), node(name="b", workers=(1,)))) == {}
 
 
+def test_clocks_of_which_nothing_is_known_add_nothing_to_the_starts():
+    second = {"name": "b", "workers": (1,), "clock_uncertainty_ms": None}
+    for skew_ms in (0.0, 5.0):  # below the limit of 5.2 ms
+        assert codes((node(clock_uncertainty_ms=None), node(**second, start_skew_ms=skew_ms))) == {}
+
+
 def test_a_lost_node_is_named_and_makes_the_cell_invalid():
     found = codes((node(), node(name="b", workers=(1,), lost="its process was killed")))
     assert found.keys() == {"node-lost"}

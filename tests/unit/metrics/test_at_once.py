@@ -110,6 +110,8 @@ def test_the_client_is_not_blamed_for_what_the_server_wrote_at_once():
     assert "merged-events" not in found
     assert found["itl-merged"].measured == "10 of 10 answers came at once"
     assert found["itl-merged"].verdict == "SUSPECT"
+    words = "ITL and TPOT of these are not known, TTFT is when the text came; compare E2E"
+    assert found["itl-merged"].hint.endswith(words)
 
 
 def test_a_starved_client_is_blamed_although_no_gap_is_known():

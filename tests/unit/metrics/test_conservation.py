@@ -7,6 +7,7 @@ import pytest
 
 from harness.metrics import conservation
 from harness.metrics.conservation import Cell, laws
+from harness.metrics.conservation import _change as change
 from harness.metrics.throughput import rates
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window, measured_window, work_shares
@@ -274,6 +275,13 @@ def test_an_open_loop_tells_what_it_offered_and_how_its_backlog_grew():
     assert made.backlog_growth_per_s == pytest.approx(20, rel=0.1)
     assert made.requests_per_s + made.backlog_growth_per_s == pytest.approx(made.offered_per_s, rel=0.03)
     assert made.effective_concurrency is None
+
+
+def test_what_is_in_flight_changes_by_sends_less_ends():
+    """Sent every 25 ms, one end every 50: three in flight at 100 ms, one at 350."""
+    requests = overloaded(8).requests
+    assert change(requests, Window(100 * MS, 350 * MS, "whole")) == -2
+    assert change(requests, Window(-50 * MS, 100 * MS, "whole")) == 3
 
 
 def test_a_backlog_grows_by_what_arrives_less_what_is_answered():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from harness.metrics.prefix import ideal_hit_rate, ideals, reusable
+from harness.metrics.prefix import first_of_each_prefix, ideal_hit_rate, ideals, reusable
 from harness.metrics.view import RequestView
 from harness.records.layout import Phase
 from harness.records.request_table import Part
@@ -24,6 +24,13 @@ def test_the_first_touch_of_each_prefix_is_a_miss():
     assert ideal_hit_rate(made) == pytest.approx(2 * 30 / 160)
     assert ideal_hit_rate(made, slice(1, None)) == pytest.approx(2 * 30 / 120)
     assert ideal_hit_rate(made, warm=True) == pytest.approx(4 * 30 / 160)
+
+
+def test_the_first_request_of_each_prefix_warms_the_cache():
+    """A longer prefix is new where it goes on; later turns are none, and a prompt without a shared part."""
+    paths = [((1, 50),), ((1, 50), (2, 20)), ((1, 50),), (), ((3, 9),)]
+    made = asked(*(one(100, *path) for path in paths), one(100, (4, 9), session=0, turn=1))
+    assert list(first_of_each_prefix(made)) == [0, 1, 4]
 
 
 def test_nested_prefixes_are_reused_as_far_as_they_agree():

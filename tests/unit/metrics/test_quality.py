@@ -148,8 +148,8 @@ def test_a_schema_that_is_not_taken_is_no_failure_of_the_measurement():
     made, asked = cell(*answers, (ask(JSON, "json_schema"), "", refused))
     assert form_refused(made.requests, asked).tolist() == [False] * 8 + [True]
     judged = validity.judge(Evidence(RequestView(made), facts(), requested=asked))
-    codes = {reason.code: reason.verdict for reason in judged.reasons}
-    assert codes["form-refused"] == "SUSPECT"
+    codes = {reason.code: (reason.verdict, reason.measured) for reason in judged.reasons}
+    assert codes["form-refused"] == ("SUSPECT", "1 of 9")
     assert "failed-requests" not in codes
     made, asked = cell(*answers, (ask(JSON, "free"), "", refused))
     assert not form_refused(made.requests, asked).any()

@@ -6,6 +6,7 @@ import pytest
 from harness.metrics.replicas import fairness, replicas
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window
+from harness.records.layout import UNKNOWN
 from harness.validity import Evidence, judge
 from tests.factories.recorded import facts, records
 
@@ -52,6 +53,15 @@ def test_each_url_has_its_own_figures():
     tokens = cell.requests["output_tokens"].sum() / 2
     assert [part.output_tokens_per_s for part in whole.urls] == [tokens, tokens]
     assert whole.fairness == 1.0
+
+
+def test_an_uncounted_answer_outside_of_the_window_leaves_the_rate_known():
+    cell = made(5, 20)
+    cell.requests["output_tokens"][[0, 1]] = UNKNOWN
+    shares = np.ones(len(cell.requests))
+    shares[0] = 0
+    whole = replicas(RequestView(cell), facts(**BOTH), Window(0, 10**9, "whole"), shares)
+    assert [part.output_tokens_per_s for part in whole.urls] == [39 * 3, None]
 
 
 def test_one_server_is_not_asked():

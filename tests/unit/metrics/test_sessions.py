@@ -50,6 +50,13 @@ def test_a_session_lasts_to_its_last_call_and_each_moment_is_the_models_a_tools_
     )
 
 
+def test_what_the_client_held_back_is_not_the_models_time():
+    """Due at 40 ms and sent at 60: of the 140 ms to the end the model has 120."""
+    made = figures(asked((0, 0, 0, 0, 0, 100)), {"intended": 40, "sent": 60, "texts": [100, 180]})
+    assert made.session_ms.mean == 140
+    assert made.model_time_share == pytest.approx(120 / 140)
+
+
 def test_a_failed_call_makes_its_session_endless_and_one_that_is_not_over_is_cut():
     calls = [(session, turn, 10 * turn, 0, 0, 9) for session in range(7) for turn in range(2)]
     rows = [{"sent": 10 * i, "texts": [10 * i + 5]} for i in range(13)]  # the last call was never due

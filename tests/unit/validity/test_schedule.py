@@ -3,7 +3,7 @@
 import pytest
 
 from harness.metrics.view import RequestView
-from harness.records.layout import Outcome, Phase
+from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.validity import Evidence, judge
 from harness.validity.arrivals import lag_limit_ms
 from tests.factories.recorded import facts, records
@@ -36,6 +36,16 @@ def evidence(*rows, lag_ms=0.0):
 )
 def test_a_request_may_leave_5_ms_late_or_a_twentieth_of_the_median_ttft(ttft, limit_ms):
     assert lag_limit_ms(evidence(*((one,) for one in ttft))) == pytest.approx(limit_ms)
+
+
+@pytest.mark.parametrize(("per_s", "said"), [(10.5, None), (25.0, ("10.00/s sent", "25.00/s ± 35%"))])
+def test_the_rate_of_another_tool_is_held_to_what_was_asked(per_s, said):
+    """Its file does not say when each was due, so chance has its part: three standard errors of 100."""
+    made = records(*({"sent": 100 * place, "texts": [100 * place + 50]} for place in range(100)))
+    made.requests["intended_ns"] = UNKNOWN
+    judged = judge(Evidence(RequestView(made), facts(load={**OPEN, "value": per_s})))
+    found = next((one for one in judged.reasons if one.code == "rate-missed"), None)
+    assert (found and (found.measured, found.limit)) == said
 
 
 def test_without_a_measured_request_the_limit_is_that_of_all():

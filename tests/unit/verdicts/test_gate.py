@@ -46,6 +46,12 @@ def test_one_run_twice_as_slow_decides_nothing_and_passes_nothing():
     assert kinds(*_short()) == [("missing", None), ("undecided", "ttft_ms.p50")]
 
 
+def test_a_figure_that_became_null_is_missing_by_its_name():
+    lost = [changed(one, ttft_ms={"p50": None}) for one in cells("vllm", 100)]
+    rows = kinds(run("old", cells("vllm", 100)), run("new", lost))
+    assert ("missing", "ttft_ms.p50") in rows
+
+
 def test_fewer_runs_are_enough_where_a_rule_ended_the_run():
     stopping = {"looks": [3, 5], "repeats": 4, "reason": "decided", "budget_s": None, "spent_s": 1.0}
     new = run("new", cells("vllm", 100, repeats=4), stopping=stopping)
