@@ -71,14 +71,12 @@ class _Cuts:
         while (early := (kept > 0) & (kept[owner] >= kept)).any():  # an earlier prompt has all that is kept
             owner[early] -= base[owner[early]]
         leaves = np.flatnonzero(kept > 0)
-        tokens = kept[leaves] - kept[owner[leaves]]
-        width = int(tokens.max(initial=0)) + 1
-        # Owner and tokens as one number: numpy copies rows to sort them.
-        found, which = np.unique(owner[leaves] * width + tokens, return_inverse=True)
+        pairs = np.stack([owner[leaves], kept[leaves] - kept[owner[leaves]]], axis=1)
+        found, which = np.unique(pairs, axis=0, return_inverse=True)
         of_request = np.full(len(base), -1, np.int64)
-        of_request[leaves] = which
-        first = np.searchsorted(found, np.arange(len(base) + 1) * width)
-        return cls(own, kept, first, found % width, np.zeros(len(found), np.int64), of_request)
+        of_request[leaves] = which.reshape(-1)
+        first = np.searchsorted(found[:, 0], np.arange(len(base) + 1))
+        return cls(own, kept, first, found[:, 1].copy(), np.zeros(len(found), np.int64), of_request)
 
     def stretches(self, count: int) -> Iterator[tuple[int, int]]:
         """Yields tokens of each part of a request's own text, and the cut at its end; -1: none."""
