@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.metrics import latency
+from harness.metrics import in_flight, latency
 from harness.metrics.cache_hits import cached_share
 from harness.metrics.distribution import latency_stats
 from harness.metrics.replicas import replicas
-from harness.metrics.view import CellView, Figures, Mask, RequestView, Rows
+from harness.metrics.view import CellView, Figures, Mask, RequestView
 from harness.model import ClassStats, Replicas
-from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable
 
 _LEAST_POWER = 7  # shorter prompts are of one depth
@@ -55,7 +54,7 @@ def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[floa
     if requested is None or not {ALONE, BESIDE} <= set(requested.kinds):
         return None, "no victim probe"
     kinds = np.array(requested.kinds, object)[view.requests["seq"]]
-    disturbed = (kinds == ALONE) & _overlap(view.requests, kinds == HEAVY)
+    disturbed = (kinds == ALONE) & in_flight.at_once_with(view.requests, kinds == HEAVY)
     chosen = (kinds == ALONE) & ~disturbed, kinds == BESIDE
     alone, beside = (latency.values_ms(view.part(mask))["e2e_ms"] for mask in chosen)
     if disturbed.any() and not len(alone):
@@ -63,15 +62,6 @@ def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[floa
     if not len(alone) or not len(beside) or not np.isfinite([*alone, *beside]).all() or not alone.any():
         return None, "a victim failed, or none was measured"
     return float(beside.mean() / alone.mean()), ""
-
-
-def _overlap(rows: Rows, others: Mask) -> Mask:
-    """Whether any of the others was in flight at the same time as each row."""
-    start, end = rows["sent_ns"], rows["end_ns"]
-    sent = others & (start != UNKNOWN) & (end != UNKNOWN)
-    begun = np.searchsorted(np.sort(start[sent]), end, side="left")
-    ended = np.searchsorted(np.sort(end[sent]), start, side="right")
-    return begun > ended
 
 
 def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:

@@ -45,6 +45,14 @@ def overlap_ns(requests: NDArray[np.void], start_ns: int, end_ns: int) -> Floats
     return np.where(held(requests), np.maximum(within, 0), 0).astype(np.float64)
 
 
+def at_once_with(requests: NDArray[np.void], others: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Requests in flight at the same time as any of the `others`, which are a mask of them."""
+    sent = requests[others & held(requests)]
+    begun = np.searchsorted(np.sort(sent["sent_ns"]), requests["end_ns"], side="left")
+    ended = np.searchsorted(np.sort(sent["end_ns"]), requests["sent_ns"], side="right")
+    return begun > ended
+
+
 def mean(requests: NDArray[np.void], start_ns: int, end_ns: int) -> float | None:
     """Mean over time; None for an empty stretch."""
     length = end_ns - start_ns

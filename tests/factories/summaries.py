@@ -83,3 +83,6 @@ def summary(*cells: CellResult, **changes: Any) -> Summary:
 def verdict(word: str, code: str, measured: str, limit: str, hint: str) -> Validity:
     reason = {"code": code, "verdict": word, "measured": measured, "limit": limit, "hint": hint}
     return made(Validity, verdict=word, reasons=[reason])
+
+
+UNSTEADY = verdict("SUSPECT", "not-steady", "e2e_ms changes by -22% over it", "20%", "")

@@ -14,7 +14,7 @@ from harness.verdicts.pairs import find, left_out_words, span_words
 from harness.verdicts.run_values import loads, series
 from tests.factories.documents import changed
 from tests.factories.runs import Engine, Shape, make_run
-from tests.factories.summaries import cell, verdict
+from tests.factories.summaries import UNSTEADY, cell, verdict
 
 ONE = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",))
 NOISE = np.array([0.2, -0.1, 0.1, -0.2, 0.0])  # of runs, in per cent
@@ -374,9 +374,6 @@ def test_cells_whose_warm_up_is_in_their_figures_decide_nothing():
     assert words_of(*both) == [("not comparable", why)] * 2
     ((rate, said), _) = words_of(struck(a, 2, validity=RAMP), b)
     assert (rate, said.rpartition("; ")[2]) == ("faster", "a: 1 of 5 runs left out: ramp kept")
-
-
-UNSTEADY = verdict("SUSPECT", "not-steady", "e2e_ms changes by -22% over it", "20%", "")
 
 
 def test_a_run_that_is_not_steady_is_left_out_and_said():

@@ -7,11 +7,10 @@ from harness.model import LoadPoint
 from harness.verdicts.ratio import estimate, ratio, share_of
 from harness.verdicts.run_values import series
 from tests.factories.documents import changed
-from tests.factories.summaries import cell, verdict
+from tests.factories.summaries import UNSTEADY, cell
 
 P50, P95 = "ttft_ms.p50", "ttft_ms.p95"
 POINT = LoadPoint("concurrency", 4)
-UNSTEADY = verdict("SUSPECT", "not-steady", "", "", "")
 
 
 def of(label, p50s, requests=None, work="w"):

@@ -12,10 +12,9 @@ from harness.verdicts.futility import Prospect
 from harness.verdicts.pairs import find
 from harness.verdicts.sequential import find_by_looks, looks_between, take_look
 from tests.factories.documents import changed
-from tests.factories.summaries import cell, verdict
+from tests.factories.summaries import UNSTEADY, cell, verdict
 
 RULES = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",), looks=(3, 4, 5, 7, 10))
-UNSTEADY = verdict("SUSPECT", "not-steady", "e2e_ms changes by -22% over it", "20%", "")
 DIED = verdict("INVALID", "engine-died", "", "", "")
 
 
