@@ -22,6 +22,8 @@ _TAIL_LINES, _TAIL_ERRORS = 15, 3
 _READ_LINES = 400
 # An exception as Python prints it, behind the name of a process as vLLM prints that.
 _RAISED = re.compile(r"(?:\(\w+ pid=\d+\) )?((?:[A-Za-z_]\w*\.)*\w*(?:Error|Exception)(?:: .*)?)$")
+# A library on the GPU ends its process in its own way, often behind a progress bar.
+_ON_GPU = re.compile(r"((?:CUDA|HIP|NCCL|RCCL) error\b.*)")
 _UNDERLINE = re.compile(r"(?:\(\w+ pid=\d+\))?[\s^~]+$")
 
 # Only what every engine words alike, after the engine's own [[server.failures]].
@@ -43,6 +45,10 @@ _CAUSES = (
     (
         r"could not select device driver|nvidia-container-cli",
         "Docker cannot give a GPU to a container: install the NVIDIA Container Toolkit, or use --device cpu",
+    ),
+    (
+        r"device kernel image is invalid|no kernel image is available",
+        "its build has no kernels for this GPU: use another version of the engine, or a build for this GPU",
     ),
     (
         r"error setting rlimit",
@@ -112,10 +118,11 @@ def failure(what: str, label: str, log: Path, known: Sequence[Failure] = ()) -> 
     to do.
 
     Where one exception followed another, the last three come first: the process that ends last rarely has
-    the cause.
+    the cause. One without a message, such as EOFError from a process whose child died, is no cause.
     """
     written = tail(log, _READ_LINES).splitlines()
-    raised = dict.fromkeys(match[1] for line in written if (match := _RAISED.match(line)))
+    found = (_RAISED.match(line) or _ON_GPU.search(line) for line in written)
+    raised = dict.fromkeys(match[1] for match in found if match and ": " in match[1])
     last = [line for line in written if not _UNDERLINE.match(line)][-_TAIL_LINES:]
     lines = [*list(raised)[-_TAIL_ERRORS:], *last] if len(raised) > 1 else last
     shown = "\n".join(f"  | {line}" for line in lines) or "  | (nothing was logged)"

@@ -15,6 +15,18 @@ LOG = """\
 """
 
 
+# As SGLang 0.5.16 logged it: the library's line stands behind a progress bar, its parent knows nothing.
+ON_GPU = """\
+Capturing batches (bs=32):   0%|          | 0/8 [00:00<?, ?it/s]CUDA error (hopper/launch.h:52): device kernel image is invalid
+Traceback (most recent call last):
+    buf = self._recv(4)
+EOFError
+Traceback (most recent call last):
+    raise _scheduler_died_error(i, scheduler_procs[i])
+RuntimeError: Rank 0 scheduler died during initialization (exit code: 1).
+"""
+
+
 def below(error):
     """The lines of the log, without the sentence before and the hint after them."""
     return [line for line in str(error).splitlines() if line.startswith("  | ")]
@@ -34,6 +46,14 @@ def test_the_exception_of_the_process_that_failed_first_is_named_first(tmp_path)
     assert not any(set(line) <= set(" |^~") for line in shown)
     assert not any("^^^" in line for line in shown)
     assert error.hint.startswith("its environment lacks something")
+
+
+def test_what_a_library_on_the_gpu_says_is_the_cause(tmp_path):
+    error = failure("ended while loading: exit code 1", "sglang", written(tmp_path, ON_GPU))
+    shown = below(error)
+    assert shown[0] == "  | CUDA error (hopper/launch.h:52): device kernel image is invalid"
+    assert shown[1].startswith("  | RuntimeError: Rank 0 scheduler died")
+    assert error.hint.startswith("its build has no kernels for this GPU")
 
 
 def test_one_exception_is_not_shown_twice(tmp_path):
