@@ -1,5 +1,6 @@
 """Starts and stops the engines of a run, records those that fail, and makes the requests to them."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,8 @@ from harness.run.setup import noise
 from harness.run.setup.working_sets import kv_tokens
 from harness.validity import notices
 
+_STARTS = 2  # that may fail one after the other: a cause such as memory that is not free yet passes by itself
+
 
 @dataclass
 class Lives(Stored):
@@ -24,6 +27,7 @@ class Lives(Stored):
     workloads: Workloads | None = None
     announced: set[str] = field(default_factory=set)  # labels whose known facts were shown
     refused: dict[str, SetupError] = field(default_factory=dict)  # by label: requests that no start will help
+    failed_starts: Counter[str] = field(default_factory=Counter)  # by label: those in a row
 
     @contextmanager
     def recorded(self, block: Block) -> Iterator[None]:
@@ -48,7 +52,15 @@ class Lives(Stored):
         label = self.prepared.of(block).label
         if error := self.refused.get(label):
             raise error
+        if self.failed_starts[label] >= _STARTS:
+            raise SetupError(
+                f"not started again, because {_STARTS} starts in a row failed",
+                where=label,
+                hint="mend the cause that they gave; `bench resume` starts it again",
+            )
+        self.failed_starts[label] += 1
         engine = stack.enter_context(open_engine(self._request(block), self.ui.stage))
+        self.failed_starts[label] = 0
         host, version = self.manifest.document.host, engine_version(engine.facts)
         key = noise.key(host, self.prepared, self.prepared.of(block), version)
         self.manifest.engine_started(label, engine.facts, key)

@@ -290,13 +290,15 @@ def test_a_taken_port_is_named(here):
 
 def test_an_engine_that_will_not_start_shows_its_log_and_the_others_are_measured(here):
     define("broken", "--no-such-flag")
-    done = bench(
-        "run", "--scenario", "fixed-length", "--backends", "broken,calm", "--repeats", "1", *SMALL, code=3
-    )
+    flags = (*ONCE, "--repeats", "3", *SMALL)
+    done = bench("run", "--scenario", "fixed-length", "--backends", "broken,calm", *flags, code=3)
     assert "--no-such-flag" in done.stderr
+    assert done.stderr.count("broken: starting") == 2
     result = summary()
-    assert [cell["label"] for cell in result["cells"]] == ["calm"]
-    assert any(warning["code"] == "not-measured" for warning in result["warnings"])
+    assert [cell["label"] for cell in result["cells"]] == ["calm"] * 3
+    texts = [warning["text"] for warning in result["warnings"] if warning["code"] == "not-measured"]
+    assert "broken: ended while loading" in texts[0]
+    assert "broken: not started again, because 2 starts in a row failed" in texts[-1]
 
 
 def test_the_only_engine_that_will_not_start_is_the_error(here):
