@@ -32,7 +32,8 @@ _SHIMS = Path(__file__).parents[1] / "shims"
 _PASSED = re.compile(
     r"(PATH|HOME|USER|LANG|LC_\w+|TMPDIR|TZ|LD_LIBRARY_PATH|LD_PRELOAD|XDG_\w+|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
     r"|\w+_proxy|\w+_PROXY|CUDA_\w+|NVIDIA_\w+|NCCL_\w+|HIP_\w+|ROCR_\w+|OMP_\w+|KMP_\w+|GOMP_\w+|MKL_\w+"
-    r"|OPENBLAS_\w+|TORCH_\w+|HF_\w+|VLLM_\w+|GGML_\w+|LLAMA_\w+)"
+    r"|OPENBLAS_\w+|TORCH_\w+|HF_\w+|FLASHINFER_\w+|TRITON_\w+|TVM_\w+"
+    r"|VLLM_\w+|APHRODITE_\w+|SGLANG_\w+|LMDEPLOY_\w+|TRTLLM_\w+|TLLM_\w+|GGML_\w+|LLAMA_\w+)"
 )
 
 

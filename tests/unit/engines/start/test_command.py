@@ -98,6 +98,16 @@ def test_engines_see_no_keys_and_records_hold_no_secrets(monkeypatch):
     assert "HOME" not in recorded
 
 
+def test_an_engine_sees_its_own_settings_and_they_are_recorded(monkeypatch):
+    own = {"VLLM_USE_FLASHINFER_SAMPLER": "0", "SGLANG_USE_SGL_FA3_KERNEL": "1", "LMDEPLOY_EXECUTOR": "mp"}
+    for name, value in {**own, "MY_OWN_SETTING": "1"}.items():
+        monkeypatch.setenv(name, value)
+    for engine in ("vllm", "sglang", "llamacpp"):
+        made = command(engine)
+        assert own.items() <= made.recorded_env().items()
+        assert "MY_OWN_SETTING" not in made.env
+
+
 @pytest.mark.parametrize(
     ("overrides", "message", "hint"),
     [
