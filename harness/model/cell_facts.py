@@ -199,6 +199,7 @@ class SampledSource(Record, frozen=True, kw_only=True):
     failures: Annotated[int, doc("Reads that failed.")]
     last_failure: Annotated[str, doc("Error of the last read that failed; empty: none did.")]
     longest_read_ms: Annotated[float, doc("Time of the slowest read, ms.")]
+    cpu_s: Annotated[float | UnsetType, doc("CPU time that its reads took, s.")] = UNSET
     unavailable: Annotated[str, doc("Reason why there is nothing from the source at all; empty: there is.")]
     missing: Annotated[dict[str, str], doc("Reasons why series could not be read, by series.")]
     # Each source says other things of itself: GPUs, processes, an address.

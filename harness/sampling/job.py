@@ -50,6 +50,7 @@ class SourceFacts:
     last_failure: str = ""
     failing_since_ns: int | None = None  # CLOCK_MONOTONIC; None: the last read worked, or none was tried
     longest_read_ms: float = 0.0
+    cpu_s: float = 0.0  # of all reads
     unavailable: str = ""  # why there is nothing from this source at all
     missing: dict[str, str] = field(default_factory=dict)
     about: dict[str, object] = field(default_factory=dict)

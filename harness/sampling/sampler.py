@@ -60,7 +60,7 @@ class Runner:
         self.source.close()
 
     def _read(self) -> None:
-        facts, began = self.facts, time.monotonic_ns()
+        facts, began, busy_ns = self.facts, time.monotonic_ns(), time.thread_time_ns()
         try:
             self.source.read(self.spill.put)
         except UnreadableError as error:
@@ -71,6 +71,7 @@ class Runner:
             facts.reads += 1
             facts.failing_since_ns = None
         facts.longest_read_ms = max(facts.longest_read_ms, (time.monotonic_ns() - began) / 1e6)
+        facts.cpu_s += (time.thread_time_ns() - busy_ns) / 1e9
 
     def report(self) -> SourceFacts:
         self.facts.missing, self.facts.about = dict(self.source.missing), dict(self.source.about)

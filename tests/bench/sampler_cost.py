@@ -39,14 +39,15 @@ def watch(server: MockServer) -> Watch:
     return Watch(bench_pid=os.getpid(), exporters=(exporter,), engine_pid=server.pid)
 
 
-def own_cost(seconds: float) -> tuple[float, int, float]:
-    """Share of a core, samples per second, peak memory in MB."""
+def own_cost(seconds: float) -> tuple[float, int, float, dict[str, float]]:
+    """Share of a core, samples per second, peak memory in MB; share of each source."""
     with running() as server, Watcher(watch(server)) as watcher:
         time.sleep(seconds)
         telemetry = watcher.stop(time.monotonic_ns())
     own = watcher.sampled.sampler
     samples = sum(len(one.values) for one in telemetry.series.values())
-    return own["cpu_s"] / own["wall_s"], round(samples / own["wall_s"]), own["peak_rss_bytes"] / 1e6
+    shares = {name: source.cpu_s / own["wall_s"] for name, source in watcher.sampled.sources.items()}
+    return own["cpu_s"] / own["wall_s"], round(samples / own["wall_s"]), own["peak_rss_bytes"] / 1e6, shares
 
 
 def load(server: MockServer) -> LoadJob:
@@ -101,9 +102,10 @@ def main() -> int:
         for gpus in (1, asked.gpus) if machine else ("this machine's",):
             if machine:
                 machine.set("gpus", str(gpus))
-            share, samples, memory = own_cost(asked.seconds)
+            share, samples, memory, by_source = own_cost(asked.seconds)
             shares.append(share)
             print(f"{gpus} GPU(s): {share:.2%} of a core, {samples} samples/s, {memory:.0f} MB", flush=True)
+            print(f"  {', '.join(f'{name} {part:.2%}' for name, part in by_source.items())}", flush=True)
         pairs = [(felt(False), felt(True)) for _ in range(asked.pairs)]
     print(
         f"\n{STREAMS} streams, 20 ms gaps    without      with    ratio of the medians ({asked.pairs} pairs)"

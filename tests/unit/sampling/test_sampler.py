@@ -43,6 +43,10 @@ def spill(tmp_path):
     made.close()
 
 
+def until_later():
+    threading.Event().wait(0.003)
+
+
 def run(source, spill, reads=0):
     ended = threading.Event()
     runner = Runner(source, spill, ended)
@@ -76,6 +80,23 @@ def test_a_source_that_fails_to_the_end_says_since_when(spill):
     assert facts.reads == 0
     assert facts.failures >= 2
     assert facts.failing_since_ns is not None
+
+
+def test_reads_that_compute_take_cpu_time_and_those_that_wait_do_not(spill):
+    """A driver may do either: only the first costs the machine a share of a core."""
+
+    class Slow(Source):
+        def __init__(self, wait):
+            super().__init__(1.0)
+            self.wait = wait
+
+        def read(self, put):
+            self.wait()
+            super().read(put)
+
+    computing = run(Slow(lambda: sum(range(300_000))), spill, reads=3)
+    waiting = run(Slow(until_later), spill, reads=3)
+    assert computing.cpu_s > waiting.cpu_s > 0
 
 
 def test_a_source_that_is_not_there_says_why_and_is_not_read(spill):
