@@ -18,6 +18,7 @@ _COUNT = "Count from one to five hundred in words."
 _TOGETHER = 0.1  # of the mean gap: events closer than that were sent in one go
 _TELLING_S = 0.003  # mean gap
 _BURSTS = 0.3  # share of such gaps; a client that wakes late makes fewer
+_ANSWERS = 3  # that must each show it: a machine that stands still now and then makes one or two
 _STREAMS, _STREAM_TOKENS = 3, 24
 _LATE = 0.3  # of the time of an answer: when the next of them begins
 _LAZY_S, _LAZY = 1.0, 10.0  # a first answer so much longer, and so many times as long, as the next
@@ -33,7 +34,9 @@ def held_back(asker: Asker, alone: Seen) -> Iterator[Finding]:
     if first is None:
         return
     topic, as_made = "events sent", "as they are made"
-    again = _in_bursts(asker.ask(_COUNT, _STREAM_TOKENS, FORCED)) if first else None
+    again: str | None = first
+    for _ in range(_ANSWERS - 1):
+        again = again and _in_bursts(asker.ask(_COUNT, _STREAM_TOKENS, FORCED))
     if again:
         then = "ITL is that of the bursts, and TTFT may wait for one: compare TPOT"
         yield Finding(topic, as_made, f"in bursts: {again}", False, then, matters=True)

@@ -55,11 +55,14 @@ def timed(gaps_ms):
 BURSTS, EVEN = timed([0, 0, 30] * 4), timed([10] * 12)
 
 
-def test_output_is_held_back_where_two_answers_show_it():
+def test_output_is_held_back_where_three_answers_show_it():
     caught = only(traps.held_back(asker(BURSTS), BURSTS))
     assert (caught.holds, caught.matters) == (False, True)
     assert caught.seen == "in bursts: 8 of 12 gaps are of 0, the longest of 30 ms"
     assert only(traps.held_back(asker(EVEN), BURSTS)).holds, "once may be the client's"
+    answers = iter([BURSTS, EVEN])
+    assert only(traps.held_back(asker(lambda _: next(answers)), BURSTS)).holds, "twice may be the client's"
+    assert next(answers, None) is None, "a third answer was asked for"
     assert only(traps.held_back(asker(BURSTS), EVEN)).holds
     assert list(traps.held_back(asker(BURSTS), timed([10] * 7))) == [], "too few to tell"
 
