@@ -94,12 +94,20 @@ def _run(given: argparse.Namespace, command: list[str]) -> int:
     return code
 
 
+def _minor(version: str) -> int:
+    return int(version.split(".")[1])
+
+
 def check(kit: Path) -> None:
     """Raises KitError unless it is whole and made for this machine."""
-    target = str(kit_env.facts(kit)["target"])
+    facts = kit_env.facts(kit)
+    target, glibc = str(facts["target"]), str(facts.get("glibc", ""))
     here = f"{sys.platform}-{platform.machine()}-py{sys.version_info[0]}{sys.version_info[1]}"
     if target != here:
         raise KitError(f"the kit is for {target}, and this is {here}: make one with --for {here}")
+    library, version = platform.libc_ver()
+    if library == "glibc" and glibc and _minor(version) < _minor(glibc):
+        raise KitError(f"the kit is for glibc {glibc} or newer, and this is {version}: make one with --glibc")
     try:
         for file, state in parts.states(kit / parts.SUMS):
             name = file.relative_to(kit)

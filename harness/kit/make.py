@@ -47,6 +47,7 @@ class Asked:
     """The flags of `bench kit make`."""
 
     target: str
+    glibc: str
     engines: Sequence[str]
     models: Sequence[str]
     have: Path | None
@@ -55,7 +56,7 @@ class Asked:
 
 def make(asked: Asked, say: Say) -> Path:
     """The folder, complete or absent. Raises SpecError and SetupError."""
-    there, has = target(asked.target), read_has(asked.have) if asked.have else {}
+    there, has = target(asked.target, asked.glibc), read_has(asked.have) if asked.have else {}
     definitions = [_startable(name, has) for name in asked.engines]
     tracks = [_carriable(name, definitions) for name in asked.models]
     if paths.entry(asked.out) and not (asked.out / "kit.json").is_file():
@@ -111,6 +112,7 @@ def _fill(
     (kit / "run.py").write_text(_RUN, encoding="utf-8")
     facts = {
         "target": there.name,
+        "glibc": asked.glibc,
         "made_by": version_text(),
         "box": bool(has),
         "engines": [carried.name for carried in definitions],

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from harness.errors import SpecError
 
-_GLIBC = range(5, 29)  # of manylinux_2_N: as old as machines with a GPU that are still served
+GLIBC = 28  # the N of 2.N: as old as machines with a GPU that are still served
+_OLDEST = 5  # of manylinux_2_N
+_RESOLVED = (17, 28, *range(31, 41))  # those that uv resolves for
 _OLDER = ("manylinux1", "manylinux2010", "manylinux2014")
 _CPUS = ("x86_64", "aarch64")
 
@@ -15,12 +17,13 @@ class Target:
     name: str
     cpu: str
     python: tuple[int, int]
+    glibc: int = GLIBC  # the N of 2.N, at least
 
     @property
     def for_pip(self) -> tuple[str, ...]:
         """Flags with which pip takes the files for that machine."""
         number = f"{self.python[0]}{self.python[1]}"
-        glibc = [f"manylinux_2_{minor}_{self.cpu}" for minor in reversed(_GLIBC)]
+        glibc = [f"manylinux_2_{minor}_{self.cpu}" for minor in range(self.glibc, _OLDEST - 1, -1)]
         platforms = [*glibc, *(f"{old}_{self.cpu}" for old in _OLDER)]
         flags = [word for platform in platforms for word in ("--platform", platform)]
         abis = [word for abi in (f"cp{number}", "abi3", "none") for word in ("--abi", abi)]
@@ -29,11 +32,11 @@ class Target:
     @property
     def for_uv(self) -> tuple[str, ...]:
         python = ".".join(map(str, self.python))
-        return ("--python-version", python, "--python-platform", f"{self.cpu}-manylinux_2_28")
+        return ("--python-version", python, "--python-platform", f"{self.cpu}-manylinux_2_{self.glibc}")
 
 
-def target(name: str) -> Target:
-    """The target of a name such as `linux-x86_64-py312`. Raises SpecError."""
+def target(name: str, glibc: str = f"2.{GLIBC}") -> Target:
+    """The target of a name such as `linux-x86_64-py312`; `glibc`: the oldest there. Raises SpecError."""
     found = re.fullmatch(r"linux-(\w+?)-py3(\d+)", name)
     if not found or found[1] not in _CPUS or int(found[2]) < 11:
         raise SpecError(
@@ -41,4 +44,11 @@ def target(name: str) -> Target:
             where="--for",
             hint="write linux-x86_64-py312: its processor (x86_64, aarch64) and its Python (3.11 or newer)",
         )
-    return Target(name, found[1], (3, int(found[2])))
+    libc = re.fullmatch(r"2\.(\d+)", glibc)
+    if not libc or int(libc[1]) not in _RESOLVED:
+        raise SpecError(
+            f"'{glibc}' is no C library that a kit can be made for",
+            where="--glibc",
+            hint=f"{', '.join(f'2.{minor}' for minor in _RESOLVED)}; `ldd --version` says what is there",
+        )
+    return Target(name, found[1], (3, int(found[2])), int(libc[1]))

@@ -17,6 +17,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="processor and Python of the machine, such as linux-x86_64-py312",
     )
     make.add_argument(
+        "--glibc",
+        default="2.28",
+        metavar="2.N",
+        help="oldest C library there, as `ldd --version` says: vLLM needs 2.31, SGLang 2.34 (default: 2.28)",
+    )
+    make.add_argument(
         "--engines", default="", metavar="LIST", help="engines to collect, such as llamacpp,transformers"
     )
     make.add_argument(
@@ -67,7 +73,12 @@ def _make(arguments: argparse.Namespace) -> int:
     engines = [name.strip() for name in arguments.engines.split(",") if name.strip()]
     ui = progress_display()
     try:
-        kit = make(Asked(arguments.target, engines, arguments.model, arguments.have, arguments.out), ui.stage)
+        kit = make(
+            Asked(
+                arguments.target, arguments.glibc, engines, arguments.model, arguments.have, arguments.out
+            ),
+            ui.stage,
+        )
     finally:
         ui.close()
     print(f"{kit}: for {arguments.target}")

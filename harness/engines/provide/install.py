@@ -88,7 +88,8 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
         check_room(definition.name, folder, size_mb(definition))
 
     def build(target: Path) -> _Built:
-        say(f"{definition.name}: preparing its environment, about {size_mb(definition):,} MB, in {target}")
+        size = f", about {megabytes:,} MB," if (megabytes := size_mb(definition)) else ""
+        say(f"{definition.name}: preparing its environment{size} in {target}")
         started = time.monotonic()
         facts = _build(target, definition.name, install, say)
         say(f"{definition.name}: environment ready after {time.monotonic() - started:.0f} s")

@@ -27,6 +27,10 @@ _CAUSES = (
         r"CERTIFICATE_VERIFY_FAILED",
         "the package index's certificate is not trusted: see pip's --cert setting",
     ),
+    (
+        r"has no usable wheels",
+        "a package has no wheel for that machine: if its C library is newer, say so with --glibc 2.35",
+    ),
 )
 
 

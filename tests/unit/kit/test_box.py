@@ -38,6 +38,17 @@ def test_a_kit_for_another_machine_is_refused_with_the_flag_that_makes_one_for_i
         box.check(kit)
 
 
+@pytest.mark.parametrize(("here", "taken"), [("2.36", True), ("2.35", True), ("2.34", False), ("2.9", False)])
+def test_a_kit_for_a_newer_c_library_is_refused(kit, monkeypatch, here, taken):
+    (kit / "kit.json").write_text(json.dumps({"target": HERE, "box": False, "glibc": "2.35"}))
+    monkeypatch.setattr(platform, "libc_ver", lambda: ("glibc", here))
+    if taken:
+        box.check(kit)
+        return
+    with pytest.raises(KitError, match=rf"glibc 2\.35 or newer, and this is {here}: .*--glibc"):
+        box.check(kit)
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [

@@ -36,6 +36,7 @@ def test_another_file_has_no_vocabulary():
 def asked(tmp_path, **changes):
     given = {
         "target": "linux-x86_64-py312",
+        "glibc": "2.28",
         "engines": [],
         "models": [],
         "have": None,
@@ -48,6 +49,7 @@ def asked(tmp_path, **changes):
     ("changes", "said"),
     [
         ({"target": "amiga"}, "--for"),
+        ({"glibc": "2.3"}, "--glibc"),
         ({"engines": ["vlm"]}, "vllm"),
         ({"engines": ["openai"]}, "not installed by bench"),
         ({"engines": ["transformers"]}, "--have"),

@@ -40,6 +40,23 @@ def test_a_target_names_processor_and_python():
     assert "cp312" in found.for_pip
 
 
+def test_wheels_for_a_newer_c_library_are_taken_where_it_is_there():
+    usual, newer = target("linux-x86_64-py312"), target("linux-x86_64-py312", "2.35")
+    assert "manylinux_2_28_x86_64" in usual.for_pip
+    assert "manylinux_2_34_x86_64" not in usual.for_pip
+    assert newer.for_pip.index("manylinux_2_35_x86_64") < newer.for_pip.index("manylinux_2_34_x86_64")
+    assert newer.for_uv[-1] == "x86_64-manylinux_2_35"
+    assert set(usual.for_pip) < set(newer.for_pip)
+
+
+@pytest.mark.parametrize("glibc", ["", "2", "2.29", "2.41", "3.28", "musl"])
+def test_an_unknown_c_library_is_an_error_with_those_that_are_known(glibc):
+    with pytest.raises(SpecError) as caught:
+        target("linux-x86_64-py312", glibc)
+    assert caught.value.where == "--glibc"
+    assert "2.28, 2.31" in (caught.value.hint or "")
+
+
 @pytest.mark.parametrize(
     "name", ["", "linux", "linux-x86_64-py310", "linux-riscv-py312", "macos-arm64-py312", "py312"]
 )

@@ -42,8 +42,8 @@ def test_a_kit_is_listed_in_megabytes(asked, tmp_path, capsys):
     kit = tmp_path / "kit"
     assert make(kit, "--engines", "llamacpp, transformers,", "--model", "a", "--model", "b") == ExitCode.OK
     (one,) = asked
-    assert (one.target, one.engines, one.models, one.have) == (
-        "linux-x86_64-py312", ["llamacpp", "transformers"], ["a", "b"], None,
+    assert (one.target, one.glibc, one.engines, one.models, one.have) == (
+        "linux-x86_64-py312", "2.28", ["llamacpp", "transformers"], ["a", "b"], None,
     )  # fmt: skip
     assert capsys.readouterr().out.splitlines() == [
         f"{kit}: for linux-x86_64-py312",

@@ -1,0 +1,33 @@
+"""What a failure of pip or uv is reported with."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.engines.provide.pip import Pip
+from harness.errors import SetupError
+
+# As uv 0.13 wrote it of vLLM 0.32 for a machine with glibc 2.28.
+NO_WHEEL = """\
+error: No solution found when resolving dependencies
+  cause: Because llguidance>=1.7.0,<=1.7.6 has no usable wheels and vllm==0.32.0 depends on it
+"""
+
+
+@pytest.mark.parametrize(
+    ("output", "hint"),
+    [
+        (NO_WHEEL, "--glibc 2.35"),
+        ("ERROR: No matching distribution (from versions: none)\n", "check the network"),
+    ],
+)
+def test_a_failure_says_what_to_do(tmp_path, output, hint):
+    program = tmp_path / "uv"
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{output}END\nexit 1\n")
+    program.chmod(0o755)
+    pip = Pip(Path("python"), tmp_path / "kit.log", lambda _line: None, "kit")
+    with pytest.raises(SetupError) as caught:
+        pip.compile_uv(str(program), "resolving")
+    assert caught.value.what.startswith("resolving failed: No ")
+    assert hint in caught.value.hint
+    assert str(tmp_path / "kit.log") in caught.value.hint
