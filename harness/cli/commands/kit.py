@@ -74,9 +74,7 @@ def _make(arguments: argparse.Namespace) -> int:
     ui = progress_display()
     try:
         kit = make(
-            Asked(
-                arguments.target, arguments.glibc, engines, arguments.model, arguments.have, arguments.out
-            ),
+            Asked(arguments.target, arguments.glibc, engines, arguments.model, arguments.have, arguments.out),
             ui.stage,
         )
     finally:

@@ -17,7 +17,7 @@ LOG = """\
 
 # As SGLang 0.5.16 logged it: the library's line stands behind a progress bar, its parent knows nothing.
 ON_GPU = """\
-Capturing batches (bs=32):   0%|          | 0/8 [00:00<?, ?it/s]CUDA error (hopper/launch.h:52): device kernel image is invalid
+Capturing:   0%|   | 0/8 [00:00<?, ?it/s]CUDA error (hopper/launch.h:52): device kernel image is invalid
 Traceback (most recent call last):
     buf = self._recv(4)
 EOFError
