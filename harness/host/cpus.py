@@ -1,7 +1,9 @@
 import os
+import re
 from pathlib import Path
 
 CPU_INFO = Path("/proc/cpuinfo")
+PRESSURE = Path("/proc/pressure/cpu")
 BF16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))  # instructions that compute in it, of x86-64 and of ARM
 
 
@@ -13,6 +15,15 @@ def usable_cpus() -> int:
 def computing_cpus() -> int:
     """CPUs for an engine: all usable but one, which the load generator and the engine's front end need."""
     return max(1, usable_cpus() - 1)
+
+
+def waited_for_cpu_s() -> float:
+    """Seconds since the machine's start in which something waited for a CPU; 0 if Linux does not tell."""
+    try:
+        found = re.search(r"^some .*total=(\d+)", PRESSURE.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        found = None
+    return int(found[1]) / 1e6 if found else 0.0
 
 
 def cpu_flags() -> frozenset[str]:

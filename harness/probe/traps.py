@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from harness.engines.speak.dialect import Chat
+from harness.host.cpus import waited_for_cpu_s
 from harness.model import Finding
 from harness.probe.asker import FORCED, Asker, user
 from harness.probe.cache import LongPrompt
@@ -19,6 +20,7 @@ _TOGETHER = 0.1  # of the mean gap: events closer than that were sent in one go
 _TELLING_S = 0.003  # mean gap
 _BURSTS = 0.3  # share of such gaps; a client that wakes late makes fewer
 _ANSWERS = 3  # that must each show it: a machine that stands still now and then makes one or two
+_OVERLOADED = 0.5  # share of the time in which something waited for a CPU: client and server take turns on it
 _STREAMS, _STREAM_TOKENS = 3, 24
 _LATE = 0.3  # of the time of an answer: when the next of them begins
 _LAZY_S, _LAZY = 1.0, 10.0  # a first answer so much longer, and so many times as long, as the next
@@ -35,13 +37,17 @@ def held_back(asker: Asker, alone: Seen) -> Iterator[Finding]:
         return
     topic, as_made = "events sent", "as they are made"
     again: str | None = first
+    began_s, waited_s = time.monotonic(), waited_for_cpu_s()
     for _ in range(_ANSWERS - 1):
         again = again and _in_bursts(asker.ask(_COUNT, _STREAM_TOKENS, FORCED))
-    if again:
+    waiting = (waited_for_cpu_s() - waited_s) / (time.monotonic() - began_s)
+    if not again:
+        yield Finding(topic, as_made, as_made, True)
+    elif waiting > _OVERLOADED:
+        yield Finding(topic, as_made, f"not known: tasks waited for a CPU {waiting:.0%} of the time", None)
+    else:
         then = "ITL is that of the bursts, and TTFT may wait for one: compare TPOT"
         yield Finding(topic, as_made, f"in bursts: {again}", False, then, matters=True)
-    else:
-        yield Finding(topic, as_made, as_made, True)
 
 
 def _in_bursts(seen: Seen) -> str | None:

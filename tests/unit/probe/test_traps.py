@@ -55,7 +55,17 @@ def timed(gaps_ms):
 BURSTS, EVEN = timed([0, 0, 30] * 4), timed([10] * 12)
 
 
-def test_output_is_held_back_where_three_answers_show_it():
+@pytest.mark.parametrize(("waited", "holds"), [((5.0, 5.0), False), ((5.0, 1e9), None), ((0.0, 0.0), False)])
+def test_bursts_on_an_overloaded_machine_prove_nothing(monkeypatch, waited, holds):
+    told = iter(waited)
+    monkeypatch.setattr(traps, "waited_for_cpu_s", lambda: next(told))
+    one = only(traps.held_back(asker(BURSTS), BURSTS))
+    assert one.holds is holds
+    assert one.seen.startswith("not known: tasks waited for a CPU" if holds is None else "in bursts")
+
+
+def test_output_is_held_back_where_three_answers_show_it(monkeypatch):
+    monkeypatch.setattr(traps, "waited_for_cpu_s", lambda: 0.0)
     caught = only(traps.held_back(asker(BURSTS), BURSTS))
     assert (caught.holds, caught.matters) == (False, True)
     assert caught.seen == "in bursts: 8 of 12 gaps are of 0, the longest of 30 ms"
