@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from harness.errors import SpecError
 
-GLIBC = 28  # the N of 2.N: as old as machines with a GPU that are still served
+GLIBC = "2.28"  # as old as machines with a GPU that are still served
 _OLDEST = 5  # of manylinux_2_N
 _RESOLVED = (17, 28, *range(31, 41))  # those that uv resolves for
 _OLDER = ("manylinux1", "manylinux2010", "manylinux2014")
@@ -17,7 +17,7 @@ class Target:
     name: str
     cpu: str
     python: tuple[int, int]
-    glibc: int = GLIBC  # the N of 2.N, at least
+    glibc: int  # the N of 2.N, at least
 
     @property
     def for_pip(self) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ class Target:
         return ("--python-version", python, "--python-platform", f"{self.cpu}-manylinux_2_{self.glibc}")
 
 
-def target(name: str, glibc: str = f"2.{GLIBC}") -> Target:
+def target(name: str, glibc: str = GLIBC) -> Target:
     """The target of a name such as `linux-x86_64-py312`; `glibc`: the oldest there. Raises SpecError."""
     found = re.fullmatch(r"linux-(\w+?)-py3(\d+)", name)
     if not found or found[1] not in _CPUS or int(found[2]) < 11:

@@ -40,10 +40,11 @@ def held_back(asker: Asker, alone: Seen) -> Iterator[Finding]:
     began_s, waited_s = time.monotonic(), waited_for_cpu_s()
     for _ in range(_ANSWERS - 1):
         again = again and _in_bursts(asker.ask(_COUNT, _STREAM_TOKENS, FORCED))
-    waiting = (waited_for_cpu_s() - waited_s) / (time.monotonic() - began_s)
     if not again:
         yield Finding(topic, as_made, as_made, True)
-    elif waiting > _OVERLOADED:
+        return
+    waiting = (waited_for_cpu_s() - waited_s) / (time.monotonic() - began_s)
+    if waiting > _OVERLOADED:
         yield Finding(topic, as_made, f"not known: tasks waited for a CPU {waiting:.0%} of the time", None)
     else:
         then = "ITL is that of the bursts, and TTFT may wait for one: compare TPOT"

@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from harness.errors import ExitCode, SetupError, SpecError
+from harness.kit.target import GLIBC
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,9 +19,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     make.add_argument(
         "--glibc",
-        default="2.28",
+        default=GLIBC,
         metavar="2.N",
-        help="oldest C library there, as `ldd --version` says: vLLM needs 2.31, SGLang 2.34 (default: 2.28)",
+        help="oldest C library there, as `ldd --version` says: vLLM needs 2.31, SGLang 2.34 "
+        "(default: %(default)s)",
     )
     make.add_argument(
         "--engines", default="", metavar="LIST", help="engines to collect, such as llamacpp,transformers"
