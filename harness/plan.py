@@ -111,8 +111,8 @@ def warmup_requests(scenario: Scenario, point: LoadPoint) -> int:
     return max(asked, sessions * turns)
 
 
-SHORTER, SHORT_ANSWERS, SHORT_ANSWER_TIMES = 6, 20, 4
-LONG_ANSWERS, LONG_NEEDED, LONG_ANSWER_TIMES = 1500, 6, 12
+SHORTER, SHORT_ANSWERS, SHORT_ANSWER_TIMES = 6, 10, 4
+LONG_ANSWERS, LONG_NEEDED, LONG_ANSWER_TIMES = 1200, 6, 12
 MOST_LONGER = 5  # times the least seconds of a long probe
 
 

@@ -27,7 +27,8 @@ stood still, or the client's fault only made the load easier: idle slots fail no
 CAPACITY = """## Capacity searches
 
 A doubt that can make a load look easier than it is ends a probe of `bench run --find-capacity` as not kept.
-Of `failed-requests` the limits themselves decide: a failed request is outside of each. The codes:
+Of `failed-requests` the limits themselves decide: a failed request is outside of each. `not-steady` counts in
+closed loops only. The codes:
 """
 RUNS = """## Runs
 

@@ -273,21 +273,21 @@ class Capacity(Record, frozen=True, kw_only=True):
     ]
     value: Annotated[
         Number | None,
-        doc("Capacity: median of the searches, in an open loop with a reserve; null: none was found."),
+        doc("Capacity: kept with 90 % probability, in an open loop with a reserve; null: none was found."),
     ] = None
     kept_by_search: Annotated[
         tuple[Number | None, ...] | None,
-        doc("Highest load that kept the limits in a long probe, by search; null: none did."),
+        doc("Highest load that kept the limits in a long probe, by start; null: none did."),
     ] = None
     kept_short: Annotated[
         Number | None,
-        doc("Highest load that kept the limits in a short probe of any search; null: none did."),
+        doc("Highest load that kept the limits in any short probe; null: none did."),
     ] = None
     interval: Annotated[
         tuple[Number | None, Number | None, Number | None],
-        doc("Lowest of the searches, `value`, and lowest load above it that failed a long probe."),
+        doc("95 % interval, the low end with the reserve of `value`, `value` between them; null: not known."),
     ]
-    searches: Annotated[int, doc("Number of searches.")]
+    searches: Annotated[int, doc("Starts of the engine with a probe.")]
     tested: Annotated[tuple[TestedLoad, ...], doc("Loads that were tried, ascending.")]
     saturated_from: Annotated[
         Number | None, doc("Lowest load at which the server was saturated; null: none.")

@@ -1,119 +1,92 @@
-"""Chooses the next load in the search for the highest one that keeps the limits."""
+"""Chooses the next probe in the search for the highest load that keeps the limits."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from harness.model import CellResult
 from harness.plan import Block, Cell, ProbeSizes, long_probe
-from harness.verdicts.slo_check import kept_limits, time_in_system_s
+from harness.verdicts.crossing import Bracket, bracket, crossing
+from harness.verdicts.slo_check import time_in_system_s
 
-BRACKET = 4  # steps of the grid that short probes leave to the long ones
+BRACKET = 1.25  # ratio of the loads that short probes leave to the long ones
+LONG, MOST_LONG = 3, 5  # long probes of a search over all its starts, at least and at most
 
 
 class Next(NamedTuple):
-    place: int  # in the ascending loads
+    load_index: int  # in the ascending loads
     long: bool  # a probe that decides
 
 
-@dataclass
-class Search:
-    """Search on ascending loads: short probes bracket the capacity, then long ones decide.
+def next_probe(loads: Sequence[float], start: int, starts: int, tried: Sequence[CellResult]) -> Next | None:
+    """The next load to try in this start of the engine; None at its end.
 
-    Short ones go from the lowest load up in doublings until one fails, and halve what lies between until
-    few loads are left. Long ones begin at the highest load that then kept the limits, or at `start`. They go
-    up while the limits are kept and down while they are not, and halve what lies between.
+    `tried`: the probes so far, of all starts. Short ones double the load from the lowest until one fails, and
+    halve what lies between. Long ones go to the load at which the capacity is as likely above as below, at
+    least one in each start; the last start goes on while the estimate is wide.
     """
-
-    loads: Sequence[float]
-    start: int | None = None  # the place where an earlier search ended
-    short: dict[int, bool] = field(default_factory=dict)  # whether each place kept the limits
-    long: dict[int, bool] = field(default_factory=dict)
-
-    def record(self, tried: Next, kept: bool) -> None:
-        (self.long if tried.long else self.short)[tried.place] = kept
-
-    @property
-    def next(self) -> Next | None:
-        """The next load to try; None at the end."""
-        if not self.long and self.start is None:
-            index = self._next_short()
-            if index is not None:
-                return Next(index, False)
-        index = self._next_long()
-        return None if index is None else Next(index, True)
-
-    @property
-    def kept(self) -> int | None:
-        """The highest load that kept the limits in a long probe, below all that failed; None if none did."""
-        kept = _bounds(self.long, len(self.loads))[0]
-        return None if kept < 0 else kept
-
-    def _next_short(self) -> int | None:
-        kept, failed = _bounds(self.short, len(self.loads))
-        if failed - kept <= BRACKET:
-            return None
-        if kept < 0:
-            return 0 if failed == len(self.loads) else failed // 2
-        if failed < len(self.loads):
-            return (kept + failed) // 2
-        doubled = (index for index, load in enumerate(self.loads) if load >= 2 * self.loads[kept])
-        return next(doubled, len(self.loads) - 1)
-
-    def _next_long(self) -> int | None:
-        last = len(self.loads) - 1
-        bracket = _bounds(self.short, len(self.loads))
-        if not self.long:
-            return max(bracket[0], 0) if self.start is None else self.start
-        kept, failed = _bounds(self.long, len(self.loads))
-        jump = 1 << (len(self.long) - 1)
-        if kept < 0:
-            return max(failed - jump, 0) if failed else None
-        if failed > last:
-            most = bracket[1] if kept < bracket[1] <= last else last
-            return min(kept + jump, most) if kept < last else None
-        return (kept + failed) // 2 if failed - kept > 1 else None
+    short = [cell for cell in tried if cell.repeat < starts]
+    long = [cell for cell in tried if cell.repeat >= starts]
+    left = bracket(short, long)
+    if (not long or left.failed is None) and (index := _next_short(loads, left)) is not None:
+        return Next(index, False)
+    found = crossing(short, long)
+    wanted = max(math.ceil(LONG * (start + 1) / starts), start + 1)
+    inside = found.quantile(0.9) > loads[0] and found.quantile(0.5) < loads[-1]
+    more = start == starts - 1 and inside and not found.narrow and len(long) < max(MOST_LONG, starts)
+    if len(long) >= wanted and not more:
+        return None
+    here = {cell.load.value for cell in long if cell.repeat % starts == start}
+    middle = math.log(found.quantile(0.5))
+    free = [index for index, load in enumerate(loads) if load not in here]
+    nearest = min(free, key=lambda index: abs(math.log(loads[index]) - middle), default=None)
+    return None if nearest is None else Next(nearest, True)
 
 
-def _bounds(tried: Mapping[int, bool], size: int) -> tuple[int, int]:
-    """Place of the highest load kept below all failures, or -1; place of the lowest failure, or `size`."""
-    failed = min((index for index, kept in tried.items() if not kept), default=size)
-    return max((index for index, kept in tried.items() if kept and index < failed), default=-1), failed
+def _next_short(loads: Sequence[float], found: Bracket) -> int | None:
+    if found.kept is None:
+        return 0 if found.failed is None else None
+    if found.kept == loads[-1]:
+        return None
+    if found.too_much is None:
+        doubled = (index for index, load in enumerate(loads) if load >= 2 * found.kept)
+        return next(doubled, len(loads) - 1)
+    between = [index for index, load in enumerate(loads) if found.kept < load < found.too_much]
+    if not between or found.too_much <= BRACKET * found.kept:
+        return None
+    return between[(len(between) - 1) // 2]
 
 
 def probes(
-    block: Block, repeats: int, sizes: ProbeSizes, measured: Callable[[], Sequence[CellResult]]
+    block: Block, starts: int, sizes: ProbeSizes, measured: Callable[[], Sequence[CellResult]]
 ) -> Iterator[Cell]:
     """Yields the cells that a search still needs; each must be measured before the next is taken.
 
-    `measured` returns the summaries of this backend's cells so far. The first search brackets the capacity,
-    later ones begin with long probes where an earlier one ended.
+    `measured` returns the summaries of this backend's cells so far.
     """
     points = [cell.load for cell in block.cells]
-    start = None
-    for repeat in range(block.repeat + 1):
-        search = Search([point.value for point in points], start)
-        while (tried := _walk(search, repeat, repeats, measured())) is not None and repeat == block.repeat:
-            wanted, answer_s = block.cells[tried.place], _answer_s(points[0].value, repeats, measured())
-            if tried.long:
-                yield long_probe(wanted, repeats, sizes.long(wanted.load, answer_s))
+    loads = [point.value for point in points]
+    tried: list[CellResult] = []
+    for start in range(block.repeat + 1):
+        while (wanted := next_probe(loads, start, starts, tried)) is not None:
+            repeat = start + starts * wanted.long
+            results = {(result.load.value, result.repeat): result for result in measured()}
+            result = results.get((loads[wanted.load_index], repeat))
+            if result is not None:
+                tried.append(result)
+            elif start < block.repeat:
+                break
             else:
-                yield replace(wanted, probe=sizes.short(wanted.load, answer_s))
-        start = start if search.kept is None else search.kept
+                answer_s = _answer_s(tried, loads[0], starts)
+                cell, point = block.cells[wanted.load_index], points[wanted.load_index]
+                if wanted.long:
+                    yield long_probe(cell, starts, sizes.long(point, answer_s))
+                else:
+                    yield replace(cell, probe=sizes.short(point, answer_s))
 
 
-def _walk(search: Search, repeat: int, repeats: int, measured: Sequence[CellResult]) -> Next | None:
-    """Records the probes that were measured, and returns the first that was not; None at the end."""
-    known = {(cell.load.value, cell.repeat): cell for cell in measured}
-    while (tried := search.next) is not None:
-        cell = known.get((search.loads[tried.place], repeat + repeats * tried.long))
-        if cell is None:
-            return tried
-        search.record(tried, kept_limits(cell, short=not tried.long))
-    return None
-
-
-def _answer_s(lowest: float, repeats: int, measured: Sequence[CellResult]) -> float:
+def _answer_s(tried: Sequence[CellResult], lowest: float, starts: int) -> float:
     """Mean time of an answer in the first short probe of the lowest load, in s; 0 if there is none."""
-    short = (cell for cell in measured if cell.load.value == lowest and cell.repeat < repeats)
+    short = (cell for cell in tried if cell.load.value == lowest and cell.repeat < starts)
     return next((time_in_system_s(cell.backlog) for cell in short if cell.backlog), 0.0)

@@ -1,40 +1,29 @@
-"""Finds the highest load at which each backend keeps the scenario's limits, from several searches."""
+"""Answers a capacity search: the load up to which each backend keeps the scenario's limits."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from harness.model import METRICS, Backlog, Capacity, CellResult, Limit, TestedLoad
+from harness.model import METRICS, Capacity, CellResult, Limit, TestedLoad
+from harness.verdicts.crossing import Crossing, crossing, left_per_s
 from harness.verdicts.run_values import labels
 from harness.verdicts.slo_check import kept_limits, queue_reasons, why_not_kept
 
-# Slightly above the capacity, limits may be kept by chance, and the queue grows for longer than a probe
-# lasts. So the answer of an open loop is below the load that kept the limits, and below what was served.
-RESERVE = 0.03
+SURE = 0.9  # probability that the limits are kept at the answer, before the reserve of an open loop
+INTERVAL = 0.95
+# A queue grows slowly where the load is slightly above the capacity, and a probe begins without one. So the
+# answer of an open loop is below the estimate, and below what was served.
+RESERVE = 0.035
 MOST_USED = 0.955  # of the highest rate at which requests left
 USER_EVERY_S = 30  # of the sentence about users
 KNEE = 0.05  # least share of more answers that doubling the load of a closed loop must bring
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Result of one search. `kept` and `failed` are from its long probes, which decide."""
-
-    kept: float | None  # highest load that kept the limits, below all that failed
-    answer: float | None  # with the reserve of an open loop
-    failed: tuple[float, ...]
-    short: float | None  # highest load that kept them in a short probe
-
-
 def capacity(cells: Sequence[CellResult], searches: int) -> tuple[Capacity, ...]:
     """The `capacity` list of summary.json.
 
-    `cells` of repeats `searches` and above are long probes. `kept_by_search` has the highest load of each
-    search that kept the limits in one. `value` is the median over the searches (the lower of the middle two),
-    with a reserve if the loop is open; null if there is none. `interval` is [lowest of the searches, `value`,
-    lowest load above it that failed a long probe].
+    `cells` of repeats `searches` and above are long probes; modulo `searches` a repeat is the engine's start.
     """
     return tuple(
         _of(label, [cell for cell in cells if cell.label == label], searches) for label in labels(cells)
@@ -42,56 +31,54 @@ def capacity(cells: Sequence[CellResult], searches: int) -> tuple[Capacity, ...]
 
 
 def _of(label: str, cells: Sequence[CellResult], searches: int) -> Capacity:
-    repeats = sorted({cell.repeat % searches for cell in cells})
-    tried = [
-        _search([cell for cell in cells if cell.repeat % searches == repeat], searches) for repeat in repeats
-    ]
+    short = [cell for cell in cells if cell.repeat < searches]
+    long = [cell for cell in cells if cell.repeat >= searches]
+    starts = sorted({cell.repeat % searches for cell in cells})
     tested = tuple(_tested(cells, searches))
-    answers = _ascending([search.answer for search in tried])
-    value = answers[(len(answers) - 1) // 2]
-    failed = sorted(load for search in tried for load in search.failed if value is None or load > value)
+    low, value, high = _answer(short, long)
+    kept_short = [cell.load.value for cell in short if kept_limits(cell, short=True)]
     return Capacity(
         label=label,
         kind="rate" if cells[0].load.kind == "rate" else "concurrency",
         value=value,
-        kept_by_search=tuple(search.kept for search in tried),
-        kept_short=max((search.short for search in tried if search.short is not None), default=None),
-        interval=(answers[0], value, next(iter(failed), None)),
-        searches=len(tried),
+        kept_by_search=tuple(_kept([c for c in long if c.repeat % searches == start]) for start in starts),
+        kept_short=max(kept_short, default=None),
+        interval=(low, value, high),
+        searches=len(starts),
         tested=tested,
-        saturated_from=next((search.value for search in tested if search.saturated), None),
+        saturated_from=next((tried.value for tried in tested if tried.saturated), None),
     )
 
 
-def _ascending(kept: Sequence[float | None]) -> list[float | None]:
-    """Sorts answers; a search without an answer counts as below all others."""
-    return sorted(kept, key=lambda load: -math.inf if load is None else load)
+def _kept(long: Sequence[CellResult]) -> float | None:
+    """Highest load that kept the limits as measured, below all that failed."""
+    lowest = min((cell.load.value for cell in long if not kept_limits(cell)), default=math.inf)
+    return max((cell.load.value for cell in long if cell.load.value < lowest), default=None)
 
 
-def _search(cells: Sequence[CellResult], searches: int) -> _Found:
-    long = {cell.load.value: not why_not_kept(cell) for cell in cells if cell.repeat >= searches}
-    short = [cell.load.value for cell in cells if cell.repeat < searches and kept_limits(cell, short=True)]
-    failed = sorted(load for load, kept in long.items() if not kept)
-    lowest = min(failed, default=math.inf)
-    kept = max((load for load, kept in long.items() if kept and load < lowest), default=None)
-    decided = [cell for cell in cells if cell.repeat >= searches]
-    return _Found(kept, _with_reserve(kept, decided, failed), tuple(failed), max(short, default=None))
+def _answer(
+    short: Sequence[CellResult], long: Sequence[CellResult]
+) -> tuple[float | None, float | None, float | None]:
+    """Low end, answer and high end; the high end is unknown where the highest load tried kept the limits."""
+    if not long:
+        return None, None, None
+    lowest, highest = (end(cell.load.value for cell in (*short, *long)) for end in (min, max))
+    found = crossing(short, long)
+    if all(map(kept_limits, long)) and _kept(long) == highest:
+        return highest, highest, None
+    ends = [found.quantile(share) for share in ((1 - INTERVAL) / 2, 1 - SURE, (1 + INTERVAL) / 2)]
+    low, value = (_with_reserve(end, found, long) if end >= lowest else None for end in ends[:2])
+    return low, value, math.floor(ends[2]) + 1 if found.whole else _rounded(ends[2])
 
 
-def _with_reserve(kept: float | None, cells: Sequence[CellResult], failed: Sequence[float]) -> float | None:
-    """The load that kept the limits, less a reserve if the loop is open and a higher load failed.
-
-    If no load failed, the highest one only shows that the capacity is above it.
-    """
-    if kept is None or not failed or cells[0].load.kind != "rate":
-        return kept
-    left = max(_left_per_s(cell.backlog, cell.requests.failed) for cell in cells if cell.backlog)
-    return float(f"{min((1 - RESERVE) * kept, MOST_USED * left):.3g}")
+def _with_reserve(load: float, found: Crossing, long: Sequence[CellResult]) -> float:
+    if found.whole:
+        return math.floor(load)
+    return _rounded(min((1 - RESERVE) * load, MOST_USED * max(map(left_per_s, long))))
 
 
-def _left_per_s(queue: Backlog, failed: int) -> float:
-    """Rate of requests that left the system, answered or failed."""
-    return (queue.answered + failed) / queue.window_s
+def _rounded(load: float) -> float:
+    return float(f"{load:.3g}")
 
 
 def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
@@ -131,13 +118,12 @@ def _saturated(
 
 
 def words(capacity: Capacity) -> str:
-    """`vllm: 20 requests/s keep the limits (3 searches: 19.4, 20, 20); 21.1 does not; saturated from 24`."""
+    """`vllm: 20 requests/s keep the limits (19.4 to 21.1; 12 probes in 3 starts); saturated from 24`."""
     unit = "requests/s" if capacity.kind == "rate" else "in flight"
     knee = capacity.saturated_from
     saturated = f"; saturated from {knee:.3g}" if knee is not None else ""
-    answer = (
-        _answer(capacity, unit) if capacity.kept_by_search is not None else _answer_of_before(capacity, unit)
-    )
+    known = capacity.kept_by_search is not None
+    answer = _answer_words(capacity, unit) if known else _answer_of_before(capacity, unit)
     return f"{capacity.label}: {answer}{saturated}"
 
 
@@ -146,10 +132,10 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
 
     None without an answer, and for a closed loop, whose users wait for their answers.
     """
-    low, value, fails = capacity.interval
-    if capacity.kind != "rate" or value is None or low is None or not limits:
+    low, value, high = capacity.interval
+    if capacity.kind != "rate" or value is None or not limits:
         return None
-    span = f"{low:.3g} or more" if fails is None else f"{low:.3g} to {fails:.3g}"
+    span = f"{value:.3g} or more" if high is None else _span(low, high)
     within = " and ".join(
         f"{METRICS[limit.metric].short} {limit.share} {limit.limit_ms / 1000:.3g} s" for limit in limits
     )
@@ -157,18 +143,28 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
     return f"{capacity.label} carries {value:.3g} requests/s ({span}) within {within}: {users}."
 
 
-def _answer(capacity: Capacity, unit: str) -> str:
-    value, fails = capacity.value, capacity.interval[2]
-    each = ", ".join("none" if kept is None else f"{kept:.3g}" for kept in capacity.kept_by_search or ())
-    long = f"kept in long probes: {each}"
-    if value is not None and fails is not None:
-        return f"{value:.3g} {unit} keep the limits ({long}); {fails:.3g} does not"
+def _answer_words(capacity: Capacity, unit: str) -> str:
+    low, value, high = capacity.interval
+    probes = sum(tried.runs for tried in capacity.tested)
+    effort = f"{_many(probes, 'probe')} in {_many(capacity.searches, 'start')}"
+    if value is not None and high is not None:
+        return f"{value:.3g} {unit} keep the limits ({_span(low, high)}; {effort})"
     if value is not None:
-        return f"at least {value:.3g} {unit} keep the limits, the highest load tried ({long})"
-    if capacity.kept_short is not None:
+        return f"at least {value:.3g} {unit} keep the limits, the highest load tried ({effort})"
+    if capacity.kept_short is not None and high is None:
         return f"not decided: {capacity.kept_short:.3g} {unit} kept the limits for a short time only"
-    why = capacity.tested[0].why if capacity.tested else "nothing was measured"
-    return f"below {fails:.3g} {unit}, the lowest load tried: {why}"
+    if not capacity.tested:
+        return "not decided: nothing was measured"
+    lowest = capacity.tested[0]
+    return f"below {lowest.value:.3g} {unit}, the lowest load tried: {lowest.why}"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def _span(low: float | None, high: float) -> str:
+    return f"up to {high:.3g}" if low is None else f"{low:.3g} to {high:.3g}"
 
 
 def _answer_of_before(capacity: Capacity, unit: str) -> str:

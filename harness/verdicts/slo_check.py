@@ -1,4 +1,4 @@
-"""Decides whether one cell of a capacity search shows that its load keeps the scenario's limits."""
+"""Decides whether one cell of a capacity search kept the scenario's limits, and what refutes it."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,8 +9,9 @@ from harness.validity import eases
 
 # Share of the arrivals of an open loop that may stay unanswered, in addition to what chance leaves.
 BACKLOG_TOLERANCE = 0.01
-CHANCE = 2.0  # standard errors
-SHORT_CHANCE = 4.0  # standard errors for a short probe, whose false alarm sends the search far down
+CHANCE = 3.0  # standard errors
+SHORT_CHANCE = 5.0  # standard errors for a short probe, whose false alarm sends the search far down
+SHORT_SURE = 0.8  # confidence with which a short probe misses a limit
 LEAST_SPANS = 3.0  # least length of a window, in times that a request is in the system
 LEAST_SHARE = 0.8  # least length of a probe, as a share of the seconds that it was to last
 UNKNOWN_LATENCY = "a latency with a limit is not known"
@@ -19,7 +20,7 @@ FAILURES_ALLOWED = 2  # requests outside a limit, in the smallest probe that can
 
 def answers_needed(slo: Mapping[str, Mapping[str, float]]) -> int:
     """Answers with which every limit can be kept with confidence although FAILURES_ALLOWED miss it."""
-    shares = [_share(share) for limits in slo.values() for share in limits]
+    shares = [share_of(share) for limits in slo.values() for share in limits]
     return max((trials_needed(share, FAILURES_ALLOWED) for share in shares if share < 1), default=1)
 
 
@@ -28,24 +29,33 @@ def kept_limits(cell: CellResult, *, short: bool = False) -> bool:
 
 
 def why_not_kept(cell: CellResult, *, short: bool = False) -> list[str]:
-    """Reasons why the cell does not show that its load keeps the limits; empty if it does.
+    """Reasons why the cell, as measured, did not keep the limits; empty if it did.
 
-    A short probe only brackets the capacity. It fails if it surely does not keep up, or if it missed a limit
-    as measured; it need not be steady.
+    A short probe only brackets the capacity: it fails if it surely does not keep up or surely missed a limit,
+    and need not be steady.
     """
     if short:
-        return [*_doubts(cell, steady=False), *queue_reasons(cell, SHORT_CHANCE), *_missed(cell)]
-    return [*_doubts(cell), *queue_reasons(cell), *_length(cell), *_limits(cell)]
+        return [*_doubts(cell, steady=False), *queue_reasons(cell, SHORT_CHANCE), *_missed(cell, SHORT_SURE)]
+    return [*refuted(cell), *_missed(cell)]
+
+
+def refuted(cell: CellResult) -> Iterator[str]:
+    """Yields reasons for which a long probe shows nothing in favour of its load, whatever its latencies."""
+    yield from _doubts(cell)
+    yield from queue_reasons(cell)
+    yield from _length(cell)
 
 
 def _doubts(cell: CellResult, *, steady: bool = True) -> Iterator[str]:
     """Yields broken validity rules that count against the load: all of an INVALID cell, which kept nothing.
 
     Rules that can only make a load look harder (a busy client, a lag of its loop) do not count. Nor do failed
-    requests: each is outside every limit already, and counts in its share.
+    requests: each is outside every limit already, and counts in its share. Nor does what is not steady in an
+    open loop: its queue swings near the capacity, and `queue_reasons` find one that builds.
     """
+    ignored = {IssueCode.FAILED_REQUESTS, *([IssueCode.NOT_STEADY] if cell.backlog else [])}
     for reason in cell.validity.reasons:
-        if reason.code == IssueCode.FAILED_REQUESTS:
+        if reason.code in ignored:
             continue
         if reason.verdict == "INVALID" or (steady and eases(reason.code)):
             yield f"{reason.code}: {reason.measured}"
@@ -67,7 +77,7 @@ def queue_reasons(cell: CellResult, chance: float = CHANCE) -> Iterator[str]:
         first, last = f"{queue.in_system_first:.3g}", f"{queue.in_system_last:.3g}"
         yield f"a queue builds: {first} requests in the system early, {last} late"
     left = queue.arrivals - queue.answered - cell.requests.failed  # those do not wait in a queue
-    if left > BACKLOG_TOLERANCE * queue.arrivals + chance * math.sqrt(2 * queue.in_system_mean):
+    if left > BACKLOG_TOLERANCE * queue.arrivals + chance * math.sqrt(2 * queue.in_system_mean + 1):
         yield f"{queue.answered} answers to {queue.arrivals} arrivals"
 
 
@@ -88,37 +98,24 @@ def time_in_system_s(queue: Backlog) -> float:
     return float(queue.in_system_mean * queue.window_s / max(queue.arrivals, 1))
 
 
-def _missed(cell: CellResult) -> Iterator[str]:
+def _missed(cell: CellResult, confidence: float | None = None) -> Iterator[str]:
+    """Yields limits that were missed: as measured, or with this confidence."""
     if cell.slo is None:
         yield UNKNOWN_LATENCY
         return
     for limit in cell.slo.limits:
-        if limit.within < _share(limit.share):
-            yield f"{_name(limit)}: {limit.within:.1%} within the limit"
-
-
-def _limits(cell: CellResult) -> Iterator[str]:
-    slo = cell.slo
-    if slo is None:
-        yield UNKNOWN_LATENCY
-        return
-    for limit in slo.limits:
-        share, total, name = _share(limit.share), slo.requests, _name(limit)
-        if share == 1:
-            if limit.within < 1:
-                yield f"{name}: {limit.within:.1%} within the limit"
+        share, requests = share_of(limit.share), cell.slo.requests
+        if limit.within >= share:
             continue
-        sure = share_above(round(limit.within * total), total)
-        if sure < share and total < trials_needed(share):
-            yield f"{name}: {total} requests, needs {trials_needed(share)}"
-        elif sure < share:
-            yield f"{name}: {limit.within:.1%} within the limit, surely {sure:.1%}"
+        missed = round((1 - limit.within) * requests)
+        if confidence is None or share_above(missed, requests, confidence) > 1 - share:
+            yield f"{_name(limit)}: {limit.within:.1%} within the limit"
 
 
 def _name(limit: Limit) -> str:
     return f"{limit.metric.removesuffix('_ms')} {limit.share}"
 
 
-def _share(name: str) -> float:
+def share_of(name: str) -> float:
     """Share of requests that a limit is for: p95 is 0.95, max is 1."""
     return 1.0 if name == "max" else float(name.removeprefix("p")) / 100

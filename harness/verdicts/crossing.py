@@ -1,0 +1,96 @@
+"""Estimates the load up to which a backend keeps the scenario's limits, from the probes of a search."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from harness.model import CellResult
+from harness.stats.crossing import Count, above, places
+from harness.verdicts.slo_check import kept_limits, refuted, share_of
+
+# So many requests say as much as one that has nothing in common with its neighbours: in an open loop a burst
+# delays many, in a closed loop slots take turns.
+AS_ONE = {"rate": 12.0, "concurrency": 2.0}
+# Short probes can be wrong: the capacity is looked for in a range that is wider by these factors.
+BELOW, ABOVE = 0.8, 1.15
+# A load so many times the rate at which requests leave is surely too much; that rate is known within a share.
+OVERLOADED, LEFT = 1.5, 1.03
+NARROW = 1.1  # ratio of the ends of an estimate (10 and 90 %) that needs no more probes
+MOST_BEYOND = 0.05  # target of a limit that no request may miss: a miss counts as if all had
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """What short probes leave."""
+
+    kept: float | None  # highest load that kept the limits in a short probe, below all that failed
+    sure: float  # highest load that kept them in a long one, 0 where none did
+    failed: float | None  # lowest load that failed
+    left: float  # rate that surely is too much, inf where none is known
+
+    @property
+    def too_much(self) -> float | None:
+        return self.failed and min(self.failed, max(self.left, self.kept or 0.0))
+
+
+def bracket(short: Sequence[CellResult], long: Sequence[CellResult]) -> Bracket:
+    """A short probe fails by chance, too: not where a long one kept the limits at this load or above."""
+    sure = max((cell.load.value for cell in long if kept_limits(cell)), default=0.0)
+    failed = [cell for cell in short if cell.load.value > sure and not kept_limits(cell, short=True)]
+    lowest = min((cell.load.value for cell in failed), default=None)
+    loads = (cell.load.value for cell in short)
+    kept = max((load for load in loads if lowest is None or load < lowest), default=None)
+    lefts = (left for cell in failed if cell.load.value > OVERLOADED * (left := left_per_s(cell)))
+    return Bracket(kept, sure, lowest, LEFT * min(lefts, default=math.inf))
+
+
+def left_per_s(cell: CellResult) -> float:
+    """Rate of requests that left the system, answered or failed; inf for a closed loop."""
+    queue = cell.backlog
+    return (queue.answered + cell.requests.failed) / queue.window_s if queue else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    at: NDArray[np.float64]  # ascending loads
+    above: NDArray[np.float64]  # probability that the limits are kept up to each of them
+    whole: bool  # loads are whole numbers
+
+    def quantile(self, probability: float) -> float:
+        """The load below which the capacity lies with this probability."""
+        return float(self.at[max(int(np.sum(self.above >= 1 - probability)) - 1, 0)])
+
+    @property
+    def narrow(self) -> bool:
+        low, high = self.quantile(0.1), self.quantile(0.9)
+        return math.floor(low) == math.floor(high) if self.whole else high <= NARROW * low
+
+
+def crossing(short: Sequence[CellResult], long: Sequence[CellResult]) -> Crossing:
+    """Short probes, or else long ones, give the range; long ones say what is likely within it."""
+    found, tried = bracket(short, long), sorted(cell.load.value for cell in short or long)
+    low = BELOW * (tried[0] if found.kept is None else found.kept)
+    high = ABOVE * (tried[-1] if found.failed is None else found.failed)
+    at = places(low, max(min(high, found.left), found.kept or tried[0], ABOVE * found.sure))
+    kind = (short or long)[0].load.kind
+    asked = next((cell.slo.limits for cell in (*long, *short) if cell.slo), (None,))
+    likely = np.ones(len(at))
+    for number, limit in enumerate(asked):
+        beyond = 1 - share_of(limit.share) if limit else 0.0
+        counts = [_count(cell, number, AS_ONE[kind]) for cell in long]
+        likely *= above(at, counts, beyond or MOST_BEYOND)
+    return Crossing(at, likely, kind == "concurrency")
+
+
+def _count(cell: CellResult, number: int, as_one: float) -> Count:
+    """Requests beyond a limit: all of a probe that another reason refutes."""
+    slo = cell.slo
+    independent = max(slo.requests if slo else cell.requests.planned, 1) / as_one
+    if slo is None or any(refuted(cell)):
+        return Count(cell.load.value, independent, independent)
+    limit = slo.limits[number]
+    missed = math.ceil(1 - limit.within) if limit.share == "max" else 1 - limit.within
+    return Count(cell.load.value, missed * independent, independent)
