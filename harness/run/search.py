@@ -11,7 +11,7 @@ from harness.verdicts.crossing import Bracket, bracket, crossing
 from harness.verdicts.slo_check import time_in_system_s
 
 BRACKET = 1.25  # ratio of the loads that short probes leave to the long ones
-LONG, MOST_LONG = 3, 5  # long probes of a search over all its starts, at least and at most
+MOST_LONG = 5  # long probes of a search over all its starts, if it has no more starts
 
 
 class Next(NamedTuple):
@@ -23,8 +23,8 @@ def next_probe(loads: Sequence[float], start: int, starts: int, tried: Sequence[
     """The next load to try in this start of the engine; None at its end.
 
     `tried`: the probes so far, of all starts. Short ones double the load from the lowest until one fails, and
-    halve what lies between. Long ones go to the load at which the capacity is as likely above as below, at
-    least one in each start; the last start goes on while the estimate is wide.
+    halve what lies between. Long ones go to the load at which the capacity is as likely above as below: one
+    in each start, and more in the last one while the estimate is wide.
     """
     short = [cell for cell in tried if cell.repeat < starts]
     long = [cell for cell in tried if cell.repeat >= starts]
@@ -32,10 +32,9 @@ def next_probe(loads: Sequence[float], start: int, starts: int, tried: Sequence[
     if (not long or left.failed is None) and (index := _next_short(loads, left)) is not None:
         return Next(index, False)
     found = crossing(short, long)
-    wanted = max(math.ceil(LONG * (start + 1) / starts), start + 1)
     inside = found.quantile(0.9) > loads[0] and found.quantile(0.5) < loads[-1]
     more = start == starts - 1 and inside and not found.narrow and len(long) < max(MOST_LONG, starts)
-    if len(long) >= wanted and not more:
+    if len(long) > start and not more:
         return None
     here = {cell.load.value for cell in long if cell.repeat % starts == start}
     middle = math.log(found.quantile(0.5))

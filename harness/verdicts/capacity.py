@@ -13,7 +13,7 @@ from harness.verdicts.slo_check import kept_limits, queue_reasons, why_not_kept
 SURE = 0.9  # probability that the limits are kept at the answer, before the reserve of an open loop
 INTERVAL = 0.95
 # A queue grows slowly where the load is slightly above the capacity, and a probe begins without one. So the
-# answer of an open loop is below the estimate, and below what was served.
+# answer of an open loop is below the estimate, and below what was served, and its interval is wider.
 RESERVE = 0.035
 MOST_USED = 0.955  # of the highest rate at which requests left
 USER_EVERY_S = 30  # of the sentence about users
@@ -68,7 +68,7 @@ def _answer(
         return highest, highest, None
     ends = [found.quantile(share) for share in ((1 - INTERVAL) / 2, 1 - SURE, (1 + INTERVAL) / 2)]
     low, value = (_with_reserve(end, found, long) if end >= lowest else None for end in ends[:2])
-    return low, value, math.floor(ends[2]) + 1 if found.whole else _rounded(ends[2])
+    return low, value, math.floor(ends[2]) + 1 if found.whole else _rounded((1 + RESERVE) * ends[2])
 
 
 def _with_reserve(load: float, found: Crossing, long: Sequence[CellResult]) -> float:

@@ -150,8 +150,8 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
     """Planned cells that are missing though neither a failure nor an interruption explains it.
 
     Cells are measured in order, so an interruption explains those after the last one that is there, and cells
-    that were set aside to be measured again. With --repeats auto, cells are required up to the last repeat
-    that the backend has at this load: later ones may not have been needed.
+    that were set aside to be measured again. With --repeats auto, cells are required up to the first look and
+    the last repeat that the backend has at this load: later ones may not have been needed.
     """
     planned = [cell.cell for block in plan.blocks for cell in block.cells]
     expected = set(planned)
@@ -168,7 +168,7 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
             if cell.cell in there:
                 key = (block.backend, cell.load)
                 last[key] = max(block.repeat, last.get(key, 0))
-    first_look = manifest.stopping.looks[0] if manifest.stopping and manifest.stopping.looks else None
+    least = _least_repeats(manifest)
     missing = []
     for block in plan.blocks:
         alone = [cell.cell for cell in block.cells]
@@ -176,13 +176,24 @@ def _required(folder: RunFolder, manifest: Manifest, plan: Plan, there: set[str]
         if _life(block) in failed or _died(folder, life, there):
             continue
         for cell in block.cells:
-            needed = first_look is None or (
-                block.repeat < max(first_look, last.get((block.backend, cell.load), 0))
+            needed = least is None or (
+                block.repeat < max(least, last.get((block.backend, cell.load), 0))
                 and block.repeat % manifest.blocks < _blocks_of(manifest, known(block.start))
             )
             if cell.cell in expected - there and needed:
                 missing.append(cell.cell)
     return missing
+
+
+def _least_repeats(manifest: Manifest) -> int | None:
+    """Repeats of every cell that the rule measures before its first look; None where the number is fixed.
+
+    Where one repeat, or start, shows that the budget has no room for as many, there is no look.
+    """
+    stopping = manifest.stopping
+    if stopping is None or not stopping.looks:
+        return None
+    return manifest.blocks if stopping.reason == "budget" and not stopping.repeats else stopping.looks[0]
 
 
 def _blocks_of(manifest: Manifest, start: int | None) -> int:

@@ -103,6 +103,21 @@ def test_an_interruption_explains_only_cells_after_the_last_one(run, place, foun
     assert [fault.what for fault in verify(run).faults] == found
 
 
+@pytest.mark.parametrize(("reason", "missing"), [("budget", 0), ("decided", 4)])
+def test_a_budget_may_end_a_run_before_its_first_look(tmp_path, reason, missing):
+    """One repeat shows that there is no time for the three of the first look."""
+    run = make_run(tmp_path, Shape(concurrency=(2,), requests=6, repeats=3))
+    for cell in run.cells():
+        if not cell.endswith("-r0"):
+            shutil.rmtree(run.cell_path(cell))
+    looks = {"looks": [3, 5], "repeats": 0, "reason": reason, "budget_s": 60.0, "spent_s": 50.0}
+    change_json(run.path / "manifest.json", lambda manifest: manifest.update(stopping=looks))
+    mend(run.path)
+    run.write_summary(summarise_folder(run))
+    mend(run.path)
+    assert [fault.what for fault in verify(run).faults] == ["was planned and is missing"] * missing
+
+
 def test_a_cell_that_was_set_aside_may_be_missing_after_an_interruption_only(run):
     run.set_aside(CELLS[0])
     run.write_summary(summarise_folder(run))
