@@ -141,9 +141,9 @@ class Description:
             return f"{most}{counted(len(self.cells), 'cell')}{measured}"
         loads = len(self.prepared.plan[0].cells)
         return (
-            f"{len(self.prepared.plan)} searches among {loads} loads, usually 9 to 15 probes in the first "
-            "and 2 to 5 in the others; "
-            f"those that decide last {sizes.seconds:g} to {MOST_LONGER * sizes.seconds:g} s"
+            f"for each engine a search among {loads} loads in {counted(self.prepared.repeats, 'start')}, "
+            f"usually 8 to 14 probes; the last one in a start decides and lasts {sizes.seconds:g} to "
+            f"{MOST_LONGER * sizes.seconds:g} s"
         )
 
 

@@ -52,8 +52,8 @@ def test_a_search_says_how_many_probes_it_may_take(capsys):
     run = ["run", "--scenario", "fixed-length", "--launch", "simulate", "--backends", "vllm"]
     assert main([*run, *SEARCH, "--dry-run"]) == ExitCode.OK
     shown = " ".join(capsys.readouterr().out.split())
-    assert "searches among" in shown
-    assert "usually 9 to 15 probes in the first" in shown
+    assert "for each engine a search among 193 loads in 3 starts, usually 8 to 14 probes" in shown
+    assert "decides and lasts 45 to 225 s" in shown
     assert main([*run, "--concurrency", "4", "--repeats", "2", "--dry-run"]) == ExitCode.OK
     assert "2 cells, " in capsys.readouterr().out
 
