@@ -272,6 +272,24 @@ def test_a_live_neighbour_is_left_alone_and_mentioned(tmp_path):
     assert (folder / "1.json").exists()
 
 
+def test_a_bench_that_starts_the_measured_server_is_no_neighbour(tmp_path):
+    """`bench up` as the start command of a server, as the action runs it: two processes below this one."""
+    shell = f"{sys.executable} -c 'import time; print(1, flush=True); time.sleep(60)'"
+    child = subprocess.Popen(["bash", "-c", f"{shell}; :"], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        child.stdout.readline()
+        (below,) = Path(f"/proc/{child.pid}/task/{child.pid}/children").read_text().split()
+        folder = tmp_path / "cache" / "running"
+        folder.mkdir(parents=True)
+        note = {"label": "llamacpp", "session": 1, "log": "/x.log", "bench": int(below)}
+        (folder / "1.json").write_text(json.dumps({**note, "bench_born": orphans.born(int(below))}))
+        assert orphans.clear(lambda line: None) == []
+        assert (folder / "1.json").exists()
+    finally:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.communicate()
+
+
 def test_a_taken_port_is_named_with_its_owner(tmp_path):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

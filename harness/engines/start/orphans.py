@@ -69,12 +69,21 @@ def _alive(note: Note) -> bool:
     return note.bench_born is not None and born(note.bench) == note.bench_born
 
 
+def _ours(pid: int) -> bool:
+    """Whether this is our process or below it: `bench up` may be the start command of a measured server."""
+    while pid > 1:
+        if pid == os.getpid():
+            return True
+        pid = int(fields[1]) if (fields := _stat(pid)) else 0
+    return False
+
+
 def clear(say: Say) -> list[str]:
     """Kills what dead harnesses left running; sentences for the record, about live neighbours too."""
     remarks = []
     for note, content in _notes():
         if _alive(content):
-            if content.bench != os.getpid():
+            if not _ours(content.bench):
                 remarks.append(
                     f"another bench (pid {content.bench}) runs {content.label} on this machine "
                     "at the same time: both measurements suffer"
@@ -123,17 +132,21 @@ def _belongs(pid: int, note: Note) -> bool:
     is not enough to kill for.
     """
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
         output = str(Path(f"/proc/{pid}/fd/1").readlink())
     except OSError:  # gone meanwhile, or another user's
         return False
-    session = int(stat.rpartition(")")[2].split()[3])
-    return bool(session == note.session and output.removesuffix(" (deleted)") == note.log)
+    fields = _stat(pid)
+    return bool(fields and int(fields[3]) == note.session and output.removesuffix(" (deleted)") == note.log)
 
 
 def born(pid: int) -> int | None:
     """Start time in clock ticks since boot; None when there is no such process."""
+    return int(fields[19]) if (fields := _stat(pid)) else None
+
+
+def _stat(pid: int) -> list[str]:
+    """Fields of /proc/PID/stat from the state on (proc(5)); empty when there is no such process."""
     try:
-        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
-        return None
+        return []
