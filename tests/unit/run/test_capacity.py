@@ -67,7 +67,7 @@ def test_every_limit_is_found_in_few_probes(limit):
     assert len(short) <= 12
     assert 3 <= len(long) <= 5
     low, value, high = only(cells).interval
-    assert 0.87 * capacity <= low <= value <= capacity <= high <= 1.1 * capacity
+    assert 0.87 * capacity <= low <= value <= capacity <= high <= 1.14 * capacity
 
 
 def test_where_no_load_keeps_the_limits_the_lowest_is_tried_in_each_start():
@@ -282,7 +282,7 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
     (limit,) = cell(within=1.0).slo.limits
     (found,) = capacity(three(14.2, 15.0, 15.0), 3)
     assert sentence(found, [limit]) == (
-        "vllm carries 13.3 requests/s (12.8 to 15) within E2E p95 0.5 s: "
+        "vllm carries 13.3 requests/s (12.8 to 15.5) within E2E p95 0.5 s: "
         "about 400 users who send one every 30 s."
     )
     assert sentence(changed(found, interval=(15.0, 15.0, None)), [limit]).startswith(
@@ -344,7 +344,7 @@ def test_the_answer_is_below_the_loads_that_kept_the_limits():
     found = only(three(19.4, 20.0, 20.0))
     low, value, high = found.interval
     assert found.kept_by_search == (19.4, 20.0, 20.0)
-    assert 17.5 <= low <= value == found.value < 19.4 < high < 20.5
+    assert 17.5 <= low <= value == found.value < 19.4 < high < 21.5
     assert (
         words(found)
         == f"vllm: {value:g} requests/s keep the limits ({low:g} to {high:g}; 9 probes in 3 starts)"
