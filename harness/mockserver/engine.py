@@ -49,6 +49,7 @@ class Engine:
         self.host_cached_tokens = 0  # of these, those that came from the second cache
         self._adapters = Held(options.adapter_slots)  # in memory
         self.finished = 0  # requests, however they ended
+        self._freed_ns = 0  # when a slot was last freed while all were taken
         self.kept: dict[str, Messages] = {}  # conversations by the id of their last answer
         self._ended: list[Record] = []  # since they were last taken
         self._keeps_ended = any(series.kind == "histogram" for series in options.dialect.series)
@@ -88,18 +89,23 @@ class Engine:
         return next((fault for fault in self.options.faults if fault.strikes(number, rng)), None)
 
     def submit(self, job: Job, received_ns: int, begin: Callable[[int], None]) -> None:
-        """Calls `begin` with the time of admission: now, or from a later `leave` when all slots are taken."""
+        """Calls `begin` with the time of admission: now, or from a later `leave` when all slots are taken.
+
+        A request may be read before another one leaves and be looked at after it: it got that one's slot.
+        """
         limit = self.options.max_running
         if limit is not None and len(self.running) >= limit:
             self.waiting.append((job, begin))
         else:
-            self._admit(job, received_ns, begin)
+            self._admit(job, max(received_ns, self._freed_ns), begin)
 
     def leave(self, job: Job, now_ns: int) -> None:
         """The job ended, however it did; the longest waiting one takes its slot."""
         if job not in self.running:
             self.waiting = deque(entry for entry in self.waiting if entry[0] is not job)
             return
+        if len(self.running) == self.options.max_running:
+            self._freed_ns = now_ns
         self.running.remove(job)
         self._generated_tokens += job.record.tokens
         self.finished += 1

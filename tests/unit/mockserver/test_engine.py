@@ -45,6 +45,19 @@ def test_slots_are_given_in_order_of_arrival() -> None:
     assert not limited.waiting
 
 
+def test_a_request_that_was_read_before_a_slot_was_free_got_it_when_it_was() -> None:
+    """Read at 5, looked at after the only slot was left at 10; the next one finds it free."""
+    limited = engine(max_running=1)
+    jobs = [job(number) for number in range(3)]
+    limited.submit(jobs[0], 0, lambda _: None)
+    limited.leave(jobs[0], 10)
+    limited.submit(jobs[1], 5, lambda _: None)
+    assert jobs[1].record.admitted_ns == 10
+    limited.leave(jobs[1], 20)
+    limited.submit(jobs[2], 30, lambda _: None)
+    assert jobs[2].record.admitted_ns == 30
+
+
 def test_a_request_draws_the_same_in_whatever_order_it_comes() -> None:
     one, other = engine(), engine()
     forward = {(body, k): one.rng(body).random() for k, body in enumerate(BODIES)}
