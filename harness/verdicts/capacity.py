@@ -135,12 +135,12 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
     low, value, high = capacity.interval
     if capacity.kind != "rate" or value is None or not limits:
         return None
-    span = f"{value:.3g} or more" if high is None else _span(low, high)
+    span = " or more" if high is None else f" ({_span(low, high)})"
     within = " and ".join(
         f"{METRICS[limit.metric].short} {limit.share} {limit.limit_ms / 1000:.3g} s" for limit in limits
     )
     users = f"about {float(f'{value * USER_EVERY_S:.2g}'):,.0f} users who send one every {USER_EVERY_S} s"
-    return f"{capacity.label} carries {value:.3g} requests/s ({span}) within {within}: {users}."
+    return f"{capacity.label} carries {value:.3g} requests/s{span} within {within}: {users}."
 
 
 def _answer_words(capacity: Capacity, unit: str) -> str:

@@ -286,7 +286,7 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
         "about 400 users who send one every 30 s."
     )
     assert sentence(changed(found, interval=(15.0, 15.0, None)), [limit]).startswith(
-        "vllm carries 15 requests/s (15 or more) within"
+        "vllm carries 15 requests/s or more within"
     )
     assert sentence(structs.replace(found, kind="concurrency"), [limit]) is None
     assert " (up to 16) within" in sentence(changed(found, interval=(None, 15.0, 16.0)), [limit])
