@@ -62,12 +62,12 @@ def _answer(
     """Low end, answer and high end; the high end is unknown where the highest load tried kept the limits."""
     if not long:
         return None, None, None
-    lowest, highest = (end(cell.load.value for cell in (*short, *long)) for end in (min, max))
+    loads = sorted(cell.load.value for cell in (*short, *long))
+    if _kept(long) == loads[-1]:
+        return loads[-1], loads[-1], None
     found = crossing(short, long)
-    if all(map(kept_limits, long)) and _kept(long) == highest:
-        return highest, highest, None
     ends = [found.quantile(share) for share in ((1 - INTERVAL) / 2, 1 - SURE, (1 + INTERVAL) / 2)]
-    low, value = (_with_reserve(end, found, long) if end >= lowest else None for end in ends[:2])
+    low, value = (_with_reserve(end, found, long) if end >= loads[0] else None for end in ends[:2])
     return low, value, math.floor(ends[2]) + 1 if found.whole else _rounded((1 + RESERVE) * ends[2])
 
 

@@ -53,9 +53,9 @@ def _doubts(cell: CellResult, *, steady: bool = True) -> Iterator[str]:
     requests: each is outside every limit already, and counts in its share. Nor does what is not steady in an
     open loop: its queue swings near the capacity, and `queue_reasons` find one that builds.
     """
-    ignored = {IssueCode.FAILED_REQUESTS, *([IssueCode.NOT_STEADY] if cell.backlog else [])}
     for reason in cell.validity.reasons:
-        if reason.code in ignored:
+        swings = reason.code == IssueCode.NOT_STEADY and cell.backlog is not None
+        if swings or reason.code == IssueCode.FAILED_REQUESTS:
             continue
         if reason.verdict == "INVALID" or (steady and eases(reason.code)):
             yield f"{reason.code}: {reason.measured}"

@@ -32,6 +32,7 @@ from harness.plan import (
     seed_for,
 )
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Records, empty_requests
+from harness.report.wording import counted
 from harness.run.search import probes
 from harness.run.setup.prepare import PROBE_SECONDS
 from harness.run.setup.repeats import SEARCHES
@@ -252,14 +253,10 @@ def _moved(server: Server, part: float) -> Server:
     return replace(server, load=replace(server.load, rate=tuple(rate * factor for rate in server.load.rate)))
 
 
-def _starts(searches: int) -> str:
-    return "one start" if searches == 1 else f"{searches} starts"
-
-
 def table(arguments: argparse.Namespace) -> list[str]:
     """Prints a line per server; those that are wrong too often."""
     bad = []
-    print(f"{arguments.times} runs a row of {_starts(arguments.searches)}; "
+    print(f"{arguments.times} runs a row of {counted(arguments.searches, 'start')}; "
           "answers: lowest, median, highest; load: seconds")  # fmt: skip
     print(f"{'server':<30} {'serves':>6} {'truth':>6}  {'answers':<21} {'above':>6} {'>10 % below':>11} "
           f"{'inside':>6} {'load':>5}")  # fmt: skip
