@@ -13,7 +13,7 @@ from harness.model import (
 )
 from harness.report.wording import NOT_KNOWN, Table, plain
 
-MANY = 200  # questions, from which a loss of accuracy is looked for
+MANY = 100  # questions: more than --agreement has, so a loss of accuracy is looked for
 _CHANGES = ("same", "reworded", "truncated", "repeated", "garbled", "empty", "failed")
 
 
@@ -35,10 +35,11 @@ def accuracy_lines(summary: Summary) -> Iterator[str]:
     agreement = summary.agreement
     if agreement is None or agreement.values:
         return
+    alone = len(agreement.backends) == 1
     for change in agreement.accuracy:
         decided = change.verdict in ("loses", "gains")
         if decided or (
-            agreement.questions >= MANY and (change.a != change.b or change.verdict == "undecided")
+            agreement.questions >= MANY and (alone or change.a != change.b or change.verdict == "undecided")
         ):
             yield plain(f"accuracy, {_condition(agreement, change)}: {_between(change)}")
 

@@ -106,6 +106,15 @@ def test_a_loss_under_load_alone_is_said_once_and_of_load():
     assert "between requests of c8" in tables["accuracy: % right, with 95 % intervals"].head
 
 
+def test_a_backend_alone_is_held_to_itself_from_few_questions_on():
+    some = interleaved(QUESTIONS[:110])
+    alone = AskedBackend(unloaded=asked(some), saturated=asked(some, load=LoadPoint("concurrency", 4)))
+    summary = made(Summary, agreement=json.loads(json.dumps(_plain(compare(some, {"one": alone})))))
+    (line,) = accuracy_lines(summary)
+    assert line.startswith("accuracy, between requests of c4: one as accurate: ")
+    assert line.endswith("(0 lost, 0 gained of 110), against itself one at a time")
+
+
 def test_asking_ends_where_the_verdict_does():
     order = interleaved(QUESTIONS)
     half = {one.id for one in order[::2]}
