@@ -1,5 +1,6 @@
 """Latencies of a cell by class of request: kind, turn, depth in a session, URL."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -43,7 +44,13 @@ def by_kind(view: RequestView, requested: RequestTable | None) -> dict[str, Clas
     if requested is None or len(set(requested.kinds)) < 2:
         return None
     kinds = np.array(requested.kinds, object)[view.requests["seq"]]
-    return _by(view, {str(kind): kinds == kind for kind in sorted(set(requested.kinds))})
+    return _by(view, {str(kind): kinds == kind for kind in sorted(set(requested.kinds), key=_by_size)})
+
+
+def _by_size(kind: str) -> tuple[int, str]:
+    """Sorts names that begin with a number, such as lengths, by it: 512 before 1k."""
+    number = re.match(r"(\d+)(k?)", kind)
+    return (int(number[1]) * (1024 if number[2] else 1) if number else 0), kind
 
 
 def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[float | None, str]:

@@ -100,6 +100,14 @@ def test_one_kind_alone_is_no_class():
     assert classes.by_kind(view, None) is None
 
 
+def test_kinds_that_are_lengths_come_by_their_length():
+    kinds = ("1k", "512", "10 s", "256", "2 s", "long")
+    found = classes.by_kind(
+        RequestView(records(*[{"texts": [1, 2]}] * len(kinds))), requested(*((kind, {}) for kind in kinds))
+    )
+    assert list(found) == ["long", "2 s", "10 s", "256", "512", "1k"]
+
+
 def test_turns_are_counted_from_one():
     asked = requested(*(("", {"session": i // 2, "turn": i % 2}) for i in range(6)))
     found = classes.by_turn(RequestView(records(*SIX)), asked)
