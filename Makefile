@@ -9,7 +9,18 @@ BIN := $(VENV)/bin
 # Where it is set, every process of a test would compile all of harness/ again: a third of its CPU time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo environment unit integration integration-wait integration-time test coverage lint types engines engines-once engines-installed engines-slow compose cluster browser kit-rehearsal peers night trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
+# Of the marks in $(1); what fails is run again, and says so.
+define waiting
+$(BIN)/python -m pytest tests/integration -m "$(1)" --numprocesses $(WAITERS) --dist loadgroup --no-loadscope-reorder --quiet || { echo "Again, alone:"; \
+	$(BIN)/python -m pytest tests/integration -m "$(1)" --numprocesses 1 --dist loadgroup --quiet --last-failed --last-failed-no-failures none; }
+endef
+
+define alone
+$(BIN)/python -m pytest tests/integration -m "$(1)" --quiet || { echo "Again, once:"; \
+	$(BIN)/python -m pytest tests/integration -m "$(1)" --quiet --last-failed --last-failed-no-failures none; }
+endef
+
+.PHONY: help demo environment unit integration integration-wait integration-time integration-long test coverage lint types engines engines-once engines-installed engines-slow compose cluster browser kit-rehearsal peers night trackers packaging chaos mutants soak studies studies-quick bench package release-check image pictures recording site ci clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
@@ -31,15 +42,17 @@ demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix
 unit: $(VENV)/ready ## unit tests, on all cores; HYPOTHESIS_PROFILE=ci draws more examples
 	$(BIN)/python -m pytest tests/unit --numprocesses auto --dist loadfile --quiet
 
-integration: integration-wait integration-time ## integration tests
+integration: integration-wait integration-time integration-long ## integration tests
 
 integration-wait: $(VENV)/ready ## those that mostly wait for processes and sockets: WAITERS at a time
-	$(BIN)/python -m pytest tests/integration -m "not time" --numprocesses $(WAITERS) --dist loadgroup --no-loadscope-reorder --quiet || { echo "Again, alone:"; \
-	$(BIN)/python -m pytest tests/integration -m "not time" --numprocesses 1 --dist loadgroup --quiet --last-failed --last-failed-no-failures none; }
+	$(call waiting,not time and not long)
 
 integration-time: $(VENV)/ready ## those with claims about time, alone; what fails is run again once
-	$(BIN)/python -m pytest tests/integration -m time --quiet || { echo "Again, once:"; \
-	$(BIN)/python -m pytest tests/integration -m time --quiet --last-failed --last-failed-no-failures none; }
+	$(call alone,time and not long)
+
+integration-long: $(VENV)/ready ## the long ones, in both ways: their parts are tested by the others
+	$(call waiting,long and not time)
+	$(call alone,long and time)
 
 test: $(VENV)/ready ## unit tests, then integration tests that wait, then those of time alone
 	$(BIN)/python .ci/lanes.py test

@@ -3,7 +3,7 @@
     python -m tests.bench.cluster_streams [--streams 10000] [--rate 3000]
 
 Two network namespaces with clocks 3,007 s apart (tests/cluster), a scripted server in each; requests go to
-both by turns, from two load processes, of one machine or of a node each. Closed: so many streams, a TTFT of
+each in turn, from two load processes, of one machine or of a node each. Closed: so many streams, a TTFT of
 2 s and a token each second. Open: so many requests/s, a TTFT of 100 ms and four tokens. Errors are those of
 the median and the p99 against the servers' own ledgers. CPU is that of the load processes, "sent" from the
 first request to the last. Needs root, iproute2, the extra `ray`, and descriptors for all streams. Prints a

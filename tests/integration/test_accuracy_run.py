@@ -34,6 +34,7 @@ def verdicts(found):
     return {(one["a"], one["b"], one["under_load"]): one["verdict"] for one in found["accuracy"]}
 
 
+@pytest.mark.long
 def test_answers_that_break_only_under_load_are_found(here):
     done = bench(*RUN, "--backends", "sound,breaks", code=MEASURED)
     found = summary()["agreement"]
@@ -91,6 +92,7 @@ def test_flags_that_contradict_are_one_error(here, other):
     assert f"--accuracy: does not go with {other}" in done.stderr
 
 
+@pytest.mark.long
 def test_an_open_loop_is_between_the_questions_too(here):
     rate = [word for word in RUN if word not in ("--concurrency", "1,8")]
     rate[-1] = "60"
@@ -100,6 +102,7 @@ def test_an_open_loop_is_between_the_questions_too(here):
     assert found["asked"] == 118
 
 
+@pytest.mark.long
 def test_content_is_a_condition_of_a_comparison(here):
     for content in ("code", "json"):
         plain = (

@@ -70,6 +70,7 @@ def test_a_slower_head_fails_the_job_and_the_page_says_by_how_much(step):
     assert not (folder / "base").exists()
 
 
+@pytest.mark.long
 def test_base_and_head_that_are_up_together_get_the_same_verdict(step):
     code, outputs, summary = step(20, 60, options=f"{QUICK} --pairing blocks --blocks 2")
     assert code == 1
@@ -125,6 +126,7 @@ def test_a_scenario_of_the_head_puts_no_markdown_into_the_page(step):
 CAPTURES = Path(__file__).resolve().parents[1] / "captures" / "imports"
 
 
+@pytest.mark.long
 def test_files_of_both_sides_are_gated_and_nothing_is_started(step):
     """Eight files of aiperf for each side; the head's server was 5 % slower."""
     pair = CAPTURES / "pair"

@@ -34,6 +34,7 @@ def own_hit_rate(*servers):
     return sum(one["cached_tokens"] for one in records) / sum(one["prompt_tokens"] for one in records)
 
 
+@pytest.mark.long
 def test_a_router_with_affinity_finds_what_one_without_computes_again(here, pair):
     hit_rates = {}
     for name, flags in (("kept", AFFINITY), ("scattered", ())):

@@ -54,6 +54,7 @@ def test_answers_are_asked_twice_stored_and_compared(here):
     assert kept["unloaded"]["answers"]["capital-france"]["outcome"] == "ok"
 
 
+@pytest.mark.long
 def test_an_engine_that_dies_of_a_question_is_named_and_has_no_answers(here):
     """The cell has 40 requests, and is measured up to three times where this machine's client was late.
 
@@ -68,6 +69,7 @@ def test_an_engine_that_dies_of_a_question_is_named_and_has_no_answers(here):
     assert not (run_folder() / "agreement").exists()
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_a_slow_engine_is_asked_for_so_long_only(here):
     with running(ttft_ms=300, gap_ms=1, max_running=64) as server:
@@ -84,12 +86,14 @@ def test_a_slow_engine_is_asked_for_so_long_only(here):
     assert found.unloaded.asked == sum(found.under_load.values()) == len(unloaded)
 
 
+@pytest.mark.long
 def test_simulated_servers_are_not_asked_unless_told_to(here):
     bench("run", "--scenario", "fixed-length", "--backends", "calm", *SMALL)
     assert summary()["agreement"] is None
     assert not (run_folder() / "agreement").exists()
 
 
+@pytest.mark.long
 def test_an_interrupted_run_asks_what_is_missing(here):
     path = Path("backends", "calm.toml")
     path.write_text(path.read_text().replace('"400"', '"100"'))

@@ -77,6 +77,7 @@ def test_a_length_that_an_api_cannot_force_is_a_warning(run):
     assert warned == {"sglang@responses", *(f"{engine}@messages" for engine in ENGINES)}
 
 
+@pytest.mark.long
 def test_apis_are_compared_with_verdicts(tmp_path):
     bench_in(
         tmp_path,
@@ -170,6 +171,7 @@ def test_later_turns_carry_the_answers_before_them(chats, api):
     assert cell["prefix_cache_hit_rate"] > 0.4  # later turns begin with the turns before them
 
 
+@pytest.mark.long
 def test_what_a_client_has_kept_in_the_cache_counts_as_prompt(tmp_path):
     """The scripted server counts what `cache_control` has it write, and reports prompts without it."""
     with running(ttft_ms=20, gap_ms=10) as server:

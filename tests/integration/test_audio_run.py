@@ -54,6 +54,7 @@ def test_the_verdict_is_on_seconds_of_audio_and_on_whole_answers(transcribed):
     assert summary["agreement"] is None
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_the_printed_factor_is_that_of_the_servers_own_ledger(tmp_path):
     with running(ttft_ms=30, audio_ms_per_s=200, loading_s=0) as server:

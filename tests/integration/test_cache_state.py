@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from harness.mockserver import running
 from tests.integration.scripted import bench, define
 
@@ -65,6 +67,7 @@ def test_warm_holds_what_is_shared_and_primed_holds_all(here):
         assert 0.8 < colder["prefix_cache_hit_rate"] < warmer["prefix_cache_hit_rate"]
 
 
+@pytest.mark.long
 def test_an_engine_without_a_reset_is_started_for_every_cell(here):
     engine("one")
     summary, facts = run("one", "cold", "--no-probe")

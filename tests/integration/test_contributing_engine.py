@@ -1,9 +1,12 @@
 """The commands of the page about a new engine do what it says: validate, probe, write what is made of it."""
 
+import pytest
+
 from harness.mockserver import running
 from tests.unit.test_contributing_code import Checkout, code_of
 
 
+@pytest.mark.long
 def test_an_engine_is_a_definition(tmp_path):
     checkout = Checkout(tmp_path)
     _, (validate, probe, generate) = code_of("add-an-engine")

@@ -32,6 +32,7 @@ def bench(*arguments, cache, **settings):
     )
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_the_examination_is_printed_and_kept(tmp_path, monkeypatch):
     done = bench("doctor", "--quick", "--json", cache=tmp_path)

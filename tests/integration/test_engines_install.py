@@ -82,6 +82,7 @@ def test_a_lock_lets_nothing_else_in(tmp_path, monkeypatch):
         installed(definition)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("copied")
 def test_requirements_left_out_and_the_alias(tmp_path, monkeypatch):
     wheels = tmp_path / "wheels"
@@ -105,6 +106,7 @@ def test_requirements_left_out_and_the_alias(tmp_path, monkeypatch):
     assert subprocess.check_output([made.python, "-c", asked], text=True) == "0.3.0+cpu\n"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("copied")
 def test_torch_is_pinned_against_what_comes_later(tmp_path, monkeypatch):
     wheels = tmp_path / "wheels"

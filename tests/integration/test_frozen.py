@@ -1,8 +1,11 @@
 """A run that is stopped for a while in the midst of its load: what it names, and what it measures again."""
 
+import pytest
+
 from tests.integration.frozen import Frozen
 
 
+@pytest.mark.long
 def test_a_machine_that_stood_still_is_named_and_the_cell_measured_again(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = Frozen(tmp_path).strike("all", seconds=1.5, requests=72)

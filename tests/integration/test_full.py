@@ -5,6 +5,7 @@ import pytest
 from tests.integration.full import Full, has_compiler
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not has_compiler(), reason="needs a C compiler")
 def test_what_was_measured_is_kept(tmp_path, monkeypatch):
     whole, full = tmp_path / "whole", tmp_path / "full"

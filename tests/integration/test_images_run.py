@@ -47,6 +47,7 @@ def test_images_come_to_the_server_in_each_api(here, send, api):
     assert asked["max"] - asked["min"] == pytest.approx(2 * IMAGE_TOKENS, abs=2)
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_an_image_costs_what_its_encoding_takes(here):
     engine("one")

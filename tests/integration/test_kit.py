@@ -60,6 +60,7 @@ def test_an_environment_is_made_of_the_kit_alone(kit, tmp_path):
     assert made(kit, tmp_path / "env")[0] == python  # at once: it is there
 
 
+@pytest.mark.long
 def test_the_machines_own_packages_are_seen_where_the_kit_counts_on_them(kit, tmp_path):
     (kit / "kit.json").write_text(json.dumps({"target": "any", "box": True}))
     python, _ = made(kit, tmp_path / "env")
@@ -71,6 +72,7 @@ def test_the_machines_own_packages_are_seen_where_the_kit_counts_on_them(kit, tm
     assert "pytest" in done.stdout
 
 
+@pytest.mark.long
 def test_a_program_of_the_machine_does_nothing_when_a_spawned_process_imports_it(kit, tmp_path):
     (kit / "kit.json").write_text(json.dumps({"target": "any", "box": True}))
     python, _ = made(kit, tmp_path / "env")
@@ -112,6 +114,7 @@ def definition(name):
     return parse_backend(table, "test.toml")
 
 
+@pytest.mark.long
 def test_an_engine_is_installed_in_the_version_that_the_kit_has(kit, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
     for name, value in kit_env.using(kit, {}).items():

@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 from unittest.mock import patch
@@ -69,7 +68,7 @@ def attack_all(groups: Sequence[Group]) -> list[tuple[LoadResult, float]]:
         return list(pool.map(attack, groups))
 
 
-@cache
+@pytest.fixture(scope="module")
 def attacked() -> list[tuple[LoadResult, float]]:
     return attack_all(GROUPS)
 
@@ -80,9 +79,11 @@ _PLACES = [(group, place) for group, (cases, _) in enumerate(GROUPS) for place i
 @pytest.mark.parametrize(
     ("group", "place"), _PLACES, ids=[GROUPS[group].cases[place].name for group, place in _PLACES]
 )
-def test_each_request_ends_once_and_as_it_should(group: int, place: int) -> None:
+def test_each_request_ends_once_and_as_it_should(
+    attacked: list[tuple[LoadResult, float]], group: int, place: int
+) -> None:
     cases, timeout_s = GROUPS[group]
-    case, records = cases[place], attacked()[group][0].records
+    case, records = cases[place], attacked[group][0].records
     own = np.flatnonzero(records.requests["replica"] == place)
     assert [int(seq) for seq in records.requests["seq"][own]] == [place, len(cases) + place]
     rows = records.requests[own]
@@ -96,8 +97,10 @@ def test_each_request_ends_once_and_as_it_should(group: int, place: int) -> None
 
 
 @pytest.mark.parametrize("group", range(len(GROUPS)))
-def test_the_worker_outlives_them_all_in_bounded_time_and_memory(group: int) -> None:
-    cases, (result, seconds) = GROUPS[group].cases, attacked()[group]
+def test_the_worker_outlives_them_all_in_bounded_time_and_memory(
+    attacked: list[tuple[LoadResult, float]], group: int
+) -> None:
+    cases, (result, seconds) = GROUPS[group].cases, attacked[group]
     assert len(result.records.requests) == 2 * len(cases)
     assert result.client.lost_workers == 0
     assert result.client.peak_rss_bytes < _RSS_BYTES

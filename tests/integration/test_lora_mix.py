@@ -26,6 +26,7 @@ def only_cell():
     return cell
 
 
+@pytest.mark.long
 def test_round_robin_over_more_adapters_than_slots_loads_each_time(here):
     engine("one")
     run("one", "--set", "lora.assignment=round-robin")
@@ -47,6 +48,7 @@ def test_as_many_adapters_as_slots_are_loaded_once(here):
     assert only_cell()["adapters"]["swaps"] == 0
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_what_a_swap_costs_is_found(here):
     engine("one")

@@ -31,6 +31,7 @@ def test_the_history_has_a_line_per_backend_load_and_night(tmp_path, capsys):
         assert entry["metrics"]["ttft_ms.p50"]["interval"][1] >= ttft_ms
 
 
+@pytest.mark.long
 def test_a_run_that_cannot_be_costs_the_others_nothing(tmp_path, capsys):
     suite = tmp_path / "mine.toml"
     good = 'scenario = "fixed-length"\nbackends = ["truth"]\nconcurrency = [2]\nrequests = 6\n'
@@ -47,6 +48,7 @@ def test_a_run_that_cannot_be_costs_the_others_nothing(tmp_path, capsys):
     assert "1 of 2 runs are missing." in text
 
 
+@pytest.mark.long
 def test_a_load_that_the_server_refuses_fails_the_gate_and_is_not_measured_again(tmp_path, capsys):
     suite, out = tmp_path / "mine.toml", tmp_path / "results"
 
@@ -128,6 +130,7 @@ def test_a_killed_night_ends_its_run_too(lasting, tmp_path):
     assert state(tmp_path) == "interrupted"
 
 
+@pytest.mark.long
 def test_nights_of_files_find_a_step_when_it_has_lasted_and_take_no_file_twice(tmp_path, capsys, monkeypatch):
     """Three files of vLLM each night; from the fourth on the server is 20 % slower.
 

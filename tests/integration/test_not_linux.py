@@ -17,6 +17,7 @@ def _elsewhere(tmp_path, monkeypatch):
     monkeypatch.setenv("PYTHONPATH", IMITATED)
 
 
+@pytest.mark.long
 def test_a_url_is_measured_and_the_output_says_how_it_was_stamped():
     with running(ttft_ms=100, gap_ms=10) as server:
         done = bench(server.url, "--minutes", "0.2", "-v", code=(0, 4))

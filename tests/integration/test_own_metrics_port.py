@@ -39,6 +39,7 @@ def apart(here):
     file.write_text(text.replace('"--host", "{host}", "--port", "{port}", ', ""))
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_its_counters_and_times_are_read_there(apart):
     bench("run", "--scenario", "fixed-length", "--backends", "apart", *SMALL, "--repeats", "1", code=(0, 4))

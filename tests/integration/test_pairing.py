@@ -73,6 +73,7 @@ def _notices_a_block_that_is_gone(folder):
     bench("verify", str(folder))
 
 
+@pytest.mark.long
 def test_two_running_servers_get_a_verdict_about_this_start(here):
     with ExitStack() as stack:
         urls = [stack.enter_context(running(ttft_ms=ms, gap_ms=10, tokens=4)).url for ms in (60, 90)]
@@ -88,6 +89,7 @@ def test_two_running_servers_get_a_verdict_about_this_start(here):
     assert "a verdict is about this start of each" in done.stdout
 
 
+@pytest.mark.long
 def test_a_paired_run_is_not_compared_with_one_that_took_turns(engines):
     """The machine was shared in one of them."""
     common = (*SMALL, "--backends", "calm,slow", "--repeats", "3")
@@ -101,6 +103,7 @@ def test_a_paired_run_is_not_compared_with_one_that_took_turns(engines):
     assert "engines that are up together" in pair["refused"]
 
 
+@pytest.mark.long
 def test_an_engine_that_dies_leaves_the_others_blocks(engines):
     """Its own later blocks of this start are explained by its death."""
     define("calm", "--fault", "die:at=12", ttft_ms=60, gap_ms=10)

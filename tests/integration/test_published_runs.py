@@ -9,10 +9,24 @@ from harness.model import Summary, as_json, from_json
 from harness.store import RunFolder
 from harness.store.migration import upgraded
 from harness.summary import summarise_folder
+from tests.long import others_long
 
-PUBLISHED = [
-    path.parent for path in sorted(Path(__file__).parents[2].glob("results/published/*/summary.json"))
-]
+# Of each version, and of what is measured in other ways: a GPU, classes of requests, recordings.
+OFTEN = {
+    "20261120T070251Z-shared-prefix-a8d2cb",
+    "20261122T202156Z-shared-prefix-cd0015",
+    "20261125T120542Z-shared-prefix-7a5980",
+    "20261126T090830Z-shared-prefix-fb5180",
+    "20261126T125825Z-victim-probe-460660",
+    "20261126T131142Z-audio-in-595d9e",
+    "20261126T161117Z-shared-prefix-1f7e1c",
+}
+FOLDERS = [path.parent for path in sorted(Path(__file__).parents[2].glob("results/published/*/summary.json"))]
+PUBLISHED = [*others_long(FOLDERS, lambda folder: folder.name in OFTEN)]
+
+
+def test_the_runs_that_are_checked_often_are_there():
+    assert {folder.name for folder in FOLDERS} >= OFTEN
 
 
 def figures(value, place=""):

@@ -65,6 +65,7 @@ def requests_of_cell():
     return run.read_cell(name)[0].requests
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_round_robin_is_even_and_each_url_has_the_time_of_its_server(here, pair):
     done = measure(f"vllm={joined(*pair)}", report=True)

@@ -59,6 +59,7 @@ def test_what_each_role_did_is_never_added_up(here, pools):
     assert laws["output tokens: by the engine's counters = in its answers"] is True
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_the_first_token_is_split_with_the_transfer_inside(here, pools):
     done = run(*pools)

@@ -529,6 +529,7 @@ def seen_with_key(key, tmp, bench):
     return found
 
 
+@pytest.mark.long
 def test_an_interruption_before_the_first_request_that_counts_measures_nothing(here):
     define("dumb", "--fault", "stall:at=1:times=8:for=100")  # the warm-up does not end
     process = subprocess.Popen(

@@ -151,6 +151,7 @@ def test_a_ladder_of_depths_has_a_row_for_each(here):
     )
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_verdicts_and_charts_say_at_which_depth_one_is_slower(here):
     """Both need 100 ms and so much for each token of the prompt: 0.1 ms in one, 0.2 ms in the other."""
@@ -170,6 +171,7 @@ def test_verdicts_and_charts_say_at_which_depth_one_is_slower(here):
     assert "Against the depth of the context" in (run_folder() / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_a_trace_that_ends_before_the_duration_is_not_enough_of_it(here):
     asked = ("--replay-speed", "1", "--set", "load.min_coverage=0.95", "--no-report")
     done = run(*asked, "--duration", "60", code=4)

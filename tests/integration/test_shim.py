@@ -101,6 +101,7 @@ def test_a_client_that_leaves_does_not_stop_the_others(url):
     assert post(url, max_tokens=1)[0] == 200
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_what_it_adds_is_seen_against_the_scripted_server():
     began = time.monotonic()

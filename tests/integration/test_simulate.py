@@ -16,6 +16,7 @@ from harness.spec.backend import Process
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model, Track
 from tests.integration.scripted import bench_in
+from tests.long import others_long
 
 EIGHT = ("vllm", "sglang", "tgi", "llamacpp", "ollama", "lmdeploy", "tensorrt-llm", "aphrodite")
 DYING_AT_START, DYING_IN_A_CELL, OVERLOADED = "sglang", "tgi", "lmdeploy"
@@ -103,7 +104,10 @@ def test_engines_tell_what_their_definitions_ask_of_them(matrix, summary):
             assert cell["prefix_cache_hit_rate"] > 0.5, cell["label"]
 
 
-@pytest.mark.parametrize("name", sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"}))
+DEFINED = sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"})
+
+
+@pytest.mark.parametrize("name", [*others_long(DEFINED, lambda name: name in EIGHT)])
 def test_every_definition_holds_on_its_simulator(tmp_path, name):
     done = bench_in(tmp_path, "probe", name, "--launch", "simulate", "--json")
     probed = json.loads(done.stdout)

@@ -54,6 +54,7 @@ def test_far_apart_engines_stop_after_three_and_the_run_says_why(engines):
     assert "99 % interval" in gate
 
 
+@pytest.mark.long
 def test_only_the_undecided_go_on_to_the_last_repeat(engines):
     """Whether four repeats show `calm` and `twin` to be the same, or may, is the machine's to say."""
     most = ("--max-repeats", "4", "--set", 'verdict.metrics=["ttft_ms.p50"]')
@@ -90,6 +91,7 @@ def test_a_budget_that_has_no_room_for_three_repeats_is_told_after_the_first(eng
     )
 
 
+@pytest.mark.long
 def test_an_interrupted_run_goes_on_by_the_same_rule(engines):
     process = subprocess.Popen(
         command(*SMALL, "--backends", "calm,slow"), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -91,6 +91,7 @@ def test_bad_lines_are_counted_and_told(here):
     assert summary()["cells"][0]["requests"]["ok"] == 20
 
 
+@pytest.mark.long
 def test_requests_longer_than_the_context_are_told_before_they_fail(here):
     path = Path("backends", "calm.toml")
     path.write_text(path.read_text().replace("max_sequences = 8", "max_sequences = 8, context_tokens = 300"))
@@ -124,6 +125,7 @@ def test_prompts_from_a_file(here):
     assert records.requests["output_tokens"].tolist() == [line["output_tokens"] for line in lines]
 
 
+@pytest.mark.long
 def test_the_shipped_examples_run(here):
     bench("run", "--scenario", "trace", "--backends", "calm", "--replay-speed", "20", "--no-report")
     assert summary()["cells"][0]["requests"]["ok"] == 120

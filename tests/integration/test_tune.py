@@ -59,6 +59,7 @@ def trials():
     return json.loads(file.read_text())["trials"]
 
 
+@pytest.mark.long
 def test_what_is_faster_is_stored_and_can_be_used(config):
     tunable("dial", "[400, 200, -5]")
     done = bench("tune", "dial", "--budget", "90s", *TUNE, limit_s=240)
@@ -142,6 +143,7 @@ def test_mistakes_cost_nothing(config, arguments, says):
     assert not Path("results").exists()
 
 
+@pytest.mark.long
 def test_ctrl_c_keeps_what_was_tried(config):
     tunable("dial", "[400, 800, 200]")
     process = subprocess.Popen(

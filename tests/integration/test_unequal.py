@@ -90,6 +90,7 @@ def test_settings_of_engines_that_are_started_are_told(tmp_path, monkeypatch):
     assert (entry["text"], entry["matters"]) == ("value ttft_ms: 20 (truth), 22 (truth@slow)", False)
 
 
+@pytest.mark.long
 def test_a_run_with_other_threads_is_refused_by_a_comparison(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = []

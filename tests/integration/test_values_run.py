@@ -60,6 +60,7 @@ def test_the_vectors_agree_and_the_verdict_is_about_items(embedded):
     assert "TTFT" not in shown.split("verdict")[0]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("scenario", "api"), [("embed-queries", "embeddings"), ("rerank-top-100", "rerank")])
 def test_values_of_another_model_refuse_the_verdict(tmp_path, scenario, api):
     done = bench_in(

@@ -77,6 +77,7 @@ def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     assert RunFolder(run_folder()).read_manifest().noise_floor == {}
 
 
+@pytest.mark.long
 def test_a_rate_that_the_load_set_is_no_verdict(here):
     """Both answer all of 20 requests a second; the slower one only needs longer for the last of them."""
     define("quick", ttft_ms=150, gap_ms=20)

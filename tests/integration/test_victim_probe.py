@@ -61,6 +61,7 @@ def test_what_the_victim_loses_is_what_it_waits_for(here):
     assert loss["many"] == pytest.approx(1, abs=0.1)
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_a_victim_that_still_waits_for_heavy_requests_was_not_alone(here):
     """They come twice as often as the server can answer, and the last ones are in flight after the pause."""

@@ -82,6 +82,7 @@ def test_a_cycle_is_found_whole_up_to_the_capacity_and_not_at_all_above_it(here)
     assert "8× KV" in said
 
 
+@pytest.mark.long
 def test_popular_prefixes_are_found_as_an_lru_keeps_them(here):
     engine("one")
     run("one", "--set", "prompts.order=drawn", "--set", "prompts.zipf_exponent=1.0", "--requests", "60")
@@ -160,6 +161,7 @@ def test_a_server_that_does_not_tell_its_size_can_be_given_one(here):
     assert "--set load.kv_tokens=N" in done.stderr
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_host_memory_is_faster_where_the_kv_cache_is_too_small_and_not_below(here):
     slow = ("--cache-tokens", str(CAPACITY * BLOCK), "--prefill-us-per-token", "400")

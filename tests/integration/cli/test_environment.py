@@ -93,9 +93,9 @@ def together(command):
 
 
 def cases():
-    """What starts processes or draws pictures takes seconds: harmless environments share such a command."""
+    """Harmless environments share a command, since each is a process that imports or draws for seconds."""
     for command in COMMANDS:
-        groups = together(command) if command in ("run", "report") else []
+        groups = together(command)
         shared = {name for names, _ in groups for name in names}
         groups += [([name], ENVIRONMENTS[name][0]) for name in ENVIRONMENTS if name not in shared]
         for names, variables in groups:

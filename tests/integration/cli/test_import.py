@@ -37,6 +37,7 @@ def verdicts(document):
     return {one["metric"]: one["verdict"] for one in document["pairs"][0]["findings"]}
 
 
+@pytest.mark.long
 def test_five_percent_slower_with_eight_repeats_each_is_slower(tmp_path, capsys):
     old, new = aiperf_files(tmp_path / "old"), aiperf_files(tmp_path / "new", first=20, slower=1.05)
     words = ("compare", old, new, "--floor", "2", "--fail-on", "slower")
@@ -48,6 +49,7 @@ def test_five_percent_slower_with_eight_repeats_each_is_slower(tmp_path, capsys)
     assert found["ttft_ms.p50"] == found["tpot_ms.p50"] == found["e2e_ms.p50"] == "slower"
 
 
+@pytest.mark.long
 def test_the_same_speed_is_no_verdict_of_slower(tmp_path, capsys):
     old, new = aiperf_files(tmp_path / "old"), aiperf_files(tmp_path / "new", first=20)
     _, printed = bench(capsys, "compare", old, new, "--json")
@@ -70,6 +72,7 @@ def test_tools_are_compared_where_their_records_allow_one_definition(tmp_path, c
     assert "TTFT was computed again" in " ".join(printed.err.split())
 
 
+@pytest.mark.long
 def test_tools_are_not_compared_by_figures_of_other_meaning(tmp_path, capsys):
     old = tmp_path / "old"
     for seed in range(4):
@@ -97,6 +100,7 @@ def test_an_imported_run_is_verified_and_says_what_it_is(tmp_path, capsys):
     assert "client not verified" in (run / "report.html").read_text()
 
 
+@pytest.mark.long
 def test_two_backends_in_one_import(tmp_path, capsys):
     words = [f"a={foreign.write(tmp_path / 'a.json', foreign.vllm(1))}"]
     words += [f"b={foreign.write(tmp_path / 'b.json', foreign.vllm(2))}"]
@@ -182,6 +186,7 @@ def test_failures_are_not_hidden_by_figures_of_the_others(tmp_path, capsys):
     assert "20 of 120" in printed.out
 
 
+@pytest.mark.long
 def test_what_aiperf_measured_of_a_server_that_is_five_percent_slower(capsys):
     """Summaries of eight repeats each, through the wire: `python -m tests.bench.imported_pair --keep DIR`."""
     pair = CAPTURES / "pair"

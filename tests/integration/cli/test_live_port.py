@@ -7,6 +7,8 @@ import time
 import urllib.request
 from contextlib import suppress
 
+import pytest
+
 from tests.integration.scripted import SMALL, command, define, run_folder
 from tests.unit.cli.display.test_metrics_port import free_port
 
@@ -28,6 +30,7 @@ def scrape(port):
     return False  # not up yet, or gone
 
 
+@pytest.mark.long
 def test_clients_that_hang_hold_up_neither_a_scraper_nor_the_end(here):
     define("one", ttft_ms=50, gap_ms=5)
     port, stop, scraped = free_port(), threading.Event(), 0

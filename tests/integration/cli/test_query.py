@@ -12,6 +12,7 @@ import pytest
 from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.store import RunFolder
+from tests.factories.runs import TWO, Shape, make_run
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = ROOT / "results" / "published"
@@ -26,6 +27,14 @@ def results(tmp_path):
         kept = shutil.ignore_patterns("plots", "logs", "report.html", "workloads")
         shutil.copytree(PUBLISHED / name, tmp_path / name, ignore=kept)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def small(tmp_path_factory):
+    """A run that is read in milliseconds, for what fails whatever the runs are."""
+    above = tmp_path_factory.mktemp("results")
+    make_run(above, Shape(TWO[:1], (1,), requests=8))
+    return above
 
 
 def query(capsys, *words):
@@ -120,8 +129,8 @@ def test_no_rows_are_said(capsys, results):
         ("select cast('a' as integer)", "--csv"),
     ],
 )
-def test_what_cannot_be_asked_is_one_error(capsys, results, sql, form):
-    words = [sql, "--out", results, *([form] if form else [])]
+def test_what_cannot_be_asked_is_one_error(capsys, small, sql, form):
+    words = [sql, "--out", small, *([form] if form else [])]
     code, out, err = query(capsys, *words)
     assert code == ExitCode.USAGE
     assert len([line for line in err.splitlines() if line.startswith("error: SQL: ")]) == 1

@@ -1,10 +1,13 @@
 """Charts of a run of many cells, from its records."""
 
+import pytest
+
 from harness.report.charts import charts
 from harness.report.samples import take
 from tests.factories.runs import EIGHT, Shape, make_run
 
 
+@pytest.mark.long
 def test_every_chart_of_a_large_run_lies_inside_its_axes(tmp_path):
     folder = make_run(tmp_path, Shape(EIGHT[::2], concurrency=(1, 8), rates=(4,), repeats=2, requests=12))
     samples = {name: take(folder.read_cell(name)[0]) for name in folder.cells()}

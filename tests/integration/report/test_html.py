@@ -79,6 +79,7 @@ def test_the_answer_comes_first_and_ranks_nothing(page):
     assert not re.search(r"\b(faster|slower|winner|best backend)\b", body)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("without_plots")
 def test_with_many_backends_the_table_speaks(tmp_path):
     text = Document(page_of(make_run(tmp_path, Shape(EIGHT, concurrency=(1,), requests=6)))).all("body")[0][

@@ -106,6 +106,7 @@ def test_a_simulated_run_says_so_in_every_picture(tmp_path):
         assert "SIMULATED · s · m · h" in found
 
 
+@pytest.mark.long
 def test_eight_backends_look_different_and_are_all_named(tmp_path):
     looks = [Look(index) for index in range(72)]
     assert len({look.color for look in looks[:8]}) == len({look.marker for look in looks[:8]}) == 8

@@ -213,7 +213,7 @@ def test_a_cache_that_is_off_is_cold():
 
 
 def told(texts, tokens, chars, **changes):
-    """100 answers of so many tokens and characters, the latter by turns that many more and fewer."""
+    """100 answers of so many tokens and characters, the latter alternately that many more and fewer."""
     made = recorded.records(*[{"intended": 0, "texts": list(range(10, 10 + texts)), "tokens": tokens}] * 100)
     mean, spread = chars
     made.requests["output_chars"] = [mean + spread * (-1) ** n for n in range(100)]

@@ -52,7 +52,7 @@ def test_two_groups_cancel_in_the_first_harmonic_and_show_in_the_second():
     found = of(bursts(8, 5, 2), 8)
     assert found.in_bursts
     assert (found.groups, found.burst) == (2, 4)
-    assert not of(bursts(2, 40, 2), 2).in_bursts  # two slots by turns are evenly spread
+    assert not of(bursts(2, 40, 2), 2).in_bursts  # two slots that alternate are evenly spread
 
 
 @pytest.mark.parametrize(("slots", "waves"), [(4, 3), (8, 2), (8, 20), (64, 2)])

@@ -15,7 +15,7 @@ BOTH = {"urls": URLS, "balance": "round-robin"}
 
 
 def made(*ttfts_ms, each=40, **fields):
-    """`each` answers of every replica, of three tokens, by turns; a TTFT of None: it failed."""
+    """`each` answers of every replica, of three tokens, alternately; a TTFT of None: it failed."""
     rows, places = [], []
     for index in range(each):
         for place, ttft in enumerate(ttfts_ms):
