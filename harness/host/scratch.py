@@ -35,11 +35,15 @@ def clear() -> None:
 
 
 def _held(purpose: str) -> tuple[Path, int]:
+    """Makes one until it holds it: another bench may clear it before."""
     while True:
         path = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{purpose}-"))
-        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            descriptor = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_SH)
         if path.exists():
             return path, descriptor
-        os.close(descriptor)  # another bench cleared it before it was held
+        os.close(descriptor)
