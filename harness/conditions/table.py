@@ -279,7 +279,7 @@ _INTERFACE = (
                "--discovery-backend", "--config", "--quiet", "--skiplauncher", "--jinja", "--model_path",
                "--model_name", "--task", "--metrics_enable", "--log_level", "-m", "--no-ui",
                "--enable-structured-output", "--allow-extra-request-fields", "--model_alias", "--verbose",
-               "--enable-lora", "--lora-modules", "--lora", "--lora-init-without-apply"),
+               "--enable-lora", "--lora-modules", "--lora", "--lora-init-without-apply", "--mmproj"),
         variables=("VLLM_SERVER_DEV_MODE", "VLLM_NO_USAGE_STATS", "APHRODITE_SERVER_DEV_MODE",
                    "DO_NOT_TRACK", "HF_HUB_OFFLINE", "OLLAMA_KEEP_ALIVE", "LOCALAI_MODELS_CONFIG_FILE",
                    "LOCALAI_LOAD_TO_MEMORY", "LOCALAI_ALLOW_INSECURE_PUBLIC_BIND", "KCPP_DONT_TUNNEL",

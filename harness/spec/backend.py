@@ -92,6 +92,8 @@ class Engine:
 
     model_args: tuple[str, ...] = ()  # first on the command line: they name the weights
     hub_model_args: tuple[str, ...] = ()  # instead, for weights the engine fetches itself; (): no difference
+    # After them, where the weights have their vision in a file of its own, {vision}; (): it takes none.
+    vision_args: tuple[str, ...] = ()
     args: tuple[str, ...] = ()
     values: dict[str, Value] = field(default_factory=dict)
     # Keys of `values`, or threads, that `bench tune` searches, the most promising first: candidates.

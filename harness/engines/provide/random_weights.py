@@ -11,13 +11,14 @@ from harness.engines.provide.convert import with_libraries
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.logged import run_or_raise
 from harness.engines.provide.shared_folders import Say, filled
-from harness.engines.provide.weights import Weights
+from harness.engines.provide.weights import Weights, digest
 from harness.host import kit_env, paths
 from harness.spec.files import fingerprint
 from harness.spec.models import RandomVision, Track
 
 _SHIMS = Path(__file__).parents[1] / "shims"
 _SHIM, _VISION = _SHIMS / "random_weights.py", _SHIMS / "random_vision.py"
+_VISION_GGUF = _SHIMS / "vision_to_gguf.py"
 
 
 def drawn(
@@ -50,14 +51,14 @@ def drawn(
 def with_random_vision(
     source: Weights, vision: RandomVision, model_name: str, env: EngineEnv | None, say: Say
 ) -> tuple[Path, str]:
-    """Folder, and in words how it came about. `source`: the text half, in the hub's form."""
+    """Folder, and in words how its vision came about. `source`: the text half, in the hub's form."""
     shape = json.dumps(dataclasses.asdict(vision))
     key = fingerprint([shape, source.sha256, _VISION.read_text(encoding="utf-8")])
     folder = paths.cache_dir() / "models" / f"{model_name}-{key[:12]}"
 
     def draw(target: Path) -> None:
         say(f"{model_name}: drawing its vision")
-        python = with_libraries(env, {"pillow", "torch", "transformers"}, say).python
+        python = with_libraries(env, {"torch", "transformers"}, say).python
         run_or_raise(
             [str(python), "-I", str(_VISION), source.model, str(target), shape],
             f"random-{model_name}",
@@ -68,8 +69,32 @@ def with_random_vision(
         )
 
     filled(folder, f"weights of {model_name}", draw, say)
-    drawn_too = f"vision drawn from seed {vision.seed}: its answers are nonsense, its timing is real"
-    return folder, f"{source.how}; {drawn_too}"
+    return folder, f"vision drawn from seed {vision.seed}: its answers are nonsense, its timing is real"
+
+
+def vision_as_gguf(
+    folder: Path, text: Weights, model_name: str, env: EngineEnv | None, say: Say
+) -> tuple[Path, Path]:
+    """Files of text and vision with the numbers of `folder`, which `with_random_vision` made.
+
+    `text`: the text half as a GGUF file.
+    """
+    key = fingerprint([digest(folder), text.sha256, _VISION_GGUF.read_text(encoding="utf-8")])
+    files = paths.cache_dir() / "models" / f"{model_name}-gguf-{key[:12]}"
+
+    def write(target: Path) -> None:
+        say(f"{model_name}: writing it as GGUF")
+        run_or_raise(
+            [str(_python(env, {"gguf"}, say)), "-I", str(_VISION_GGUF), str(folder), text.model, str(target)],
+            f"gguf-{model_name}",
+            f"{model_name}: writing it as GGUF",
+            say,
+            failed="it cannot be written as GGUF",
+            where=f"--model {model_name}",
+        )
+
+    filled(files, f"weights of {model_name}", write, say)
+    return files / Path(text.model).name, files / "mmproj.gguf"
 
 
 def _python(env: EngineEnv | None, needed: Set[str], say: Say) -> Path:

@@ -10,7 +10,10 @@ HUB_TOKEN = "HF_TOKEN"  # environment variable that engines which fetch weights 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """`model` is what the engine gets: a file, a folder, or a name in the model hub."""
+    """`model` is what the engine gets: a file, a folder, or a name in the model hub.
+
+    `vision` is a second file, where the weights of what it makes of images lie apart.
+    """
 
     model: str
     track: str
@@ -19,6 +22,7 @@ class Weights:
     tokenizer_sha256: str | None  # None: inside the weights, or not here
     how: str
     source: str = ""  # where the facts about them were read
+    vision: str | None = None
 
     @property
     def local(self) -> bool:

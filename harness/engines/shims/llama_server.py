@@ -15,6 +15,8 @@ def main() -> None:
     asked = _arguments()
     params = xllamacpp.CommonParams()
     params.model.path = asked.model
+    if asked.mmproj:
+        params.mmproj.path = asked.mmproj
     params.model_alias = {asked.alias}
     if hasattr(params, "hostnames"):
         params.hostnames = [asked.host]
@@ -73,6 +75,7 @@ def _adapter(path: str) -> xllamacpp.CommonAdapterLoraInfo:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="llama-server", allow_abbrev=False)
     parser.add_argument("--model", required=True)
+    parser.add_argument("--mmproj", metavar="FILE")
     parser.add_argument("--alias", required=True)
     parser.add_argument("--host", default="127.0.0.1")
     parser.add_argument("--port", type=int, required=True)

@@ -9,14 +9,7 @@ import sys
 from pathlib import Path
 
 import torch
-from transformers import (
-    AutoModelForCausalLM,
-    AutoTokenizer,
-    Idefics3Config,
-    Idefics3ForConditionalGeneration,
-    Idefics3Processor,
-)
-from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
+from transformers import AutoModelForCausalLM, AutoTokenizer, Idefics3Config, Idefics3ForConditionalGeneration
 
 ROUND = 64  # to which a vocabulary is filled up
 MOST_TILES = 6  # of an image, in a row and in a column
@@ -63,15 +56,27 @@ def main(source: Path, folder: Path, shape: dict[str, int]) -> None:
     model = Idefics3ForConditionalGeneration(config).to(torch.bfloat16)
     weights = dict(text.model.state_dict())
     embedded = weights.pop("embed_tokens.weight")
-    model.model.text_model.embed_tokens.weight.data[: len(embedded)] = embedded
+    rows = model.model.text_model.embed_tokens.weight.data
+    rows[: len(embedded)], rows[len(embedded) :] = embedded, 0
     model.model.text_model.load_state_dict(weights, strict=False)
     model.tie_weights()
     model.save_pretrained(folder)
-    sizes = {"size": {"longest_edge": shape["longest"]}, "max_image_size": {"longest_edge": tile}}
-    images = Idefics3ImageProcessorPil(**sizes, do_image_splitting=True)
+    tokenizer.chat_template = TEMPLATE
+    tokenizer.save_pretrained(folder)
     tokens = (tile // patch // joined) ** 2
-    processor = Idefics3Processor(images, tokenizer, image_seq_len=tokens, chat_template=TEMPLATE)
-    processor.save_pretrained(folder)
+    processor = {  # written by hand: not every environment has the libraries of images
+        "processor_class": "Idefics3Processor",
+        "image_seq_len": tokens,
+        "image_processor": {
+            "image_processor_type": "Idefics3ImageProcessor",
+            "do_image_splitting": True,
+            "image_mean": [0.5, 0.5, 0.5],
+            "image_std": [0.5, 0.5, 0.5],
+            "size": {"longest_edge": shape["longest"]},
+            "max_image_size": {"longest_edge": tile},
+        },
+    }
+    (folder / "processor_config.json").write_text(json.dumps(processor, indent=1), encoding="utf-8")
     drawn = sum(each.numel() for each in model.model.vision_model.parameters())
     print(f"{drawn / 1e6:,.1f} million random weights of vision, {tokens} tokens for each tile")
 

@@ -181,6 +181,8 @@ def build_command(
         fill |= {"python": str(env.python), "bin": str(env.bin)}
     if weights:
         fill |= {"model": weights.model, "offline": "1" if weights.local else "0"}
+        if weights.vision:
+            fill["vision"] = weights.vision
         if "kv_cache_gib" in fill:
             fill["kv_tokens"] = _kv_tokens(definition, weights)
 
@@ -188,7 +190,7 @@ def build_command(
         return filled(text, fill, f"backend {definition.name}:{where}")
 
     argv = [placed(part, "process.program") for part in process.program]
-    argv += [placed(part, "engine.model_args") for part in model_args(definition, hub=hub)]
+    argv += [placed(part, "engine.model_args") for part in model_args(definition, fill, hub=hub)]
     argv += [placed(part, "engine.args") for part in definition.engine.args]
     argv += [placed(part, "process.args") for part in process.args]
     if adapters and (lora := definition.lora):
@@ -221,10 +223,14 @@ def common_fill(definition: Backend) -> dict[str, Value]:
     return fill
 
 
-def model_args(definition: Backend, *, hub: bool) -> tuple[str, ...]:
-    """The arguments that name the weights; `hub`: the engine fetches them itself."""
+def model_args(definition: Backend, fill: Mapping[str, Value], *, hub: bool) -> tuple[str, ...]:
+    """The arguments that name the weights; `hub`: the engine fetches them itself.
+
+    `fill` has `vision` where the weights are two files.
+    """
     engine = definition.engine
-    return (engine.hub_model_args if hub else ()) or engine.model_args
+    naming = (engine.hub_model_args if hub else ()) or engine.model_args
+    return (*naming, *engine.vision_args) if "vision" in fill else naming
 
 
 def filled(text: str, fill: Mapping[str, Value], where: str) -> str:

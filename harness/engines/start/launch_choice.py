@@ -77,7 +77,16 @@ def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Mode
     if choice.mode == "attach" or header.weights == "none":
         return None
     convert, hub = choice.mode == "process", ref.definition.engine.fetches
-    return choose_track(model_name, model, header.weights, header.default_track, convert=convert, hub=hub)[0]
+    name, track = choose_track(
+        model_name, model, header.weights, header.default_track, convert=convert, hub=hub
+    )
+    if track.vision_apart and not ref.definition.engine.vision_args:
+        raise SpecError(
+            f"'{model_name}' has its vision in a file of its own, and backend '{header.name}' takes none",
+            where="--backends",
+            hint="vision_args of [engine] are the arguments that name it",
+        )
+    return name
 
 
 def _auto(ref: BackendRef, device: Device) -> LaunchChoice:

@@ -280,7 +280,8 @@ def test_all_that_the_shipped_definitions_set_is_classified(name):
     for variant in (None, *definition.variants):
         made = apply_variant(definition, variant)
         images = [getattr(made.image, device) for device in DEVICES if getattr(made.image, device)]
-        words = [*made.engine.model_args, *made.engine.hub_model_args, *made.engine.args]
+        engine = made.engine
+        words = [*engine.model_args, *engine.hub_model_args, *engine.vision_args, *engine.args]
         places = [place for place in (made.process, made.process_cuda, *images) if place]
         words += [word for place in places for word in place.args]
         tables = [made.engine.env, *(place.env for place in places)]

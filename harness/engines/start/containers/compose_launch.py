@@ -192,8 +192,11 @@ def _weights_fill(
     if not weights.local:
         return fill | {"model": weights.model, "offline": "0"}, []
     path, mount = _mounted(Path(weights.model))
-    name = path.removeprefix(f"{MODELS}/")
-    return fill | {"model": path, "model_name": name, "offline": "1"}, [mount]
+    fill |= {"model": path, "model_name": path.removeprefix(f"{MODELS}/"), "offline": "1"}
+    if weights.vision is None:
+        return fill, [mount]
+    fill["vision"], second = _mounted(Path(weights.vision))
+    return fill, [mount, second]
 
 
 def _write_files(definition: Backend, fill: Mapping[str, str], folder: Path) -> dict[str, str]:

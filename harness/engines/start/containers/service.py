@@ -49,7 +49,7 @@ def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: b
     if compose is None:
         raise SpecError(f"backend '{definition.name}' has no [compose]", where="--launch compose")
     engine = definition.engine
-    naming = model_args(definition, hub=hub)
+    naming = model_args(definition, fill, hub=hub)
     kept = [arg for arg in (*engine.args, *compose.args) if arg not in image.remove_args]
 
     def placed(text: str) -> str:

@@ -180,6 +180,14 @@ def test_weights_of_this_machine_are_mounted_read_only_and_fetch_nothing():
     assert made["labels"] == content["networks"]["default"]["labels"] == {"a": "b"}
 
 
+def test_a_vision_in_a_file_of_its_own_is_mounted_too():
+    weights = Weights("/m/text.gguf", "t", "q", "00", None, "local", vision="/m/mmproj.gguf")
+    content = started(configured(load_backend("llamacpp"), None, {}), "cpu", weights)
+    made = content["services"]["llamacpp"]
+    assert [mount["target"] for mount in made["volumes"]] == ["/models/text.gguf", "/models/mmproj.gguf"]
+    assert made["command"][made["command"].index("--mmproj") + 1] == "/models/mmproj.gguf"
+
+
 @pytest.mark.parametrize(
     ("place", "model", "source", "target"),
     [
