@@ -46,13 +46,14 @@ def _requests(shape: Shape, random: Random, at_s: float) -> Iterator[dict[str, A
         if number % 3 == 1:
             for agent in range(shape.agents):
                 own = 1_000_000 * (1 + agent) + 10_000 * number
-                first = _call(0.0, shape.opening // 2, shape, own)
-                again = _call(0.8, shape.opening // 2 + shape.growth, shape, own)
+                first = _call(0.0, shape.opening // 2, shape, own, type="n")
+                again = _call(0.8, shape.opening // 2 + shape.growth, shape, own, type="n")
                 yield {
                     "t": round(at_s + 0.1, 3),
                     "type": "subagent",
                     "agent_id": f"a{number}{agent}",
                     "subagent_type": "Explore",
+                    "models": ["m"],
                     "status": "completed",
                     "requests": [first, again],
                 }
