@@ -3,7 +3,7 @@
 import dataclasses
 import json
 import sys
-from collections.abc import Set
+from collections.abc import Callable, Sequence, Set
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from harness.engines.provide.convert import with_libraries
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.logged import run_or_raise
 from harness.engines.provide.shared_folders import Say, filled
-from harness.engines.provide.weights import Weights, digest
+from harness.engines.provide.weights import Weights
 from harness.host import kit_env, paths
 from harness.spec.files import fingerprint
 from harness.spec.models import RandomVision, Track
@@ -30,20 +30,17 @@ def drawn(
     key = fingerprint([shape, track.weights, tokenizer.name, _SHIM.read_text(encoding="utf-8")])
     folder = paths.cache_dir() / "models" / f"{model_name}-{track.weights}-{key[:12]}"
 
-    def draw(target: Path) -> None:
-        say(f"{model_name}: drawing its weights")
-        needed = {"gguf", "transformers"} if track.weights == "hf" else {"gguf"}
-        python = _python(env, needed, say)
-        run_or_raise(
-            [str(python), "-I", str(_SHIM), str(tokenizer), str(target), track.weights, shape],
-            f"random-{model_name}",
-            f"{model_name}: drawing its weights",
-            say,
-            failed="its weights cannot be drawn",
-            where=f"--model {model_name}",
-        )
-
-    filled(folder, f"weights of {model_name}", draw, say)
+    needed = {"gguf", "transformers"} if track.weights == "hf" else {"gguf"}
+    _filled_by(
+        _SHIM,
+        lambda target: [str(tokenizer), str(target), track.weights, shape],
+        folder,
+        model_name,
+        say,
+        python=lambda: _python(env, needed, say),
+        doing="drawing its weights",
+        failed="its weights cannot be drawn",
+    )
     how = f"drawn on this machine from seed {track.random.seed}: its text is nonsense, its timing is real"
     return next(folder.glob("*.gguf"), folder), how
 
@@ -56,19 +53,16 @@ def with_random_vision(
     key = fingerprint([shape, source.sha256, _VISION.read_text(encoding="utf-8")])
     folder = paths.cache_dir() / "models" / f"{model_name}-{key[:12]}"
 
-    def draw(target: Path) -> None:
-        say(f"{model_name}: drawing its vision")
-        python = with_libraries(env, {"torch", "transformers"}, say).python
-        run_or_raise(
-            [str(python), "-I", str(_VISION), source.model, str(target), shape],
-            f"random-{model_name}",
-            f"{model_name}: drawing its vision",
-            say,
-            failed="its vision cannot be drawn",
-            where=f"--model {model_name}",
-        )
-
-    filled(folder, f"weights of {model_name}", draw, say)
+    _filled_by(
+        _VISION,
+        lambda target: [source.model, str(target), shape],
+        folder,
+        model_name,
+        say,
+        python=lambda: with_libraries(env, {"torch", "transformers"}, say).python,
+        doing="drawing its vision",
+        failed="its vision cannot be drawn",
+    )
     return folder, f"vision drawn from seed {vision.seed}: its answers are nonsense, its timing is real"
 
 
@@ -77,24 +71,52 @@ def vision_as_gguf(
 ) -> tuple[Path, Path]:
     """Files of text and vision with the numbers of `folder`, which `with_random_vision` made.
 
-    `text`: the text half as a GGUF file.
+    `text`: the text half as a GGUF file. The folder's name says of what it was made, so it is not read again.
     """
-    key = fingerprint([digest(folder), text.sha256, _VISION_GGUF.read_text(encoding="utf-8")])
+    key = fingerprint([folder.name, text.sha256, _VISION_GGUF.read_text(encoding="utf-8")])
     files = paths.cache_dir() / "models" / f"{model_name}-gguf-{key[:12]}"
 
+    _filled_by(
+        _VISION_GGUF,
+        lambda target: [str(folder), text.model, str(target)],
+        files,
+        model_name,
+        say,
+        python=lambda: _python(env, {"gguf"}, say),
+        doing="writing it as GGUF",
+        failed="it cannot be written as GGUF",
+    )
+    return files / Path(text.model).name, files / "mmproj.gguf"
+
+
+def _filled_by(
+    script: Path,
+    arguments: Callable[[Path], Sequence[str]],
+    folder: Path,
+    model_name: str,
+    say: Say,
+    *,
+    python: Callable[[], Path],
+    doing: str,
+    failed: str,
+) -> None:
+    """Lets the script write the folder, unless it is there. `arguments` are for the folder that it gets.
+
+    `python` is asked for only then, since it may install an environment.
+    """
+
     def write(target: Path) -> None:
-        say(f"{model_name}: writing it as GGUF")
+        say(f"{model_name}: {doing}")
         run_or_raise(
-            [str(_python(env, {"gguf"}, say)), "-I", str(_VISION_GGUF), str(folder), text.model, str(target)],
-            f"gguf-{model_name}",
-            f"{model_name}: writing it as GGUF",
+            [str(python()), "-I", str(script), *arguments(target)],
+            f"random-{model_name}",
+            f"{model_name}: {doing}",
             say,
-            failed="it cannot be written as GGUF",
+            failed=failed,
             where=f"--model {model_name}",
         )
 
-    filled(files, f"weights of {model_name}", write, say)
-    return files / Path(text.model).name, files / "mmproj.gguf"
+    filled(folder, f"weights of {model_name}", write, say)
 
 
 def _python(env: EngineEnv | None, needed: Set[str], say: Say) -> Path:
