@@ -44,13 +44,14 @@ def by_kind(view: RequestView, requested: RequestTable | None) -> dict[str, Clas
     if requested is None or len(set(requested.kinds)) < 2:
         return None
     kinds = np.array(requested.kinds, object)[view.requests["seq"]]
-    return _by(view, {str(kind): kinds == kind for kind in sorted(set(requested.kinds), key=_by_size)})
+    in_order = sorted(set(requested.kinds), key=lambda kind: (size_of(kind), kind))
+    return _by(view, {str(kind): kinds == kind for kind in in_order})
 
 
-def _by_size(kind: str) -> tuple[int, str]:
-    """Sorts names that begin with a number, such as lengths, by it: 512 before 1k."""
-    number = re.match(r"(\d+)(k?)", kind)
-    return (int(number[1]) * (1024 if number[2] else 1) if number else 0), kind
+def size_of(name: str) -> int:
+    """The number that the name of a class begins with, such as 4096 of `4k`; 0: none."""
+    number = re.match(r"(\d+)(k?)", name)
+    return int(number[1]) * (1024 if number[2] else 1) if number else 0
 
 
 def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[float | None, str]:

@@ -2,6 +2,7 @@
 
 import re
 
+from harness.metrics.classes import size_of
 from harness.model import CellResult
 from harness.report.view import Row
 
@@ -10,7 +11,7 @@ _DEPTH = re.compile(r"\d+k?")
 
 def depths(row: Row) -> dict[str, int]:
     """Returns the paths of these classes, such as `by_depth.4k`, with their tokens, the shallowest first."""
-    found = {path: _tokens(name) for cell in row.usable for path, name in _classes(cell)}
+    found = {path: size_of(name) for cell in row.usable for path, name in _classes(cell)}
     return dict(sorted(found.items(), key=lambda entry: entry[1]))
 
 
@@ -19,7 +20,3 @@ def _classes(cell: CellResult) -> list[tuple[str, str]]:
         return [(f"by_depth.{name}", name) for name in cell.by_depth]
     kinds = cell.by_kind or {}
     return [(f"by_kind.{name}", name) for name in kinds] if all(map(_DEPTH.fullmatch, kinds)) else []
-
-
-def _tokens(depth: str) -> int:
-    return int(depth.removesuffix("k")) * (1024 if depth.endswith("k") else 1)
