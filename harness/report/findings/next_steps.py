@@ -19,8 +19,9 @@ LONGER = 4  # times as many requests halve the noise that a cell has by chance
 
 def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
     """Most important first; at least one for a finished run."""
-    if summary.state == "interrupted":
-        yield NextStep(why="the run was interrupted", do=f"bench resume {plain(summary.run)}")
+    unfinished = {"interrupted": "the run was interrupted", "running": "the run is unfinished"}
+    if summary.state in unfinished:
+        yield NextStep(why=unfinished[summary.state], do=f"bench resume {plain(summary.run)}")
     yield from _of_verdict(summary, "INVALID")
     doubtful, repeated = list(_of_verdict(summary, "SUSPECT")), list(_of_repeats(summary))
     # More repeats of what is in doubt for one reason in most cells would be in doubt as well.

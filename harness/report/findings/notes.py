@@ -158,6 +158,9 @@ def _state(summary: Summary) -> Iterator[Note]:
     if state == "interrupted":
         text, hint = "the run was interrupted: cells are missing", "`bench resume` measures the rest"
         yield Note("warning", text, hint, _RUN)
+    elif state == "running":
+        text = "the run is unfinished: it is still measuring, or it was cut off"
+        yield Note("warning", text, "`bench resume` measures the rest of one that was cut off", _RUN)
     elif state not in ("complete", "invalid"):  # the cells say which are INVALID
         yield Note("warning", f"the state of this run is {plain(state)}", rank=_RUN)
 

@@ -57,7 +57,7 @@ WARNED = st.lists(
 @given(
     made=summaries(validities=STATES),
     warnings=WARNED,
-    state=st.sampled_from(("complete", "interrupted", "invalid")),
+    state=st.sampled_from(("complete", "interrupted", "invalid", "running")),
     columns=st.sampled_from((60, 80, 120)),
 )
 def test_report_terminal_page_and_document_have_one_source(made, warnings, state, columns):

@@ -137,6 +137,7 @@ def test_a_server_under_load_is_a_table_and_then_its_conclusion():
         (two("not enough runs", needed=None), "more repeats would hardly help", "with --requests 128, or on"),
         (two(ratio=None, repeats=1, word="not enough runs"), "one repeat cannot tell", "--repeats auto"),
         (two(state="interrupted"), "the run was interrupted", "bench resume 2026"),
+        (two(state="running"), "the run is unfinished", "bench resume 2026"),
         (
             summary(*(cell("vllm", load, output_tokens_per_s=10.0 * load["value"]) for load in LOADS)),
             "the limit was not reached",
