@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import psutil
@@ -56,9 +55,6 @@ class Process:
         if self._pid not in self._host.alive:
             raise psutil.NoSuchProcess(self._pid)
         return self._host.alive[self._pid]
-
-    def oneshot(self):
-        return nullcontext(self.figures())
 
     def name(self):
         return self.figures().name
