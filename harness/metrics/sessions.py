@@ -66,9 +66,10 @@ def of_sessions(cell: CellView, requested: RequestTable) -> tuple[list[Spent], S
     starts, ends = (np.searchsorted(owner[order], list(planned), side) for side in ("left", "right"))
     tools = requested.numbers["tool_ns"] > 0
     spent: list[Spent] = []
-    failed = 0
+    failed = not_begun = 0
     for size, start, end in zip(planned.values(), starts, ends, strict=True):
         calls = rows[order[start:end]]
+        not_begun += len(calls) == 0
         bad = ~np.isin(calls["outcome"], (Outcome.OK, Outcome.CANCELLED))
         if bad.any():
             failed += 1
@@ -79,6 +80,7 @@ def of_sessions(cell: CellView, requested: RequestTable) -> tuple[list[Spent], S
         ended=len(spent),
         failed=failed,
         cut=len(planned) - len(spent) - failed,
+        not_begun=not_begun,
     )
     return spent, counts
 

@@ -278,7 +278,10 @@ class SessionCounts(Record, frozen=True, kw_only=True):
     planned: Annotated[int, doc("Sessions that were to be measured.")]
     ended: Annotated[int, doc("Sessions whose calls were all answered in full.")]
     failed: Annotated[int, doc("Sessions that a failed call ended.")]
-    cut: Annotated[int, doc("Sessions not begun, or not at their end, when the cell was over.")]
+    cut: Annotated[int, doc("Sessions that were not at their end when the cell was over; see `not_begun`.")]
+    not_begun: Annotated[
+        int | UnsetType, doc("Those of `cut` of which no call was sent; absent in documents of before 0.2.")
+    ] = UNSET
 
 
 class RoleFigures(Record, frozen=True, kw_only=True):

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from harness.model import Summary
+from harness.model.record import known
 from harness.report.depths import depths
 from harness.report.view import Group, Row, groups, point_words
 from harness.report.wording import Table, or_unknown, plain
 
-_ENDED = ("backend", "sessions", "ended", "failed", "cut")
+_ENDED = ("backend", "sessions", "ended", "failed", "cut off", "not begun")
 _DEPTHS = ("backend", "up to tokens", "calls", "TTFT p50 ms", "TPOT p50 ms", "cached %")
 
 
@@ -26,9 +27,19 @@ def _tables(group: Group) -> Iterator[Table]:
 
 
 def _ended(row: Row) -> list[str]:
+    """Documents of before 0.2 count those that were not begun as cut off."""
     counts = [cell.sessions for cell in row.cells if cell.sessions]
-    sums = (sum(getattr(count, name) for count in counts) for name in ("planned", *_ENDED[2:]))
-    return [plain(row.label), *map(str, sums)]
+    planned, ended, failed, cut = (
+        sum(getattr(count, name) for count in counts) for name in ("planned", "ended", "failed", "cut")
+    )
+    waiting = [known(count.not_begun) for count in counts]
+    unknown = None in waiting
+    begun = 0 if unknown else sum(filter(None, waiting))
+    return [
+        plain(row.label),
+        *map(str, (planned, ended, failed, cut - begun)),
+        "n/a" if unknown else str(begun),
+    ]
 
 
 def _by_depth(row: Row) -> Iterator[list[str]]:

@@ -13,7 +13,7 @@ def stats(ttft, cached, calls=3):
     return {"requests": calls, "ttft_ms": {"p50": ttft}, "tpot_ms": {"p50": 10.0}, "cached_share": cached}
 
 
-COUNTS = {"planned": 5, "ended": 3, "failed": 1, "cut": 1}
+COUNTS = {"planned": 6, "ended": 3, "failed": 1, "cut": 2, "not_begun": 1}
 
 
 def test_repeats_are_summed_and_their_depths_are_medians_in_order():
@@ -23,13 +23,19 @@ def test_repeats_are_summed_and_their_depths_are_medians_in_order():
     ended, by_depth = session_tables(
         summary(*(cell(n, sessions=COUNTS, by_depth=one) for n, one in enumerate(depths)))
     )
-    assert ended.rows == [["x", "10", "6", "2", "2"]]
+    assert ended.rows == [["x", "12", "6", "2", "2", "2"]]
     assert by_depth.rows == [
         ["x", "512", "6", "50.0", "10.0", "n/a"],
         ["x", "1k", "6", "200", "10.0", "50.0"],
         ["x", "16k", "6", "900", "10.0", "90.0"],
     ]
     assert max(len(line) for table in (ended, by_depth) for line in table.lines()) <= 80
+
+
+def test_sessions_not_begun_are_unknown_in_documents_of_before():
+    before = {name: count for name, count in COUNTS.items() if name != "not_begun"}
+    (ended,) = session_tables(summary(cell(0, sessions=COUNTS), cell(1, sessions=before)))
+    assert ended.rows == [["x", "12", "6", "2", "4", "n/a"]]
 
 
 def test_kinds_that_are_depths_have_a_table_too_and_others_none():
