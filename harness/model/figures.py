@@ -280,7 +280,8 @@ class SessionCounts(Record, frozen=True, kw_only=True):
     failed: Annotated[int, doc("Sessions that a failed call ended.")]
     cut: Annotated[int, doc("Sessions that were not at their end when the cell was over; see `not_begun`.")]
     not_begun: Annotated[
-        int | UnsetType, doc("Those of `cut` of which no call was sent; absent in documents of before 0.2.")
+        int | UnsetType,
+        doc("Sessions of `cut` of which no call was sent; absent in documents of before 0.2."),
     ] = UNSET
 
 
