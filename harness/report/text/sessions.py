@@ -32,14 +32,10 @@ def _ended(row: Row) -> list[str]:
     planned, ended, failed, cut = (
         sum(getattr(count, name) for count in counts) for name in ("planned", "ended", "failed", "cut")
     )
-    waiting = [known(count.not_begun) for count in counts]
-    unknown = None in waiting
-    begun = 0 if unknown else sum(filter(None, waiting))
-    return [
-        plain(row.label),
-        *map(str, (planned, ended, failed, cut - begun)),
-        "n/a" if unknown else str(begun),
-    ]
+    known_counts = [known(count.not_begun) for count in counts]
+    not_begun = None if None in known_counts else sum(filter(None, known_counts))
+    shown = (planned, ended, failed, cut - (not_begun or 0), "n/a" if not_begun is None else not_begun)
+    return [plain(row.label), *map(str, shown)]
 
 
 def _by_depth(row: Row) -> Iterator[list[str]]:
