@@ -82,6 +82,7 @@ def _check_placeholders(definition: Backend, where: str) -> None:
     places: list[tuple[str, Iterable[str]]] = [
         ("engine.model_args", (*engine.model_args, *engine.hub_model_args)),
         ("engine.args", engine.args),
+        ("engine.values", (value for value in engine.values.values() if isinstance(value, str))),
         ("engine.env", engine.env.values()),
         ("engine.files", engine.files.values()),
         ("process.program", process.program if process else ()),

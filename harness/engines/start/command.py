@@ -185,6 +185,7 @@ def build_command(
             fill["vision"] = weights.vision
         if "kv_cache_gib" in fill:
             fill["kv_tokens"] = _kv_tokens(definition, weights)
+    fill |= named_values(definition, fill)
 
     def placed(text: str, where: str) -> str:
         return filled(text, fill, f"backend {definition.name}:{where}")
@@ -221,6 +222,13 @@ def common_fill(definition: Backend) -> dict[str, Value]:
     if "kv_cache_gib" in values:
         fill["kv_cache_bytes"] = int(float(values["kv_cache_gib"]) * GIB)
     return fill
+
+
+def named_values(definition: Backend, fill: Mapping[str, Value]) -> dict[str, str]:
+    """The texts of [engine.values] with their own placeholders replaced: draft_model may be "{model}"."""
+    where = f"backend {definition.name}:engine.values"
+    texts = {name: fill[name] for name in definition.engine.values}
+    return {name: filled(text, fill, where) for name, text in texts.items() if isinstance(text, str)}
 
 
 def model_args(definition: Backend, fill: Mapping[str, Value], *, hub: bool) -> tuple[str, ...]:

@@ -110,6 +110,7 @@ def test_a_variant_changes_declared_keys_only():
             "x.toml:engine.args: unknown placeholder '{sise}'",
             "did you mean 'size'?",
         ),
+        (("size = 9", 'name = "{modl}"'), "x.toml:engine.values: unknown placeholder '{modl}'", "'model'"),
         (('["x-server"]', '["{bim}/x"]'), "x.toml:process.program: unknown placeholder '{bim}'", "'bin'"),
         (('["--big"]', '["{nothing_like_it}"]'), "x.toml:engine.args: unknown placeholder", "known: "),
         (("enabled = true", "enable = true"), "x.toml:prefix_cache: unknown key 'enable'", "'enabled'"),

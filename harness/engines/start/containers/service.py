@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.engines.provide.weights import HUB_TOKEN
-from harness.engines.start.command import common_fill, filled, model_args
+from harness.engines.start.command import common_fill, filled, model_args, named_values
 from harness.errors import SpecError
 from harness.spec.backend import Backend, Image
 
@@ -48,7 +48,7 @@ def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: b
     compose, image = definition.compose, image_of(definition, device)
     if compose is None:
         raise SpecError(f"backend '{definition.name}' has no [compose]", where="--launch compose")
-    engine = definition.engine
+    engine, fill = definition.engine, {**fill, **named_values(definition, fill)}
     naming = model_args(definition, fill, hub=hub)
     kept = [arg for arg in (*engine.args, *compose.args) if arg not in image.remove_args]
 

@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import os
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from harness.engines.start.command import build_command, configured
 from harness.engines.start.ports import free_port
 from harness.errors import SetupError, SpecError
 from harness.spec.backend import Process
-from harness.spec.backend_refs import load_backend
+from harness.spec.backend_refs import apply_variant, load_backend
 from harness.spec.models import Model
 
 ENV = EngineEnv(Path("/env/bin/python"), {}, "1", "")
@@ -19,8 +20,8 @@ LOCAL = Weights("/models/m.gguf", "t", "Q4", "ab" * 32, None, "")
 HUB = Weights("org/model", "t", "bf16", None, None, "")
 
 
-def command(name, *, weights=LOCAL, overrides=None, host="127.0.0.1"):
-    definition = configured(load_backend(name), None, overrides or {})
+def command(name, *, weights=LOCAL, overrides=None, host="127.0.0.1", variant=None):
+    definition = configured(apply_variant(load_backend(name), variant), None, overrides or {})
     return build_command(definition, env=ENV, weights=weights, port=4711, scratch=Path("/scratch"), host=host)
 
 
@@ -59,6 +60,19 @@ def test_weights_are_named_as_the_engine_takes_them_from_a_file_or_from_the_hub(
     assert command("llamacpp").argv[2:4] == ("--model", "/models/m.gguf")
     assert command("llamacpp", weights=HUB).argv[2:4] == ("--hf-repo", "org/model")
     assert command("vllm", weights=HUB).argv[2] == "org/model"
+
+
+def test_a_draft_model_is_the_model_itself_until_it_is_set():
+    own = command("llamacpp", variant="spec-draft").argv
+    assert after(own, "--model-draft") == after(own, "--model")
+    other = command("llamacpp", variant="spec-draft", overrides={"draft_model": "/models/small.gguf"}).argv
+    assert after(other, "--model-draft") == "/models/small.gguf"
+    drafting = command("vllm", weights=HUB, variant="spec-draft").argv
+    assert json.loads(after(drafting, "--speculative-config")) == {
+        "method": "draft_model",
+        "model": "org/model",
+        "num_speculative_tokens": 4,
+    }
 
 
 def test_files_of_an_engine_hold_its_values(monkeypatch):

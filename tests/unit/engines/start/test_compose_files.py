@@ -163,6 +163,9 @@ def test_a_variant_changes_the_command_of_its_container():
     command = service(definition, "cuda", plain_fill(definition) | {"model": "m"}, hub=False)["command"]
     assert "--no-enable-prefix-caching" in command
     assert "--enable-prefix-caching" not in command
+    drafting = configured(apply_variant(load_backend("llamacpp"), "spec-draft"), None, {})
+    command = service(drafting, "cpu", plain_fill(drafting) | {"model": "/m.gguf"}, hub=False)["command"]
+    assert command[command.index("--model-draft") + 1] == "/m.gguf"
 
 
 def test_weights_of_this_machine_are_mounted_read_only_and_fetch_nothing():
