@@ -7,24 +7,34 @@ import pytest
 from tests.integration.scripted import bench, bench_here, define, run_folder, summary
 
 
-@pytest.mark.time
-def test_the_capacity_of_a_server_of_two_slots_is_two(here):
-    """With a third request in flight every other one waits for a slot, longer than the limit allows."""
-    define("narrow", "--max-running", "2", ttft_ms=60, gap_ms=8)
-    search = ("--find-capacity", "--concurrency", "1,8", "--requests", "12", "--output-tokens", "4")
-    limits = ("--set", "slo.ttft_ms.p90=85")
-    asked = ("run", "--scenario", "fixed-length", "--backends", "narrow", "--repeats", "1", *search)
-    assert "--find-capacity needs [slo]" in bench_here(*asked, code=2).stderr
-    done = bench(*asked, *limits, "--no-report", limit_s=200)
-    (found,) = summary()["capacity"]
-    assert (found["value"], found["kept_by_search"], found["interval"]) == (2, [2], [2, 2, 3])
-    tested = [(one["value"], one["kept"], one["runs"]) for one in found["tested"]]
-    assert tested == [(1, 1, 1), (2, 2, 2), (3, 0, 2), (4, 0, 1)]
-    assert found["tested"][0]["attainment"] == 1
-    assert "narrow: 2 in flight keep the limits (2 to 3; 6 probes in 1 start)" in done.stdout
+ASKED = ("run", "--scenario", "fixed-length", "--backends", "narrow", "--repeats", "1", "--find-capacity")
+SEARCH = (*ASKED, "--concurrency", "1,8", "--requests", "12", "--output-tokens", "4")
+LIMITS = ("--set", "slo.ttft_ms.p90=85")
 
-    # Cut short before its last load, the search goes on there.
+
+@pytest.fixture
+def found(here):
+    """What a search printed. With a third request in flight every other one waits for one of the two slots,
+    longer than the limit allows."""
+    define("narrow", "--max-running", "2", ttft_ms=60, gap_ms=8)
+    return bench(*SEARCH, *LIMITS, "--no-report", limit_s=200).stdout
+
+
+@pytest.mark.time
+def test_the_capacity_of_a_server_of_two_slots_is_two(found):
+    (capacity,) = summary()["capacity"]
+    assert (capacity["value"], capacity["kept_by_search"], capacity["interval"]) == (2, [2], [2, 2, 3])
+    tested = [(one["value"], one["kept"], one["runs"]) for one in capacity["tested"]]
+    assert tested == [(1, 1, 1), (2, 2, 2), (3, 0, 2), (4, 0, 1)]
+    assert capacity["tested"][0]["attainment"] == 1
+    assert "narrow: 2 in flight keep the limits (2 to 3; 6 probes in 1 start)" in found
     assert "nothing is missing" in bench("resume", str(run_folder()), code=2).stderr
+
+
+@pytest.mark.long
+@pytest.mark.time
+@pytest.mark.usefixtures("found")
+def test_a_search_that_was_cut_short_goes_on_at_its_last_load():
     (last,) = (run_folder() / "cells").glob("*-c3-r1")
     shutil.rmtree(last)
     kept = {cell: (cell / "cell.json").stat().st_mtime_ns for cell in (run_folder() / "cells").iterdir()}
@@ -37,6 +47,11 @@ def test_the_capacity_of_a_server_of_two_slots_is_two(here):
     assert kept == {cell: (cell / "cell.json").stat().st_mtime_ns for cell in kept}
     again = bench("report", str(run_folder()), limit_s=100)
     assert "2 in flight keep the limits" in again.stdout + (run_folder() / "report.html").read_text()
+
+
+def test_a_search_without_limits_is_refused(here):
+    define("narrow")
+    assert "--find-capacity needs [slo]" in bench_here(*SEARCH, code=2).stderr
 
 
 @pytest.mark.parametrize(

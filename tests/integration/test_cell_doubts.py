@@ -70,7 +70,7 @@ def test_events_that_are_written_together_are_one_arrival(here):
     define("pairs", "--events-per-write", "2", ttft_ms=100, gap_ms=20)
     done = bench(
         "run", "--scenario", "fixed-length", "--backends", "pairs", "--no-probe", "--no-report",
-        "--requests", "16", "--concurrency", "1", "--output-tokens", "17",
+        "--requests", "16", "--concurrency", "4", "--output-tokens", "17",
     )  # fmt: skip
     (cell,) = summary()["cells"]
     assert cell["itl_ms"]["p50"] == pytest.approx(40, abs=5)

@@ -48,6 +48,7 @@ def test_ten_per_cent_slower_is_called_so(engines):
     bench("compare", str(folder), "--baseline", "calm", "--fail-on", "slower", code=1)
 
 
+@pytest.mark.long
 @pytest.mark.time
 def test_a_backend_against_itself_gives_the_floor_of_later_verdicts(engines):
     done = bench("run", *SMALL, "--backends", "calm", "--aa", "--repeats", "3", limit_s=200)
