@@ -89,7 +89,7 @@ def _run(model: Path, out: Path, questions: int) -> Path:
 
 def _row(noise: float, before: Path, after: Path) -> str:
     done = _bench(
-        "compare", after, before, "--force", "--undecided", "pass", "--fail-on", "accuracy.drop", "--json"
+        "compare", before, after, "--force", "--undecided", "pass", "--fail-on", "accuracy.drop", "--json"
     )
     compared = json.loads(done.stdout)
     verdict = next(one["why"] for one in compared["accuracy"] if not one["under_load"])
