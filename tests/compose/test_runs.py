@@ -120,14 +120,14 @@ def test_a_gpu_that_is_not_there_is_told_before_anything_starts(bench, simulator
     assert "nothing was downloaded or started" in done.stderr
 
 
-def test_death_while_loading_shows_the_engines_own_lines_and_the_rest_goes_on(bench, simulator, llamacpp):
+def test_death_while_loading_shows_the_engines_own_lines_and_the_rest_goes_on(bench, simulator):
     done = bench(
         *RUN,
         "--backends",
         "vllm,llamacpp",
         code=3,
         BENCH_IMAGE_VLLM=simulator(HABITS="dies"),
-        BENCH_IMAGE_LLAMACPP=llamacpp,
+        BENCH_IMAGE_LLAMACPP=simulator(),
     )
     assert "vllm: ended while loading: exit code 3" in done.stderr
     assert "  | RuntimeError: CUDA out of memory" in done.stderr
@@ -135,15 +135,13 @@ def test_death_while_loading_shows_the_engines_own_lines_and_the_rest_goes_on(be
     assert [cell["label"] for cell in summary(bench)["cells"]] == ["llamacpp"]
 
 
-def test_an_engine_that_runs_out_of_memory_in_mid_cell_is_kept_as_such_and_the_rest_goes_on(
-    bench, simulator, llamacpp
-):
+def test_an_engine_that_runs_out_of_memory_in_mid_cell_is_kept_as_such_and_the_rest_goes_on(bench, simulator):
     process = bench.begin(
         *RUN,
         *("--requests", "500", "--duration", "20", "--backends", "vllm,llamacpp"),
         *("--set", "prompts.prefix_tokens=64", "--set", "load.warmup_requests=0"),  # on one slow thread
         BENCH_IMAGE_VLLM=simulator(HABITS="grows"),
-        BENCH_IMAGE_LLAMACPP=llamacpp,
+        BENCH_IMAGE_LLAMACPP=simulator(),
         BENCH_MEM_LIMIT="900m",
     )
     until(lambda: measures(process), "the load runs")
@@ -212,7 +210,7 @@ def test_ctrl_c_in_mid_cell_leaves_what_was_measured_and_no_container(bench, sim
 
 
 @pytest.mark.parametrize("keeper_too", [False, True], ids=["bench", "bench and its keeper"])
-def test_what_a_killed_bench_leaves_is_gone_at_the_next_start(bench, simulator, llamacpp, keeper_too):
+def test_what_a_killed_bench_leaves_is_gone_at_the_next_start(bench, simulator, keeper_too):
     process = bench.begin(*RUN, "--requests", "500", "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
     until(lambda: measures(process), "the load runs")
     (container,) = ours()
@@ -223,21 +221,21 @@ def test_what_a_killed_bench_leaves_is_gone_at_the_next_start(bench, simulator, 
         process.kill()
         process.communicate(timeout=60)
         until(lambda: not ours() and not networks(), "the keeper removes it")
-    done = bench(*RUN, "--backends", "llamacpp", code=MEASURED, BENCH_IMAGE_LLAMACPP=llamacpp)
+    done = bench(*RUN, "--backends", "llamacpp", code=MEASURED, BENCH_IMAGE_LLAMACPP=simulator())
     what = "removed its container" if keeper_too else "nothing of its container is left"
     assert f"vllm was left by a bench that was killed: {what}" in done.stderr
     assert manifest(bench)["backends"]["llamacpp"]["engine"]["remarks"]
     assert not ours()
 
 
-def test_leftovers_are_found_by_their_labels_alone(bench, simulator, llamacpp):
+def test_leftovers_are_found_by_their_labels_alone(bench, simulator):
     """As after a restart of the machine, or with another cache."""
     process = bench.begin(*RUN, "--requests", "500", "--backends", "vllm", BENCH_IMAGE_VLLM=simulator())
     until(lambda: measures(process), "the load runs")
     kill_all(process)
     for note in (bench.folder / "cache" / "running").iterdir():
         note.unlink()
-    done = bench(*RUN, "--backends", "llamacpp", code=MEASURED, BENCH_IMAGE_LLAMACPP=llamacpp)
+    done = bench(*RUN, "--backends", "llamacpp", code=MEASURED, BENCH_IMAGE_LLAMACPP=simulator())
     assert "removed the container of vllm, left by a bench that was killed" in done.stderr
 
 

@@ -39,7 +39,7 @@ def test_a_second_up_is_refused_with_the_url_of_the_first(bench, up):
     assert "bench down vllm" in refused.stderr
 
 
-def test_a_run_beside_it_says_so(bench, up, llamacpp):
+def test_a_run_beside_it_says_so(bench, up, simulator):
     up()
     done = bench(
         "run",
@@ -51,7 +51,7 @@ def test_a_run_beside_it_says_so(bench, up, llamacpp):
         "compose",
         *SMALL,
         code=(0, 4),
-        BENCH_IMAGE_LLAMACPP=llamacpp,
+        BENCH_IMAGE_LLAMACPP=simulator(),
     )
     assert "vllm, started with `bench up`, runs on this machine at the same time" in done.stderr
     assert len(docker("ps", "--quiet", "--filter", "label=llm-servebench.kept=yes").split()) == 1
