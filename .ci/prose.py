@@ -78,6 +78,7 @@ PHRASES = (
     "what came out",
     "what else speaks",
 )
+_ANY_RULE = re.compile("|".join(f"(?:{rule})" for rule in RULES), re.IGNORECASE)
 _FENCE = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _CODE = re.compile(r"`[^`\n]*`")
@@ -134,6 +135,8 @@ def of_code(source: str, place: str) -> Iterator[Finding]:
         text = node.value if isinstance(node, ast.Constant) else None
         if isinstance(text, str) and " " in text.strip():
             yield from _ruled(_CODE.sub("``", text), place, node.lineno)
+    if not any("#" in line and _ANY_RULE.search(line) for line in source.splitlines()):
+        return  # no comment can break a rule
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield from _ruled(_CODE.sub("``", token.string), place, token.start[0])
@@ -159,13 +162,18 @@ def _says_what_it_is_for(text: str) -> bool:
 
 
 def _phrases(text: str, place: str) -> Iterator[Finding]:
-    for number, line in enumerate(text.lower().splitlines(), 1):
+    text = text.lower()
+    if not any(phrase in text for phrase in PHRASES):
+        return
+    for number, line in enumerate(text.splitlines(), 1):
         for phrase in PHRASES:
             if phrase in line:
                 yield Finding(place, number, phrase, "nobody says this")
 
 
 def _ruled(line: str, place: str, number: int) -> Iterator[Finding]:
+    if not _ANY_RULE.search(line):
+        return
     for rule, instead in RULES.items():
         for match in re.finditer(rule, line, re.IGNORECASE):
             yield Finding(place, number, match[0], instead)

@@ -74,8 +74,9 @@ def read_records(files: Confined, folder: str, *, closed_loop: bool) -> Records:
         rows = _array(requests, REQUEST_DTYPE)
         if "start_ns" not in requests.names:  # written before 0.2
             rows["start_ns"] = response_start(rows, closed_loop=closed_loop)
-        texts, finish_reasons, errors = (requests.texts(name) for name in _TEXTS)
-        tool_calls = requests.texts("tool_calls") if "tool_calls" in requests.names else ()
+        names = (*_TEXTS, "tool_calls") if "tool_calls" in requests.names else _TEXTS
+        texts, finish_reasons, errors, *more = requests.texts(names)
+        tool_calls = more[0] if more else ()
     _check_range(rows)
     _check_seq(rows["seq"])
     with parquet.reading(files, f"{folder}/events.parquet") as stored:

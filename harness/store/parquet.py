@@ -9,7 +9,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -213,6 +213,25 @@ def _system_error(error: Exception) -> OSError | ValueError:
     return OSError(known[0], os.strerror(known[0])) if known else OSError(first_line(error))
 
 
+@dataclass(slots=True)
+class _Texts:
+    """A column of texts as it is read. `left`: bytes that those to come may have."""
+
+    name: str
+    left: int
+    values: list[str] = field(default_factory=list)
+    distinct: dict[str, str] = field(default_factory=dict)
+
+    def add(self, values: Sequence[str]) -> None:
+        for value in values:
+            if value not in self.distinct:
+                self.distinct[value] = value
+                self.left -= len(value)
+            self.values.append(self.distinct[value])
+        if self.left < 0:
+            raise ValueError(f"{self.name}: more text than a file of this size may hold")
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """An open file."""
@@ -229,23 +248,18 @@ class Source:
         while len(frame := result.fetch_df_chunk(_GROUP // _VECTOR)):
             yield frame
 
-    def texts(self, name: str) -> list[str]:
-        """Equal texts are one object. Raises ValueError for more than a file of this size may hold."""
-        text = f"coalesce({name}::varchar, '')"
-        longest = self._fetched(f"max(strlen({text}))")[0][0] or 0
-        left = self._most_bytes()
-        result = self.connected.execute(f"select {text} from read_parquet($1)", [self.place])
-        texts: list[str] = []
-        distinct: dict[str, str] = {}
-        while rows := result.fetchmany(max(1, min(_VECTOR, _BATCH_BYTES // max(longest, 1)))):
-            for (value,) in rows:
-                if value not in distinct:
-                    distinct[value] = value
-                    left -= len(value)
-                texts.append(distinct[value])
-            if left < 0:
-                raise ValueError(f"{name}: more text than a file of this size may hold")
-        return texts
+    def texts(self, names: Sequence[str]) -> list[list[str]]:
+        """The texts of each column. Equal texts of a column are one object. Raises ValueError for more than a
+        file of this size may hold."""
+        wanted = [f"coalesce({name}::varchar, '')" for name in names]
+        longest = self._fetched(", ".join(f"max(strlen({text}))" for text in wanted))[0]
+        batch = _BATCH_BYTES // max(1, sum(length or 0 for length in longest))
+        result = self.connected.execute(f"select {', '.join(wanted)} from read_parquet($1)", [self.place])
+        columns = [_Texts(name, self._most_bytes()) for name in names]
+        while rows := result.fetchmany(max(1, min(_VECTOR, batch))):
+            for column, values in zip(columns, zip(*rows, strict=True), strict=True):
+                column.add(values)
+        return [column.values for column in columns]
 
     def distinct(self, name: str, most: int) -> list[str]:
         """Sorted by their first row. Raises ValueError for more than `most`."""

@@ -9,6 +9,7 @@ from harness.untrusted.text import inert
 
 DEEPEST = 64  # levels; no answer of an engine has ten
 _MOST = 2**63  # beyond it a number counts and measures nothing; sums and ratios of what is below are finite
+_REMEMBERED = 10_000  # texts of a document: its keys, without the memory that ever new ones would take
 _MOST_VALUES = 2_000_000  # of a document; each becomes some hundred bytes of memory
 
 
@@ -29,7 +30,7 @@ def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
         raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels") from None
     except ValueError as error:
         raise BadDocumentError(f"not JSON: {error}") from None
-    return _clean(document, hidden, DEEPEST)
+    return _clean(document, _Texts(hidden), DEEPEST)
 
 
 def read_tables(text: str) -> dict[str, object]:
@@ -68,15 +69,29 @@ def _fits(value: float) -> bool:
     return abs(value) < _MOST  # of NaN neither this nor its opposite holds
 
 
-def _clean(value: Any, hidden: Callable[[str], str], levels: int) -> Any:
+class _Texts(dict[str, str]):
+    """What each text of one document becomes: its keys recur in every record of a list."""
+
+    def __init__(self, hidden: Callable[[str], str]) -> None:
+        super().__init__()
+        self._hidden = hidden
+
+    def __missing__(self, text: str) -> str:
+        found = self._hidden(inert(text))
+        if len(self) < _REMEMBERED:
+            self[text] = found
+        return found
+
+
+def _clean(value: Any, texts: _Texts, levels: int) -> Any:
     if isinstance(value, str):
-        return hidden(inert(value))
+        return texts[value]
     if isinstance(value, int | float):
         return value if _fits(value) else None
     if isinstance(value, dict | list) and not levels:
         raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels")
     if isinstance(value, dict):
-        return {hidden(inert(key)): _clean(item, hidden, levels - 1) for key, item in value.items()}
+        return {texts[key]: _clean(item, texts, levels - 1) for key, item in value.items()}
     if isinstance(value, list):
-        return [_clean(item, hidden, levels - 1) for item in value]
+        return [_clean(item, texts, levels - 1) for item in value]
     return value

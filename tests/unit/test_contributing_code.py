@@ -66,7 +66,8 @@ class Checkout:
         done = subprocess.run(
             [sys.executable, *program, *words[1:], *cache],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(self.folder)},
+            # Of pytest's plugins the tests of the pages need none, and some take a second to load.
+            env={**os.environ, "PYTHONPATH": str(self.folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
             capture_output=True,
             text=True,
             check=False,

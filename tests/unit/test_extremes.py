@@ -30,6 +30,7 @@ SERIES = (
     "host.cpu_busy_s",
     "x.y",
 )
+MOST = settings.default.max_examples  # of the profile
 _INT = np.iinfo(np.int32)
 _COUNT = st.sampled_from([UNKNOWN, 0, 1, 2, _INT.max, _INT.max - 1])
 _VALUE = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e18, -1e18, 1e-300, float("nan"), float("inf"), 1e308])
@@ -78,6 +79,7 @@ def altered(folder: RunFolder, cell: str, how) -> None:
 
 
 @settings(
+    max_examples=MOST if MOST > 10 else 4,
     phases=[Phase.generate],  # an example is whole commands: shrinking one takes minutes
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

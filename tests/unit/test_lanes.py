@@ -15,21 +15,25 @@ from tests.unit.test_site import ROOT, loaded
 from tests.waiting import until
 
 lanes = loaded("lanes")
+HANDLED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @pytest.fixture
 def gate(tmp_path, capsys, monkeypatch):
-    """`gate(plan)`: exit code and all that was printed."""
+    """`gate(plan)`: exit code and all that was printed. The handlers that it sets are undone afterwards."""
     for inherited in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS"):
         monkeypatch.delenv(inherited, raising=False)  # so that they are there again afterwards
-    monkeypatch.setattr(lanes.signal, "signal", lambda *_handler: None)
+    monkeypatch.setattr(lanes, "EVERY_S", 0.02)
+    before = {number: signal.getsignal(number) for number in HANDLED}
 
     def run(plan):
         (tmp_path / "plans.toml").write_text(plan, encoding="utf-8")
         code = lanes.main("gate", tmp_path / "plans.toml", tmp_path / "out")
         return code, capsys.readouterr().out
 
-    return run
+    yield run
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def lane(name, run, budget_s=60, more=""):
@@ -129,7 +133,7 @@ def test_a_signal_ends_every_process_of_every_lane(tmp_path, number):
         [sys.executable, "-c", program, *words],
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "LANES_GRACE_S": "1"},
+        env={**os.environ, "LANES_GRACE_S": "0.5"},
     )
     until(lambda: pids.exists() and len(pids.read_text().split()) == 3, "three processes")
     process.send_signal(number)

@@ -9,6 +9,7 @@ another function returned, a limit that raises (`subprocess.run(timeout=…)`), 
 """
 
 import ast
+import os
 import re
 import shlex
 import subprocess
@@ -36,7 +37,8 @@ def is_difference(node):
 
 
 def is_mark(node):
-    return ast.unparse(node).startswith("pytest.mark.time")
+    """Arguments are left out, which are long where they are cases of a test."""
+    return ast.unparse(getattr(node, "func", node)).startswith("pytest.mark.time")
 
 
 def is_constant(node):
@@ -90,20 +92,24 @@ def unmarked(module):
     return [one for one in functions if not any(map(is_mark, one.decorator_list))]
 
 
+def bounded_by_a_constant(function):
+    """(comparison, what it bounds) of the asserts."""
+    asserts = (one for one in ast.walk(function) if isinstance(one, ast.Assert))
+    for compare in (one for test in asserts for one in ast.walk(test.test) if isinstance(one, ast.Compare)):
+        yield from ((compare, small) for small, limit in bounded(compare) if is_constant(limit))
+
+
 def breaches(source, measured):
     """Line and text of every comparison that belongs into the queue *time*."""
     found = {}
     for function in unmarked(ast.parse(source)):
-        known = readings(function)
-        asserts = (one for one in ast.walk(function) if isinstance(one, ast.Assert))
-        for compare in (
-            one for test in asserts for one in ast.walk(test.test) if isinstance(one, ast.Compare)
-        ):
-            for small, limit in bounded(compare):
-                said = set(words(small))
-                by_name = said & known or (measured and any(map(MEASURED.fullmatch, said)))
-                if is_constant(limit) and (by_name or is_difference(small)):
-                    found[compare.lineno] = ast.unparse(compare)
+        bounds = list(bounded_by_a_constant(function))
+        known = readings(function) if bounds else set()
+        for compare, small in bounds:
+            said = set(words(small))
+            by_name = said & known or (measured and any(map(MEASURED.fullmatch, said)))
+            if by_name or is_difference(small):
+                found[compare.lineno] = ast.unparse(compare)
     return sorted(found.items())
 
 
@@ -150,14 +156,24 @@ def test_other_comparisons_pass(line):
     assert breaches(f"def test_it():\n    {line}\n", measured=True) == []
 
 
+def pytest_of(folder, *options):
+    """What it prints. It loads none of the installed plugins but the one that this is about."""
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "xdist", *options],
+        cwd=folder,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
 def test_a_group_of_tests_goes_to_one_worker(tmp_path):
     """pytest-xdist 3.8 tells so by the tests' names, which pytest 9.2 keeps as they were."""
     test = "@pytest.mark.xdist_group('one')\ndef test_{0}():\n    pass\n"
     source = "import pytest\n" + "".join(map(test.format, "ab"))
     (tmp_path / "test_it.py").write_text(source, encoding="utf-8")
-    words = ["pytest", "-v", "--numprocesses", "1", "--dist", "loadgroup", "-p", "no:cacheprovider"]
-    done = subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True)
-    assert "test_it.py::test_a@one" in done.stdout, done.stdout
+    said = pytest_of(tmp_path, "-v", "--numprocesses", "1", "--dist", "loadgroup", "-p", "no:cacheprovider")
+    assert "test_it.py::test_a@one" in said, said
 
 
 def test_what_failed_in_a_group_is_run_again(tmp_path):
@@ -169,8 +185,6 @@ def test_what_failed_in_a_group_is_run_again(tmp_path):
     (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
     first = ["--numprocesses", "1", "--dist", "loadgroup", "--quiet"]
     for options in (first, shlex.split(again.replace("$(1)", "not time"))):
-        done = subprocess.run(
-            [sys.executable, "-m", "pytest", *options], cwd=tmp_path, capture_output=True, text=True
-        )
-        assert "1 failed" in done.stdout, done.stdout
-    assert "1 passed" not in done.stdout
+        said = pytest_of(tmp_path, *options)
+        assert "1 failed" in said, said
+    assert "1 passed" not in said

@@ -34,7 +34,7 @@ def asked(questions, wrong=(), load=None):
 def test_a_seed_makes_the_same_questions_everywhere():
     assert sha256(QUESTIONS) == "b7d9cabd9297f30b328dec06e14f7f29cb8f97aa81d081db2c4d0c04e1ed2bc2"
     assert made_questions(100) == QUESTIONS[:100]
-    assert sha256(made_questions(600, seed=1)) != sha256(QUESTIONS)
+    assert sha256(made_questions(20, seed=1)) != sha256(QUESTIONS[:20])
 
 
 def test_every_one_is_different_and_can_be_answered():

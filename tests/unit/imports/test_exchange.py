@@ -1,6 +1,7 @@
 """What bench writes in formats of others, read by their own package and by bench again."""
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,16 +21,18 @@ PUBLISHED = Path(__file__).resolve().parents[3] / "results" / "published"
 PATHS = [*REPORT_RATES, *(f"{metric}.{name}" for metric in REPORT_LATENCIES for name in STATISTICS)]
 
 
-def runs():
-    return [open_run(str(path.parent), PUBLISHED) for path in sorted(PUBLISHED.glob("*/summary.json"))]
+@cache
+def summaries():
+    """Of every published run; the tests make other documents of them, and change none."""
+    paths = sorted(PUBLISHED.glob("*/summary.json"))
+    return [open_run(str(path.parent), PUBLISHED).read_summary() for path in paths]
 
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_what_is_exported_is_imported_again(tmp_path, kind):
     """Of every published cell that is not INVALID: figures, load, counts and model."""
     seen = 0
-    for run in runs():
-        summary = run.read_summary()
+    for summary in summaries():
         cells = {cell.cell: cell for cell in summary.cells}
         for name, document in documents(kind, summary):
             cell = cells[name]
@@ -52,8 +55,8 @@ def test_what_is_exported_is_imported_again(tmp_path, kind):
 
 def test_reports_are_valid_by_the_package_of_their_format():
     seen = 0
-    for run in runs():
-        for _, document in documents("report-0.2", run.read_summary()):
+    for summary in summaries():
+        for _, document in documents("report-0.2", summary):
             report = load_benchmark_report(json.loads(json.dumps(document)))
             assert report.results.request_performance.aggregate.requests.total >= 0
             seen += 1
@@ -63,8 +66,7 @@ def test_reports_are_valid_by_the_package_of_their_format():
 def test_summaries_are_valid_by_the_checker_of_mlperf(tmp_path):
     """Which makes a rate of its own of tokens and duration, and takes what is missing for 0."""
     seen = 0
-    for run in runs():
-        summary = run.read_summary()
+    for summary in summaries():
         cells = {cell.cell: cell for cell in summary.cells}
         for name, document in documents("mlperf", summary):
             cell = cells[name]
@@ -80,7 +82,7 @@ def test_summaries_are_valid_by_the_checker_of_mlperf(tmp_path):
 
 
 def exported(kind="report-0.2"):
-    return next(document for _, document in documents(kind, runs()[0].read_summary()))
+    return next(document for _, document in documents(kind, summaries()[0]))
 
 
 def ours(document):

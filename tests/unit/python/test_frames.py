@@ -1,4 +1,4 @@
-"""DataFrames of a run: the rows of `bench query`, in seconds."""
+"""DataFrames of a run: the rows of `bench query`, in seconds. Its conclusion: that of the report."""
 
 import re
 from pathlib import Path
@@ -126,6 +126,12 @@ def test_a_frame_without_rows_has_its_columns_and_types(run):
         **dict.fromkeys(("run", "cell", "series"), pd.StringDtype()),
         **dict.fromkeys(("at", "value"), "float64"),
     }
+
+
+def test_the_conclusion_is_that_of_the_report(run):
+    found = {(order.load.label, order.metric) for order in run.conclusion().orders}
+    assert found == {(one.load.label, one.metric) for one in run.summary.comparison}
+    assert found
 
 
 def test_every_call_makes_a_frame_of_its_own(run):

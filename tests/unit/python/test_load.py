@@ -13,6 +13,23 @@ from harness import __version__
 from harness.cli.main import main
 from harness.model import as_json
 from tests.bench.audit.gates import change_json, mend
+from tests.factories.runs import Shape, make_run
+from tests.unit.python.conftest import ENGINES
+
+CELLS = len(ENGINES)
+
+
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    """A cell of each engine, in place of the eighteen of other files: each test loads it, some five times."""
+    return made(tmp_path_factory.mktemp("runs"))
+
+
+def made(root, engines=ENGINES, repeats=1):
+    shape = Shape(engines=engines, concurrency=(1,), repeats=repeats, requests=6, output_tokens=4)
+    folder = make_run(root, shape)
+    mend(folder.path)
+    return folder
 
 
 def test_a_run_is_found_by_its_path_its_name_and_the_beginning_of_its_name(copied):
@@ -23,14 +40,9 @@ def test_a_run_is_found_by_its_path_its_name_and_the_beginning_of_its_name(copie
     assert sb.load(copied.path.name, out=str(copied.path.parent)).name == by_path.name
     assert [path.name for path in sb.runs()] == [copied.path.name]
     assert sb.runs("nowhere") == []
-    assert repr(by_path) == (f"<Run {copied.path.name}: shared-prefix, llamacpp, vllm@eager, tgi, 18 cells>")
-
-
-def test_the_conclusion_is_that_of_the_report(copied):
-    run = sb.load(copied.path)
-    found = {(order.load.label, order.metric) for order in run.conclusion().orders}
-    assert found == {(one.load.label, one.metric) for one in run.summary.comparison}
-    assert found
+    assert repr(by_path) == (
+        f"<Run {copied.path.name}: shared-prefix, llamacpp, vllm@eager, tgi, {CELLS} cells>"
+    )
 
 
 def nothing(folder):
@@ -87,7 +99,7 @@ SPOILED = {
     no_run: "has no manifest.json: not a run folder",
     a_file: "is a file, not the folder of a run",
     half_a_run: "has no summary.json",
-    no_cells: "was planned and is missing, and 18 more",
+    no_cells: "was planned and is missing, and 3 more",
     a_changed_figure: "summary.json is damaged",
     a_changed_record: "events.parquet is damaged",
     no_records: "requests.parquet is missing",
@@ -117,7 +129,7 @@ def test_a_run_that_does_not_verify_is_given_only_to_whom_accepts_it(copied, spo
         run = sb.load(copied.path, unverified=True)
     assert {Path(one.filename).name for one in warned} == {"test_load.py"}
     assert repr(run).endswith("NOT VERIFIED>")
-    assert len(run.cells()) == 18
+    assert len(run.cells()) == CELLS
     assert not run.verified
     with pytest.raises(sb.DamagedError, match=r"\.parquet"):
         (run.events if spoil is a_changed_record else run.requests)()
@@ -142,21 +154,24 @@ def test_a_run_of_another_version_is_computed_again_and_says_so(copied):
     assert forged.cells().ttft_p50[0] == 0.001
 
 
-def test_a_comparison_is_that_of_the_command(copied, capsys):
-    other = copied.path.with_name("20261121T000000Z-shared-prefix-000000")
-    shutil.copytree(copied.path, other)
-    main(["compare", str(copied.path), str(other), "--json"])
+def test_a_comparison_is_that_of_the_command(tmp_path, monkeypatch, capsys):
+    """Of runs with repeats, which have verdicts."""
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    run = made(tmp_path, ENGINES[:2], repeats=3).path
+    other = run.with_name("20261121T000000Z-shared-prefix-000000")
+    shutil.copytree(run, other)
+    main(["compare", str(run), str(other), "--json"])
     printed = json.loads(capsys.readouterr().out)
-    compared = sb.compare(sb.load(copied.path), other)
+    compared = sb.compare(sb.load(run), other)
     assert json.loads(json.dumps(as_json(compared.conclusion()))) == printed.pop("conclusion")
     assert json.loads(json.dumps(as_json(compared.document))) == printed
     verdicts = compared.verdicts()
     assert len(verdicts) == sum(len(pair["findings"]) for pair in printed["pairs"])
-    assert set(verdicts.a) == {f"{other.name}/{label}" for label in ("llamacpp", "vllm@eager", "tgi")}
+    assert set(verdicts.a) == {f"{other.name}/{label}" for label in ("llamacpp", "vllm@eager")}
     first = printed["pairs"][0]["findings"][0]
     assert verdicts.value_a[0] == pytest.approx(first["values"][0] / 1e3)
     assert compared.refused == ()
-    alone = sb.compare(copied.path)
+    alone = sb.compare(run)
     assert {row.b.rpartition("/")[2] for row in alone.verdicts().itertuples()} == {"llamacpp"}
 
 

@@ -7,6 +7,7 @@ import pytest
 from harness.report.files import build_all
 from tests.factories.runs import Shape, make_run
 
+pytestmark = pytest.mark.usefixtures("without_plots")
 LOOKS = {"looks": [1, 4], "repeats": 1, "reason": "decided", "budget_s": None, "spent_s": 60.0}
 
 

@@ -24,7 +24,15 @@ PUBLISHED = sorted(Path(__file__).parents[3].glob("results/published/*/manifest.
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
+    """Has every key that a run of made-up engines can have."""
     return make_run(tmp_path_factory.mktemp("runs"), Shape(TWO, repeats=3, concurrency=(1, 4)))
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Two cells, for commands that compute every figure of it again."""
+    shape = Shape(TWO, concurrency=(1,), requests=6, output_tokens=4)
+    return make_run(tmp_path_factory.mktemp("runs"), shape)
 
 
 @pytest.fixture
@@ -103,28 +111,29 @@ def test_a_key_that_is_not_known_is_no_fault(summary):
     ],
     ids=["no list", "a key less", "another type", "a word too many"],
 )
-def test_what_is_wrong_is_named_in_one_line(made, summary, change, where, tmp_path, capsys):
+def test_what_is_wrong_is_named_in_one_line(small, change, where, tmp_path, capsys):
+    summary = small.read_json("summary.json")
     change(summary)
     changed = RunFolder(tmp_path)
-    changed.write_json("manifest.json", made.read_json("manifest.json"))
+    changed.write_json("manifest.json", small.read_json("manifest.json"))
     changed.write_json("summary.json", summary)
-    assert main(["compare", str(made.path), str(changed.path)]) == ExitCode.USAGE
+    assert main(["compare", str(small.path), str(changed.path)]) == ExitCode.USAGE
     error = capsys.readouterr().err
     assert f"{tmp_path}/summary.json: not what this version writes: {where}" in error
     assert "hint: `bench report` derives it again" in error
 
 
 @pytest.mark.parametrize("change", [lambda one: one.clear(), lambda one: one.update(scenario=3)])
-def test_a_manifest_that_is_none_is_told_by_every_command(made, change, tmp_path, capsys):
-    manifest = made.read_json("manifest.json")
+def test_a_manifest_that_is_none_is_told_by_every_command(small, change, tmp_path, capsys):
+    manifest = small.read_json("manifest.json")
     change(manifest)
     changed = RunFolder(tmp_path / "changed")
     changed.path.mkdir()
     changed.write_json("manifest.json", manifest)
-    changed.write_json("summary.json", made.read_json("summary.json"))
+    changed.write_json("summary.json", small.read_json("summary.json"))
     here = ["--out", str(tmp_path)]
     commands = (
-        ["compare", str(made.path), "changed"],
+        ["compare", str(small.path), "changed"],
         ["report", "changed"],
         ["history", "changed"],
         ["resume", "changed"],
@@ -137,12 +146,12 @@ def test_a_manifest_that_is_none_is_told_by_every_command(made, change, tmp_path
 
 
 @pytest.mark.usefixtures("without_plots")
-def test_a_cell_that_is_none_costs_nothing_but_itself(made, tmp_path, capsys):
+def test_a_cell_that_is_none_costs_nothing_but_itself(small, tmp_path, capsys):
     changed = tmp_path / "changed"
-    shutil.copytree(made.path, changed)
+    shutil.copytree(small.path, changed)
     first, *_ = sorted(changed.glob("cells/*/cell.json"))
     first.write_text('{"schema": 1}', encoding="utf-8")
     assert main(["report", str(changed)]) == ExitCode.OK
     assert "cell.json: not what this version writes" in " ".join(capsys.readouterr().out.split())
     cells = RunFolder(changed).read_summary().cells
-    assert {cell.cell for cell in cells} == {*made.cells()} - {first.parent.name}
+    assert {cell.cell for cell in cells} == {*small.cells()} - {first.parent.name}

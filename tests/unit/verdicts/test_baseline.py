@@ -221,14 +221,16 @@ def command(*arguments):
     return main(["compare", *map(str, arguments)])
 
 
+def shape(engines, repeats=3):
+    """As small as a verdict between two runs can be: each command computes every cell of both again."""
+    return Shape(engines, repeats=repeats, concurrency=(4,), requests=8, output_tokens=8)
+
+
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory):
     """Two runs of made-up engines, the second with a slower one."""
     slower = (Engine("llamacpp", "llama.cpp", 20.0, 12.0, version="b11550"), TWO[1])
-    return [
-        make_run(tmp_path_factory.mktemp("runs"), Shape(engines, repeats=4, concurrency=(4,))).path
-        for engines in (TWO, slower)
-    ]
+    return [make_run(tmp_path_factory.mktemp("runs"), shape(engines)).path for engines in (TWO, slower)]
 
 
 def test_a_run_with_itself_and_with_a_slower_one(stored, capsys):
@@ -241,7 +243,7 @@ def test_a_run_with_itself_and_with_a_slower_one(stored, capsys):
 
 
 def test_one_backend_alone_has_nothing_beside_it(tmp_path, capsys):
-    alone = make_run(tmp_path, Shape(TWO[:1], repeats=2, concurrency=(4,))).path
+    alone = make_run(tmp_path, shape(TWO[:1], repeats=2)).path
     assert command(alone) == ExitCode.USAGE
     assert "only one backend: nothing to compare" in capsys.readouterr().err
 
@@ -376,7 +378,7 @@ def test_a_load_point_that_cannot_be_compared_is_not_passed_over():
 
 def test_the_command_fails_on_what_is_missing(stored, tmp_path, capsys):
     old, new = stored
-    alone = make_run(tmp_path, Shape(TWO[:1], repeats=4, concurrency=(4,))).path
+    alone = make_run(tmp_path, shape(TWO[:1])).path
     assert command(old, alone) == ExitCode.LIMIT_FAILED
     assert "missing: llamacpp@no-prefix-cache: not in this run" in capsys.readouterr().out
     assert command(old, alone, "--allow-missing", "llamacpp@no-prefix-cache") == ExitCode.OK

@@ -96,10 +96,10 @@ def test_a_client_that_hangs_keeps_no_other_waiting_and_not_the_end(said):
 
 @pytest.mark.parametrize("said", HANGING.values(), ids=HANGING)
 def test_a_connection_has_a_deadline(monkeypatch, said):
-    monkeypatch.setattr(page_server, "CONNECTION_S", 0.3)
+    monkeypatch.setattr(page_server, "CONNECTION_S", 0.1)
     with served(page=bytes(20_000_000)) as (port, _), connected(port, said) as client:
         client.settimeout(20)
-        time.sleep(0.6)  # the deadline passes while nothing is read
+        time.sleep(0.3)  # the deadline passes while nothing is read
         read = 0
         try:
             while data := client.recv(1 << 20):
@@ -174,7 +174,7 @@ def test_a_request_without_end_is_cut_off():
 
 def test_half_a_request_and_a_close_leave_nothing():
     with served() as (port, _):
-        for _ in range(200):
+        for _ in range(page_server.MOST_CONNECTIONS + 16):
             connected(port, HALF).close()
         assert scraped(port) == (200, PAGE)
 

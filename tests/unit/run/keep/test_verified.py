@@ -130,6 +130,7 @@ def test_a_cell_that_was_set_aside_may_be_missing_after_an_interruption_only(run
     assert verify(run).faults == ()
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_price_that_came_after_the_run_is_no_difference_but_a_wrong_cost_is(run, capsys):
     assert main(["report", str(run.path), "--price-per-hour", "3"]) == ExitCode.OK
     capsys.readouterr()
