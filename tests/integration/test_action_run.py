@@ -4,21 +4,24 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 MEASURE = Path(__file__).resolve().parents[2] / "action" / "measure.py"
-TRUTH = "-m harness truth --port $PORT --gap-ms 2"
+START = f'exec {sys.executable} -m harness truth --port $PORT --gap-ms 20 --ttft-ms "$(cat made)"'
+PREPARE = "cp ttft made"
 QUICK = "--concurrency 2 --requests 6 --output-tokens 4 --set load.min_answers=4 --set load.min_seconds=0 "
 QUICK += "--no-probe --no-report --max-repeats 3 --set verdict.cool_down_s=0"
+TOKENS = ("GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_RUNTIME_URL", "GITHUB_ENV", "GITHUB_PATH")
+TOKEN = "ghs_of-this-job"
 
 
-@pytest.fixture
-def step(tmp_path, monkeypatch):
+def step_in(folder, patch):
     """`step(ttft_ms of base, of head)`: its exit code, its outputs and the job's summary."""
-    repository = tmp_path / "repository"
+    repository = folder / "repository"
     repository.mkdir()
-    monkeypatch.chdir(repository)
+    patch.chdir(repository)
 
     def git(*words):
         identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
@@ -33,22 +36,22 @@ def step(tmp_path, monkeypatch):
             git("add", ".")
             git("commit", "--quiet", "--allow-empty", "--message", "a change")
             commits.append(git("rev-parse", "HEAD"))
-        files = {name: tmp_path / name for name in ("event", "summary", "output")}
+        files = {name: folder / name for name in ("event", "summary", "output")}
         files["event"].write_text(json.dumps({"before": commits[0]}), encoding="utf-8")
-        (tmp_path / "temp").mkdir()
+        (folder / "temp").mkdir()
         environment = {
-            "RUNNER_TEMP": tmp_path / "temp",
+            "RUNNER_TEMP": folder / "temp",
             "GITHUB_EVENT_PATH": files["event"],
             "GITHUB_STEP_SUMMARY": files["summary"],
             "GITHUB_OUTPUT": files["output"],
-            "BENCH_ENGINE": "truth",
-            "BENCH_START": f'exec {sys.executable} {TRUTH} --ttft-ms "$(cat made)"',
-            "BENCH_PREPARE": "cp ttft made",
+            "BENCH_ENGINE": "openai",
+            "BENCH_START": START,
+            "BENCH_PREPARE": PREPARE,
             "BENCH_OPTIONS": QUICK,
             **{f"BENCH_{name.upper()}": value for name, value in inputs.items()},
         }
         for name, value in environment.items():
-            monkeypatch.setenv(name, str(value))
+            patch.setenv(name, str(value))
         done = subprocess.run([sys.executable, str(MEASURE)], capture_output=True, text=True, timeout=120)
         outputs = dict(line.split("=", 1) for line in files["output"].read_text().splitlines())
         assert outputs["exit-code"] == str(done.returncode)
@@ -59,20 +62,40 @@ def step(tmp_path, monkeypatch):
     return run
 
 
-def test_a_slower_head_fails_the_job_and_the_page_says_by_how_much(step):
-    code, outputs, summary = step(20, 60)
-    assert code == 1
-    assert "**head is slower than base: first token by " in summary
-    assert "SIMULATED" in summary
-    assert Path(outputs["comment"]).read_text(encoding="utf-8") == summary
-    folder = Path(outputs["folder"])
+@pytest.fixture
+def step(tmp_path, monkeypatch):
+    return step_in(tmp_path, monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def slower(tmp_path_factory):
+    """A step with a slower head, in a job with a token, whose code prints commands and keeps what it sees."""
+    folder = tmp_path_factory.mktemp("slower")
+    seen = folder / "seen"
+    with pytest.MonkeyPatch.context() as patch:
+        for name in TOKENS:
+            patch.setenv(name, TOKEN)
+        step = step_in(folder, patch)
+        prepare = f"env >>{seen}; echo '::error::forged'; {PREPARE}"
+        code, outputs, summary = step(100, 200, prepare=prepare, start=f"env >>{seen}; {START}")
+    return SimpleNamespace(
+        code=code, outputs=outputs, summary=summary, printed=step.printed, seen=seen.read_text()
+    )
+
+
+def test_a_slower_head_fails_the_job_and_the_page_says_by_how_much(slower):
+    assert slower.code == 1
+    assert "**head is slower than base: first token by " in slower.summary
+    assert "SIMULATED" in slower.summary
+    assert Path(slower.outputs["comment"]).read_text(encoding="utf-8") == slower.summary
+    folder = Path(slower.outputs["folder"])
     assert {path.name for path in folder.iterdir()} >= {"results", "backends", "comment.md"}
     assert not (folder / "base").exists()
 
 
 @pytest.mark.long
 def test_base_and_head_that_are_up_together_get_the_same_verdict(step):
-    code, outputs, summary = step(20, 60, options=f"{QUICK} --pairing blocks --blocks 2")
+    code, outputs, summary = step(100, 200, options=f"{QUICK} --pairing blocks --blocks 2")
     assert code == 1
     assert "**head is slower than base: first token by " in summary
     assert "over 3 starts with 6 pairs of blocks" in summary
@@ -87,32 +110,24 @@ def test_a_build_that_fails_is_told_on_the_page(step):
     assert not (Path(outputs["folder"]) / "results").exists()
 
 
-def test_code_of_the_pull_request_gets_no_token_and_gives_github_no_command(step, tmp_path, monkeypatch):
+def test_code_of_the_pull_request_gets_no_token_and_gives_github_no_command(slower):
     """A token of the whole job is in no environment where its code runs, nor in what is uploaded."""
-    for name in ("GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN", "ACTIONS_RUNTIME_URL", "GITHUB_ENV", "GITHUB_PATH"):
-        monkeypatch.setenv(name, "ghs_of-this-job")
-    seen = tmp_path / "seen"
-    prepare = f"env >>{seen}; echo '::error::forged'; cp ttft made"
-    start = f'env >>{seen}; exec {sys.executable} {TRUTH} --ttft-ms "$(cat made)"'
-    code, outputs, summary = step(20, 20, prepare=prepare, start=start)
-    assert code in (0, 1), summary
-    said = seen.read_text()
-    assert said.count("PWD=") >= 4  # base and head, prepared and started
-    assert "ghs_of-this-job" not in said
-    assert "GITHUB_OUTPUT" not in said
-    assert "GITHUB_STEP_SUMMARY" not in said
-    uploaded = [path for path in Path(outputs["folder"]).rglob("*") if path.is_file()]
+    assert slower.seen.count("PWD=") >= 4  # base and head, prepared and started
+    assert TOKEN not in slower.seen
+    assert "GITHUB_OUTPUT" not in slower.seen
+    assert "GITHUB_STEP_SUMMARY" not in slower.seen
+    uploaded = [path for path in Path(slower.outputs["folder"]).rglob("*") if path.is_file()]
     assert len(uploaded) > 10
-    assert not [path for path in uploaded if b"ghs_of-this-job" in path.read_bytes()]
+    assert not [path for path in uploaded if TOKEN.encode() in path.read_bytes()]
     stopped = ""
-    for line in step.printed.splitlines():
+    for line in slower.printed.splitlines():
         if line.startswith("::stop-commands::"):
             stopped = line.removeprefix("::stop-commands::")
         elif stopped and line == f"::{stopped}::":
             stopped = ""
         elif line == "::error::forged":
             assert stopped, "GitHub would obey it"
-    assert step.printed.count("::error::forged") == 2
+    assert slower.printed.count("::error::forged") == 2
 
 
 def test_a_scenario_of_the_head_puts_no_markdown_into_the_page(step):

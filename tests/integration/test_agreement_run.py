@@ -16,7 +16,16 @@ from harness.mockserver import running
 from harness.run.measure.agreement_answers import Asking, ask_all
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import choose_model
-from tests.integration.scripted import REPORTED, SMALL, bench, command, define, run_folder, summary
+from tests.integration.scripted import (
+    REPORTED,
+    SMALL,
+    bench,
+    bench_here,
+    command,
+    define,
+    run_folder,
+    summary,
+)
 
 
 @pytest.fixture
@@ -29,9 +38,11 @@ def here(here):
     return here
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_answers_are_asked_twice_stored_and_compared(here):
     run = ("run", "--scenario", "fixed-length", "--backends", "quick,lossy", "--agreement", "--repeats", "1")
-    done = bench(*run, *REPORTED, "-v", code=4)  # lost answers make the cell of `lossy` INVALID
+    asked = (*run, *REPORTED, "--requests", "8", "-v")
+    done = bench(*asked, code=4)  # lost answers make the cell of `lossy` INVALID
     found = summary()["agreement"]
     assert found["questions"] == 58
     assert list(found["backends"]) == ["quick", "lossy"]
@@ -48,7 +59,7 @@ def test_answers_are_asked_twice_stored_and_compared(here):
     # From the folder alone, with the questions that were put.
     first = summary()
     (run_folder() / "summary.json").unlink()
-    bench("report", str(run_folder()))
+    bench_here("report", str(run_folder()))
     assert summary()["agreement"] == first["agreement"]
     kept = json.loads((run_folder() / "agreement" / "backends" / "quick.json").read_text())
     assert kept["unloaded"]["answers"]["capital-france"]["outcome"] == "ok"

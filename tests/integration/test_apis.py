@@ -1,16 +1,21 @@
 """Whole runs in each API against the scripted server, in the dialects of three engines."""
 
 import json
+from functools import cache
 
 import pytest
 
 from harness.mockserver.process import running
 from harness.store import RunFolder
 from tests.integration.scripted import bench_here, bench_in
+from tests.long import others_long
 
 APIS = ("chat", "completions", "responses", "messages")
 ENGINES = ("vllm", "llamacpp", "sglang")
-REQUESTS, TOKENS = 12, 8
+REQUESTS, TOKENS = 8, 8
+EVERY = [(engine, api) for api in APIS for engine in ENGINES]
+# Each API once: in two of them a length can be forced, in two it cannot.
+OFTEN = [("llamacpp", "chat"), ("llamacpp", "completions"), ("sglang", "responses"), ("vllm", "messages")]
 
 
 LOAD = (
@@ -32,20 +37,28 @@ def label_of(engine, api):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """(summary, run folder) of three engines in four APIs."""
-    here = tmp_path_factory.mktemp("apis")
-    bench_in(
-        here, "run", *LOAD, "--launch", "simulate", "--backends", ",".join(ENGINES), "--api", ",".join(APIS)
-    )
-    (folder,) = (here / "results").iterdir()
-    return json.loads((folder / "summary.json").read_text()), folder
+def runs(tmp_path_factory):
+    """Returns (summary, run folder) of a run in these pairs of engine and API, OFTEN or EVERY."""
+
+    @cache
+    def measured(*pairs):
+        here = tmp_path_factory.mktemp("apis")
+        labels = ",".join(label_of(*pair) for pair in pairs)
+        bench_in(here, "run", *LOAD, "--launch", "simulate", "--no-agreement", "--backends", labels)
+        (folder,) = (here / "results").iterdir()
+        return json.loads((folder / "summary.json").read_text()), folder
+
+    return lambda pairs: measured(*pairs)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("api", APIS)
-def test_every_engine_is_measured_in_every_api(run, engine, api):
-    summary, folder = run
+OF_SOME = pytest.mark.parametrize(
+    "pairs", list(others_long([OFTEN, EVERY], lambda pairs: pairs is OFTEN)), ids=["some", "every"]
+)
+
+
+@pytest.mark.parametrize(("engine", "api"), list(others_long(EVERY, lambda *pair: pair in OFTEN)))
+def test_every_engine_is_measured_in_every_api(runs, engine, api):
+    summary, folder = runs(OFTEN if (engine, api) in OFTEN else EVERY)
     label = label_of(engine, api)
     (cell,) = [cell for cell in summary["cells"] if cell["label"] == label]
     assert cell["requests"]["outcomes"] == {"ok": REQUESTS}
@@ -58,8 +71,10 @@ def test_every_engine_is_measured_in_every_api(run, engine, api):
     assert mismatches == []
 
 
-def test_lengths_that_cannot_be_forced_are_a_condition(run):
-    summary, _ = run
+@OF_SOME
+def test_lengths_that_cannot_be_forced_are_a_condition(runs, pairs):
+    summary, _ = runs(pairs)
+    assert len(summary["cells"]) == len(pairs)
     for cell in summary["cells"]:
         forced = cell["conditions"]["exact_output"]["forced"]
         expected = "messages" not in cell["label"] and cell["label"] != "sglang@responses"
@@ -67,14 +82,17 @@ def test_lengths_that_cannot_be_forced_are_a_condition(run):
         assert ("exact_output" in cell["conditions"]["unsupported"]) != expected
 
 
-def test_a_length_that_an_api_cannot_force_is_a_warning(run):
-    summary, _ = run
+@OF_SOME
+def test_a_length_that_an_api_cannot_force_is_a_warning(runs, pairs):
+    summary, _ = runs(pairs)
     warned = {
         warning["text"].partition(":")[0]
         for warning in summary["warnings"]
         if warning["code"] == "free-lengths"
     }
-    assert warned == {"sglang@responses", *(f"{engine}@messages" for engine in ENGINES)}
+    assert warned == {
+        label_of(*pair) for pair in pairs if pair == ("sglang", "responses") or pair[1] == "messages"
+    }
 
 
 @pytest.mark.long
@@ -146,6 +164,7 @@ def chats(tmp_path_factory):
         here,
         *("run", "--scenario", "shared-prefix", *ALL, "--output-tokens", "8", "--repeats", "1"),
         *("--requests", "12", "--concurrency", "2", "--set", "load.think_time_s=0", "--no-report"),
+        *("--set", "verdict.cool_down_s=0"),
     )
     return cells(here), here
 
@@ -157,7 +176,7 @@ def failing(tmp_path_factory):
     faults = ("error-event:every=3:after=2", "truncation:every=4:after=2", "malformed:every=5:after=2")
     bench_in(
         here,
-        *("run", *LOAD, *ALL, "--requests", "40"),
+        *("run", *LOAD, *ALL, "--requests", "24", "--concurrency", "4"),
         *(word for label in labels for fault in faults for word in ("--simulate-fault", f"{label}={fault}")),
         code=4,  # a state that is INVALID
     )

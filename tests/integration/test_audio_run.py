@@ -25,8 +25,8 @@ def transcribed(tmp_path_factory):
     """(summary, what the terminal shows) of two backends with the same timing."""
     here = tmp_path_factory.mktemp("transcribed")
     done = bench_in(
-        here, *AUDIO, "--backends", "truth,faster-whisper", "--launch", "simulate", *LOAD, "--requests", "18",
-        "--repeats", "3",
+        here, *AUDIO, "--backends", "truth,faster-whisper", "--launch", "simulate", *LOAD, "--requests", "9",
+        "--repeats", "3", "--no-probe",
     )  # fmt: skip
     return summary_of(here), done.stdout
 
@@ -34,10 +34,10 @@ def transcribed(tmp_path_factory):
 def test_recordings_are_answered_whole_and_no_tokens_are_counted(transcribed):
     summary, shown = transcribed
     for cell in summary["cells"]:
-        assert cell["requests"]["outcomes"] == {"ok": 18}
+        assert cell["requests"]["outcomes"] == {"ok": 9}
         assert cell["audio_s_per_s"] == pytest.approx(3.5 / 3 * cell["requests_per_s"], rel=0.2)
         assert cell["real_time_factor"]["p50"] >= 0.02  # 20 ms of each second, and the first 20 ms
-        assert cell["by_kind"]["2 s"]["e2e_ms"]["p50"] >= 60
+        assert cell["by_kind"]["2 s"]["e2e_ms"]["mean"] >= 60
         for name in ("input_tokens_per_s", "items_per_s", "output_tokens_per_s"):
             assert cell[name] is None
             assert cell["null_reasons"][name]
@@ -76,7 +76,7 @@ def test_the_printed_factor_is_that_of_the_servers_own_ledger(tmp_path):
 )
 def test_what_is_no_transcript_is_a_failure(tmp_path, fault, outcome):
     bench_in(
-        tmp_path, *AUDIO, "--backends", "truth", "--launch", "simulate", *LOAD, "--requests", "12",
+        tmp_path, *AUDIO, "--backends", "truth", "--launch", "simulate", *LOAD, "--requests", "6",
         "--repeats", "1", "--no-probe", "--simulate-fault", f"truth@transcriptions={fault}", code=4,
     )  # fmt: skip
     (cell,) = summary_of(tmp_path)["cells"]

@@ -83,16 +83,16 @@ def test_events_that_are_written_together_are_one_arrival(here):
 def test_too_few_answers_say_how_many_would_do(here):
     define("calm", ttft_ms=100, gap_ms=5)
     done = bench(
-        "run", "--scenario", "fixed-length", "--backends", "calm", "--no-probe", "--requests", "20",
+        "run", "--scenario", "fixed-length", "--backends", "calm", "--no-probe", "--requests", "10",
         "--concurrency", "1", "--output-tokens", "4", "--set", "load.min_answers=50", "-v",
     )  # fmt: skip
     (cell,) = summary()["cells"]
-    assert cell["sample"]["answers"] == 20
+    assert cell["sample"]["answers"] == 10
     assert reasons(cell)["too-short"]["hint"] == "measure longer: --requests 50"
     said = " ".join(done.stdout.split())
-    assert "measured 20 answers in" in said
+    assert "measured 10 answers in" in said
     assert "measure longer: --requests 50" in said
-    assert "a first look: cells of 20 answers and" in said
+    assert "a first look: cells of 10 answers and" in said
     report = (run_folder() / "report.html").read_text()
     assert "slots idle, of 1" in report
     assert "upper bounds of 95\N{NO-BREAK SPACE}% confidence" in report

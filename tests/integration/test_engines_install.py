@@ -18,7 +18,7 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def empty_environment(tmp_path_factory):
     folder = tmp_path_factory.mktemp("environment") / "env"
     subprocess.run([sys.executable, "-m", "venv", folder], check=True)

@@ -21,7 +21,7 @@ def test_a_machine_that_stood_still_is_named_and_the_cell_measured_again(tmp_pat
 
 def test_an_engine_that_stood_still_is_named_and_its_cell_stays(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = Frozen(tmp_path).strike("engine", seconds=1.5, requests=72)
+    found = Frozen(tmp_path).strike("engine", seconds=1.5, requests=48)
     assert found.struck.engine_stall.lasted_ms > 1200
     assert "engine-stalled" in found.warnings
     assert not {"machine-stalled", "client-stalled"} & {one.code for one in found.struck.validity.reasons}

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
+from harness.host import paths
 from harness.mockserver.process import running
 from tests.integration.gateway import ALIAS, HEADER_KEY, QUERY_KEY, gateway, make_certificates
 from tests.integration.scripted import bench, bench_here, command
@@ -20,6 +21,7 @@ SECRETS = {"TEAM_KEY": HEADER_KEY, "GATE_CODE": QUERY_KEY, "BENCH_API_KEY": KEY}
 LOAD = (
     *("--scenario", "fixed-length", "--requests", "12", "--concurrency", "2", "--repeats", "1"),
     *("--output-tokens", "8", "--input-tokens", "32", "--set", "load.warmup_requests=2"),
+    *("--set", "verdict.cool_down_s=0"),
 )
 MEASURED = (0, 4)  # how late this machine's client may be is not what is tested here
 
@@ -33,7 +35,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def front(folder):
-    with running(dialect="vllm", ttft_ms=60, gap_ms=2) as server, gateway(server.url, folder) as made:
+    with running(dialect="vllm", ttft_ms=300, gap_ms=10) as server, gateway(server.url, folder) as made:
         yield made
 
 
@@ -65,6 +67,7 @@ def spellings(secret):
 
 def watched(*words, **environment):
     """The command's exit code, all it printed, and the command lines of it and its children meanwhile."""
+    before = set(Path("/proc").glob("[0-9]*"))
     process = subprocess.Popen(
         command(*words),
         stdout=subprocess.PIPE,
@@ -74,10 +77,10 @@ def watched(*words, **environment):
     lines, over = set[bytes](), threading.Event()
 
     def look():
-        while not over.wait(0.05):
-            for path in Path("/proc").glob("[0-9]*/cmdline"):
+        while not over.wait(0.1):
+            for entry in set(Path("/proc").glob("[0-9]*")) - before:
                 try:
-                    lines.add(path.read_bytes())
+                    lines.add((entry / "cmdline").read_bytes())
                 except OSError:
                     continue
 
@@ -92,6 +95,11 @@ def watched(*words, **environment):
 
 
 def test_a_whole_run_leaves_no_secret_anywhere(here, folder, front):
+    definition = (paths.shipped("backends") / "vllm.toml").read_text()
+    tokenizer = '[server.tokenize]\npath = "/tokenize"'  # it is asked for 600 words, one after the other
+    assert tokenizer in definition
+    unasked = definition.replace(tokenizer, tokenizer.replace("/tokenize", "/none"))
+    Path("backends", "vllm.toml").write_text(unasked)
     code, said, lines = watched(
         *("run", *LOAD, "--backends", f"vllm={front.url}", *reach(folder)),
         *("--header", "X-Session-Id=chat-{session}", "--verbose"),
@@ -142,12 +150,14 @@ def test_each_request_of_the_load_names_its_own_session_and_metrics_come_through
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("words", [("probe",), ("run", *LOAD, "--backends"), ()], ids=["probe", "run", "URL"])
-def test_each_mistake_is_one_error(here, folder, front, words, changed, environment, code, says):
+def test_each_mistake_is_one_error(here, folder, front, monkeypatch, words, changed, environment, code, says):
     if "sglang=" in str(changed.get("header")) and words[:1] != ("run",):
         code, says = 2, "is not one of --backends"
     files = {name: folder / value if name != "header" and value else value for name, value in changed.items()}
     url = f"vllm={front.url}" if words else front.url
-    done = bench(*words, url, *reach(folder, **files), code=code, **(SECRETS | environment))
+    for name, value in (SECRETS | environment).items():
+        monkeypatch.setenv(name, value)
+    done = bench_here(*words, url, *reach(folder, **files), code=code)
     assert says in done.stderr
     assert done.stderr.count("error:") == 1
     for secret in (*SECRETS.values(), HEADER_KEY[::-1], *filter(None, environment.values())):
@@ -170,7 +180,7 @@ def test_a_url_alone_and_the_probe_reach_it_too(here, folder, front, monkeypatch
 
 def test_each_backend_has_its_own_key_and_name(here, folder, front):
     """The plain server wants neither key nor certificate, and would not answer to the alias."""
-    with running(dialect="vllm", ttft_ms=60, gap_ms=2) as plain:
+    with running(dialect="vllm", ttft_ms=300, gap_ms=10) as plain:
         gated = [f"vllm@eager={word}" if number % 2 else word for number, word in enumerate(reach(folder))]
         bench(
             *("run", *LOAD, "--no-probe", "--no-report", "--no-agreement", "--anyway"),

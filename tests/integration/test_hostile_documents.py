@@ -4,6 +4,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.factories.shapes import SUBJECTS, Folders, judge
+from tests.long import others_long
+
+SLOW = [one for one in SUBJECTS if one.slow]
+OFTEN = {"manifest, to reports", "cell facts, to reports", "summary, to reports", "history, to drift"}
 
 
 @pytest.fixture(scope="module")
@@ -15,7 +19,13 @@ def folders(tmp_path_factory):
         yield Folders(room / "results")
 
 
-@pytest.mark.parametrize("subject", [one for one in SUBJECTS if one.slow], ids=lambda one: one.name)
+def test_the_subjects_that_are_checked_often_are_there():
+    assert {one.name for one in SLOW} >= OFTEN
+
+
+@pytest.mark.parametrize(
+    "subject", [*others_long(SLOW, lambda one: one.name in OFTEN)], ids=lambda one: one.name
+)
 def test_a_command_does_too(subject, folders):
     @settings(suppress_health_check=list(HealthCheck), max_examples=2, derandomize=True)
     @given(subject.cases(folders))

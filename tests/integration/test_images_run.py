@@ -2,23 +2,26 @@
 
 import pytest
 
-from tests.integration.scripted import bench, define, summary
+from tests.integration.scripted import bench, bench_here, define, summary
+from tests.long import others_long
 
 IMAGE_MS, IMAGE_TOKENS = 150, 32
+WAYS = [(send, api) for send in ("data", "url") for api in ("chat", "responses", "messages")]
+OFTEN = [("data", "chat"), ("url", "responses"), ("data", "messages")]
 
 
-def engine(name, *more):
-    costs = ("--image-ms", str(IMAGE_MS), "--image-tokens", str(IMAGE_TOKENS), "--image-cache", "6")
-    file = define(name, *costs, *more, ttft_ms=20, gap_ms=2)
+def engine(name, *more, image_ms=IMAGE_MS, ttft_ms=20, gap_ms=2):
+    costs = ("--image-ms", str(image_ms), "--image-tokens", str(IMAGE_TOKENS), "--image-cache", "6")
+    file = define(name, *costs, *more, ttft_ms=ttft_ms, gap_ms=gap_ms)
     counters = 'image_queries = "vllm:mm_cache_queries_total"\nimage_hits = "vllm:mm_cache_hits_total"\n'
     file.write_text(file.read_text() + counters)
 
 
-def run(*more, code=(0, 4)):
+def run(*more, code=(0, 4), by=bench):
     small = ("--requests", "15", "--set", "load.warmup_requests=10", "--output-tokens", "4")
     what = ("--scenario", "images-in", "--backends", "one", "--no-probe", "--no-report", "--repeats", "1")
     sizes = ("--set", 'images.sizes=["64x64"]', "--set", "images.distinct=2")
-    return bench("run", *what, *small, "--input-tokens", "16", *sizes, *more, code=code)
+    return by("run", *what, *small, "--input-tokens", "16", *sizes, *more, code=code)
 
 
 def only_cell():
@@ -26,10 +29,9 @@ def only_cell():
     return cell
 
 
-@pytest.mark.parametrize("api", ["chat", "responses", "messages"])
-@pytest.mark.parametrize("send", ["data", "url"])
+@pytest.mark.parametrize(("send", "api"), list(others_long(WAYS, lambda *way: way in OFTEN)))
 def test_images_come_to_the_server_in_each_api(here, send, api):
-    engine("one")
+    engine("one", image_ms=20, ttft_ms=100, gap_ms=10)
     file = here / "backends" / "one.toml"
     file.write_text(file.read_text().replace("[prefix_cache]", "[dialect.apis.responses]\n"
                                              "[dialect.apis.messages]\n[prefix_cache]"))  # fmt: skip
@@ -61,7 +63,7 @@ def test_an_image_costs_what_its_encoding_takes(here):
 
 
 def test_a_server_that_takes_no_images_fails_all_that_have_some(here):
-    engine("one", "--fault", "html-500:at=4:times=1000")
+    engine("one", "--fault", "html-500:at=4:times=1000", image_ms=20, ttft_ms=100, gap_ms=10)
     run()
     assert only_cell()["image_ms"] is None
 
@@ -82,6 +84,6 @@ def test_a_server_that_takes_no_images_fails_all_that_have_some(here):
 )
 def test_what_makes_no_images_is_one_error(here, flags, said):
     engine("one")
-    done = run(*flags, code=2)
+    done = run(*flags, code=2, by=bench_here)
     assert said in done.stderr
     assert done.stderr.count("error:") == 1

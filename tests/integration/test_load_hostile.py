@@ -38,8 +38,8 @@ def job(url, **fields):
         access=Access(),
         bodies=[b"{}"] * 4,
         schedule=ClosedLoop(2),
-        request_timeout_s=1.0,
-        drain_timeout_s=1.0,
+        request_timeout_s=0.5,
+        drain_timeout_s=0.5,
         answer_bytes=answer_bytes(16),
         workers=1,
     )
@@ -49,7 +49,7 @@ def job(url, **fields):
 @pytest.mark.parametrize("harm", HARMS)
 def test_every_harm_has_its_outcome_and_little_memory(harm):
     with serving(lambda _: HARMS[harm]()) as url:
-        result = run_load(job(url, request_timeout_s=1.0 if harm in ENDS else 20.0))
+        result = run_load(job(url, request_timeout_s=0.5 if harm in ENDS else 20.0))
     outcomes = {Outcome(code) for code in result.records.requests["outcome"]}
     assert outcomes == {ENDS.get(harm, Outcome.OVERSIZED)}
     assert all(result.records.errors)
@@ -61,7 +61,7 @@ def test_every_harm_has_its_outcome_and_little_memory(harm):
 def test_the_fallback_way_keeps_the_bounds(harm):
     ended = []
     with serving(lambda _: HARMS[harm]()) as url:
-        window = FallbackLoop(job(url), [b"{}"] * 2, [0, 1], Limits(1_000_000_000, 1_000_000_000, 1 << 20))
+        window = FallbackLoop(job(url), [b"{}"] * 2, [0, 1], Limits(500_000_000, 500_000_000, 1 << 20))
         try:
             window.run(
                 ClosedLoopDispatcher(ClosedLoop(2), 2, time.monotonic_ns(), NEVER),

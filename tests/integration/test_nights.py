@@ -10,6 +10,7 @@ import pytest
 
 from harness.cli.main import main
 from harness.mockserver import running
+from harness.nightly.suite import Entry
 from tests.factories import foreign
 
 
@@ -17,11 +18,27 @@ def night(results, *words):
     return main(["nightly", "truth", "--out", str(results), *words])
 
 
-def test_the_history_has_a_line_per_backend_load_and_night(tmp_path, capsys):
+@pytest.fixture
+def brief(tmp_path, monkeypatch):
+    """A suite of one short run. Nobody asks before how long it takes, and it has no probe and no report."""
+    flags = Entry.flags
+    monkeypatch.setattr("harness.nightly.run_suite._expected_s", lambda _command: None)
+    monkeypatch.setattr(Entry, "flags", lambda entry: [*flags(entry), "--no-probe", "--no-report"])
+    suite = tmp_path / "mine.toml"
+    suite.write_text(
+        '[suite]\nname = "mine"\npurpose = "x"\nbudget_minutes = 3\n[[run]]\nscenario = "fixed-length"\n'
+        'backends = ["truth"]\nconcurrency = [2]\nrequests = 8\noutput_tokens = 4\nrepeats = 1\n'
+        'set = ["load.warmup_requests=2", "load.min_answers=8"]\n',
+        encoding="utf-8",
+    )
+    return suite
+
+
+def test_the_history_has_a_line_per_backend_load_and_night(brief, tmp_path, capsys):
     results = tmp_path / "results"
-    ttft_ms = 100
-    asked = ("--engine-set", f"ttft_ms={ttft_ms}")
-    assert {night(results, *asked) for _ in range(2)} <= {0, 4}  # how late the client is is not tested here
+    ttft_ms = 200
+    asked = ("nightly", str(brief), "--out", str(results), "--engine-set", f"ttft_ms={ttft_ms}")
+    assert {main(asked) for _ in range(2)} <= {0, 4}  # how late the client is is not tested here
     assert "SIMULATED" in capsys.readouterr().out
     lines = (results / "history" / "runs.jsonl").read_text(encoding="utf-8").splitlines()
     entries = [json.loads(line) for line in lines]
@@ -122,6 +139,7 @@ def test_an_interrupted_night_ends_its_run_and_says_so(lasting, tmp_path):
     assert state(tmp_path) == "interrupted"
 
 
+@pytest.mark.long
 def test_a_killed_night_ends_its_run_too(lasting, tmp_path):
     lasting.kill()
     deadline = time.monotonic() + 60

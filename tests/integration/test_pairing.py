@@ -10,10 +10,11 @@ import pytest
 from harness.host.cpus import usable_cpus
 from harness.mockserver.process import running
 from harness.store import RunFolder
-from tests.integration.scripted import bench, define, run_folder, summary
+from tests.integration.scripted import bench, bench_here, define, run_folder, summary
 
 SMALL = (
-    *("run", "--scenario", "fixed-length", "--concurrency", "2", "--requests", "6", "--output-tokens", "4"),
+    *("run", "--scenario", "fixed-length", "--concurrency", "4", "--requests", "8", "--output-tokens", "4"),
+    *("--set", "load.warmup_requests=0"),
     *("--no-probe", "--no-agreement", "--no-report", "--set", "verdict.cool_down_s=0"),
     *("--set", "load.min_answers=8", "--set", "load.min_seconds=0.1", "--pairing", "blocks"),
 )
@@ -24,14 +25,14 @@ pytestmark = pytest.mark.skipif(usable_cpus() < 2, reason="two engines need two 
 @pytest.fixture
 def engines(here):
     """`slow` is half as fast again as `calm`."""
-    define("calm", ttft_ms=60, gap_ms=10)
-    define("slow", ttft_ms=90, gap_ms=15)
+    define("calm", ttft_ms=200, gap_ms=20)
+    define("slow", ttft_ms=300, gap_ms=30)
     return here
 
 
 def test_blocks_alternate_within_a_start_and_cores_are_swapped_between_starts(engines):
     started = (*SMALL, "--backends", "calm,slow", "--repeats", "3", "--blocks", "2")
-    planned = bench(*started, "--dry-run").stdout
+    planned = bench_here(*started, "--dry-run").stdout
     assert "3 starts of 2 blocks" in planned
     assert "12 cells" in planned
     assert "6 engine starts" in planned
@@ -56,18 +57,20 @@ def test_blocks_alternate_within_a_start_and_cores_are_swapped_between_starts(en
     assert "6 blocks each" in done.stdout
     manifest = RunFolder(run_folder()).read_manifest()
     assert (manifest.pairing, manifest.blocks) == ("blocks", 2)
-    bench("verify", str(run_folder()))
-    _notices_a_block_that_is_gone(run_folder())
+    bench_here("verify", str(run_folder()))
 
 
-def _notices_a_block_that_is_gone(folder):
+@pytest.mark.long
+def test_a_block_that_is_gone_is_noticed_and_measured_in_another_start(engines):
+    bench(*SMALL, "--backends", "calm,slow", "--repeats", "2", "--blocks", "2", limit_s=200)
+    folder = run_folder()
     gone = sorted((folder / "cells").iterdir())[5]
-    shutil.move(gone, folder.parent.parent / "gone")
+    shutil.move(gone, engines / "gone")
     done = bench("verify", str(folder), code=1)
     assert f"{gone.name} was planned and is missing" in done.stdout + done.stderr
     bench("resume", str(folder), limit_s=200)
     result = summary()
-    assert len(result["cells"]) == 12
+    assert len(result["cells"]) == 8
     (warning,) = [one["text"] for one in result["warnings"] if one["code"] == "another-start"]
     assert warning == "start 1 was resumed, so its blocks are of two lives of an engine"
     bench("verify", str(folder))
@@ -106,7 +109,7 @@ def test_a_paired_run_is_not_compared_with_one_that_took_turns(engines):
 @pytest.mark.long
 def test_an_engine_that_dies_leaves_the_others_blocks(engines):
     """Its own later blocks of this start are explained by its death."""
-    define("calm", "--fault", "die:at=12", ttft_ms=60, gap_ms=10)
+    define("calm", "--fault", "die:at=8", ttft_ms=200, gap_ms=10)
     bench(*SMALL, "--backends", "calm,slow", "--repeats", "2", "--blocks", "2", code=(0, 4), limit_s=200)
     result = summary()
     assert [cell["repeat"] for cell in result["cells"] if cell["label"] == "slow"] == [0, 1, 2, 3]
@@ -125,4 +128,4 @@ def test_a_duet_loads_both_at_the_same_moments(engines):
     assert "loaded at the same moments" in done.stdout
     (verdict,) = [one for one in result["comparison"] if one["primary"]]
     assert verdict["why"] == "1 and 1 starts, 3 are needed"
-    bench("verify", str(run_folder()))
+    bench_here("verify", str(run_folder()))

@@ -19,7 +19,7 @@ from harness.probe.asker import Asker
 from harness.probe.cache import LongPrompt, findings
 from harness.probe.exchange import Line
 from harness.spec.backend_refs import parse_backend
-from tests.integration.scripted import bench
+from tests.integration.scripted import bench, bench_here
 
 HABITS = {
     "unknown_fields": "ignored",
@@ -32,6 +32,8 @@ HABITS = {
 }
 # Taken by vLLM before 0.12, and ignored without a word ever since.
 FORMER = {"json_schema": {"guided_json": "{schema}"}, "regex": {"guided_regex": "{regex}"}}
+
+AT_ONCE = ("--set", "verdict.cool_down_s=0")
 
 STRICT = """
 [backend]
@@ -168,18 +170,29 @@ def test_a_server_that_refuses_every_request_is_told_in_its_own_words(plain):
     assert probed(plain).refused == ""
 
 
-def test_a_backend_whose_requests_are_refused_is_started_once_and_the_others_are_measured(plain, tmp_path):
+def test_a_backend_whose_requests_are_refused_is_started_once_and_the_others_are_measured(tmp_path):
     """Its other starts would end in the same answer."""
     strict = tmp_path / "strict.toml"
     strict.write_text(STRICT)
     short = ("--concurrency", "1", "--requests", "8", "--input-tokens", "8", "--output-tokens", "2")
-    flags = ("--scenario", "fixed-length", *short, "--repeats", "2", "--no-agreement", "--no-report")
-    done = bench("run", "--backends", f"{strict}={plain.url},truth={plain.url}", *flags, cwd=tmp_path, code=3)
+    flags = (
+        "--scenario",
+        "fixed-length",
+        *short,
+        "--repeats",
+        "2",
+        "--no-agreement",
+        "--no-report",
+        *AT_ONCE,
+    )
+    with running(ttft_ms=100, gap_ms=1) as server:
+        both = f"{strict}={server.url},truth={server.url}"
+        done = bench("run", "--backends", both, *flags, cwd=tmp_path, code=3)
+        alone = bench("run", "--backends", f"{strict}={server.url}", *flags, cwd=tmp_path, code=3)
     assert done.stderr.count("strict: attaching") == 1
     assert "not-measured: strict: it refuses the requests: 400: " in done.stdout
     assert len(list(tmp_path.glob("results/*/cells/*-truth-*"))) == 2
     assert not list(tmp_path.glob("results/*/cells/*-strict-*"))
-    alone = bench("run", "--backends", f"{strict}={plain.url}", *flags, cwd=tmp_path, code=3)
     assert "strict: it refuses the requests: 400: " in alone.stderr
 
 
@@ -205,19 +218,20 @@ def test_what_the_time_did_not_reach_is_not_said_of_the_cache(plain):
 
 def test_the_command_prints_a_table_or_json_and_tells_by_its_exit_code(plain, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
-    table = bench("probe", f"truth={plain.url}", code=0).stdout
+    table = bench("probe", f"truth={plain.url}").stdout
     assert "SIMULATED" in table
     assert "all that is declared holds" in table
-    document = json.loads(bench("probe", f"truth={plain.url}", "--json", code=0).stdout)
+    document = json.loads(bench_here("probe", f"truth={plain.url}", "--json").stdout)
     assert {"findings", "prompt_tokens", "version"} <= set(document)
-    assert "structured: regex" in bench("probe", f"vllm={plain.url}", code=1).stdout
-    assert "truth: http://127.0.0.1:9: no answer" in bench("probe", "truth=http://127.0.0.1:9", code=3).stderr
-    assert "one backend at a time" in bench("probe", "truth,vllm", code=2).stderr
+    assert "structured: regex" in bench_here("probe", f"vllm={plain.url}", code=1).stdout
+    nowhere = bench_here("probe", "truth=http://127.0.0.1:9", code=3)
+    assert "truth: http://127.0.0.1:9: no answer" in nowhere.stderr
+    assert "one backend at a time" in bench_here("probe", "truth,vllm", code=2).stderr
 
 
 def test_a_server_that_is_not_the_engine_it_is_called_is_found_out():
     with running(dialect="vllm", ttft_ms=5, gap_ms=1) as server:
-        table = bench("probe", f"tgi={server.url}", code=1).stdout
+        table = bench_here("probe", f"tgi={server.url}", code=1).stdout
     assert "no  structured: regex" in table
 
 

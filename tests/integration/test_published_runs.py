@@ -14,7 +14,6 @@ from tests.long import others_long
 # Of each version, and of what is measured in other ways: a GPU, classes of requests, recordings.
 OFTEN = {
     "20261120T070251Z-shared-prefix-a8d2cb",
-    "20261122T202156Z-shared-prefix-cd0015",
     "20261125T120542Z-shared-prefix-7a5980",
     "20261126T090830Z-shared-prefix-fb5180",
     "20261126T125825Z-victim-probe-460660",

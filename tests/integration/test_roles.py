@@ -4,10 +4,10 @@ import pytest
 
 from harness.mockserver import running
 from tests.integration.router import in_roles, router
-from tests.integration.scripted import bench, summary
+from tests.integration.scripted import bench, bench_here, summary
 
 PREFILL_MS, DECODE_MS, TRANSFER_MS, GAP_MS = 120, 40, 60, 4
-INPUT, OUTPUT, REQUESTS = 64, 8, 24
+INPUT, OUTPUT = 64, 8
 
 
 @pytest.fixture
@@ -22,21 +22,11 @@ def pools():
         yield url, f"prefill@{prefill.url}", f"decode@{decode.url}"
 
 
-def run(url, *places, code=(0, 4)):
-    size = ("--input-tokens", str(INPUT), "--output-tokens", str(OUTPUT), "--requests", str(REQUESTS))
+def words(url, *places, requests):
+    size = ("--input-tokens", str(INPUT), "--output-tokens", str(OUTPUT), "--requests", str(requests))
     where = [word for place in places for word in ("--metrics-url", place)]
-    load = (
-        "--scenario",
-        "fixed-length",
-        "--concurrency",
-        "2",
-        "--repeats",
-        "1",
-        "--no-probe",
-        "--no-report",
-        "-v",
-    )
-    return bench("run", "--backends", f"vllm={url}", *load, *size, *where, code=code)
+    load = ("--scenario", "fixed-length", "--concurrency", "2", "--repeats", "1")
+    return ("run", "--backends", f"vllm={url}", *load, "--no-probe", "--no-report", "-v", *size, *where)
 
 
 def the_cell():
@@ -45,7 +35,7 @@ def the_cell():
 
 
 def test_what_each_role_did_is_never_added_up(here, pools):
-    run(*pools)
+    bench(*words(*pools, requests=8), code=(0, 4))
     cell = the_cell()
     prefill, decode = cell["roles"]["of"]["prefill"], cell["roles"]["of"]["decode"]
     sent = cell["requests"]["ok"] + cell["requests"]["warmup"]
@@ -62,7 +52,7 @@ def test_what_each_role_did_is_never_added_up(here, pools):
 @pytest.mark.long
 @pytest.mark.time
 def test_the_first_token_is_split_with_the_transfer_inside(here, pools):
-    done = run(*pools)
+    done = bench(*words(*pools, requests=24), code=(0, 4))
     split = the_cell()["roles"]["ttft_split"]
     assert split["prefill_ms"] == pytest.approx(PREFILL_MS, abs=10)
     assert split["decode_ms"] == pytest.approx(DECODE_MS + TRANSFER_MS, abs=10)
@@ -74,9 +64,10 @@ def test_the_first_token_is_split_with_the_transfer_inside(here, pools):
     assert "of it transfer" in done.stdout
 
 
-def test_roles_that_do_not_fit_are_one_error_each(here, pools):
-    url, prefill, decode = pools
-    done = run(url, prefill, code=2)
+def test_roles_that_do_not_fit_are_one_error_each(here):
+    """Nobody listens at these addresses: the error comes before a request."""
+    url, prefill, decode = (f"http://127.0.0.1:{port}" for port in (9, 10, 11))
+    done = bench_here(*words(url, f"prefill@{prefill}", requests=8), code=2)
     assert "no engine has the role 'decode'" in done.stderr
-    done = run(url, prefill, decode.removeprefix("decode@"), code=2)
+    done = bench_here(*words(url, f"prefill@{prefill}", decode, requests=8), code=2)
     assert "some have a role, and some have none" in done.stderr

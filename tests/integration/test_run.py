@@ -26,27 +26,29 @@ from tests.integration.scripted import (
     run_folder,
     summary,
 )
+from tests.long import others_long
 from tests.schemas import fault
 
 ONCE = ("--repeats", "1", "--set", "verdict.cool_down_s=0")
+FEW = (*SMALL, "--requests", "8")
+TTFT_MS = 300  # 5 % of it is more than this machine's own delays
 
 
 @pytest.fixture
 def here(here):
     """With the backend `calm`; more come from define()."""
-    define("calm")
+    define("calm", ttft_ms=TTFT_MS)
     return here
 
 
-def made(here, *backends, fault_of=None, more=(), code=0):
-    """A run in the folder `here`; what it printed."""
+def made(here, backend, *arguments, more=(), code=0, ttft_ms=TTFT_MS):
+    """A run of one backend in the folder `here`; what it printed."""
     (here / "backends").mkdir()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(here)
-        for name in backends:
-            define(name, *(("--fault", fault_of[name]) if fault_of else ()))
+        define(backend, *arguments, ttft_ms=ttft_ms)
         return bench_in(
-            here, "run", "--scenario", "fixed-length", "--backends", ",".join(backends), *more, code=code
+            here, "run", "--scenario", "fixed-length", "--backends", backend, *more, code=code
         ).stdout
 
 
@@ -58,10 +60,9 @@ def calm_run(tmp_path_factory):
 
 
 def test_two_backends_are_measured_on_the_same_bytes(here):
-    define("other")
-    done = bench(
-        "run", "--scenario", "shared-prefix", "--backends", "calm,other", *REPORTED, *ONCE, "--repeats", "2"
-    )
+    define("other", ttft_ms=TTFT_MS)
+    small = (*REPORTED, "--requests", "8", "--concurrency", "4", "--set", "load.think_time_s=0")
+    done = bench("run", "--scenario", "shared-prefix", "--backends", "calm,other", *small, "--repeats", "2")
     assert "SIMULATED" in done.stdout
     result = summary()
     assert result["state"] == "complete"
@@ -72,12 +73,12 @@ def test_two_backends_are_measured_on_the_same_bytes(here):
     assert [len(hashes) for hashes in by_repeat] == [1, 1]
     assert by_repeat[0] != by_repeat[1]
     for cell in result["cells"]:
-        assert cell["requests"]["ok"] == cell["requests"]["planned"] == 16
-        assert cell["ttft_ms"]["p50"] >= 400
+        assert cell["requests"]["ok"] == cell["requests"]["planned"] == 8
+        assert cell["ttft_ms"]["p50"] >= TTFT_MS
         assert cell["prefix_cache_source"] == "usage"
         # Two waves of whole chats and what is answered meanwhile, not the two requests asked for.
-        assert cell["requests"]["warmup"] == 40
-        assert cell["server"]["output_tokens"] == (16 + 40) * 8
+        assert cell["requests"]["warmup"] == 20
+        assert cell["server"]["output_tokens"] == (8 + 20) * 8
     for name in ("table.txt", "report.html", "manifest.json", "plan.json"):
         assert (run_folder() / name).stat().st_size > 0
 
@@ -105,22 +106,12 @@ def test_json_is_one_document_on_stdout(calm_run, monkeypatch):
 
 def test_an_open_loop_keeps_its_schedule(here):
     bench(
-        "run",
-        "--scenario",
-        "fixed-length",
-        "--backends",
-        "calm",
-        "--rate",
-        "40",
-        "--requests",
-        "60",
-        "--output-tokens",
-        "4",
-        "--no-report",
+        *("run", "--scenario", "fixed-length", "--backends", "calm", "--rate", "40", "--requests", "30"),
+        *("--output-tokens", "4", "--no-probe", "--no-report"),
     )
     (cell,) = summary()["cells"]
     assert cell["load"]["kind"] == "rate"
-    assert cell["requests"]["ok"] == 60
+    assert cell["requests"]["ok"] == 30
     assert cell["ttft_ms"]["p50"] >= cell["ttft_service_ms"]["p50"]
 
 
@@ -128,26 +119,10 @@ def test_a_scenario_file_shapes_the_rate(here):
     """Ten seconds' worth of a constant 8/s, squeezed into bursts of a quarter second every half second."""
     shape = "[{seconds=0.25, start=2, end=2}, {seconds=0.25, start=0, end=0}]"
     bench(
-        "run",
-        "--scenario",
-        "fixed-length",
-        "--backends",
-        "calm",
-        "--rate",
-        "8",
-        "--arrival",
-        "constant",
-        "--set",
-        f"load.profile={shape}",
-        "--set",
-        "load.repeat_profile=true",
-        "--set",
-        "load.warmup_requests=0",
-        "--requests",
-        "16",
-        "--output-tokens",
-        "2",
-        "--no-report",
+        *("run", "--scenario", "fixed-length", "--backends", "calm", "--rate", "8", "--arrival", "constant"),
+        *("--set", f"load.profile={shape}", "--set", "load.repeat_profile=true"),
+        *("--set", "load.warmup_requests=0", "--requests", "16", "--output-tokens", "2"),
+        *("--no-probe", "--no-report"),
     )
     records, _facts = RunFolder(run_folder()).read_cell("000-calm-r8-r0")
     seconds = records.requests["intended_ns"] / 1e9
@@ -157,24 +132,9 @@ def test_a_scenario_file_shapes_the_rate(here):
 
 def test_a_closed_loop_thinks(here):
     bench(
-        "run",
-        "--scenario",
-        "fixed-length",
-        "--backends",
-        "calm",
-        "--concurrency",
-        "4",
-        "--requests",
-        "8",
-        "--output-tokens",
-        "2",
-        "--no-report",
-        "--set",
-        "load.warmup_requests=0",
-        "--set",
-        "load.think_time_s=0.3",
-        "--set",
-        "load.think_time=constant",
+        *("run", "--scenario", "fixed-length", "--backends", "calm", "--concurrency", "4", "--requests", "8"),
+        *("--output-tokens", "2", "--no-probe", "--no-report", "--set", "load.warmup_requests=0"),
+        *("--set", "load.think_time_s=0.3", "--set", "load.think_time=constant"),
     )
     records, _facts = RunFolder(run_folder()).read_cell("000-calm-c4-r0")
     rows = records.requests
@@ -196,17 +156,8 @@ def test_a_dry_run_starts_nothing(here):
     assert not Path("results").exists()
     document = json.loads(
         bench_here(
-            "run",
-            "--scenario",
-            "fixed-length",
-            "--backends",
-            "calm",
-            "--rate",
-            "2",
-            "--requests",
-            "20",
-            "--dry-run",
-            "--json",
+            *("run", "--scenario", "fixed-length", "--backends", "calm", "--rate", "2", "--requests", "20"),
+            *("--dry-run", "--json"),
         ).stdout
     )
     assert document["expected_s"] == 12.0
@@ -290,7 +241,7 @@ def test_a_taken_port_is_named(here):
 
 def test_an_engine_that_will_not_start_shows_its_log_and_the_others_are_measured(here):
     define("broken", "--no-such-flag")
-    flags = (*ONCE, "--repeats", "3", *SMALL)
+    flags = ("--repeats", "3", *FEW)
     done = bench("run", "--scenario", "fixed-length", "--backends", "broken,calm", *flags, code=3)
     assert "--no-such-flag" in done.stderr
     assert done.stderr.count("broken: starting") == 2
@@ -311,7 +262,7 @@ def test_the_only_engine_that_will_not_start_is_the_error(here):
 def test_a_server_that_dies_invalidates_its_cell_and_the_rest_goes_on(here):
     define("mortal", "--fault", "die:at=12")
     done = bench(
-        "run", "--scenario", "fixed-length", "--backends", "mortal,calm", "--repeats", "1", *SMALL, code=4
+        "run", "--scenario", "fixed-length", "--backends", "mortal,calm", "--repeats", "1", *FEW, code=4
     )
     assert "died" in done.stderr
     mortal, calm = summary()["cells"]
@@ -320,30 +271,33 @@ def test_a_server_that_dies_invalidates_its_cell_and_the_rest_goes_on(here):
     assert {"engine-died", "failed-requests"} <= {reason["code"] for reason in mortal["validity"]["reasons"]}
 
 
-FAILURES = {
-    "unavailable": ("503:every=4", "http_error"),
-    "resets": ("reset:every=4", "reset"),
-    "truncates": ("truncation:every=4", "truncated"),
-    "errs": ("error-event:every=4", "stream_error"),
-    "garbles": ("malformed:every=4", "malformed"),
+FAILURES = {  # the rarer first: of two faults the first strikes
+    "http_error": "503:every=13",
+    "reset": "reset:every=11",
+    "truncated": "truncation:every=7",
+    "stream_error": "error-event:every=5",
+    "malformed": "malformed:every=4",
 }
+FAILING = 64  # requests
 
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory):
-    """Cells by backend, of one run of five that fail in different ways."""
+    """The cell of a server that fails in five ways."""
     here = tmp_path_factory.mktemp("failed")
-    faults = {name: fault for name, (fault, _) in FAILURES.items()}
-    made(here, *FAILURES, fault_of=faults, more=(*SMALL, *ONCE), code=4)
+    faults = [word for fault in FAILURES.values() for word in ("--fault", fault)]
+    made(here, "failing", *faults, more=(*SMALL, *ONCE, "--requests", str(FAILING)), code=4, ttft_ms=100)
     (run,) = (here / "results").iterdir()
-    return {cell["label"]: cell for cell in json.loads((run / "summary.json").read_text())["cells"]}
+    (cell,) = json.loads((run / "summary.json").read_text())["cells"]
+    return cell
 
 
-@pytest.mark.parametrize(("name", "outcome"), [(name, outcome) for name, (_, outcome) in FAILURES.items()])
-def test_failures_are_counted_by_kind(failed, name, outcome):
-    cell = failed[name]
-    assert cell["requests"]["outcomes"].get(outcome, 0) >= 3
-    assert cell["requests"]["ok"] + cell["requests"]["failed"] == 16
+@pytest.mark.parametrize("outcome", FAILURES)
+def test_failures_are_counted_by_kind(failed, outcome):
+    requests = failed["requests"]
+    assert requests["outcomes"][outcome] >= 3
+    assert requests["outcomes"].keys() == {"ok", *FAILURES}
+    assert requests["ok"] + requests["failed"] == FAILING
 
 
 def reach(process, when):
@@ -377,45 +331,39 @@ def children(pid):
     ]
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interruption_under_load_keeps_what_was_measured(here, number):
-    define("endless", "--fault", "stall:at=30:for=100")
+@pytest.mark.parametrize(
+    "number", list(others_long([signal.SIGINT, signal.SIGTERM], lambda number: number == signal.SIGINT))
+)
+def test_an_interruption_under_load_keeps_what_was_measured_and_the_run_is_resumed(here, number):
+    define("other", ttft_ms=TTFT_MS)
+    more = ("--repeats", "1", *SMALL, "--requests", "64")
     process = subprocess.Popen(
-        command("run", "--scenario", "fixed-length", "--backends", "endless", *SMALL),
+        command("run", "--scenario", "fixed-length", "--backends", "calm,other", *more),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
-    # A greeting, three waves of warm-up, and nine of the measured requests.
-    out, err = interrupt(process, lambda: answers_of("endless") >= 1 + 24 + 9, number)
+    # In the second cell: a greeting, three waves of warm-up, and nine of the measured requests.
+    reach(process, lambda: answers_of("other") >= 1 + 24 + 9)
+    run = run_folder().name
+    assert "is still running" in bench_here("resume", run, code=2).stderr
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err
     assert "Traceback" not in err
     result = summary()
     assert result["state"] == "interrupted"
-    (cell,) = result["cells"]
-    assert cell["requests"]["ok"] >= 8
-    assert cell["requests"]["cancelled"] >= 1
-    assert run_folder().name in out + err
+    before, cut_off = result["cells"]
+    assert cut_off["requests"]["ok"] >= 8
+    assert cut_off["requests"]["cancelled"] >= 1
+    assert run in out + err
     manifest = json.loads((run_folder() / "manifest.json").read_text())
-    pid = manifest["backends"]["endless"]["engine"]["pid"]
+    pid = manifest["backends"]["other"]["engine"]["pid"]
     assert not Path(f"/proc/{pid}").exists()
-
-
-def test_an_interrupted_run_is_resumed_where_it_stopped(here):
-    define("other")
-    process = subprocess.Popen(
-        command("run", "--scenario", "fixed-length", "--backends", "calm,other", "--repeats", "1", *SMALL),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    interrupt(process, lambda: list(Path("results").glob("*/cells/000-*/cell.json")))
-    assert process.returncode == 130
-    run, (before, *_) = run_folder().name, summary()["cells"]
 
     definition = Path("backends/other.toml").read_text()
     define("other", "--gap-ms", "11")
-    assert "backend 'other' has changed" in bench("resume", run, code=2).stderr
+    assert "backend 'other' has changed" in bench_here("resume", run, code=2).stderr
     Path("backends/other.toml").write_text(definition)
 
     bench("resume", run)
@@ -423,13 +371,15 @@ def test_an_interrupted_run_is_resumed_where_it_stopped(here):
     assert result["state"] == "complete"
     assert [cell["cell"] for cell in result["cells"]] == ["000-calm-c8-r0", "001-other-c8-r0"]
     assert result["cells"][0] == before
+    assert result["cells"][1]["requests"]["ok"] == 64
     assert result["cells"][1]["workload_sha256"] == before["workload_sha256"]
-    assert "nothing is missing" in bench("resume", run, code=2).stderr
+    assert "nothing is missing" in bench_here("resume", run, code=2).stderr
 
 
+@pytest.mark.long
 def test_a_run_under_way_is_not_resumed_and_a_killed_one_is(here):
     process = subprocess.Popen(
-        command("run", "--scenario", "fixed-length", "--backends", "calm", "--repeats", "2", *SMALL),
+        command("run", "--scenario", "fixed-length", "--backends", "calm", "--repeats", "2", *FEW),
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
@@ -437,12 +387,12 @@ def test_a_run_under_way_is_not_resumed_and_a_killed_one_is(here):
     process.send_signal(signal.SIGSTOP)
     try:
         run = run_folder().name
-        assert "is still running" in bench("resume", run, code=2).stderr
-        assert "running" in bench("list", "runs").stdout
+        assert "is still running" in bench_here("resume", run, code=2).stderr
+        assert "running" in bench_here("list", "runs").stdout
     finally:
         process.kill()
         process.wait()
-    assert "killed" in bench("list", "runs").stdout
+    assert "killed" in bench_here("list", "runs").stdout
     bench("resume", run)
     assert [cell["cell"] for cell in summary()["cells"]] == ["000-calm-c8-r0", "001-calm-c8-r1"]
 
@@ -456,14 +406,16 @@ def test_an_interruption_while_the_engine_starts(here):
         text=True,
     )
     logs = Path("results").glob
-    _out, err = interrupt(process, lambda: any(path.stat().st_size for path in logs("*/logs/*.log")))
+    _out, err = interrupt(
+        process, lambda: any(path.stat().st_size for path in logs("*/logs/*.log")), signal.SIGTERM
+    )
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert json.loads((run_folder() / "manifest.json").read_text())["state"] == "interrupted"
 
 
 def test_attach_needs_nothing_but_a_url(here):
-    with running(ttft_ms=400, gap_ms=10) as server:
+    with running(ttft_ms=TTFT_MS, gap_ms=10) as server:
         bench("run", "--scenario", "fixed-length", "--backends", f"openai={server.url}", *SMALL)
         assert len(server.truth()["records"]) >= 18
     result = summary()
@@ -483,12 +435,13 @@ def test_attach_to_nothing(here):
 
 def test_a_key_is_taken_from_the_environment_and_never_written(here, monkeypatch):
     monkeypatch.setenv("BENCH_TRUTH_API_KEY", "sk-very-secret")
-    with running(ttft_ms=400, gap_ms=10) as server:
+    with running(ttft_ms=TTFT_MS, gap_ms=10) as server:
         backends = ("--scenario", "fixed-length", "--backends", f"openai={server.url}")
         refused = bench("run", *backends, *SMALL, code=3, MY_KEY="sk-wrong-key")
         assert "--api-key-env" in refused.stderr + "BENCH_API_KEY"
         assert not Path("results").exists(), "a run that cannot be leaves no folder"
         (here / "tmp").mkdir()
+        before = set(Path("/proc").glob("[0-9]*"))
         process = subprocess.Popen(
             command("run", *backends, *SMALL, "--api-key-env", "MY_KEY"),
             env={**os.environ, "MY_KEY": "sk-very-secret", "TMPDIR": str(here / "tmp")},
@@ -498,7 +451,7 @@ def test_a_key_is_taken_from_the_environment_and_never_written(here, monkeypatch
         )
         seen = set()
         while process.poll() is None:
-            seen |= seen_with_key(b"sk-very-secret", here / "tmp", process.pid)
+            seen |= seen_with_key(b"sk-very-secret", here / "tmp", process.pid, before)
             time.sleep(0.05)
         said = "".join(process.communicate())
     assert {name for name, _ in seen} >= {"harness.load", "harness.sampling"}
@@ -510,14 +463,15 @@ def test_a_key_is_taken_from_the_environment_and_never_written(here, monkeypatch
             assert b"sk-very-secret" not in path.read_bytes(), path
 
 
-def seen_with_key(key, tmp, bench):
+def seen_with_key(key, tmp, bench, before):
     """Processes of the run, known by their folder for temporary files: module, and whether the key shows.
 
-    What bench itself was given in its environment is the user's own doing; its command line is looked at.
-    So is that of its copies between fork and exec, which have the same one.
+    `before`: folders below /proc of those that ran already. What bench itself was given in its environment
+    is the user's own doing; its command line is looked at. So is that of its copies between fork and exec,
+    which have the same one.
     """
     found, own = set(), Path(f"/proc/{bench}/cmdline").read_bytes()
-    for entry in Path("/proc").glob("[0-9]*"):
+    for entry in set(Path("/proc").glob("[0-9]*")) - before:
         try:
             environ, line = (entry / "environ").read_bytes(), (entry / "cmdline").read_bytes()
         except OSError:

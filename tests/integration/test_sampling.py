@@ -149,14 +149,15 @@ def test_nothing_is_started_where_sampling_is_off():
 
 
 def test_a_run_whose_engine_has_no_metrics_after_all_is_measured_and_says_so(here):
-    file = define("deaf", ttft_ms=100)
+    file = define("deaf", ttft_ms=200)
     gauges = '[metrics.gauges]\nrunning = "vllm:num_requests_running"\n'
     file.write_text(file.read_text().replace('"/metrics"', '"/no-metrics-here"') + gauges)
-    small = ("--requests", "20", "--concurrency", "4", "--output-tokens", "8", "--repeats", "1")
-    done = bench("run", "--scenario", "fixed-length", "--backends", "deaf", *small, "--no-report", "-v")
+    small = ("--requests", "16", "--concurrency", "4", "--output-tokens", "8", "--repeats", "1")
+    quick = ("--no-probe", "--no-report")
+    done = bench("run", "--scenario", "fixed-length", "--backends", "deaf", *small, *quick, "-v")
     found = summary()
     (cell,) = found["cells"]
-    assert cell["requests"]["ok"] == 20
+    assert cell["requests"]["ok"] == 16
     assert cell["server"]["running"] is None
     assert cell["server"]["cpu_cores"] > 0
     gap = next(warning for warning in found["warnings"] if warning["code"] == "telemetry-gap")

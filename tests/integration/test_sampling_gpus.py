@@ -172,8 +172,8 @@ def test_a_run_on_two_gpus_has_energy_cost_and_a_limiter(machine, tmp_path):
     with running(ttft_ms=100, gap_ms=20) as server:
         machine.set("processes", f"0 {server.pid} {30 * GIB}\n")
         run = [sys.executable, "-m", "harness", "run", "--scenario", "fixed-length"]
-        asked = ["--backends", f"vllm={server.url}", "--concurrency", "4", "--requests", "100"]
-        flags = ["--output-tokens", "16", "--price-per-gpu-hour", "3.60EUR", "--no-report"]
+        asked = ["--backends", f"vllm={server.url}", "--concurrency", "4", "--requests", "60"]
+        flags = ["--output-tokens", "16", "--price-per-gpu-hour", "3.60EUR", "--no-probe", "--no-report"]
         process = subprocess.Popen([*run, *asked, *flags], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
         next(line for line in process.stderr if "preparing" in line)  # what was asked before is not the cell
         deadline = time.monotonic() + 60

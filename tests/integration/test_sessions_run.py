@@ -10,10 +10,12 @@ import pytest
 from harness.records.layout import Outcome
 from harness.store import RunFolder
 from tests.factories.agents import Shape, write_weka
-from tests.integration.scripted import bench, define, run_folder, summary
+from tests.integration.scripted import bench, bench_here, define, run_folder, summary
 
 TTFT_MS, GAP_MS = 300, 20
 SHAPE = Shape(sessions=8, calls=4, tool_s=0.3, think_s=0.3, gap_s=0.5)
+FEW = Shape(sessions=3, calls=4, tool_s=0.3, think_s=0.3, gap_s=0.5)
+CALLS = FEW.sessions * (FEW.calls + 2 * FEW.agents)
 CALL_MS = TTFT_MS + GAP_MS * (SHAPE.output - 1)
 
 
@@ -44,8 +46,8 @@ def expected(path):
         yield model + sum(waits), model, tools
 
 
-def run(*arguments, **more):
-    return bench("run", "--trace", "trace.jsonl", "--backends", "calm", "--no-probe", *arguments, **more)
+def run(*arguments, trace="trace.jsonl", **more):
+    return bench("run", "--trace", trace, "--backends", "calm", "--no-probe", *arguments, **more)
 
 
 @pytest.mark.time
@@ -64,14 +66,15 @@ def test_time_to_the_last_call_and_what_it_went_to_are_those_of_the_server(here)
 
 
 def test_prompts_on_the_wire_are_as_long_as_recorded_and_hit_as_far_as_they_were_kept(here):
-    run("--replay-speed", "20", "--no-report", "--set", "prompts.max_wait_s=0.05")
+    few = str(write_weka(Path("few.jsonl"), FEW, 3))
+    run("--replay-speed", "20", "--no-report", "--set", "prompts.max_wait_s=0.05", trace=few)
     (cell,) = summary()["cells"]
     folder = RunFolder(run_folder())
     records, facts = folder.read_cell(cell["cell"])
     asked = folder.read_requested(facts)
     rows = records.requests
     assert (rows["outcome"] == Outcome.OK).all()
-    assert len(rows) == len(asked) == 64
+    assert len(rows) == len(asked) == CALLS
     template = rows["prompt_tokens"] - (asked.numbers["kept"] + asked.numbers["content_tokens"])
     assert np.ptp(template) <= 2  # this tokenizer rounds up to whole tokens of four letters
     # Blocks of 16 behind the template; agents at work next to each other may miss what is being computed.
@@ -85,35 +88,25 @@ def test_prompts_on_the_wire_are_as_long_as_recorded_and_hit_as_far_as_they_were
             ends = [rows["end_ns"][number - back] for back in waits]
             assert rows["intended_ns"][number] == max(ends) + asked.waits_ns()[number]
     source = folder.read_json("manifest.json")["workload_source"]
-    assert (source["format"], source["sessions"], source["requests"]) == ("weka", 8, 64)
+    assert (source["format"], source["sessions"], source["requests"]) == ("weka", FEW.sessions, CALLS)
 
     # The run is a trace of sessions itself.
-    bench(
-        "run",
-        "--trace",
-        str(run_folder()),
-        "--backends",
-        "calm",
-        "--out",
-        "again",
-        "--no-probe",
-        "--no-report",
-    )
+    run("--out", "again", "--no-report", trace=str(run_folder()))
     (again,) = Path("again").iterdir()
     (replayed,) = json.loads((again / "summary.json").read_text())["cells"]
-    assert replayed["sessions"]["ended"] == 8
+    assert replayed["sessions"]["ended"] == FEW.sessions
     assert replayed["prefix_cache_ideal"] == pytest.approx(cell["prefix_cache_ideal"], abs=0.001)
 
 
 def test_a_call_that_fails_ends_its_session_and_is_counted(here):
-    define("shaky", "--max-running", "64", "--fault", "html-500:every=20", ttft_ms=50, gap_ms=5)
-    done = bench(
-        "run", "--trace", "trace.jsonl", "--backends", "shaky", "--no-probe", "--no-report", code=(0, 4)
-    )
+    define("shaky", "--max-running", "64", "--fault", "html-500:every=10", ttft_ms=50, gap_ms=5)
+    few = str(write_weka(Path("few.jsonl"), FEW, 3))
+    quick = ("--replay-speed", "20", "--no-probe", "--no-report")
+    done = bench("run", "--trace", few, "--backends", "shaky", *quick, code=(0, 4))
     (cell,) = summary()["cells"]
     counts = cell["sessions"]
     assert counts["failed"] >= 1
-    assert counts["planned"] == counts["ended"] + counts["failed"] + counts["cut"] == 8
+    assert counts["planned"] == counts["ended"] + counts["failed"] + counts["cut"] == FEW.sessions
     assert cell["requests"]["unsent"] > 0
     assert "sessions of all repeats" in done.stdout
 
@@ -135,8 +128,9 @@ def test_bad_traces_are_one_error_each(here):
 
 
 def test_a_ladder_of_depths_has_a_row_for_each(here):
-    quietly = ("--no-probe", "--no-report", "--requests", "24", "--output-tokens", "4")
-    done = bench("run", "--depth", "64,128,1k", "--backends", "calm", *quietly)
+    quietly = ("--no-probe", "--no-report", "--requests", "12", "--output-tokens", "4")
+    less = ("--set", "load.warmup_requests=3", "--set", "load.min_answers=4")
+    done = bench("run", "--depth", "64,128,1k", "--backends", "calm", *quietly, *less)
     (cell,) = summary()["cells"]
     assert sorted(cell["by_kind"]) == ["128", "1k", "64"]
     records, facts = RunFolder(run_folder()).read_cell(cell["cell"])
@@ -145,10 +139,8 @@ def test_a_ladder_of_depths_has_a_row_for_each(here):
     assert set(records.requests["output_tokens"].tolist()) == {4}
     rows = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("calm ")]
     assert rows == ["64", "128", "1k"]
-    assert (
-        "a trace has its own depths"
-        in bench(*("run", "--depth", "1k", "--trace", "trace.jsonl", "--backends", "calm"), code=2).stderr
-    )
+    both = ("run", "--depth", "1k", "--trace", "trace.jsonl", "--backends", "calm")
+    assert "a trace has its own depths" in bench_here(*both, code=2).stderr
 
 
 @pytest.mark.long
@@ -183,8 +175,9 @@ def test_a_trace_that_ends_before_the_duration_is_not_enough_of_it(here):
 
 
 def test_a_trace_that_is_too_short_for_agentx_says_how_far_it_reached(here):
-    quick = ("--launch", "simulate", "--concurrency", "8", "--no-probe", "--no-report", "--no-agreement")
-    done = bench("run", "--scenario", "agentx", "--backends", "vllm", *quick, code=4)
+    few = str(write_weka(Path("few.jsonl"), FEW, 3))
+    asked = ("--scenario", "agentx", "--trace", few, "--concurrency", "3", "--no-probe", "--no-report")
+    done = bench("run", *asked, "--backends", "calm", code=4)
     (cell,) = summary()["cells"]
     assert "coverage-short" in [one["code"] for one in cell["validity"]["reasons"]]
     assert "of 1800 s" in " ".join(done.stdout.split())

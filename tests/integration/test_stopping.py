@@ -9,21 +9,21 @@ from pathlib import Path
 import pytest
 
 from harness.store import RunFolder
-from tests.integration.scripted import bench, command, define, run_folder, summary
+from tests.integration.scripted import bench, bench_here, command, define, run_folder, summary
 
 SMALL = (
     *("run", "--scenario", "fixed-length", "--concurrency", "2", "--requests", "8", "--output-tokens", "4"),
     *("--no-probe", "--no-agreement", "--no-report", "--set", "verdict.cool_down_s=0"),
-    *("--set", "load.min_answers=8", "--set", "load.min_seconds=0.1"),
+    *("--set", "load.min_answers=8", "--set", "load.min_seconds=0.1", "--set", "load.warmup_requests=2"),
 )
 
 
 @pytest.fixture
 def engines(here):
     """`calm` and `twin` alike, `slow` twice as slow."""
-    define("calm", ttft_ms=150, gap_ms=20)
-    define("twin", ttft_ms=150, gap_ms=20)
-    define("slow", ttft_ms=300, gap_ms=40)
+    define("calm", ttft_ms=200, gap_ms=20)
+    define("twin", ttft_ms=200, gap_ms=20)
+    define("slow", ttft_ms=400, gap_ms=40)
     return here
 
 
@@ -31,8 +31,9 @@ def repeats(result, label):
     return sorted(cell["repeat"] for cell in result["cells"] if cell["label"] == label)
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_far_apart_engines_stop_after_three_and_the_run_says_why(engines):
-    planned = bench(*SMALL, "--backends", "calm,slow", "--dry-run").stdout
+    planned = bench_here(*SMALL, "--backends", "calm,slow", "--dry-run").stdout
     assert "3 to 10 repeats, until every pair is decided" in planned
     assert "at most 20 cells" in planned
     done = bench(*SMALL, "--backends", "calm,slow", "-v", limit_s=200)
@@ -47,11 +48,11 @@ def test_far_apart_engines_stop_after_three_and_the_run_says_why(engines):
     assert "99 % intervals of the geometric mean over 3 runs" in done.stdout
     assert result["verdict_rules"]["unit"] == "starts"
     kept = RunFolder(run_folder()).read_json("summary.json")["comparison"]
-    bench("report", str(run_folder()))
+    bench_here("report", str(run_folder()))
     assert RunFolder(run_folder()).read_json("summary.json")["comparison"] == kept
     assert "stopped after 3 repeats" in (run_folder() / "report.html").read_text()
-    gate = bench("compare", str(run_folder()), "--baseline", "calm", "--fail-on", "slower", code=1).stdout
-    assert "99 % interval" in gate
+    asked = ("compare", str(run_folder()), "--baseline", "calm", "--fail-on", "slower")
+    assert "99 % interval" in bench_here(*asked, code=1).stdout
 
 
 @pytest.mark.long
@@ -124,5 +125,5 @@ def test_repeats_of_one_start_are_called_so(engines):
     assert result["verdict_rules"]["unit"] == "runs of one start"
     assert result["stopping"] is None
     assert "only its prefix cache was reset between repeats" in done.stdout
-    refused = bench(*SMALL, "--between-repeats", "keep", "--backends", "calm,slow", code=2).stderr
+    refused = bench_here(*SMALL, "--between-repeats", "keep", "--backends", "calm,slow", code=2).stderr
     assert "drift would look like a difference" in refused

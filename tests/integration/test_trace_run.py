@@ -10,6 +10,8 @@ from harness.records.layout import Outcome
 from harness.store import RunFolder
 from tests.integration.scripted import bench, define, run_folder, summary
 
+SENT = 100  # as many as a test of arrivals needs
+
 
 @pytest.fixture
 def here(here):
@@ -20,10 +22,10 @@ def here(here):
 
 
 def write_mooncake(path, bad=()):
-    """150 requests in bursts over 7.5 s, of sessions that grow by a block a turn."""
+    """100 requests in bursts over 4.5 s, of sessions that grow by a block a turn."""
     lines = []
-    for i in range(150):
-        session, turn = i % 30, i // 30
+    for i in range(SENT):
+        session, turn = i % 20, i // 20
         blocks = [0, *(100 * session + n + 1 for n in range(turn + 1))]
         length = 512 * (len(blocks) - 1) + 7
         lines.append(
@@ -40,12 +42,12 @@ def write_mooncake(path, bad=()):
 
 def test_a_trace_leaves_on_its_timestamps_with_its_lengths(here):
     lines = write_mooncake(Path("trace.jsonl"))
-    asked = ("--backends", "calm", "--set", "prompts.max_input_tokens=4096", "--no-report")
+    asked = ("--backends", "calm", "--set", "prompts.max_input_tokens=4096", "--no-probe", "--no-report")
     bench("run", "--trace", "trace.jsonl", *asked)
     (cell,) = summary()["cells"]
     assert cell["load"]["kind"] == "trace"
     assert cell["validity"]["verdict"] != "INVALID"
-    assert cell["requests"]["ok"] == cell["requests"]["planned"] == 150
+    assert cell["requests"]["ok"] == cell["requests"]["planned"] == SENT
     assert cell["arrivals"]["verdict"] == "kept"
     assert cell["arrivals"]["against"] == "its schedule"
     folder = RunFolder(run_folder())
@@ -61,13 +63,13 @@ def test_a_trace_leaves_on_its_timestamps_with_its_lengths(here):
     assert cell["prefix_cache_hit_rate"] == pytest.approx(cell["prefix_cache_ideal"], abs=0.02)
     assert cell["prefix_cache_ideal"] > 0.5
     source = folder.read_json("manifest.json")["workload_source"]
-    assert (source["format"], source["requests"], source["skipped"]) == ("mooncake", 150, {})
+    assert (source["format"], source["requests"], source["skipped"]) == ("mooncake", SENT, {})
 
     # The run is a trace itself, and what its requests shared is kept.
     bench("run", "--trace", str(run_folder()), "--replay-speed", "4", "--out", "again", *asked)
     (again,) = Path("again").iterdir()
     (replayed,) = json.loads((again / "summary.json").read_text())["cells"]
-    assert replayed["requests"]["ok"] == 150
+    assert replayed["requests"]["ok"] == SENT
     assert replayed["prefix_cache_ideal"] == pytest.approx(cell["prefix_cache_ideal"], abs=0.001)
     records, _ = RunFolder(again).read_cell(replayed["cell"])
     assert records.requests["intended_ns"].tolist() == (rows["intended_ns"] // 4).tolist()
@@ -83,9 +85,9 @@ def test_bad_lines_are_counted_and_told(here):
     write_mooncake(Path("trace.jsonl"), bad)
     done = bench(
         *("run", "--backends", "calm", "--trace", "trace.jsonl", "--requests", "20", "--no-report", "-v"),
-        *("--set", "prompts.max_output_tokens=2", "--concurrency", "20"),
+        *("--set", "prompts.max_output_tokens=2", "--concurrency", "20", "--no-probe"),
     )
-    assert "3 of 153 lines" in done.stdout
+    assert f"3 of {SENT + 3} lines" in done.stdout
     (warning,) = [w for w in summary()["warnings"] if w["code"] == "file-lines-left-out"]
     assert "a negative time" in warning["text"]
     assert summary()["cells"][0]["requests"]["ok"] == 20
@@ -117,7 +119,7 @@ def test_prompts_from_a_file(here):
     Path("mine.jsonl").write_text("\n".join(map(json.dumps, lines)))
     bench(
         *("run", "--scenario", "prompt-file", "--backends", "calm", "--set", "prompts.file=mine.jsonl"),
-        *("--no-report", "--concurrency", "9", "--set", "prompts.order=file"),
+        *("--no-probe", "--no-report", "--concurrency", "9", "--set", "prompts.order=file"),
     )
     (cell,) = summary()["cells"]
     assert cell["requests"]["ok"] == cell["requests"]["planned"] == 9

@@ -14,7 +14,7 @@ from tests.integration.scripted import bench, bench_here, command, define
 from tests.schemas import fault
 
 WORK = (
-    *("--scenario", "fixed-length", "--set", "load.requests=16", "--set", "load.warmup_requests=2"),
+    *("--scenario", "fixed-length", "--set", "load.requests=8", "--set", "load.warmup_requests=2"),
     *("--set", "prompts.output_tokens=4", "--set", "verdict.cool_down_s=0"),
     *("--set", "load.min_seconds=0", "--set", "load.min_answers=4"),
 )
@@ -99,8 +99,8 @@ def test_what_is_faster_is_stored_and_can_be_used(config):
 def test_a_file_tuned_elsewhere_is_told(config):
     tunable("dial", "[400, 200]")
     Path("mine.toml").write_text(as_toml(Tuned("dial", {"ttft_ms": 200}, ORIGIN)))
-    quick = ("--no-probe", "--no-report")
-    done = bench("run", "--backends", "dial@mine.toml", "--concurrency", "3", *WORK, *quick, "-v")
+    quick = ("--no-probe", "--no-report", "--repeats", "1")
+    done = bench("run", "--backends", "dial@mine.toml", "--concurrency", "4", *WORK, *quick, "-v")
     assert "tuned-elsewhere: dial@tuned was tuned" in " ".join(done.stdout.split())
     assert not config.exists()
 

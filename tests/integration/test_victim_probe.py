@@ -40,10 +40,10 @@ def engine(name, *more):
 
 def test_light_requests_come_in_four_stretches(here):
     engine("one")
-    run("one")
+    run("one", "--requests", "24")
     (cell,) = summary()["cells"]
     counts = {name: kind["requests"] for name, kind in cell["by_kind"].items()}
-    assert counts["alone"] + counts["beside"] + counts["settling"] + counts["heavy"] == 56
+    assert counts["alone"] + counts["beside"] + counts["settling"] + counts["heavy"] == 24
     assert counts["beside"] == pytest.approx(counts["heavy"], abs=1)
     assert counts["settling"] in (2, 3)
     assert cell["victim_loss"] is not None

@@ -3,31 +3,33 @@
 import pytest
 
 from harness.store import RunFolder
-from tests.integration.scripted import bench, define, run_folder, summary
+from tests.integration.scripted import bench, bench_here, define, run_folder, summary
 
 # The scripted server has 4 characters a token and a template of 9 tokens: of a prompt 15 blocks of 16 tokens
 # are shared and 2 are not.
 SHARED, OWN, BLOCK, PROMPT = 15, 2, 16, 272.7
 CAPACITY = 96  # blocks
+TTFT_MS = 40  # with much less, a cell is measured again where this machine was busy
 CACHE = ("--cache-tokens", str(CAPACITY * BLOCK), "--prefill-us-per-token", "20")
 INFO = 'info = [{ path = "/version", keys = ["kv_tokens"] }]\nkv_tokens = ["kv_tokens"]\n'
 
 
 def engine(name, *more, info=INFO):
-    file = define(name, *CACHE, *more, ttft_ms=5, gap_ms=1)
+    file = define(name, *CACHE, *more, ttft_ms=TTFT_MS, gap_ms=4)
     file.write_text(file.read_text().replace("[server]\n", f"[server]\n{info}"))
 
 
-def run(backends, *more, code=(0, 4)):
+def run(backends, *more, code=(0, 4), by=bench):
     values = {
         "prompts.prefix_tokens": 244,
         "prompts.question_tokens": 20,
         "prompts.output_tokens": 8,
         "load.working_set": [0, 0.5, 1, 2, 8],
+        "verdict.cool_down_s": 0,
     }
     settings = [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
     what = ("--scenario", "kv-working-set", "--backends", backends, "--no-probe", "--no-report")
-    return bench("run", *what, *settings, "--repeats", "1", *more, code=code)
+    return by("run", *what, *settings, "--repeats", "1", *more, code=code)
 
 
 def groups(name):
@@ -105,18 +107,18 @@ def test_what_came_from_host_memory_is_counted_apart(here):
     series = '"vllm:prefix_cache_hits_total + vllm:external_prefix_cache_hits_total"'
     text = text.replace('"vllm:prefix_cache_hits_total"', series)
     file.write_text(f'{text}host_cached_tokens = "vllm:external_prefix_cache_hits_total"\n')
-    done = run("one")
+    done = run("one", "--set", "load.working_set=[0,0.5,2]")
     document = summary()
     host = {cell["load"]["value"]: cell["host_cache_hit_rate"] for cell in document["cells"]}
-    assert host[0] == host[0.5] == host[1] == 0
-    assert min(host[2], host[8]) > 0.8
-    assert rates(document)[8] == pytest.approx(rates(document)[0.5], rel=0.01)
+    assert host[0] == host[0.5] == 0
+    assert host[2] > 0.8
+    assert rates(document)[2] == pytest.approx(rates(document)[0.5], rel=0.01)
     assert "stays above half" in " ".join(done.stdout.split())
 
 
 def test_all_backends_get_the_prompts_that_the_first_ones_cache_asks_for(here):
     engine("small")
-    file = define("large", "--cache-tokens", str(4 * CAPACITY * BLOCK), ttft_ms=5, gap_ms=1)
+    file = define("large", "--cache-tokens", str(4 * CAPACITY * BLOCK), ttft_ms=TTFT_MS, gap_ms=4)
     file.write_text(file.read_text().replace("[server]\n", f"[server]\n{INFO}"))
     run("small,large", "--set", "load.working_set=[0.5,2]")
     document = summary()
@@ -129,10 +131,10 @@ def test_all_backends_get_the_prompts_that_the_first_ones_cache_asks_for(here):
 
 def test_a_rest_lies_between_warm_up_and_measured_part(here):
     engine("one")
-    run("one", "--set", "load.working_set=[0.5]", "--set", "load.rest_s=2")
+    run("one", "--set", "load.working_set=[0.5]", "--set", "load.rest_s=1")
     (cell,) = summary()["cells"]
-    assert cell["load"]["working_set"]["rest_s"] == 2
-    assert cell["window_start_s"] >= 2
+    assert cell["load"]["working_set"]["rest_s"] == 1
+    assert cell["window_start_s"] >= 1
 
 
 @pytest.mark.parametrize(
@@ -149,7 +151,7 @@ def test_a_rest_lies_between_warm_up_and_measured_part(here):
 )
 def test_what_makes_no_working_set_is_one_error(here, flags, said):
     engine("one")
-    done = run("one", *flags, code=2)
+    done = run("one", *flags, code=2, by=bench_here)
     assert said in done.stderr
     assert done.stderr.count("error:") == 1
 

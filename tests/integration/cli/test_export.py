@@ -116,7 +116,10 @@ def test_each_request_is_a_span_of_the_backend_that_answered(capsys, results):
     folder = RunFolder(results / RUN)
     cells = {cell.cell: cell for cell in folder.read_summary().cells}
     sent = [
-        (cell, row) for cell in cells for row in folder.read_cell(cell)[0].requests if row["sent_ns"] >= 0
+        (name, row)
+        for name in folder.cells()
+        for row in folder.read_cell(name)[0].requests
+        if row["sent_ns"] >= 0
     ]
     assert len(found) == len(sent)
     by_place = {

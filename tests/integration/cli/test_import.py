@@ -8,6 +8,8 @@ import pytest
 from harness.cli.main import main
 from tests.factories import foreign
 
+pytestmark = pytest.mark.usefixtures("without_plots")
+
 CAPTURES = Path(__file__).resolve().parents[2] / "captures" / "imports"
 
 
@@ -16,18 +18,14 @@ def bench(capsys, *words):
     return status, capsys.readouterr()
 
 
-def vllm_files(folder, **how):
-    for seed in range(8):
-        foreign.write(folder / f"{seed}.json", foreign.vllm(how.get("first", 0) + seed, **_only(how)))
+def vllm_files(folder, count):
+    for seed in range(count):
+        foreign.write(folder / f"{seed}.json", foreign.vllm(seed))
     return folder
 
 
-def _only(how):
-    return {key: value for key, value in how.items() if key != "first"}
-
-
-def aiperf_files(folder, first=0, **how):
-    for seed in range(8):
+def aiperf_files(folder, first=0, count=8, **how):
+    for seed in range(count):
         lines = foreign.aiperf_lines(first + seed, **how)
         foreign.write_lines(folder / str(seed) / "profile_export.jsonl", lines)
     return folder
@@ -65,7 +63,8 @@ def test_one_file_each_has_no_verdict(tmp_path, capsys):
 
 
 def test_tools_are_compared_where_their_records_allow_one_definition(tmp_path, capsys):
-    old, new = vllm_files(tmp_path / "old"), aiperf_files(tmp_path / "new", first=20)
+    old = vllm_files(tmp_path / "old", count=3)
+    new = aiperf_files(tmp_path / "new", first=20, count=3)
     _, printed = bench(capsys, "compare", old, new, "--json")
     found = verdicts(json.loads(printed.out))
     assert "not comparable" not in found.values()

@@ -9,10 +9,11 @@ from tests.factories.runs import TWO, Shape, make_run
 SMALL = Shape(TWO[:1], concurrency=(2,), repeats=3, requests=12)
 
 
-@pytest.fixture
-def runs(tmp_path):
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
     """The same run on two days."""
-    return [str(_dated(tmp_path / day, day).path) for day in ("2026-11-20", "2026-11-27")]
+    room = tmp_path_factory.mktemp("runs")
+    return [str(_dated(room / day, day).path) for day in ("2026-11-20", "2026-11-27")]
 
 
 def _dated(root, day, shape=SMALL):

@@ -12,6 +12,8 @@ import pytest
 from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.host.helper_process import asked_to_stop, in_words
+from tests.integration.scripted import bench_here
+from tests.long import others_long
 
 LIST, MISTAKE = ("list", "scenarios"), ("run", "--scenario", "nope", "--backends", "x")
 
@@ -26,22 +28,38 @@ def bench(words, redirection, **environment):
     return done
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+STREAMS = [
+    (LIST, ">/dev/full", ExitCode.SETUP),
+    (LIST, ">/dev/full 2>&1", ExitCode.SETUP),
+    (LIST, "<&- >&- 2>&-", ExitCode.OK),
+    (MISTAKE, "2>/dev/full", ExitCode.USAGE),
+    (MISTAKE, "2>&-", ExitCode.USAGE),
+]
+
+
+def often(words, redirection, _code, unbuffered):
+    """A mistake is refused by modules whose import takes a second."""
+    if words is MISTAKE:
+        return (redirection, unbuffered) == ("2>&-", "")
+    return not unbuffered or redirection == ">/dev/full"
+
+
 @pytest.mark.parametrize(
-    ("words", "redirection", "code"),
-    [
-        (LIST, ">/dev/full", ExitCode.SETUP),
-        (LIST, ">/dev/full 2>&1", ExitCode.SETUP),
-        (LIST, "<&- >&- 2>&-", ExitCode.OK),
-        (MISTAKE, "2>/dev/full", ExitCode.USAGE),
-        (MISTAKE, "2>&-", ExitCode.USAGE),
-    ],
+    ("words", "redirection", "code", "unbuffered"),
+    list(
+        others_long(
+            [(*case, unbuffered) for case in STREAMS for unbuffered in ("", "1")],
+            often,
+        )
+    ),
 )
 def test_a_full_or_closed_stream(words, redirection, code, unbuffered):
-    assert bench(words, redirection, PYTHONUNBUFFERED=unbuffered).returncode == code
+    done = bench(words, redirection, PYTHONUNBUFFERED=unbuffered)
+    assert done.returncode == code
+    assert done.stdout == b"", "a mistake goes to no other stream"
 
 
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("unbuffered", list(others_long(["", "1"], lambda unbuffered: not unbuffered)))
 def test_output_that_nobody_reads_is_no_success(unbuffered):
     """With `pipefail` a gate that was cut off has not passed."""
     reading, writing = os.pipe()
@@ -56,17 +74,13 @@ def test_output_that_nobody_reads_is_no_success(unbuffered):
     assert (done.returncode, done.stderr) == (ExitCode.UNREAD, b"")
 
 
-def test_a_mistake_goes_to_no_other_stream():
-    assert bench(MISTAKE, "2>&-").stdout == b""
-
-
 def test_a_mistake_is_a_document_where_documents_are_asked_for():
-    done = bench((*MISTAKE, "--json"), "")
+    done = bench_here(*MISTAKE, "--json", code=ExitCode.USAGE)
     document = json.loads(done.stdout)
     assert done.returncode == document["exit_code"] == ExitCode.USAGE
     assert document["error"] == "unknown scenario 'nope'"
     assert "agent-tree" in document["hint"]
-    assert b"error: unknown scenario 'nope'" in done.stderr
+    assert "error: unknown scenario 'nope'" in done.stderr
 
 
 def test_every_character_can_be_printed():

@@ -14,8 +14,6 @@ from tests.factories.runs import TWO, Shape, make_run
 SMALL = Shape(concurrency=(2,), requests=6)
 ALONE = Shape(TWO[:1], concurrency=(2,), requests=6)
 
-pytestmark = pytest.mark.usefixtures("few_plots")
-
 
 def contents(folder):
     return {path: (folder.path / path).read_bytes() for path in sorted(relative(folder, build(folder)))}
@@ -25,6 +23,7 @@ def relative(folder, paths):
     return [path.relative_to(folder.path).as_posix() for path in paths]
 
 
+@pytest.mark.usefixtures("few_plots")
 def test_what_is_written(tmp_path):
     folder = make_run(tmp_path, SMALL)
     written = relative(folder, build(folder))
@@ -35,15 +34,17 @@ def test_what_is_written(tmp_path):
     assert all((folder.path / name).stat().st_size for name in written)
 
 
-def test_a_copied_folder_gives_the_same_bytes_again_and_again(tmp_path):
+@pytest.mark.usefixtures("few_plots")
+def test_a_copied_folder_gives_the_same_bytes_again(tmp_path):
+    """The copy has the first report, which is written over."""
     folder = make_run(tmp_path / "here", ALONE)
+    first = contents(folder)
     copy = RunFolder(tmp_path / "there" / folder.run_id)
     shutil.copytree(folder.path, copy.path)
-    first = contents(folder)
-    assert first == contents(folder)
     assert first == contents(copy)
 
 
+@pytest.mark.usefixtures("few_plots")
 def test_a_broken_cell_is_reported_and_the_rest_is_drawn(tmp_path):
     folder = make_run(tmp_path, SMALL)
     (folder.path / "cells" / "000-llamacpp-c2-r0" / "requests.parquet").write_bytes(b"torn")
@@ -56,6 +57,7 @@ def test_a_broken_cell_is_reported_and_the_rest_is_drawn(tmp_path):
         assert "000-llamacpp-c2-r0" in text
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_missing_cell_is_reported(tmp_path):
     folder = make_run(tmp_path, SMALL)
     shutil.rmtree(folder.path / "cells" / "001-llamacpp@no-prefix-cache-c2-r0")
@@ -65,6 +67,7 @@ def test_a_missing_cell_is_reported(tmp_path):
     )
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_a_run_that_measured_nothing_still_has_a_report(tmp_path):
     folder = make_run(tmp_path, SMALL)
     shutil.rmtree(folder.path / "cells")
@@ -79,6 +82,7 @@ def test_a_folder_that_is_no_run_is_a_users_mistake(tmp_path):
         build(RunFolder(tmp_path))
 
 
+@pytest.mark.usefixtures("without_plots")
 def test_pictures_of_an_earlier_report_do_not_stay(tmp_path):
     folder = make_run(tmp_path, SMALL)
     stale = folder.path / "plots" / "ttft-cdf-c64.png"

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from harness.cli.main import main
-from tests.factories.runs import EIGHT, Shape, make_run
+from tests.factories.runs import EIGHT, TWO, Shape, copy_of, make_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("peers"), Shape(concurrency=(1, 4), repeats=2, requests=12)).path
+    return make_run(tmp_path_factory.mktemp("peers"), Shape(concurrency=(4,), repeats=2, requests=12)).path
 
 
 def printed(capsys, *words):
@@ -57,6 +57,7 @@ def test_as_json(run, capsys):
 
 @pytest.mark.usefixtures("without_plots")
 def test_two_runs_in_one_call(tmp_path, capsys):
-    folders = [make_run(tmp_path / name, Shape(concurrency=(2,), requests=6)).path for name in "ab"]
+    one = make_run(tmp_path / "a", Shape(TWO[:1], concurrency=(2,), requests=6))
+    folders = [one.path, copy_of(one, tmp_path / "b").path]
     text = printed(capsys, *folders)
     assert all(str(folder / "report.html") in text for folder in folders)

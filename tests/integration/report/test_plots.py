@@ -21,6 +21,8 @@ from tests.factories.recorded import records
 from tests.factories.runs import EIGHT, TWO, Engine, Shape, make_run
 from tests.factories.summaries import cell, verdict
 
+pytestmark = pytest.mark.xdist_group("test_plots")  # matplotlib takes a second to begin
+
 REAL = plots.Caption("shared-prefix", "SmolLM2", "2× H200", simulated=False)
 
 
@@ -97,11 +99,16 @@ def test_titles_say_scenario_model_machine_and_axes_their_units(two):
 
 
 def test_a_simulated_run_says_so_in_every_picture(tmp_path):
+    """Of each kind of picture one is drawn."""
     folder = make_run(tmp_path, Shape(TWO[:1], requests=8, concurrency=(2,)))
-    pictures = drawn(folder, plots.Caption("s", "m", "h", simulated=True))
-    assert pictures
-    for name in pictures:
-        found = texts(folder.path / "plots" / f"{name}.svg")
+    caption = plots.Caption("s", "m", "h", simulated=True)
+    pictures = drawn(folder, caption, wanted=("ttft-cdf", "throughput"))
+    assert set(pictures) == {"ttft-cdf-c2", "throughput-load-concurrency"}
+    drawings = [(folder.path / "plots" / f"{name}.svg").read_bytes() for name in pictures]
+    rows = folder.read_cell(folder.cells()[0])[0]
+    drawings.append(timeline.draw(folder.read_summary().cells[0], rows, caption).svg)
+    for drawing in drawings:
+        found = texts_of(drawing)
         assert "SIMULATED" in found
         assert "SIMULATED · s · m · h" in found
 
@@ -133,9 +140,10 @@ def test_one_load_point_puts_the_backends_side_by_side(tmp_path):
 
 def test_the_same_folder_gives_the_same_bytes(tmp_path):
     folder = make_run(tmp_path, Shape(requests=8, concurrency=(2,)))
-    drawn(folder, wanted=("ttft", "pareto"))
+    drawn(folder, wanted=("ttft-cdf", "pareto-ttft"))
     first = path_bytes(folder)
-    drawn(folder, wanted=("ttft", "pareto"))
+    assert len(first) == 4
+    drawn(folder, wanted=("ttft-cdf", "pareto-ttft"))
     assert first == path_bytes(folder)
 
 
@@ -173,7 +181,9 @@ def test_invalid_cells_are_in_no_picture(tmp_path):
     def spoil_all(found):
         return changed(found, cells=[changed(cell, validity=bad) for cell in found.cells])
 
-    assert not any("cdf" in name or "load" in name for name in drawn(folder, changes=spoil_all))
+    kinds = ("ttft", "itl", "throughput", "cache")
+    assert any("load" in name for name in drawn(folder, wanted="throughput"))
+    assert not any("cdf" in name or "load" in name for name in drawn(folder, changes=spoil_all, wanted=kinds))
 
 
 def test_lanes_are_as_many_as_requests_were_in_flight():
