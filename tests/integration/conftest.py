@@ -68,7 +68,12 @@ def own_cache(tmp_path_factory):
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_helpers():
-    """Load workers and samplers of this process start without importing: helpers.py."""
+    """Load workers and samplers of this process start without importing: helpers.py.
+
+    Begun here, in the main thread: the kernel kills a helper when the thread that began its starter ends, as
+    that of a lost node does.
+    """
+    helpers.of_this_process()
     with pytest.MonkeyPatch.context() as patch:
         for name in helpers.USERS:
             patch.setattr(f"{name}.spawn", lambda *job: helpers.of_this_process().spawn(*job))

@@ -68,7 +68,7 @@ class Starter:
 
 @cache
 def of_this_process():
-    """Started at the first need."""
+    """One for all; the thread of the first call must outlive every helper."""
     near, far = socket.socketpair()
     command = [sys.executable, "-m", __name__, str(far.fileno())]
     process = subprocess.Popen(
