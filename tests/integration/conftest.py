@@ -1,4 +1,5 @@
 import os
+from contextlib import contextmanager
 
 import psutil
 import pytest
@@ -87,10 +88,18 @@ def fresh_helpers(monkeypatch):
         monkeypatch.setattr(f"{name}.spawn", helper_process.spawn)
 
 
+@contextmanager
+def inside(folder):
+    """In this folder, with a cache of its own and room for backends."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("BENCH_CACHE", str(folder / "cache"))
+        (folder / "backends").mkdir()
+        yield folder
+
+
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(tmp_path):
     """An empty directory to run in, with a cache of its own and room for backends."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "backends").mkdir()
-    return tmp_path
+    with inside(tmp_path) as folder:
+        yield folder

@@ -60,6 +60,11 @@ REPORTED = (
 SMALL = (*REPORTED, "--no-report")
 
 
+def striking(faults):
+    """The arguments of `bench truth` for these faults."""
+    return [word for fault in faults for word in ("--fault", fault)]
+
+
 def define(name, *arguments, ttft_ms=400, gap_ms=10):
     """Backend `name` with more arguments of `bench truth`; its file.
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.mockserver import running
+from tests.integration.conftest import inside
 from tests.integration.scripted import bench, define
 
 RESET = 'reset = { path = "/reset_prefix_cache" }'
@@ -51,11 +52,7 @@ def reasons(cell):
 @pytest.fixture(scope="module")
 def cold(tmp_path_factory):
     """A cold run with its probe: (summary, facts of its cells, run folder)."""
-    here = tmp_path_factory.mktemp("cold")
-    (here / "backends").mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(here)
-        patch.setenv("BENCH_CACHE", str(here / "cache"))
+    with inside(tmp_path_factory.mktemp("cold")) as here:
         engine("one", RESET, 'structured = { regex = { regex = "{regex}" } }')
         summary, facts = run("one", "cold")
     (folder,) = (here / "results").iterdir()

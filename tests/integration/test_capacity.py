@@ -6,8 +6,10 @@ import pytest
 
 from tests.integration.scripted import bench, bench_here, define, run_folder, summary
 
-ASKED = ("run", "--scenario", "fixed-length", "--backends", "narrow", "--repeats", "1", "--find-capacity")
-SEARCH = (*ASKED, "--concurrency", "1,8", "--requests", "12", "--output-tokens", "4")
+SEARCH = (
+    *("run", "--scenario", "fixed-length", "--backends", "narrow", "--repeats", "1", "--find-capacity"),
+    *("--concurrency", "1,8", "--requests", "12", "--output-tokens", "4"),
+)
 LIMITS = ("--set", "slo.ttft_ms.p90=85")
 
 

@@ -33,8 +33,6 @@ HABITS = {
 # Taken by vLLM before 0.12, and ignored without a word ever since.
 FORMER = {"json_schema": {"guided_json": "{schema}"}, "regex": {"guided_regex": "{regex}"}}
 
-AT_ONCE = ("--set", "verdict.cool_down_s=0")
-
 STRICT = """
 [backend]
 name = "strict"
@@ -175,16 +173,8 @@ def test_a_backend_whose_requests_are_refused_is_started_once_and_the_others_are
     strict = tmp_path / "strict.toml"
     strict.write_text(STRICT)
     short = ("--concurrency", "1", "--requests", "8", "--input-tokens", "8", "--output-tokens", "2")
-    flags = (
-        "--scenario",
-        "fixed-length",
-        *short,
-        "--repeats",
-        "2",
-        "--no-agreement",
-        "--no-report",
-        *AT_ONCE,
-    )
+    quick = ("--no-agreement", "--no-report", "--set", "verdict.cool_down_s=0")
+    flags = ("--scenario", "fixed-length", *short, "--repeats", "2", *quick)
     with running(ttft_ms=100, gap_ms=1) as server:
         both = f"{strict}={server.url},truth={server.url}"
         done = bench("run", "--backends", both, *flags, cwd=tmp_path, code=3)

@@ -4,6 +4,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from harness.store import RunFolder
+from tests.integration.conftest import inside
 from tests.integration.scripted import bench, bench_in, define, run_folder, summary
 
 TTFT, GAP, TOKENS, THOUGHTS = 100, 10, 12, 5
@@ -20,10 +21,7 @@ MEASURED = (0, 4)  # how late this machine's client may be is not what is tested
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """(run folder, what was printed) of servers that count thoughts, do not, or only think."""
-    here = tmp_path_factory.mktemp("reasoning")
-    (here / "backends").mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(here)
+    with inside(tmp_path_factory.mktemp("reasoning")) as here:
         habits = ("--reasoning-tokens", str(THOUGHTS))
         file = define(THINKS, *habits, "--counts-reasoning", ttft_ms=TTFT, gap_ms=GAP)
         tables = "".join(f"[dialect.apis.{api}]\n" for api in APIS if api != "chat")

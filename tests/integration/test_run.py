@@ -15,6 +15,7 @@ import pytest
 
 from harness.mockserver import running
 from harness.store import RunFolder
+from tests.integration.conftest import inside
 from tests.integration.scripted import (
     REPORTED,
     SMALL,
@@ -24,6 +25,7 @@ from tests.integration.scripted import (
     command,
     define,
     run_folder,
+    striking,
     summary,
 )
 from tests.long import others_long
@@ -43,9 +45,7 @@ def here(here):
 
 def made(here, backend, *arguments, more=(), code=0, ttft_ms=TTFT_MS):
     """A run of one backend in the folder `here`; what it printed."""
-    (here / "backends").mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(here)
+    with inside(here):
         define(backend, *arguments, ttft_ms=ttft_ms)
         return bench_in(
             here, "run", "--scenario", "fixed-length", "--backends", backend, *more, code=code
@@ -285,8 +285,14 @@ FAILING = 64  # requests
 def failed(tmp_path_factory):
     """The cell of a server that fails in five ways."""
     here = tmp_path_factory.mktemp("failed")
-    faults = [word for fault in FAILURES.values() for word in ("--fault", fault)]
-    made(here, "failing", *faults, more=(*SMALL, *ONCE, "--requests", str(FAILING)), code=4, ttft_ms=100)
+    made(
+        here,
+        "failing",
+        *striking(FAILURES.values()),
+        more=(*SMALL, *ONCE, "--requests", str(FAILING)),
+        code=4,
+        ttft_ms=100,
+    )
     (run,) = (here / "results").iterdir()
     (cell,) = json.loads((run / "summary.json").read_text())["cells"]
     return cell

@@ -26,6 +26,12 @@ def here(here):
     return here
 
 
+@pytest.fixture
+def few(here):
+    """The file of a short trace."""
+    return str(write_weka(here / "few.jsonl", FEW, 3))
+
+
 def expected(path):
     """Of each session, worked out from the file alone: ms from its start to its end, in the model, in tools.
 
@@ -65,8 +71,7 @@ def test_time_to_the_last_call_and_what_it_went_to_are_those_of_the_server(here)
     assert max(map(len, done.stdout.splitlines())) <= 100
 
 
-def test_prompts_on_the_wire_are_as_long_as_recorded_and_hit_as_far_as_they_were_kept(here):
-    few = str(write_weka(Path("few.jsonl"), FEW, 3))
+def test_prompts_on_the_wire_are_as_long_as_recorded_and_hit_as_far_as_they_were_kept(few):
     run("--replay-speed", "20", "--no-report", "--set", "prompts.max_wait_s=0.05", trace=few)
     (cell,) = summary()["cells"]
     folder = RunFolder(run_folder())
@@ -98,9 +103,8 @@ def test_prompts_on_the_wire_are_as_long_as_recorded_and_hit_as_far_as_they_were
     assert replayed["prefix_cache_ideal"] == pytest.approx(cell["prefix_cache_ideal"], abs=0.001)
 
 
-def test_a_call_that_fails_ends_its_session_and_is_counted(here):
+def test_a_call_that_fails_ends_its_session_and_is_counted(few):
     define("shaky", "--max-running", "64", "--fault", "html-500:every=10", ttft_ms=50, gap_ms=5)
-    few = str(write_weka(Path("few.jsonl"), FEW, 3))
     quick = ("--replay-speed", "20", "--no-probe", "--no-report")
     done = bench("run", "--trace", few, "--backends", "shaky", *quick, code=(0, 4))
     (cell,) = summary()["cells"]
@@ -174,8 +178,7 @@ def test_a_trace_that_ends_before_the_duration_is_not_enough_of_it(here):
     assert "coverage-short" in done.stdout
 
 
-def test_a_trace_that_is_too_short_for_agentx_says_how_far_it_reached(here):
-    few = str(write_weka(Path("few.jsonl"), FEW, 3))
+def test_a_trace_that_is_too_short_for_agentx_says_how_far_it_reached(few):
     asked = ("--scenario", "agentx", "--trace", few, "--concurrency", "3", "--no-probe", "--no-report")
     done = bench("run", *asked, "--backends", "calm", code=4)
     (cell,) = summary()["cells"]

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from harness.mockserver.process import running
-from tests.integration.scripted import bench_in, define
+from tests.integration.conftest import inside
+from tests.integration.scripted import bench_in, define, striking
 
 LOAD = (
     "--requests",
@@ -29,9 +30,7 @@ def summary_of(here):
 @contextmanager
 def embedding(here, ttft_ms, **arguments):
     """Backends that give vectors, by name with more arguments of `bench truth`, for runs in `here`."""
-    (here / "backends").mkdir()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.chdir(here)
+    with inside(here):
         for name, more in arguments.items():
             file = define(name, *more, ttft_ms=ttft_ms)
             text = file.read_text().replace("[prefix_cache]", "[dialect.apis.embeddings]\n[prefix_cache]")
@@ -105,10 +104,7 @@ FAULTS = {
 def failing(tmp_path_factory):
     """Cells by backend, of one run of two that fail in different ways."""
     here = tmp_path_factory.mktemp("failing")
-    words = {
-        name: [word for fault in faults.values() for word in ("--fault", fault)]
-        for name, faults in FAULTS.items()
-    }
+    words = {name: striking(faults.values()) for name, faults in FAULTS.items()}
     with embedding(here, ttft_ms=100, **words):
         bench_in(
             here, "run", "--scenario", "embed-queries", "--backends", ",".join(FAULTS), *LOAD,
