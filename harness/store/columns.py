@@ -132,14 +132,13 @@ def _array(source: parquet.Source, dtype: np.dtype[np.void]) -> NDArray[np.void]
     for name in set(dtype.names or ()) - set(names):
         rows[name] = UNKNOWN
     start = 0
-    for frame in source.groups({name: _expression(name, dtype[name]) for name in names}):
-        part = rows[start : start + len(frame)]
-        for name in names:
-            column = frame[name]
-            part[name] = parquet.codes_of(column) if name in _CODES else column.to_numpy()
-        start += len(frame)
+    for group in source.groups({name: _expression(name, dtype[name]) for name in names}):
+        count = len(group[names[0]])
+        for name, values in group.items():
+            rows[name][start : start + count] = values
+        start += count
     return rows
 
 
 def _expression(name: str, dtype: np.dtype[Any]) -> str:
-    return parquet.one_of(name, _names(name)) if name in _CODES else parquet.known(name, dtype, UNKNOWN)
+    return parquet.code_of(name, _names(name)) if name in _CODES else parquet.known(name, dtype, UNKNOWN)

@@ -1,4 +1,4 @@
-"""Columns to Parquet files through DuckDB, and back through pandas too, which takes a second to load.
+"""Columns to Parquet files and back, through DuckDB, and without pandas, which takes a second to load.
 
 DuckDB is given descriptors, never names: a name could be a pattern, a key of a partition or a link.
 """
@@ -20,13 +20,12 @@ from numpy.typing import NDArray
 from harness.store.confined import Confined, storage_error
 
 if TYPE_CHECKING:
-    import pandas as pd
     from duckdb import DuckDBPyConnection
 
 _INTEGERS = {1: "tinyint", 2: "smallint", 4: "integer", 8: "bigint"}  # by bytes
 _PANDAS_TYPES = {kind: f"Int{8 * size}" for size, kind in _INTEGERS.items()}
 _GROUP = 1_000_000  # rows: a row group as it is written, about as many as are read at a time
-_VECTOR = 2048  # rows: what DuckDB counts a chunk in
+_FETCHED = 2048  # rows: texts that are fetched at a time
 _READ_MEMORY = "1GB"  # of DuckDB itself; what is read comes on top
 # What a file may say that it holds, by its size on the disk. Stamps do not compress: a row takes 7 bytes.
 _FREE_ROWS, _ROWS_PER_BYTE = 20_000, 1
@@ -241,12 +240,22 @@ class Source:
     names: Sequence[str]
     rows: int
 
-    def groups(self, columns: Mapping[str, str]) -> Iterator["pd.DataFrame"]:
-        """SQL expressions by name, in the order of the file, a part of the rows at a time."""
+    def groups(self, columns: Mapping[str, str]) -> Iterator[Mapping[str, NDArray[Any]]]:
+        """SQL expressions by name, in the order of the file, a part of the rows at a time. Raises ValueError
+        where an expression is null."""
         wanted = ", ".join(f"{expression} as {name}" for name, expression in columns.items())
-        result = self.connected.execute(f"select {wanted} from read_parquet($1)", [self.place])
-        while len(frame := result.fetch_df_chunk(_GROUP // _VECTOR)):
-            yield frame
+        for start in range(0, self.rows, _GROUP):
+            part: dict[str, Any] = self.connected.execute(
+                f"select {wanted} from read_parquet($1, file_row_number = true) "
+                f"where file_row_number >= {start} and file_row_number < {start + _GROUP}",
+                [self.place],
+            ).fetchnumpy()
+            for name, values in part.items():
+                if np.ma.isMaskedArray(values):
+                    raise ValueError(f"a row has no {name}")
+                if len(values) != min(_GROUP, self.rows - start):
+                    raise ValueError(f"{self.rows:,} rows are declared, and not all are there")
+            yield part
 
     def texts(self, names: Sequence[str]) -> list[list[str]]:
         """The texts of each column. Equal texts of a column are one object. Raises ValueError for more than a
@@ -256,7 +265,7 @@ class Source:
         batch = _BATCH_BYTES // max(1, sum(length or 0 for length in longest))
         result = self.connected.execute(f"select {', '.join(wanted)} from read_parquet($1)", [self.place])
         columns = [_Texts(name, self._most_bytes()) for name in names]
-        while rows := result.fetchmany(max(1, min(_VECTOR, batch))):
+        while rows := result.fetchmany(max(1, min(_FETCHED, batch))):
             for column, values in zip(columns, zip(*rows, strict=True), strict=True):
                 column.add(values)
         return [column.values for column in columns]
@@ -333,14 +342,6 @@ def known(name: str, dtype: np.dtype[Any], unknown: int) -> str:
     return f"coalesce({name}, {unknown})::{sql_type(dtype)}"
 
 
-def one_of(name: str, names: Sequence[str]) -> str:
-    """SQL that fails if the column has another name, so that it is never counted as one of these."""
-    return f"{name}::varchar::enum({', '.join(map(literal, names))})"
-
-
-def codes_of(column: "pd.Series[Any]") -> NDArray[Any]:
-    """Positions among the names, for a column read through `one_of`. Raises ValueError for other values."""
-    codes: NDArray[Any] = column.cat.codes.to_numpy()
-    if (codes < 0).any():
-        raise ValueError(f"a row has no {column.name}")
-    return codes
+def code_of(name: str, names: Sequence[str]) -> str:
+    """SQL for the position among the names. It fails for another name, and is null for null."""
+    return f"enum_code({name}::varchar::enum({', '.join(map(literal, names))}))"

@@ -35,18 +35,14 @@ def read_telemetry(files: Confined, folder: str) -> Telemetry:
     with parquet.reading(files, file) as source:
         names = source.distinct("series", _MOST_SERIES)
         wanted = {
-            "series": parquet.one_of("series", names),
+            "series": parquet.code_of("series", names),
             "at_ns": "at_ns::bigint",
             "value": "coalesce(value::double, 'nan')",
         }
-        frames = list(source.groups(wanted)) if names else []
+        groups = list(source.groups(wanted)) if names else []
     codes, at_ns, values = (
-        np.concatenate([np.zeros(0, kind), *part])
-        for kind, part in (
-            (np.int32, [parquet.codes_of(frame["series"]) for frame in frames]),
-            (np.int64, [frame["at_ns"].to_numpy(np.int64) for frame in frames]),
-            (np.float64, [frame["value"].to_numpy() for frame in frames]),
-        )
+        np.concatenate([np.zeros(0, kind), *(group[name] for group in groups)])
+        for name, kind in (("series", np.int32), ("at_ns", np.int64), ("value", np.float64))
     )
     measured = np.abs(values) < _MOST_VALUE  # of NaN it is not
     kept = [measured & (codes == code) for code in range(len(names))]
