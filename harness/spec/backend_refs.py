@@ -3,6 +3,7 @@
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from harness.apis import API_NAMES, APIS, ApiName
@@ -34,7 +35,13 @@ _STEP_PLACEHOLDERS = ("model", "served_name", "model_digest")
 
 def load_backend(name: str) -> Backend:
     path = files.locate("backends", name)
-    return parse_backend(files.read_toml(path), str(path))
+    return _loaded(files.read_text(path), str(path))
+
+
+@lru_cache(maxsize=128)
+def _loaded(text: str, where: str) -> Backend:
+    """A run loads its definitions several times: for its flags, its plan, its engines and its manifest."""
+    return parse_backend(files.read_tables_of(text, where), where)
 
 
 def parse_backend(table: Mapping[str, object], where: str) -> Backend:

@@ -30,12 +30,21 @@ def locate(kind: paths.Kind, name: str) -> Path:
 
 
 def read_toml(path: Path) -> dict[str, object]:
+    return read_tables_of(read_text(path), str(path))
+
+
+def read_text(path: Path) -> str:
     try:
-        return read_tables(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, BadDocumentError) as error:
-        raise SpecError(f"not valid TOML: {error}", where=str(path)) from None
+        return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name
         raise SpecError(f"cannot be read: {error}", where=str(path)) from None
+
+
+def read_tables_of(text: str, where: str) -> dict[str, object]:
+    try:
+        return read_tables(text)
+    except (tomllib.TOMLDecodeError, BadDocumentError) as error:
+        raise SpecError(f"not valid TOML: {error}", where=where) from None
 
 
 def canonical(value: Any) -> str:

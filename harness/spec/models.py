@@ -1,6 +1,7 @@
 """backends/models.toml: a logical model and what each engine needs to serve it."""
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Literal
 
 from harness.apis import Gives
@@ -93,7 +94,12 @@ def load_models() -> Models:
     path = paths.definitions("backends").get("models")
     if path is None:
         raise SpecError("models.toml is missing", where="backends/")
-    return build(Models, files.read_toml(path), str(path))
+    return _loaded(files.read_text(path), str(path))
+
+
+@lru_cache(maxsize=8)
+def _loaded(text: str, where: str) -> Models:
+    return build(Models, files.read_tables_of(text, where), where)
 
 
 def choose_model(name: str | None, gives: str = "text", *, images: bool = False) -> tuple[str, Model]:

@@ -12,6 +12,7 @@ _STEPS = 60  # halvings of an interval of length 1
 _MOST_EXACT = 10_000  # trials up to which Fisher's test adds whole numbers, not rounded probabilities
 
 
+@lru_cache(maxsize=4096)
 def share_above(successes: int, trials: int, confidence: float = CONFIDENCE) -> float:
     """One-sided lower confidence bound of the share of successes; 0 without any trial."""
     if successes == 0 or trials == 0:

@@ -8,9 +8,12 @@ merge across a space), the text is corrected one word at a time.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import islice
+from itertools import accumulate, chain, islice
 from random import Random
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from harness.errors import SetupError
 from harness.spec.scenario import Text
@@ -33,14 +36,7 @@ class TextMaker:
     """Makes texts for one tokenizer. Without a `counter`, a word counts as a token: `exact` is then False."""
 
     def __init__(self, counter: TokenCounter | None, text: Text = Text()) -> None:  # noqa: B008  # frozen
-        pieces = sorted(
-            {
-                f" {word}"
-                for pool in (ADJECTIVES, NOUNS, VERBS, PLACES, OPENERS, ("the", "a"))
-                for word in pool
-            }
-            | {"."}
-        )
+        pieces = _pieces()
         if counter is None:
             self._cost = dict.fromkeys(pieces, 1)
         else:
@@ -48,9 +44,9 @@ class TextMaker:
             self._cost = {piece: length - base for piece, length in zip(pieces, lengths, strict=True)}
             self._prefix_tokens = base
         self._counter = counter
-        self._known = [
-            ("".join(words), sum(self._cost[word] for word in words)) for words in _known_sentences()
-        ]
+        self._sentences, words, starts = _known_sentences()
+        costs = np.array([self._cost[piece] for piece in pieces])
+        self._sentence_costs: list[int] = np.add.reduceat(costs[words], starts).tolist()
         self._real = self._measured(pieces_of(text))
         # Short words, so that each is one token even for a tokenizer that counts letters.
         self._fillers = [f" {word}" for word in NOUNS if len(word) == 3 and self._cost[f" {word}"] == 1]
@@ -145,10 +141,10 @@ class TextMaker:
         if self._real and used < length:
             used = self._add_real(pieces, used, length, random)
         while used < length:
-            sentence, cost = self._known[int(random.random() * _KNOWN)]
-            if used + cost <= length:
-                pieces.append(sentence)
-                used += cost
+            chosen = int(random.random() * _KNOWN)
+            if used + self._sentence_costs[chosen] <= length:
+                pieces.append(self._sentences[chosen])
+                used += self._sentence_costs[chosen]
             else:
                 used = self._add(_sentence(random), pieces, used, length)
                 while used < length:
@@ -218,9 +214,21 @@ class TextMaker:
 
 
 @cache
-def _known_sentences() -> list[list[str]]:
+def _pieces() -> list[str]:
+    """All that sentences are made of."""
+    pools = (ADJECTIVES, NOUNS, VERBS, PLACES, OPENERS, ("the", "a"))
+    return sorted({f" {word}" for pool in pools for word in pool} | {"."})
+
+
+@cache
+def _known_sentences() -> tuple[list[str], NDArray[np.intp], list[int]]:
+    """The sentences, the positions of all their pieces in a row, and where in that row each begins."""
     fixed = Random(0)
-    return [_sentence(fixed) for _ in range(_KNOWN)]
+    sentences = [_sentence(fixed) for _ in range(_KNOWN)]
+    position = {piece: at for at, piece in enumerate(_pieces())}
+    pieces = np.array([position[piece] for piece in chain.from_iterable(sentences)])
+    starts = [0, *accumulate(map(len, sentences))][:-1]
+    return ["".join(words) for words in sentences], pieces, starts
 
 
 def _sentence(random: Random) -> list[str]:
