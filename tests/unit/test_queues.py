@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import tree
+
 TESTS = Path(__file__).resolve().parents[1]
 CLOCKS = {f"{name}{unit}" for name in ("monotonic", "perf_counter", "time") for unit in ("", "_ns")}
 MEASURED = re.compile(
@@ -99,10 +101,10 @@ def bounded_by_a_constant(function):
         yield from ((compare, small) for small, limit in bounded(compare) if is_constant(limit))
 
 
-def breaches(source, measured):
+def breaches(module, measured):
     """Line and text of every comparison that belongs into the queue *time*."""
     found = {}
-    for function in unmarked(ast.parse(source)):
+    for function in unmarked(module):
         bounds = list(bounded_by_a_constant(function))
         known = readings(function) if bounds else set()
         for compare, small in bounds:
@@ -115,9 +117,7 @@ def breaches(source, measured):
 
 def test_only_tests_of_time_compare_a_clock_with_a_constant():
     paths = sorted({*TESTS.glob("unit/**/*.py"), *TESTS.glob("integration/**/*.py")})
-    found = {
-        str(path): breaches(path.read_text(encoding="utf-8"), "integration" in path.parts) for path in paths
-    }
+    found = {str(path): breaches(tree(path), "integration" in path.parts) for path in paths}
     assert len(found) > 300
     assert {path: lines for path, lines in found.items() if lines} == {}
 
@@ -136,9 +136,9 @@ def test_only_tests_of_time_compare_a_clock_with_a_constant():
 )
 def test_a_bound_on_time_is_found(line):
     source = f"def test_it():\n    {line}\n"
-    assert [number for number, _ in breaches(source, measured=True)] == [2]
-    assert breaches(f"@pytest.mark.time\n{source}", measured=True) == []
-    assert breaches(f"pytestmark = [pytest.mark.time]\n{source}", measured=True) == []
+    assert [number for number, _ in breaches(ast.parse(source), measured=True)] == [2]
+    assert breaches(ast.parse(f"@pytest.mark.time\n{source}"), measured=True) == []
+    assert breaches(ast.parse(f"pytestmark = [pytest.mark.time]\n{source}"), measured=True) == []
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_bound_on_time_is_found(line):
     ],
 )
 def test_other_comparisons_pass(line):
-    assert breaches(f"def test_it():\n    {line}\n", measured=True) == []
+    assert breaches(ast.parse(f"def test_it():\n    {line}\n"), measured=True) == []
 
 
 def pytest_of(folder, *options):

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sources import tree
+
 HARNESS = Path(__file__).resolve().parents[2] / "harness"
 PAGE = HARNESS.parent / "docs" / "architecture.md"
 
@@ -195,7 +197,7 @@ def test_the_architecture_page_says_what_each_room_owns():
 @functools.cache
 def imports(path):
     found = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree(path)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -14,6 +14,7 @@ from harness.engines.start.containers.files import compose_files
 from harness.host import helper_process, paths, scratch
 from harness.spec.backend_refs import load_backend
 from harness.store import RunFolder
+from tests.sources import tree
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "harness").rglob("*.py"))
@@ -30,7 +31,7 @@ def text_of(path):
 @cache
 def nodes(path):
     """Of a file's syntax tree."""
-    return list(ast.walk(ast.parse(text_of(path))))
+    return list(ast.walk(tree(path)))
 
 
 def naming(*words):

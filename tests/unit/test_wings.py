@@ -8,6 +8,7 @@ from collections import Counter
 
 import pytest
 
+from tests.sources import tree
 from tests.unit.test_rooms import HARNESS, PAGE, imports
 
 # room -> wing -> wings of this room it may import, all of them above it: there is no circle
@@ -47,7 +48,7 @@ COUNTERPARTS = {
 def face(room, wing):
     """Docstring of a wing; empty for a folder that is no package (`public`)."""
     source = HARNESS / room / wing / "__init__.py"
-    return (ast.get_docstring(ast.parse(source.read_text("utf-8"))) or "") if source.is_file() else ""
+    return (ast.get_docstring(tree(source)) or "") if source.is_file() else ""
 
 
 def table():
@@ -82,7 +83,7 @@ def arrows(room):
         parts = path.relative_to(HARNESS.parent).with_suffix("").parts
         own = unit(room, ".".join(parts)) or f".{parts[-1]}"
         modules = [*imports(path)]
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 modules += [f"{node.module}.{alias.name}" for alias in node.names]
         yield from {(own, other) for module in modules if (other := unit(room, module)) not in (None, own)}

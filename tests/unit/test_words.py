@@ -8,6 +8,8 @@ over begin with few words: prepositions, conjunctions, pronouns.
 import ast
 from pathlib import Path
 
+from tests.sources import tree
+
 HARNESS = Path(__file__).resolve().parents[2] / "harness"
 SOURCES = sorted(HARNESS.rglob("*.py"))
 MODEL = sorted((HARNESS / "model").rglob("*.py"))
@@ -92,32 +94,32 @@ def vague(tree):
 def test_docstrings_are_sentences_and_names_say_something():
     found = {}
     for path in SOURCES:
-        tree = ast.parse(path.read_text("utf-8"))
-        found[path.relative_to(HARNESS).as_posix()] = sorted({*fragments(tree), *vague(tree)})
+        module = tree(path)
+        found[path.relative_to(HARNESS).as_posix()] = sorted({*fragments(module), *vague(module)})
     assert len(found) > 500
     assert {name: breaches for name, breaches in found.items() if breaches} == {}
 
 
 def test_the_text_of_a_key_says_what_its_value_is():
-    trees = [ast.parse(path.read_text("utf-8")) for path in MODEL]
-    named = {name: text for tree in trees for name, text in constants(tree)}
-    texts = [text for tree in trees for text in key_texts(tree, named)]
+    trees = [tree(path) for path in MODEL]
+    named = {name: text for module in trees for name, text in constants(module)}
+    texts = [text for module in trees for text in key_texts(module, named)]
     assert len(texts) > 900
     assert list(riddles(texts)) == []
 
 
 def test_what_breaks_a_rule_is_found():
     source = '"""Of a file."""\ndef read(told):\n    """Reads it"""\n    return [one for one in told]\n'
-    tree = ast.parse(source)
-    assert sorted(fragments(tree)) == ["module: begins with 'Of'", "read: is no sentence"]
-    assert sorted(vague(tree)) == ["line 2: told", "line 4: one"]
+    module = ast.parse(source)
+    assert sorted(fragments(module)) == ["module: begins with 'Of'", "read: is no sentence"]
+    assert sorted(vague(module)) == ["line 2: told", "line 4: one"]
 
 
 def test_a_riddle_of_a_key_is_found():
     riddling = ("In words.", "Label of a", "Label.", "Null: no price.")
     source = "\n".join(f'doc("{text}")' for text in (*riddling, "Error message.", "Median, ms."))
-    tree = ast.parse(f'OF = "Of two."\ndoc(OF)\n{source}')
-    assert list(riddles(key_texts(tree, dict(constants(tree))))) == [
+    module = ast.parse(f'OF = "Of two."\ndoc(OF)\n{source}')
+    assert list(riddles(key_texts(module, dict(constants(module))))) == [
         "Of two. begins with 'Of'",
         "In words. begins with 'In'",
         "Label of a is no sentence",

@@ -10,6 +10,7 @@ import pytest
 
 import harness
 from harness.spec.backend import Backend
+from tests.sources import tree
 
 HARNESS = Path(harness.__file__).parent
 # The definition itself, and the scripted server, which has declarations of its own.
@@ -36,7 +37,7 @@ def read():
     for path in (*HARNESS.rglob("*.py"), *pages.glob("*.py")):
         if path.relative_to(HARNESS.parent).parts[1] in ELSEWHERE:
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree(path)):
             if isinstance(node, ast.Attribute):
                 names.add(node.attr)
     return names
