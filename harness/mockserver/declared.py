@@ -66,7 +66,9 @@ def _info_path(server: Table, version_path: str) -> str:
 def _tokenizer(table: Table | None) -> Tokenizer | None:
     if table is None:
         return None
-    return Tokenizer(table["path"], table["text_field"], table.get("tokens_key", "tokens"))
+    return Tokenizer(
+        table["path"], table["text_field"], table.get("tokens_key", "tokens"), table.get("lists", False)
+    )
 
 
 def _reset(table: Table | None) -> Reset | None:

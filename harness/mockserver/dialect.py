@@ -77,11 +77,15 @@ class Structure:
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """POST `path` with text in `text_field`; `tokens_key` of the answer holds ids ("": a list of objects)."""
+    """POST `path` with text in `text_field`; `tokens_key` of the answer holds ids ("": a list of objects).
+
+    With `lists` the text may be a list of texts, and the answer has a list of ids for each.
+    """
 
     path: str
     text_field: str
     tokens_key: str = "tokens"
+    lists: bool = False
 
 
 @dataclass(frozen=True, slots=True)

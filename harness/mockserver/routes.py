@@ -113,6 +113,8 @@ class Routes:
     def _tokenize(self, tokenizer: Tokenizer, request: Request) -> bytes:
         body = load_object(request.body)
         text = body.get(tokenizer.text_field)
+        if tokenizer.lists and isinstance(text, list):
+            return self._tokenize_each(tokenizer, text)
         asked = body if text is None else {"prompt": text}
         tokens = prompt_tokens(asked, self._options.chars_per_token)
         ids = [token_id(token) for token in tokens]
@@ -121,6 +123,12 @@ class Routes:
                 200, [{"id": number, "text": str(token)} for number, token in zip(ids, tokens, strict=True)]
             )
         extra = filled(self._dialect.tokenizer_extra, {"count": len(ids)})
+        return json_answer(200, {**extra, tokenizer.tokens_key: ids})
+
+    def _tokenize_each(self, tokenizer: Tokenizer, texts: list[Any]) -> bytes:
+        each = [prompt_tokens({"prompt": text}, self._options.chars_per_token) for text in texts]
+        extra = filled(self._dialect.tokenizer_extra, {"count": [len(tokens) for tokens in each]})
+        ids = [[token_id(token) for token in tokens] for tokens in each]
         return json_answer(200, {**extra, tokenizer.tokens_key: ids})
 
     def _reset(self) -> bytes:

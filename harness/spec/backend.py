@@ -196,12 +196,16 @@ class Info:
 
 @dataclass(frozen=True, slots=True)
 class Tokenize:
-    """POST `path` with `text_field` holding the text; the answer's `tokens_key` is the list of ids."""
+    """POST `path` with `text_field` holding the text; the answer's `tokens_key` is the list of ids.
+
+    With `lists` the field holds a list of texts, and the answer a list of ids for each.
+    """
 
     path: str
     text_field: str
     tokens_key: str = "tokens"  # "": the answer itself is the list
     model_field: str = ""
+    lists: bool = False
     extra: Fields = field(default_factory=dict)
 
 

@@ -25,7 +25,7 @@ simulated = true
 ready_path = "/health"
 startup_timeout_s = 20
 version = { path = "/version", key = "version" }
-tokenize = { path = "/tokenize", text_field = "prompt", extra = { add_special_tokens = false } }
+tokenize = { path = "/tokenize", text_field = "prompt", lists = true, extra = { add_special_tokens = false } }
 [engine]
 args = ["--host", "{host}", "--port", "{port}", "--ttft-ms", "TTFT", "--gap-ms", "GAP" ARGS]
 values = { max_sequences = 8 }

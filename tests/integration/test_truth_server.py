@@ -125,6 +125,9 @@ def test_the_other_routes() -> None:
         assert json.loads(call(server, "GET", "/v1/models")[2])["data"][0]["id"] == "m"
         assert json.loads(call(server, "GET", "/version")[2])["version"].endswith("+simulated")
         assert json.loads(call(server, "POST", "/tokenize", b'{"prompt": "abcdef"}')[2])["count"] == 2
+        several = json.loads(call(server, "POST", "/tokenize", b'{"prompt": ["abcdef", ""]}')[2])
+        assert (several["count"], [len(ids) for ids in several["tokens"]]) == ([2, 0], [2, 0])
+        assert call(server, "POST", "/tokenize", b'{"prompt": ["abcdef", 1]}')[0] == 400
         assert call(server, "POST", "/tokenize", b"{}")[0] == 400
         chat(server)
         settled(server, complete=1)

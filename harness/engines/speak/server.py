@@ -4,7 +4,7 @@ reset.
 
 import dataclasses
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, BinaryIO
@@ -19,7 +19,7 @@ from harness.engines.speak.prometheus import Histogram, histogram, read_series
 from harness.errors import SetupError
 from harness.host.access import Access
 from harness.model.json_path import value_at
-from harness.spec.backend import Backend, Probe, Step
+from harness.spec.backend import Backend, Probe, Step, Tokenize
 from harness.spec.recordings import Recording
 from harness.spec.template import fill
 from harness.untrusted import BadDocumentError, one_line
@@ -33,6 +33,7 @@ _SETTLES_S = 2.0
 _BUSY = (400, 409, 503)  # as servers refuse what they cannot do while requests run
 _FEW = 16  # tokens; some servers refuse a lower limit
 _TEXT_CHARS = 200  # of a name or a version
+_TOKENIZED_CHARS = 100_000  # of the texts of one request to a tokenizer that takes lists
 _FACT_CHARS = 20_000
 
 
@@ -184,20 +185,28 @@ class Server:
         ask = self.definition.server.tokenize
         if ask is None:
             return None
-        named = {ask.model_field: self.served_name} if ask.model_field else {}
-        counts = []
-        for text in texts:
-            answer = self._ask("POST", ask.path, json={ask.text_field: text, **named, **ask.extra})
-            if answer.missing:
+        counts: list[int] = []
+        for batch in _batches(texts) if ask.lists else ([text] for text in texts):
+            each = self._tokenized(ask, batch)
+            if each is None:
                 return None
-            content = self._ok(answer)
-            tokens = value_at(content, ask.tokens_key) if ask.tokens_key else content
-            if not isinstance(tokens, list):
-                raise SetupError(
-                    f"answers without {ask.tokens_key or 'a list'}", where=self.base_url + ask.path
-                )
-            counts.append(len(tokens))
+            counts += map(len, each)
         return counts
+
+    def _tokenized(self, ask: Tokenize, texts: Sequence[str]) -> list[list[object]] | None:
+        """Token ids of each text, of which there is one without `lists`; None without such a route."""
+        named = {ask.model_field: self.served_name} if ask.model_field else {}
+        text = list(texts) if ask.lists else texts[0]
+        answer = self._ask("POST", ask.path, json={ask.text_field: text, **named, **ask.extra})
+        if answer.missing:
+            return None
+        content = self._ok(answer)
+        tokens = value_at(content, ask.tokens_key) if ask.tokens_key else content
+        each = tokens if ask.lists else [tokens]
+        if not isinstance(each, list) or [isinstance(ids, list) for ids in each] != [True] * len(texts):
+            what = "a list for each text" if ask.lists else ask.tokens_key or "a list"
+            raise SetupError(f"answers without {what}", where=self.base_url + ask.path)
+        return each
 
     def step(self, step: Step, values: Mapping[str, str], upload: BinaryIO | None = None) -> None:
         """One of [[server.prepare]]; `upload` is sent as it is. Raises SetupError unless accepted."""
@@ -326,3 +335,17 @@ def _is_fact(value: object) -> bool:
 def _text(value: object) -> str | None:
     """A name or a version: one short line, or nothing."""
     return one_line(value, _TEXT_CHARS) or None if isinstance(value, str) else None
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    """The texts in order, about _TOKENIZED_CHARS characters at a time."""
+    batch: list[str] = []
+    chars = 0
+    for text in texts:
+        if batch and chars + len(text) > _TOKENIZED_CHARS:
+            yield batch
+            batch, chars = [], 0
+        batch.append(text)
+        chars += len(text)
+    if batch:
+        yield batch
