@@ -40,7 +40,7 @@ demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix
 	$(BIN)/bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache --concurrency 2 --repeats 3 --requests 8 --output-tokens 16 --set prompts.prefix_tokens=128 --set load.min_answers=8 --set load.min_seconds=1 --no-agreement
 
 unit: $(VENV)/ready ## unit tests, on all cores; HYPOTHESIS_PROFILE=ci draws more examples
-	$(BIN)/python -m pytest tests/unit --numprocesses auto --dist loadfile --quiet
+	$(BIN)/python -m pytest tests/unit --numprocesses auto --dist loadfile --no-loadscope-reorder --quiet
 
 integration: integration-wait integration-time integration-long ## integration tests
 

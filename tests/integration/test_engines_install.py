@@ -1,7 +1,6 @@
 """Real virtual environments and real pip, on tiny wheels and without an index."""
 
 import subprocess
-import sys
 
 import pytest
 
@@ -20,8 +19,9 @@ def own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def empty_environment(tmp_path_factory):
+    """As `bench` makes it."""
     folder = tmp_path_factory.mktemp("environment") / "env"
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    subprocess.run(install._creating(Install(("tinyengine==1",)), folder, "tiny"), check=True)
     return folder
 
 
@@ -43,6 +43,7 @@ def backend(recipe):
     )
 
 
+@pytest.mark.usefixtures("copied")
 def test_an_environment_is_built_and_found_again(tmp_path, monkeypatch):
     make_wheel(tmp_path / "wheels", "tinyengine", "1.5", requires=["tinydep>=2"])
     make_wheel(tmp_path / "wheels", "tinydep", "2.1")

@@ -458,7 +458,7 @@ def test_a_key_is_taken_from_the_environment_and_never_written(here, monkeypatch
         seen = set()
         while process.poll() is None:
             seen |= seen_with_key(b"sk-very-secret", here / "tmp", process.pid, before)
-            time.sleep(0.05)
+            time.sleep(0.1)
         said = "".join(process.communicate())
     assert {name for name, _ in seen} >= {"harness.load", "harness.sampling"}
     assert {name for name, holds_key in seen if holds_key} == set()
