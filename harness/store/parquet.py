@@ -251,7 +251,7 @@ class Source:
                 [self.place],
             ).fetchnumpy()
             for name, values in part.items():
-                if np.ma.isMaskedArray(values):
+                if np.ma.is_masked(values):
                     raise ValueError(f"a row has no {name}")
                 if len(values) != min(_GROUP, self.rows - start):
                     raise ValueError(f"{self.rows:,} rows are declared, and not all are there")
