@@ -3,7 +3,7 @@
 import pytest
 
 from harness.metrics import sessions
-from harness.metrics.classes import by_depth
+from harness.metrics.classes import by_depth, compute
 from harness.records.layout import Outcome, Phase
 from harness.records.request_table import PREVIOUS, RequestTable
 from harness.summary import view_of
@@ -74,6 +74,13 @@ def test_a_failed_call_makes_its_session_endless_and_one_that_is_not_over_is_cut
     assert made.nulls["session_ms.p90"] == "6 samples; p90 needs 29"
 
 
+def test_sessions_that_were_never_begun_are_cut_and_counted():
+    calls = [(session, turn, 10 * turn, 0, 0, 9) for session in range(4) for turn in range(2)]
+    made = figures(asked(*calls), *({"sent": 10 * i, "texts": [10 * i + 5]} for i in range(3)))
+    counts = made.sessions
+    assert (counts.planned, counts.ended, counts.cut, counts.not_begun) == (4, 1, 3, 2)
+
+
 def test_where_every_session_failed_no_time_is_shared_out():
     made = figures(asked((0, 0, 0, 0, 0, 9)), {"sent": 0, "texts": [5], "outcome": Outcome.RESET})
     assert (made.model_time_share, made.tool_time_share) == (None, None)
@@ -94,6 +101,9 @@ def test_calls_are_looked_at_by_depth():
     found = by_depth(view, TWO)
     assert {name: one.requests for name, one in found.items()} == {"128": 1, "256": 2, "1k": 1}
     assert found["1k"].cached_share == pytest.approx(0.3)
+    of_the_cell = compute(view)
+    assert of_the_cell.by_depth == found
+    assert list(of_the_cell.by_turn) == ["1", "2", "3", "4"]
 
 
 def test_other_workloads_have_none():

@@ -210,11 +210,10 @@ def test_slower_figures_and_an_undecided_primary_one_are_rows():
 
 def test_each_load_point_without_any_comparison_is_one_row():
     c8 = LoadPoint("concurrency", 8)
-    found = NEW.findings([*figures("slower"), *figures("not comparable", "not comparable", value=8)])
-    assert told(found) == [
-        ("slower", C4, "m0", "slower at 4"),
-        ("not compared", c8, None, "not comparable at 8"),
-    ]
+    without, slower = figures("not comparable", "not comparable", value=8), figures("slower")
+    rows = [("not compared", c8, None, "not comparable at 8"), ("slower", C4, "m0", "slower at 4")]
+    assert told(NEW.findings([*without, *slower])) == rows
+    assert told(NEW.findings([*slower, *without])) == rows[::-1]
 
 
 def test_without_a_load_point_in_common_nothing_was_compared():
