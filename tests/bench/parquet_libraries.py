@@ -36,7 +36,10 @@ def mapped(path, count):
 
 
 def write_harness(folder, events):
-    records = Records(empty_requests(0), events, [], [], [])
+    requests = empty_requests(int(events["seq"][-1]) + 1)
+    requests["seq"] = np.arange(len(requests))
+    none = [""] * len(requests)
+    records = Records(requests, events, none, none, none)
     columns.write_records(records, Confined(folder.parent), folder.name)
 
 
