@@ -1,23 +1,49 @@
 """A port to serve on."""
 
 import socket
+from contextlib import suppress
 from pathlib import Path
+from random import SystemRandom
 
 from harness.errors import SetupError
 
+_FIRST, _TRIES = 10_000, 20
+_GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_FIRST_GIVEN = 32_768  # as Linux has it; elsewhere it is higher
+
 
 def free_port(host: str) -> int:
+    """A port that the system gives to nobody who asks for any, if one is free: an engine may bind it a minute
+    later, and until then the system would give it away.
+    """
+    for port in _others():
+        with suppress(OSError):
+            return _bound(host, port)
+    try:
+        return _bound(host, 0)
+    except OSError as error:
+        raise SetupError(
+            f"this machine has no address {host}: {error.strerror}",
+            where=host,
+            hint="`ip address` lists those it has",
+        ) from None
+
+
+def _others() -> list[int]:
+    """Some ports below those that the system gives, in no order: several of `bench` may look for one."""
+    try:
+        first_given = int(_GIVEN.read_text(encoding="ascii").split()[0])
+    except (OSError, ValueError, IndexError):
+        first_given = _FIRST_GIVEN
+    ports = range(_FIRST, first_given)
+    return SystemRandom().sample(ports, min(_TRIES, len(ports)))
+
+
+def _bound(host: str, port: int) -> int:
     with socket.socket() as probe:
-        try:
-            probe.bind((host, 0))
-        except OSError as error:
-            raise SetupError(
-                f"this machine has no address {host}: {error.strerror}",
-                where=host,
-                hint="`ip address` lists those it has",
-            ) from None
-        port: int = probe.getsockname()[1]
-        return port
+        probe.bind((host, port))
+        bound: int = probe.getsockname()[1]
+        return bound
 
 
 def check_port(host: str, port: int) -> None:
