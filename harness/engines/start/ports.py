@@ -7,9 +7,10 @@ from random import SystemRandom
 
 from harness.errors import SetupError
 
-_FIRST, _TRIES = 10_000, 20
-_GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")
-_FIRST_GIVEN = 32_768  # as Linux has it; elsewhere it is higher
+# Above the ports of Ray's workers (to 19,999), below those of Kubernetes' services (from 30,000).
+_FIRST, _LAST = 20_000, 29_999
+_TRIES = 20
+_GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")  # from 32,768 on by default
 
 
 def free_port(host: str) -> int:
@@ -30,12 +31,11 @@ def free_port(host: str) -> int:
 
 
 def _others() -> list[int]:
-    """Some ports below those that the system gives, in no order: several of `bench` may look for one."""
-    try:
-        first_given = int(_GIVEN.read_text(encoding="ascii").split()[0])
-    except (OSError, ValueError, IndexError):
-        first_given = _FIRST_GIVEN
-    ports = range(_FIRST, first_given)
+    """Some ports that the system does not give, in no order: several of `bench` may look for one."""
+    end = _LAST + 1
+    with suppress(OSError, ValueError, IndexError):
+        end = min(end, int(_GIVEN.read_text(encoding="ascii").split()[0]))
+    ports = range(_FIRST, end)
     return SystemRandom().sample(ports, min(_TRIES, len(ports)))
 
 
