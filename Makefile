@@ -59,7 +59,7 @@ test: $(VENV)/ready ## unit tests, then integration tests that wait, then those 
 
 coverage: $(VENV)/ready ## lines of harness/ that unit and integration tests run, in every process; ten minutes
 	rm -rf build/coverage && mkdir -p build/coverage
-	-$(BIN)/coverage run -m pytest tests/unit --numprocesses auto --dist loadfile --quiet
+	-$(BIN)/coverage run -m pytest tests/unit --numprocesses auto --dist loadfile --no-loadscope-reorder --quiet
 	-$(BIN)/coverage run -m pytest tests/integration -m "not time" --numprocesses $(WAITERS) --dist loadgroup --quiet
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
