@@ -269,8 +269,9 @@ def main(args: argparse.Namespace) -> int:
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         server = Server(_options(args))
-        print(server.url, flush=True)
-        server.run()
+        with server.loop.ended_by_signals():
+            print(server.url, flush=True)
+            server.run()
     except KeyboardInterrupt:
         return ExitCode.OK
     except DiedError:

@@ -8,10 +8,12 @@ sleep is a select() on the poller itself, which the kernel ends to the microseco
 import ctypes
 import select
 import selectors
+import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from heapq import heappop, heappush
 from itertools import count
 
@@ -49,6 +51,24 @@ class Loop:
 
     def forget(self, sock: socket.socket) -> None:
         self._selector.unregister(sock)
+
+    @contextmanager
+    def ended_by_signals(self) -> Iterator[None]:
+        """`run` returns after any signal that has a handler. Main thread only.
+
+        The handler alone does not end a sleep whose system call begins just after the signal came: Python
+        runs it between two of its own instructions, and the next of these comes after the sleep.
+        """
+        wakes, written = socket.socketpair()
+        with wakes, written:
+            written.setblocking(False)
+            before = signal.set_wakeup_fd(written.fileno())
+            self.on_readable(wakes, self.stop)
+            try:
+                yield
+            finally:
+                signal.set_wakeup_fd(before)
+                self.forget(wakes)
 
     def stop(self) -> None:
         """Is to be called by a callback: `run` returns."""
