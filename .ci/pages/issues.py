@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from harness.model.metric_table import METRICS
 from harness.validity import FAMILIES, RULES
 from harness.validity.notices import NOTICES
 
@@ -16,7 +17,7 @@ It is made from the rules in `harness/validity` by `make pages`; a test checks t
 Every cell is VALID, SUSPECT or INVALID, with measured reasons: the code of a rule, what was measured, its
 limit, and what to do. SUSPECT figures can be used with the stated doubt. INVALID ones may be the client's and
 not the server's, or describe too few successes to mean anything; they are withheld, and `bench run` exits
-with 4.
+with 4. A rule with "alone" next to its verdict makes these metrics doubtful and no others.
 
 The cause decides what follows from an INVALID cell. *engine*: the run failed, which counts against the engine
 ([verdicts.md](verdicts.md#runs-that-fail)). *client*, *machine*: it is measured again, at most twice. *work*:
@@ -53,7 +54,8 @@ def _lines() -> Iterator[str]:
         yield "| code | verdict | what is measured | limit | what to do | cause |"
         yield "|---|---|---|---|---|---|"
         for rule in family.RULES:
-            parts = (", ".join(rule.verdicts), rule.measures, rule.limit, rule.hint, rule.cause)
+            about = "".join(f" ({METRICS[name].short} alone)" for name in rule.metrics)
+            parts = (", ".join(rule.verdicts) + about, rule.measures, rule.limit, rule.hint, rule.cause)
             yield f"| `{rule.code}` | {' | '.join(parts)} |"
         yield ""
     yield CAPACITY

@@ -33,7 +33,7 @@ class Speedup(Record, frozen=True, kw_only=True):
     ] = None
     left_out: Annotated[str, doc("Repeats that are no evidence for this metric, in words; empty: none.")] = ""
     in_doubt: Annotated[
-        tuple[str, ...], doc("Labels of those of the two whose repeats are not all VALID.")
+        tuple[str, ...], doc("Labels of those of the two whose values of the metric are in doubt.")
     ] = ()
 
     @property
@@ -66,7 +66,7 @@ class Place(Record, frozen=True, kw_only=True):
     ]
     repeats: Annotated[int, doc("Repeats that have a figure and are not INVALID.")]
     doubt: Annotated[
-        str, doc("Repeats that are not VALID, and the rules broken, in words; empty: all are VALID.")
+        str, doc("Repeats whose value is in doubt, and the rules broken, in words; empty: none is.")
     ]
 
 
@@ -114,7 +114,7 @@ class UnderLoad(Record, frozen=True, kw_only=True):
     limit_reached: Annotated[
         bool | None, doc("Whether the last step brought less than 10 % more tokens/s; null: too few loads.")
     ]
-    in_doubt: Annotated[bool, doc("Whether some of these repeats are not VALID.")]
+    in_doubt: Annotated[bool, doc("Whether some of these figures are in doubt.")]
 
 
 class Good(Record, frozen=True, kw_only=True):

@@ -18,6 +18,11 @@ class Reason(Record, frozen=True):
     measured: Annotated[str, doc("Measured value, with its unit.")]
     limit: Annotated[str, doc("Limit of the rule, with its unit.")]
     hint: Annotated[str, doc("Advice on what to do.")]
+    metrics: Annotated[tuple[str, ...], doc("Metrics that it makes doubtful; empty: all.")] = ()
+
+    def doubts(self, path: str) -> bool:
+        """Whether it makes the value at a dotted path in a cell doubtful, such as `ttft_ms.p50`."""
+        return not self.metrics or not set(self.metrics).isdisjoint(path.split("."))
 
 
 class Validity(Record, frozen=True, kw_only=True):
@@ -30,3 +35,7 @@ class Validity(Record, frozen=True, kw_only=True):
     def of(cls, reasons: Sequence[Reason]) -> "Validity":
         worst = max((reason.verdict for reason in reasons), key=VERDICTS.index, default=VERDICTS[0])
         return cls(verdict=worst, reasons=tuple(reasons))
+
+    def about(self, paths: Sequence[str]) -> "Validity":
+        """The same of these values alone, by the reasons that make one of them doubtful."""
+        return self.of([reason for reason in self.reasons if any(map(reason.doubts, paths))])

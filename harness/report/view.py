@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from harness.model import VERDICTS, CellResult, Estimate, LoadPoint, Summary
+from harness.model import VERDICTS, CellResult, Estimate, LoadPoint, Reason, Summary
 from harness.model.json_path import number_at
 from harness.report.wording import counted, number
 
@@ -25,6 +25,13 @@ class Spread:
     repeats: int
 
 
+def _sources(cell: CellResult, metric: str) -> Sequence[str]:
+    """What a value is computed from: goodput from each figure that has a limit."""
+    if cell.slo is not None and metric in ("goodput_requests_per_s", "slo.attainment"):
+        return [limit.metric for limit in cell.slo.limits]
+    return [metric]
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
     """Every repeat of one backend at one load point."""
@@ -38,12 +45,14 @@ class Row:
     def usable(self) -> list[CellResult]:
         return [cell for cell in self.cells if not cell.invalid]
 
-    @property
-    def validity(self) -> tuple[str, int]:
-        """The worst verdict, and how many repeats have it."""
-        verdicts = [cell.validity.verdict for cell in self.cells]
-        worst = max(verdicts, key=VERDICTS.index)
-        return worst, verdicts.count(worst)
+    def validity(self, metric: str = "") -> tuple[str, int, list[Reason]]:
+        """The worst verdict, how many repeats have it, and the reasons; of one value, or of whole cells."""
+        judged = [
+            cell.validity.about(_sources(cell, metric)) if metric else cell.validity for cell in self.cells
+        ]
+        worst = max((validity.verdict for validity in judged), key=VERDICTS.index)
+        reasons = [reason for validity in judged for reason in validity.reasons if reason.verdict == worst]
+        return worst, sum(validity.verdict == worst for validity in judged), reasons
 
     def spread(self, path: str) -> Spread | None:
         """The spread of the value at a dotted path such as `ttft_ms.p50`; None if no usable repeat has it."""

@@ -55,6 +55,7 @@ class Violation(NamedTuple):
     limit: str | None = None
     hint: str | None = None
     verdict: Doubt | None = None
+    metrics: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ class Rule:
 
     eases: it can make a load look easier than it is, so a capacity search does not count such a cell as kept.
     certain: nothing that the load generator does can cause it.
+    metrics: names of those that it makes doubtful; () stands for all.
     """
 
     code: IssueCode
@@ -75,6 +77,7 @@ class Rule:
     cause: Cause
     eases: bool = False
     certain: bool = False
+    metrics: tuple[str, ...] = ()
 
     def reasons(self, cell: Evidence) -> Iterator[Reason]:
         for violation in self.find(cell):
@@ -84,4 +87,5 @@ class Rule:
                 violation.measured,
                 violation.limit or self.limit,
                 violation.hint or self.hint,
+                self.metrics if violation.metrics is None else violation.metrics,
             )

@@ -29,13 +29,15 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
             f"{whole} of {len(rows)} answers came at once",
             hint="the server, or a proxy before it, holds answers back and writes them whole: ITL and TPOT "
             "of these are not known, TTFT is when the text came; compare E2E",
+            metrics=(),
         )
         return
     share, each = merged_gaps(cell.view)
     if share > MERGED_GAPS and each is not None:
         without = f"; {whole} of {len(rows)} answers came at once, without a TPOT" if whole else ""
         yield Violation(
-            f"{share:.0%} of the gaps are within one arrival, {each:.2f} events per arrival{without}"
+            f"{share:.0%} of the gaps are within one arrival, {each:.2f} events per arrival{without}",
+            metrics=("itl_ms", "tpot_ms") if whole else None,
         )
 
 
@@ -77,6 +79,7 @@ RULES = (
         limit=f"{MERGED_GAPS:.0%}",
         hint="the server sends several events at once: ITL is between arrivals; compare TPOT",
         cause="work",
+        metrics=("itl_ms",),
     ),
     Rule(
         code=IssueCode.FIRST_EVENT_TOKENS,
@@ -86,6 +89,7 @@ RULES = (
         limit=f"{FIRST_TOKENS:g} tokens, {TPOT_LOW:.0%}",
         hint="the server did not say how many tokens its first event holds: compare E2E and output tokens/s",
         cause="work",
+        metrics=("tpot_ms",),
     ),
     Rule(
         code=IssueCode.TOKENS_PER_EVENT,
@@ -94,5 +98,6 @@ RULES = (
         limit="1 declared",
         hint="gaps are between events: compare TPOT, not ITL",
         cause="engine",
+        metrics=("itl_ms",),
     ),
 )

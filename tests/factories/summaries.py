@@ -1,6 +1,6 @@
 """Hand-made summary.json objects: every figure in a test of the tables can be found here."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.model import CellResult, Summary, Validity
@@ -80,8 +80,11 @@ def summary(*cells: CellResult, **changes: Any) -> Summary:
     return made(Summary, given, **changes)
 
 
-def verdict(word: str, code: str, measured: str, limit: str, hint: str) -> Validity:
+def verdict(
+    word: str, code: str, measured: str, limit: str, hint: str, metrics: Sequence[str] = ()
+) -> Validity:
     reason = {"code": code, "verdict": word, "measured": measured, "limit": limit, "hint": hint}
+    reason["metrics"] = list(metrics)
     return made(Validity, verdict=word, reasons=[reason])
 
 

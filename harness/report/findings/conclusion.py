@@ -14,6 +14,7 @@ from harness.model import (
     PairState,
     PairVerdict,
     Place,
+    Reason,
     Speedup,
     Summary,
     UnderLoad,
@@ -24,6 +25,7 @@ from harness.report.wording import counted, listing, plain
 from harness.verdicts.pairs import left_out_words
 
 GROWS = 1.1  # throughput that grows by less with more users is at its limit
+_THROUGHPUT, _FIRST_TOKEN = "output_tokens_per_s", "ttft_ms.p50"
 _STATES: dict[str, PairState] = {
     "faster": "separated",
     "slower": "separated",
@@ -81,12 +83,12 @@ def _place(row: Row, metric: str) -> Place:
         label=row.label,
         median=spread.median if spread else None,
         repeats=spread.repeats if spread else 0,
-        doubt=doubt(row),
+        doubt=doubt(row, metric),
     )
 
 
 def speedup(entry: PairVerdict, doubtful: set[str] | frozenset[str] = frozenset()) -> Speedup:
-    """`doubtful`: labels whose repeats at this load are not all VALID."""
+    """`doubtful`: labels whose values of this metric are in doubt at this load."""
     state = _STATES[entry.verdict]
     times = _better(entry)
     a_ahead = entry.verdict == "faster" or (
@@ -134,15 +136,15 @@ def under_load(summary: Summary) -> Iterator[UnderLoad]:
 
 
 def _course(label: str, mine: Sequence[tuple[float, Row]]) -> UnderLoad:
-    rates = [_median(row, "output_tokens_per_s") for _users, row in mine]
+    rates = [_median(row, _THROUGHPUT) for _users, row in mine]
     known = [rate for rate in rates if rate is not None]
     return UnderLoad(
         label=label,
         users=tuple(users for users, _row in mine),
         output_tokens_per_s=tuple(rates),
-        first_token_ms=tuple(_median(row, "ttft_ms.p50") for _users, row in mine),
+        first_token_ms=tuple(_median(row, _FIRST_TOKEN) for _users, row in mine),
         limit_reached=known[-1] < GROWS * known[-2] if len(known) > 1 else None,
-        in_doubt=any(doubt(row) for _users, row in mine),
+        in_doubt=any(doubt(row, path) for _users, row in mine for path in (_THROUGHPUT, _FIRST_TOKEN)),
     )
 
 
@@ -166,20 +168,25 @@ def goodput(group: Group) -> Goodput | None:
     return Goodput(load=group.point, limits=known[0][1].limits, places=tuple(places))
 
 
-def doubt(row: Row) -> str:
-    """The repeats that are not VALID, and the rules by which."""
-    count, codes = _doubt(row)
+def doubt(row: Row, metric: str = "") -> str:
+    """The repeats that are not VALID, and the rules by which; of one metric, or of all."""
+    count, codes = _doubt(row, metric)
     return plain(f"{count}: {', '.join(codes)}") if count else ""
 
 
-def _doubt(row: Row) -> tuple[str, list[str]]:
-    """`1 of 3 repeats SUSPECT`, and the rules; "" if all are VALID."""
-    verdict, count = row.validity
+def _doubt(row: Row, metric: str = "") -> tuple[str, list[str]]:
+    """`1 of 3 repeats SUSPECT`, and the rules, each with the metrics that it is about if these are not all;
+    "" if all are VALID."""
+    verdict, count, reasons = row.validity(metric)
     if verdict == "VALID":
         return "", []
-    reasons = (reason for cell in row.cells for reason in cell.validity.reasons if reason.verdict == verdict)
-    codes = list(dict.fromkeys(reason.code for reason in reasons))
-    return f"{count} of {counted(len(row.cells), 'repeat')} {verdict}", list(map(str, codes))
+    codes = list(dict.fromkeys(_code(reason) for reason in reasons))
+    return f"{count} of {counted(len(row.cells), 'repeat')} {verdict}", codes
+
+
+def _code(reason: Reason) -> str:
+    names = listing([measure(name).name for name in reason.metrics])
+    return f"{reason.code} ({names} alone)" if names else str(reason.code)
 
 
 def doubts(group: Group) -> Iterator[str]:

@@ -144,7 +144,7 @@ def _faults(row: Row) -> int:
 
 
 def _validity(row: Row) -> Entry:
-    worst, count = row.validity
+    worst, count, _reasons = row.validity()
     return Entry(worst if count == len(row.cells) else f"{worst} {count}/{len(row.cells)}", verdict=worst)
 
 

@@ -98,7 +98,8 @@ def _matrix(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
         for name, text in claims[group.point].items():
             shown = next(ranking for ranking in known[group.point] if columns[ranking.metric] == name)
             cells[name] = _claim(source, shown, text)
-        rows.append([_load_in_doubt(group), *(cells.get(name, "") for name in names)])
+        head = _load_in_doubt(group, known[group.point])
+        rows.append([head, *(cells.get(name, "") for name in names)])
     caption = f"Who is ahead, with {confidence(summary)} intervals (colour: separated from all others)"
     yield table(caption, ["load", *names], rows, class_="claims-by-load")
 
@@ -115,9 +116,9 @@ def _claim(source: Source, ranking: Order, text: str) -> Html:
     return tag("span", text)
 
 
-def _load_in_doubt(group: Group) -> Html:
-    """Marks a load whose figures are not all VALID; the line below its sentence says which and why."""
-    in_doubt = any(doubts(group))
+def _load_in_doubt(group: Group, rankings: Sequence[Order]) -> Html:
+    """Marks a load where a compared figure is in doubt; the line below its sentence says which and why."""
+    in_doubt = any(position.doubt for ranking in rankings for position in ranking.places)
     mark = [tag("small", "figures in doubt", class_="range suspect")] if in_doubt else []
     return join([point_words(group.point), *mark])
 

@@ -112,6 +112,7 @@ def test_the_client_is_not_blamed_for_what_the_server_wrote_at_once():
     assert found["itl-merged"].verdict == "SUSPECT"
     words = "ITL and TPOT of these are not known, TTFT is when the text came; compare E2E"
     assert found["itl-merged"].hint.endswith(words)
+    assert found["itl-merged"].metrics == ()  # of all: TTFT too is not the engine's
 
 
 def test_a_starved_client_is_blamed_although_no_gap_is_known():

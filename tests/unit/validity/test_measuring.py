@@ -132,6 +132,7 @@ def six_at_first(first_tokens=None, letters=18):
 def test_a_first_event_of_several_tokens_is_told_where_nobody_counted_them():
     found = reasons(six_at_first())["first-event-tokens"]
     assert found.measured == "about 6.0 tokens in first events, by their letters: TPOT may be 8% low"
+    assert found.metrics == ("tpot_ms",)
     assert "first-event-tokens" not in reasons(six_at_first(first_tokens=6))
     assert "first-event-tokens" not in reasons(six_at_first(letters=3))  # others hold more
 
@@ -141,6 +142,7 @@ def test_itl_of_events_that_come_together_is_labelled_and_never_0():
     made = records(*({"intended": 1000 * k, "texts": [1000 * k + t for t in pairs]} for k in range(10)))
     found = reasons(made)["itl-merged"]
     assert found.measured == "53% of the gaps are within one arrival, 2.00 events per arrival"
+    assert found.metrics == ("itl_ms",)
     summary = summarise_cell(made, facts(), None)
     assert summary.itl_ms.p50 == 10
     assert summary.events_per_arrival == 2

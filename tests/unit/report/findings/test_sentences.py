@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from harness.model import as_json
 from harness.report.findings.conclude import conclude
 from harness.report.findings.conclusion import doubt, order, orders, speedup
-from harness.report.findings.sentences import by_metric, sentence, under_load
+from harness.report.findings.conclusion import under_load as courses
+from harness.report.findings.sentences import by_metric, claims, sentence, under_load
 from harness.report.text.screen import screen
 from harness.report.text.table import markdown, terminal
 from harness.report.view import groups
@@ -103,6 +104,31 @@ def test_a_best_median_in_doubt_is_marked_where_it_is_claimed():
         validity=verdict("SUSPECT", "too-short", "24 answers", "100", "--requests 100"),
     )
     assert found.startswith("Lowest median TTFT p50: a (in doubt), 10.0 ms.")
+
+
+MERGED = verdict("SUSPECT", "itl-merged", "53%", "1%", "compare TPOT", metrics=["itl_ms"])
+
+
+def test_a_doubt_about_gaps_marks_no_other_figure():
+    pairs = [pair("a", "b", "faster"), pair("a", "b", "faster", metric="itl_ms.p50")]
+    made = of_pairs(*pairs, labels="ab", validity=MERGED)
+    (group,) = groups(made)
+    assert sentence(made, group).startswith("Lowest median TTFT p50: a, 10.0 ms.")
+    ttft, itl = orders(made, group)
+    assert [place.doubt for place in ttft.places] == ["", ""]
+    assert ttft.pairs[0].in_doubt == ()
+    assert itl.places[0].doubt == "1 of 1 repeat SUSPECT: itl-merged (ITL alone)"
+    assert itl.pairs[0].in_doubt == ("a", "b")
+    assert ("in doubt", "a and b: 1 of 1 repeat SUSPECT: itl-merged (ITL alone)") in claims(made, group)
+    assert [course.in_doubt for course in courses(made)] == [False, False]
+
+
+@pytest.mark.parametrize(("limited", "doubted"), [("itl_ms", True), ("ttft_ms", False)])
+def test_goodput_is_as_doubtful_as_what_it_limits(limited, doubted):
+    limit = {"metric": limited, "share": "p90", "limit_ms": 85.0, "within": 1.0, "met": True}
+    made = of_pairs(labels="ab", validity=MERGED, slo={"met": True, "good": 32, "limits": [limit]})
+    for row in groups(made)[0].rows:
+        assert bool(doubt(row, "goodput_requests_per_s")) == doubted
 
 
 @pytest.mark.parametrize(
