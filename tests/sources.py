@@ -1,9 +1,31 @@
 """Sources as syntax trees: several rules of the code read all of them."""
 
 import ast
+import gc
+import re
 from functools import cache
 
 
 @cache
+def text_of(path):
+    return path.read_text(encoding="utf-8")
+
+
+@cache
 def tree(path):
-    return ast.parse(path.read_text(encoding="utf-8"))
+    """Parsed without the collector, which would look at the ever more nodes of all trees again and again."""
+    gc.disable()
+    try:
+        return ast.parse(text_of(path))
+    finally:
+        gc.enable()
+
+
+@cache
+def words_of(path):
+    return frozenset(re.findall(r"\w+", text_of(path)))
+
+
+def naming(paths, words):
+    """Those in whose text one of these names stands. The syntax tree of another cannot have it."""
+    return [path for path in paths if not words_of(path).isdisjoint(words)]

@@ -73,7 +73,7 @@ def _run_command(given: list[str]) -> int:
         command = ADDRESSED
         given.insert(0, command)
     _check_text(given)
-    parser = parser_with(command)
+    parser = parser_with(command, alone=command in COMMANDS and given[0] == command)
     try:
         parsed, unknown = parser.parse_known_args(given)
     except SpecError:

@@ -39,7 +39,9 @@ def _findings(group: Group) -> Iterator[Unequal]:
         known = {label: _settings(cell) for label, cell in group.items()}
         for key in TABLE:
             values = {label: _value(key, cell, known[label]) for label, cell in group.items()}
-            yield from _differing(group, key, values)
+            each = list(values.values())
+            if each.count(each[0]) < len(each):  # nearly all of them are alike, or not known
+                yield from _differing(group, key, values)
         yield from _known_of_some(group, known)
         yield from _unclassified(group)
         yield from measured(group)

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -39,9 +40,13 @@ def _installer() -> str:
     return f" installed by {name}" if name else ""
 
 
+@cache
 def revision() -> GitRevision | None:
     """The commit of the checkout that this code runs from, or that the package was built from; None if
-    unknown."""
+    unknown.
+
+    Asked for once: what a process has loaded stays as it is, and Git looks at every file of a checkout.
+    """
     try:
         if _is_checkout():
             return GitRevision(revision=_git("rev-parse", "HEAD"), dirty=bool(_git("status", "--porcelain")))

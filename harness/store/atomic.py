@@ -1,10 +1,9 @@
 """Documents outside run folders, such as those in the cache, that appear whole or not at all."""
 
-import json
-import math
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from harness.host import paths
@@ -25,22 +24,15 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def json_bytes(value: Any) -> bytes:
-    text = json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False)
-    return text.encode() + b"\n"
+    """Takes numpy scalars and arrays too; a number that is not finite is null: it was not measured."""
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=_plain), indent=1) + b"\n"
 
 
 def _plain(value: Any) -> Any:
-    """numpy scalars and arrays to JSON; a number that is not finite is null: it was not measured."""
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return value.tolist()
     if isinstance(value, np.generic):
-        return _plain(value.item())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
+        return value.item()
     if isinstance(value, Path):
         return str(value)
-    return value
+    raise TypeError(f"{type(value).__name__} is not JSON")

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from harness.errors import DamagedError
 from harness.store.atomic import json_bytes
@@ -135,17 +136,23 @@ def _data_files(files: Confined) -> Iterator[str]:
 
 def _read(files: Confined) -> Sums:
     try:
-        document = read_document(files.read(FILE))
-        sums: Sums = document["files"]
-        whole = document["sha256"] == _own_sum(sums) and _is_sums(sums)
+        return dict(_parsed(files.read(FILE)))
     except (OSError, ValueError, KeyError, TypeError):
-        whole = False
-    if not whole:
         raise DamagedError(
             "is damaged itself, so no file can be checked",
             where=str(files.root / FILE),
             hint=_HINT,
-        )
+        ) from None
+
+
+@lru_cache(maxsize=1)
+def _parsed(data: bytes) -> Sums:
+    """Remembers the last, against which all files of a run are checked. Raises ValueError, KeyError or
+    TypeError for what `_write` does not make."""
+    document = read_document(data)
+    sums: Sums = document["files"]
+    if document["sha256"] != _own_sum(sums) or not _is_sums(sums):
+        raise ValueError("not the checksums that were written")
     return sums
 
 

@@ -1,7 +1,14 @@
 """Records to figures, verdicts and warnings: what summary.json says of a cell and of a run."""
 
 from harness.summary.cell import summarise_cell, summarise_view, view_of
-from harness.summary.run import extras_of, folder_samples, look_of, summarise_folder, summarise_run
+from harness.summary.run import (
+    extras_of,
+    folder_samples,
+    look_of,
+    summarise_folder,
+    summarise_run,
+    summary_and_samples,
+)
 
 __all__ = [
     "extras_of",
@@ -11,5 +18,6 @@ __all__ = [
     "summarise_folder",
     "summarise_run",
     "summarise_view",
+    "summary_and_samples",
     "view_of",
 ]

@@ -143,6 +143,13 @@ def summarise_folder(folder: RunFolder, prices: Prices | Mapping[str, Prices] | 
 
     `prices`: instead of those the run was given, of all cells or by the name of each.
     """
+    return summary_and_samples(folder, prices)[0]
+
+
+def summary_and_samples(
+    folder: RunFolder, prices: Prices | Mapping[str, Prices] | None = None
+) -> tuple[Summary, Mapping[str, Samples]]:
+    """Returns what `summarise_folder` does, and the `folder_samples` of the cells that are not damaged."""
     cells, unreadable = [], []
     pooled: dict[str, Samples] = {}
     for name in folder.cells():
@@ -158,4 +165,4 @@ def summarise_folder(folder: RunFolder, prices: Prices | Mapping[str, Prices] | 
             unreadable.append(notices.of_cell(error).warning(str(error)))
     manifest = folder.read_manifest()
     summary = summarise_run(manifest, cells, pooled, extras_of(folder, manifest))
-    return replace(summary, warnings=(*summary.warnings, *unreadable))
+    return replace(summary, warnings=(*summary.warnings, *unreadable)), pooled

@@ -1,4 +1,6 @@
-"""The order of the unit tests."""
+"""The order of the unit tests, and what Python's collector need not look at in them."""
+
+import gc
 
 # Files whose tests take seconds each. Begun first, so that no worker is left with one at the end.
 _LONG = """
@@ -8,3 +10,13 @@ contributing_code seal baseline extremes notebook queues load verified exchange 
 
 def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in _LONG)
+
+
+# Modules and tests stay to the end: the collector would go over all of them again and again.
+gc.disable()
+
+
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()
+    gc.enable()

@@ -37,25 +37,41 @@ def code_of(page):
     return [text for language, text in lines if language], [text for language, text in lines if not language]
 
 
-class Checkout:
-    """Copy of what the pages change; what they only read is linked."""
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    """Copy of what the pages change, with the compiled files, so that no test compiles all of it again."""
+    folder = tmp_path_factory.mktemp("sources")
+    for name in ("harness", "docs", "tests", ".ci", "compose", "backends"):
+        shutil.copytree(ROOT / name, folder / name)
+    return folder
 
-    def __init__(self, folder):
+
+def copy_or_link(file, copy):
+    """Copies what commands of the pages write in place; Python files are replaced, never written into."""
+    (os.link if file.endswith((".py", ".pyc")) else shutil.copy2)(file, copy)
+
+
+class Checkout:
+    """Copy of the sources to be changed; what the pages only read is linked."""
+
+    def __init__(self, sources, folder):
         self.folder = folder
-        for name in ("harness", "docs", "tests", ".ci", "compose", "backends"):
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(sources, folder, copy_function=copy_or_link, dirs_exist_ok=True)
         for name in ("workloads", "results", "pyproject.toml"):
             (folder / name).symlink_to(ROOT / name)
+
+    def write(self, path, text):
+        (self.folder / path).unlink(missing_ok=True)  # never into the file that it is linked to
+        (self.folder / path).write_text(text, "utf-8")
 
     def put(self, path, before, text):
         """`text` in front of the only `before` of a file."""
         source = (self.folder / path).read_text("utf-8")
         assert source.count(before) == 1, f"{path}: {before}"
-        (self.folder / path).write_text(source.replace(before, text + before), "utf-8")
+        self.write(path, source.replace(before, text + before))
 
     def add(self, path, text):
-        with (self.folder / path).open("a", encoding="utf-8") as file:
-            file.write(f"\n\n{text}")
+        self.write(path, (self.folder / path).read_text("utf-8") + f"\n\n{text}")
 
     def run(self, line):
         """Output of a command of a page, which has to succeed."""
@@ -77,8 +93,8 @@ class Checkout:
 
 
 @pytest.fixture
-def checkout(tmp_path):
-    return Checkout(tmp_path)
+def checkout(sources, tmp_path):
+    return Checkout(sources, tmp_path)
 
 
 def test_every_block_is_known():
@@ -133,7 +149,7 @@ def test_a_telemetry_source_is_a_class_and_its_period(checkout):
         "from pathlib import Path\n\n"
         "from harness.sampling.sources import Put, UnavailableError, UnreadableError\n\n"
     )
-    (checkout.folder / "harness/sampling/sources/pressure.py").write_text(imported + source, "utf-8")
+    checkout.write("harness/sampling/sources/pressure.py", imported + source)
     checkout.put("harness/sampling/sampler.py", '        "processes": processes,\n', period)
     head = "from harness.sampling.sources.pressure import Pressure\n"
     checkout.put("harness/sampling/sampler.py", "from harness.sampling.spill import", head)
@@ -144,21 +160,21 @@ def test_the_sampler_reads_it(tmp_path):
     assert sources(watch)["pressure"].period_s == 0.5
 """
     head += "from harness.sampling.job import Watch\nfrom harness.sampling.sampler import sources\n\n\n"
-    (checkout.folder / "tests/unit/test_pressure.py").write_text(head + test + of_the_sampler, "utf-8")
+    checkout.write("tests/unit/test_pressure.py", head + test + of_the_sampler)
     assert "2 passed" in checkout.run(".venv/bin/python -m pytest -q tests/unit/test_pressure.py")
 
 
 def test_a_chart_of_a_metric_is_one_line_and_another_a_generator(checkout):
     (declaration, function, test), _ = code_of("add-a-chart")
-    metrics = checkout.folder / "harness/model/metrics.py"
-    declared = metrics.read_text("utf-8")
+    metrics = "harness/model/metrics.py"
+    declared = (checkout.folder / metrics).read_text("utf-8")
     field = textwrap.indent(declaration, "    ")
     without = "".join(line for line in field.splitlines(keepends=True) if "charts=" not in line)
     assert declared.count(without) == 1
-    metrics.write_text(declared.replace(without, field), "utf-8")
+    checkout.write(metrics, declared.replace(without, field))
     source = (checkout.folder / "harness/report/charts/load.py").read_text("utf-8")
     imported = source.partition("\n\n\n")[0].partition("DRAWN")[0]
-    (checkout.folder / "harness/report/charts/memory.py").write_text(f"{imported}\n\n{function}", "utf-8")
+    checkout.write("harness/report/charts/memory.py", f"{imported}\n\n{function}")
     package = "harness/report/charts/__init__.py"
     head = "from harness.report.charts.memory import memory\n"
     checkout.put(package, "from harness.report.charts.model import", head)

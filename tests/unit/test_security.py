@@ -14,7 +14,7 @@ from harness.engines.start.containers.files import compose_files
 from harness.host import helper_process, paths, scratch
 from harness.spec.backend_refs import load_backend
 from harness.store import RunFolder
-from tests.sources import tree
+from tests.sources import naming, text_of, tree
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "harness").rglob("*.py"))
@@ -24,20 +24,9 @@ IMAGES = [load_backend(name) for name in sorted(paths.definitions("backends")) i
 
 
 @cache
-def text_of(path):
-    return path.read_text(encoding="utf-8")
-
-
-@cache
 def nodes(path):
     """Of a file's syntax tree."""
     return list(ast.walk(tree(path)))
-
-
-def naming(*words):
-    """Sources in whose text one of these names stands. The syntax tree of another cannot have it."""
-    named = re.compile(rf"\b({'|'.join(words)})\b")
-    return [path for path in SOURCES if named.search(text_of(path))]
 
 
 def imported(path):
@@ -52,7 +41,7 @@ def imported(path):
 def users(*modules):
     return {
         path.relative_to(ROOT / "harness").as_posix()
-        for path in naming(*(one.rpartition(".")[2] for one in modules))
+        for path in naming(SOURCES, [one.rpartition(".")[2] for one in modules])
         if any(name == one or name.startswith(f"{one}.") for name in imported(path) for one in modules)
     }
 
@@ -159,7 +148,7 @@ def test_a_child_gets_no_credential_whatever_its_name(monkeypatch):
 def test_every_child_is_told_its_environment():
     untold = {
         path.name
-        for path in naming("subprocess")
+        for path in naming(SOURCES, ["subprocess"])
         for node in nodes(path)
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
@@ -185,7 +174,7 @@ def test_nothing_of_another_is_unpickled_or_evaluated():
     }
     spool = (ROOT / "harness" / "workload" / "prompts" / "workload.py").read_text(encoding="utf-8")
     assert "self._file = tempfile.TemporaryFile()" in spool
-    for path in naming("eval", "exec", "shell"):
+    for path in naming(SOURCES, ["eval", "exec", "shell"]):
         for node in nodes(path):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in ("eval", "exec"), f"{path}:{node.lineno}"

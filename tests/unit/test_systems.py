@@ -2,19 +2,18 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from harness.cli.main import main
 from harness.engines.known import known
 from harness.engines.provide.models import local_model
 from harness.engines.simulate import simulated
 from harness.engines.speak.dialect import Chat, render_body
 from harness.engines.start.engine_files import write_files
 from harness.engines.start.launch_choice import LaunchChoice, resolve_launch, track_of
-from harness.errors import SpecError
+from harness.errors import ExitCode, SpecError
 from harness.host import paths
 from harness.mockserver.ask import parse_ask
 from harness.mockserver.dialects import DIALECTS
@@ -83,12 +82,18 @@ def test_what_weighs_most_is_told_first():
     assert known(library, 41.6)[0] == "a library behind bench's shim, +42 µs/token"
 
 
-def bench(*arguments):
-    command = [sys.executable, "-m", "harness", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+@pytest.fixture
+def bench(capsys):
+    """What the command prints."""
+
+    def printed(*arguments):
+        assert main(arguments) == ExitCode.OK
+        return capsys.readouterr().out
+
+    return printed
 
 
-def test_it_is_told_before_anything_is_started():
+def test_it_is_told_before_anything_is_started(bench):
     arguments = (
         "run",
         "--scenario",
@@ -104,7 +109,7 @@ def test_it_is_told_before_anything_is_started():
     assert json.loads(bench(*arguments, "--json"))["backends"]["mii"]["known"] == lines
 
 
-def test_the_list_says_which_projects_are_no_longer_active():
+def test_the_list_says_which_projects_are_no_longer_active(bench):
     rows = {row["name"]: row["about"] for row in json.loads(bench("list", "backends", "--json"))["backends"]}
     assert rows["mii"].endswith("(dormant)")
     assert rows["vllm"] == "vLLM"

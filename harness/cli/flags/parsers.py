@@ -98,11 +98,14 @@ class _Version(argparse.Action):
 
 
 def command_parser(command: str) -> argparse.ArgumentParser:
-    return of_command(parser_with(command), command)
+    return of_command(parser_with(command, alone=True), command)
 
 
-def parser_with(command: str | None) -> argparse.ArgumentParser:
-    """Parser of `bench` with the options of the one command that is called."""
+def parser_with(command: str | None, *, alone: bool = False) -> argparse.ArgumentParser:
+    """Parser of `bench` with the options of the one command that is called.
+
+    `alone`: nobody can ask it for the other commands. It is made in a fifth of the time without them.
+    """
     parser = _Parser(
         prog="bench",
         description="Compare LLM serving engines: the same requests to each, one engine at a time.",
@@ -115,6 +118,8 @@ def parser_with(command: str | None) -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", title="commands")
     for name, (module, text) in COMMANDS.items():
+        if alone and name != command:
+            continue
         sub = commands.add_parser(
             name,
             help=text,

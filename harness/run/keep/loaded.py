@@ -1,11 +1,12 @@
 """Opens run folders for comparison: verified, with the figures that may be used."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.errors import DamagedError, SpecError
+from harness.metrics.pooled import Samples
 from harness.model import Manifest, Summary
 from harness.run.keep.verified import Verified, verify
 from harness.store import RunFolder, open_run
@@ -15,11 +16,15 @@ from harness.verdicts.baseline import Run
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """A run opened for comparison. Each of `notes` is a line that a reader of its figures must know."""
+    """A run opened for comparison. Each of `notes` is a line that a reader of its figures must know.
+
+    `samples`: those of the cells that were read to verify it.
+    """
 
     folder: RunFolder
     manifest: Manifest
     summary: Summary
+    samples: Mapping[str, Samples]
     notes: tuple[str, ...] = ()
     verified: bool = True
 
@@ -58,7 +63,7 @@ def _as_computed(folder: RunFolder, checked: Verified) -> LoadedRun:
     if checked.differences:
         differ = f"{folder.path}: {len(checked.differences)} values differ from its summary.json"
         notes = [f"{differ}: it was measured by {checked.made_by}; the figures of this version are used"]
-    return LoadedRun(folder, checked.manifest, checked.summary, tuple(notes))
+    return LoadedRun(folder, checked.manifest, checked.summary, checked.samples, tuple(notes))
 
 
 def _as_stored(folder: RunFolder, checked: Verified) -> LoadedRun:
@@ -67,7 +72,8 @@ def _as_stored(folder: RunFolder, checked: Verified) -> LoadedRun:
         *(difference.text for difference in checked.differences if checked.other_version),
     ]
     notes = tuple(f"NOT VERIFIED: {folder.path}: {doubt}" for doubt in doubts)
-    return LoadedRun(folder, folder.read_manifest(), folder.read_summary(), notes, verified=False)
+    manifest, summary = folder.read_manifest(), folder.read_summary()
+    return LoadedRun(folder, manifest, summary, checked.samples, notes, verified=False)
 
 
 def comparable(runs: Sequence[LoadedRun]) -> list[Run]:
@@ -77,11 +83,13 @@ def comparable(runs: Sequence[LoadedRun]) -> list[Run]:
     for run in runs:
         seen[run.name] += 1
         name = run.name if seen[run.name] == 1 else f"{run.name} ({seen[run.name]})"
-        try:
-            samples = folder_samples(run.folder)
-        except SpecError:
-            if run.verified:
-                raise
-            samples = {}
+        samples = run.samples
+        if set(samples) != set(run.folder.cells()):
+            try:
+                samples = folder_samples(run.folder)
+            except SpecError:
+                if run.verified:
+                    raise
+                samples = {}
         opened.append(Run(name, run.manifest, run.summary.cells, samples, run.summary))
     return opened

@@ -1,6 +1,7 @@
 """Every row of the table of conditions, changed alone, between two engines and between two runs of one."""
 
 import copy
+import functools
 import re
 from pathlib import Path
 
@@ -84,6 +85,12 @@ def placed(made, label, kind, name, value):
         entry["engine"][kind][plain] = value
 
 
+@functools.cache
+def measured(label, **about):
+    """Cells, which nothing changes."""
+    return tuple(cells(label, 100, **about))
+
+
 def between_runs(key, kind, name, values):
     """The pair of a comparison of two runs of one engine, and what is printed of it."""
     runs = []
@@ -91,7 +98,8 @@ def between_runs(key, kind, name, values):
         made = manifest("vllm")
         if value is not None:
             placed(made, "vllm", kind, name, value)
-        runs.append(Run(run, typed(made), with_manifest(cells("vllm", 100, track="bf16"), typed(made)), {}))
+        known = typed(made)
+        runs.append(Run(run, known, with_manifest(measured("vllm", track="bf16"), known), {}))
     document = compare_runs(runs)
     return document.pairs[0], baseline.terminal(document, 200, color=False)
 
@@ -101,7 +109,7 @@ def between_engines(kind, name, values, labels=("a", "b")):
     for label, value in zip(labels, values, strict=True):
         if value is not None:
             placed(made, label, kind, name, value)
-    both = [cell for label in labels for cell in cells(label, 100)]
+    both = [cell for label in labels for cell in measured(label)]
     return {entry.code: entry for entry in unequal(with_manifest(both, typed(made)))}
 
 

@@ -16,30 +16,40 @@ ROOT = Path(__file__).resolve().parents[3]
 COMMIT = "0d483a2c91f0aa11bb22cc33dd44ee55ff667788"
 
 
+@pytest.fixture
+def checkout(tmp_path, monkeypatch):
+    """A folder in place of the checkout, whose commit is asked for once: forgotten before and after."""
+    monkeypatch.setattr(paths, "CHECKOUT", tmp_path)
+    installation.revision.cache_clear()
+    yield tmp_path
+    installation.revision.cache_clear()
+
+
 def git(folder, *words):
     identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
     subprocess.run(["git", "-C", folder, *identity, *words], check=True, capture_output=True)
 
 
-def test_a_checkout_tells_where_its_commit_and_whether_it_was_changed(tmp_path, monkeypatch):
-    monkeypatch.setattr(paths, "CHECKOUT", tmp_path)
-    git(tmp_path, "init", "--quiet")
-    git(tmp_path, "commit", "--quiet", "--allow-empty", "--message", "first")
+def test_a_checkout_tells_where_its_commit_and_whether_it_was_changed(checkout):
+    git(checkout, "init", "--quiet")
+    git(checkout, "commit", "--quiet", "--allow-empty", "--message", "first")
     commit = installation.revision().revision
-    assert installation.version_text() == f"{__version__} (checkout {tmp_path}, commit {commit[:12]})"
-    (tmp_path / "new").touch()
+    assert installation.version_text() == f"{__version__} (checkout {checkout}, commit {commit[:12]})"
+    (checkout / "new").touch()
+    assert installation.revision() == GitRevision(revision=commit, dirty=False)  # what has been loaded
+    installation.revision.cache_clear()
     assert installation.version_text().endswith(", with changes)")
 
 
 @pytest.mark.parametrize(("told", "kind"), [("", "package"), ("container image", "container image")])
-def test_a_package_tells_the_commit_it_was_built_from(tmp_path, monkeypatch, told, kind):
-    monkeypatch.setattr(paths, "CHECKOUT", tmp_path)
-    monkeypatch.setattr(installation, "_COMMIT", tmp_path / "_commit")
+def test_a_package_tells_the_commit_it_was_built_from(checkout, monkeypatch, told, kind):
+    monkeypatch.setattr(installation, "_COMMIT", checkout / "_commit")
     monkeypatch.setenv("BENCH_INSTALL", told)
     assert installation.version_text().startswith(f"{__version__} ({kind}")
     assert installation.version_text().endswith(", commit unknown)")
     assert installation.revision() is None
-    (tmp_path / "_commit").write_text(f"{COMMIT}\n")
+    (checkout / "_commit").write_text(f"{COMMIT}\n")
+    installation.revision.cache_clear()
     assert installation.version_text().endswith(", commit 0d483a2c91f0)")
     assert installation.revision() == GitRevision(revision=COMMIT, dirty=False)
 

@@ -1,11 +1,11 @@
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from msgspec.structs import asdict
 
+from harness.cli.main import main
+from harness.errors import ExitCode
 from harness.metrics.card import describe
 from harness.model import CardLoad, ChatCount, WorkloadCard
 from harness.records.request_table import Part, RequestTable
@@ -84,11 +84,13 @@ def test_a_card_as_text():
     assert "none of 9 prompt tokens" in lines
 
 
-def test_every_shipped_scenario_has_a_card():
-    command = [sys.executable, "-m", "harness", "list", "scenarios"]
-    done = subprocess.run([*command, "-v"], capture_output=True, text=True, check=True)
-    listed = subprocess.run([*command, "--json"], capture_output=True, text=True, check=True)
-    names = [row["name"] for row in json.loads(listed.stdout)["scenarios"]]
+def test_every_shipped_scenario_has_a_card(capsys):
+    def listed(*words):
+        assert main(["list", "scenarios", *words]) == ExitCode.OK
+        return capsys.readouterr().out
+
+    cards = listed("-v")
+    names = [row["name"] for row in json.loads(listed("--json"))["scenarios"]]
     assert len(names) > 10
-    assert [name for name in names if f"{name}\n" not in done.stdout] == []
-    assert done.stdout.count("sha256") >= len(names)
+    assert [name for name in names if f"{name}\n" not in cards] == []
+    assert cards.count("sha256") >= len(names)

@@ -9,7 +9,7 @@ import pytest
 import llm_servebench as sb
 from harness.model import METRICS
 from harness.python import frames
-from harness.store import RunFolder, tables
+from harness.store import tables
 from harness.store.database import database
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "python.md"
@@ -21,11 +21,23 @@ def run(whole_run):
     return sb.load(whole_run.path)
 
 
-def sql(folder: RunFolder, text: str) -> tuple[list[str], list[tuple]]:
-    with database([folder]) as (connected, faults):
+@pytest.fixture(scope="module")
+def shown(run):
+    """The frames, which no test changes."""
+    return {view: getattr(run, view)() for view in VIEWS}
+
+
+@pytest.fixture(scope="module")
+def sql(whole_run):
+    """Columns and rows of a query."""
+    with database([whole_run]) as (connected, faults):
         assert faults == []
-        result = connected.execute(text)
-        return [column[0] for column in result.description], result.fetchall()
+
+        def rows_of(text: str) -> tuple[list[str], list[tuple]]:
+            result = connected.execute(text)
+            return [column[0] for column in result.description], result.fetchall()
+
+        yield rows_of
 
 
 @pytest.mark.parametrize(
@@ -46,9 +58,9 @@ def test_a_time_loses_its_unit_and_nothing_else_does(column, named):
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_frame_has_the_rows_and_columns_of_the_query_in_its_order(run, whole_run, view):
-    names, rows = sql(whole_run, f"select * from {view}")
-    frame = getattr(run, view)()
+def test_a_frame_has_the_rows_and_columns_of_the_query_in_its_order(shown, sql, view):
+    names, rows = sql(f"select * from {view}")
+    frame = shown[view]
     expected = [frames.in_seconds(name)[0].replace("started_unix", "started") for name in names]
     assert list(frame.columns) == expected
     assert len(set(expected)) == len(expected)
@@ -140,17 +152,17 @@ def test_every_call_makes_a_frame_of_its_own(run):
     assert "changed" not in set(run.cells().validity)
 
 
-def test_the_page_lists_every_column(run):
+def test_the_page_lists_every_column(shown):
     listed = set(re.findall(r"`(\w+)`", PAGE.read_text(encoding="utf-8")))
     figures = {frames.in_seconds(path.replace(".", "_"))[0] for one in METRICS.values() for path in one.paths}
     for view in VIEWS:
-        assert set(getattr(run, view)().columns) - figures <= listed
+        assert set(shown[view].columns) - figures <= listed
 
 
 @pytest.mark.parametrize("place", [path for _kind, path in tables.PLACES.values()])
-def test_a_column_of_the_cells_is_a_place_in_a_cell(whole_run, place):
+def test_a_column_of_the_cells_is_a_place_in_a_cell(run, place):
     """A misspelt place would be a column that is always null."""
-    cell = whole_run.read_summary().cells[0]
+    cell = run.summary.cells[0]
     head, _, rest = place.partition(".")
     assert head in cell.__struct_fields__
     assert not rest or getattr(cell, head) is None or hasattr(getattr(cell, head), rest)

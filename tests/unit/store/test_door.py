@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.sources import tree
+from tests.sources import naming, tree
 
 HARNESS = Path(__file__).resolve().parents[3] / "harness"
 
@@ -91,7 +91,7 @@ def touching(module):
 
 def test_whoever_has_a_run_folder_at_hand_opens_its_files_through_the_door():
     found = set()
-    for path in sorted(HARNESS.rglob("*.py")):
+    for path in naming(HARNESS.rglob("*.py"), CALLS.union(*OF_MODULE.values())):
         name = path.relative_to(HARNESS).as_posix()
         if name.split("/")[0] in ROOMS and any(touching(tree(path))):
             found.add(name)

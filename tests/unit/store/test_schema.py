@@ -3,6 +3,7 @@
 import copy
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -58,9 +59,18 @@ def undescribed(value, node, where="", defs=None):
             yield from undescribed(below, item, f"{where}[]", defs)
 
 
+@cache
+def check_definition(text):
+    Draft202012Validator.check_schema(json.loads(text))
+
+
 @pytest.mark.parametrize("kind", DOCUMENTS)
 def test_the_schema_is_one(kind):
-    Draft202012Validator.check_schema(schema(kind))
+    """Definitions are schemas of their own, and several documents have the same."""
+    own = {key: node for key, node in schema(kind).items() if key != "$defs"}
+    Draft202012Validator.check_schema(own)
+    for definition in schema(kind)["$defs"].values():
+        check_definition(json.dumps(definition))
 
 
 def test_every_key_that_is_written_is_described(summary):

@@ -9,7 +9,7 @@ from harness.model import IssueCode, Reason, Validity, as_json, from_json
 from harness.validity import FAMILIES, RULES, blame, eases
 from harness.validity.notices import NOTICES
 from tests.factories.summaries import verdict
-from tests.sources import tree
+from tests.sources import naming, tree
 
 HARNESS = Path(__file__).resolve().parents[3] / "harness"
 MADE_IN = {"Reason": {"validity/rule.py"}, "RunWarning": {"validity/notices.py"}}
@@ -37,7 +37,7 @@ def test_a_rule_says_what_it_measures_and_what_to_do(rule):
 def test_reasons_and_warnings_are_made_by_the_registries_alone():
     """So a code that is in no table cannot be told."""
     made = {kind: set() for kind in MADE_IN}
-    for path in HARNESS.rglob("*.py"):
+    for path in naming(HARNESS.rglob("*.py"), made):
         for node in ast.walk(tree(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in made:
                 made[node.func.id].add(path.relative_to(HARNESS).as_posix())
