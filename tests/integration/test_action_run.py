@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
@@ -67,28 +66,14 @@ def step(tmp_path, monkeypatch):
     return step_in(tmp_path, monkeypatch)
 
 
-@pytest.fixture(scope="module")
-def slower(tmp_path_factory):
-    """A step with a slower head, in a job with a token, whose code prints commands and keeps what it sees."""
-    folder = tmp_path_factory.mktemp("slower")
-    seen = folder / "seen"
-    with pytest.MonkeyPatch.context() as patch:
-        for name in TOKENS:
-            patch.setenv(name, TOKEN)
-        step = step_in(folder, patch)
-        prepare = f"env >>{seen}; echo '::error::forged'; {PREPARE}"
-        code, outputs, summary = step(100, 200, prepare=prepare, start=f"env >>{seen}; {START}")
-    return SimpleNamespace(
-        code=code, outputs=outputs, summary=summary, printed=step.printed, seen=seen.read_text()
-    )
-
-
-def test_a_slower_head_fails_the_job_and_the_page_says_by_how_much(slower):
-    assert slower.code == 1
-    assert "**head is slower than base: first token by " in slower.summary
-    assert "SIMULATED" in slower.summary
-    assert Path(slower.outputs["comment"]).read_text(encoding="utf-8") == slower.summary
-    folder = Path(slower.outputs["folder"])
+@pytest.mark.long
+def test_a_slower_head_fails_the_job_and_the_page_says_by_how_much(step):
+    code, outputs, summary = step(100, 200)
+    assert code == 1
+    assert "**head is slower than base: first token by " in summary
+    assert "SIMULATED" in summary
+    assert Path(outputs["comment"]).read_text(encoding="utf-8") == summary
+    folder = Path(outputs["folder"])
     assert {path.name for path in folder.iterdir()} >= {"results", "backends", "comment.md"}
     assert not (folder / "base").exists()
 
@@ -110,24 +95,35 @@ def test_a_build_that_fails_is_told_on_the_page(step):
     assert not (Path(outputs["folder"]) / "results").exists()
 
 
-def test_code_of_the_pull_request_gets_no_token_and_gives_github_no_command(slower):
-    """A token of the whole job is in no environment where its code runs, nor in what is uploaded."""
-    assert slower.seen.count("PWD=") >= 4  # base and head, prepared and started
-    assert TOKEN not in slower.seen
-    assert "GITHUB_OUTPUT" not in slower.seen
-    assert "GITHUB_STEP_SUMMARY" not in slower.seen
-    uploaded = [path for path in Path(slower.outputs["folder"]).rglob("*") if path.is_file()]
+def test_code_of_the_pull_request_gets_no_token_and_gives_github_no_command(step, tmp_path, monkeypatch):
+    """A token of the whole job is in no environment where its code runs, nor in what is uploaded.
+
+    The code prints commands, and keeps what it sees.
+    """
+    for name in TOKENS:
+        monkeypatch.setenv(name, TOKEN)
+    kept = tmp_path / "seen"
+    prepare, start = f"env >>{kept}; echo '::error::forged'; {PREPARE}", f"env >>{kept}; {START}"
+    # The budget has no room for more than one repeat, which is enough here.
+    _code, outputs, summary = step(100, 100, prepare=prepare, start=start, budget="3s")
+    assert "SIMULATED" in summary
+    seen = kept.read_text()
+    assert seen.count("PWD=") >= 4  # base and head, prepared and started
+    assert TOKEN not in seen
+    assert "GITHUB_OUTPUT" not in seen
+    assert "GITHUB_STEP_SUMMARY" not in seen
+    uploaded = [path for path in Path(outputs["folder"]).rglob("*") if path.is_file()]
     assert len(uploaded) > 10
     assert not [path for path in uploaded if TOKEN.encode() in path.read_bytes()]
     stopped = ""
-    for line in slower.printed.splitlines():
+    for line in step.printed.splitlines():
         if line.startswith("::stop-commands::"):
             stopped = line.removeprefix("::stop-commands::")
         elif stopped and line == f"::{stopped}::":
             stopped = ""
         elif line == "::error::forged":
             assert stopped, "GitHub would obey it"
-    assert slower.printed.count("::error::forged") == 2
+    assert step.printed.count("::error::forged") == 2
 
 
 def test_a_scenario_of_the_head_puts_no_markdown_into_the_page(step):

@@ -1,6 +1,8 @@
 """Real virtual environments and real pip, on tiny wheels and without an index."""
 
 import subprocess
+from importlib.metadata import distribution
+from pathlib import Path
 
 import pytest
 
@@ -19,15 +21,20 @@ def own_cache(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def empty_environment(tmp_path_factory):
-    """As `bench` makes it."""
+    """As `bench` makes it, but with the pip of this Python: to unpack and compile one takes seconds."""
     folder = tmp_path_factory.mktemp("environment") / "env"
-    subprocess.run(install._creating(Install(("tinyengine==1",)), folder, "tiny"), check=True)
+    creating = install._creating(Install(("tinyengine==1",)), folder, "tiny")
+    subprocess.run([*creating, "--without-pip"], check=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    pip = distribution("pip")
+    for name in ("pip", f"pip-{pip.version}.dist-info"):
+        (packages / name).symlink_to(Path(pip.locate_file(name)))
     return folder
 
 
 @pytest.fixture
 def copied(empty_environment, monkeypatch):
-    """Environments begin as copies of one: to make one takes seconds."""
+    """Environments begin as copies of one."""
     monkeypatch.setattr(
         install,
         "_creating",
@@ -84,8 +91,8 @@ def test_a_lock_lets_nothing_else_in(tmp_path, monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("copied")
 def test_requirements_left_out_and_the_alias(tmp_path, monkeypatch):
+    """In an environment with a pip of its own, as Python makes one."""
     wheels = tmp_path / "wheels"
     asks = ["torch==9", "Torch_Audio", "tinydep; python_version > '3'", "absent; extra == 'more'"]
     make_wheel(wheels, "tiny_engine", "0.3.0", requires=asks)

@@ -19,6 +19,7 @@ def test_a_machine_that_stood_still_is_named_and_the_cell_measured_again(tmp_pat
     assert "engine-stalled" not in found.warnings
 
 
+@pytest.mark.long
 def test_an_engine_that_stood_still_is_named_and_its_cell_stays(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = Frozen(tmp_path).strike("engine", seconds=1.5, requests=48)

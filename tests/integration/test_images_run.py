@@ -7,7 +7,7 @@ from tests.long import others_long
 
 IMAGE_MS, IMAGE_TOKENS = 150, 32
 WAYS = [(send, api) for send in ("data", "url") for api in ("chat", "responses", "messages")]
-OFTEN = [("data", "chat"), ("url", "responses"), ("data", "messages")]
+OFTEN = [("data", "chat"), ("url", "responses")]
 
 
 def engine(name, *more, image_ms=IMAGE_MS, ttft_ms=20, gap_ms=2):

@@ -94,6 +94,7 @@ def test_the_gpu_tests_of_a_kit_are_collected_without_the_checkout(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.long
 def test_a_wheel_of_another_sum_is_refused(kit, tmp_path):
     make_wheel(kit / "wheels", "tool", "2.0", {"tool.py": b"VERSION = 'changed'\n"})
     python, error = made(kit, tmp_path / "env")

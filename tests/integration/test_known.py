@@ -14,7 +14,7 @@ from tests.integration.scripted import bench_in
 def attached(tmp_path_factory):
     """A router attached to, and its engine beside it: (run folder, stderr)."""
     here = tmp_path_factory.mktemp("attached")
-    with running(dialect="sglang", ttft_ms=5, gap_ms=1) as server:
+    with running(dialect="sglang", ttft_ms=200, gap_ms=10) as server:
         command = ["run", "--scenario", "fixed-length", "--backends", f"sglang-router={server.url}"]
         command += ["--requests", "8", "--concurrency", "2", "--output-tokens", "4", "--repeats", "1"]
         done = bench_in(here, *command, "--no-probe", "--no-agreement", "-v", code=(0, 4))

@@ -1,10 +1,12 @@
 """Nights of the scripted server and of files: a step is found when it has lasted, and not before."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,10 +14,23 @@ from harness.cli.main import main
 from harness.mockserver import running
 from harness.nightly.suite import Entry
 from tests.factories import foreign
+from tests.integration import forks
 
 
 def night(results, *words):
     return main(["nightly", "truth", "--out", str(results), *words])
+
+
+class Forked:
+    """In place of the process of a run that the night starts: a fork, as tests start `bench` themselves."""
+
+    def __init__(self, command, **_options):
+        self._words = command[command.index("harness") + 1 :]
+
+    def communicate(self, timeout):
+        done = forks.run(self._words, dict(os.environ), limit_s=timeout)
+        self.returncode = done.returncode
+        return done.stdout, None
 
 
 @pytest.fixture
@@ -23,6 +38,8 @@ def brief(tmp_path, monkeypatch):
     """A suite of one short run. Nobody asks before how long it takes, and it has no probe and no report."""
     flags = Entry.flags
     monkeypatch.setattr("harness.nightly.run_suite._expected_s", lambda _command: None)
+    forking = SimpleNamespace(**{**vars(subprocess), "Popen": Forked})
+    monkeypatch.setattr("harness.nightly.run_suite.subprocess", forking)
     monkeypatch.setattr(Entry, "flags", lambda entry: [*flags(entry), "--no-probe", "--no-report"])
     suite = tmp_path / "mine.toml"
     suite.write_text(
@@ -94,7 +111,8 @@ def test_a_page_that_cannot_be_written_is_known_before_the_night(tmp_path, capsy
     assert "page.md: cannot be written" in capsys.readouterr().err
 
 
-def test_a_spent_budget_leaves_runs_out(tmp_path, capsys):
+def test_a_spent_budget_leaves_runs_out(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("harness.nightly.run_suite._expected_s", lambda _command: 60.0)
     assert night(tmp_path / "results", "--budget", "0.00001") == 1  # nothing was measured
     assert "left out" in capsys.readouterr().out
 
@@ -131,6 +149,7 @@ def state(tmp_path):
     return json.loads(manifest.read_text(encoding="utf-8"))["state"]
 
 
+@pytest.mark.long
 def test_an_interrupted_night_ends_its_run_and_says_so(lasting, tmp_path):
     lasting.send_signal(signal.SIGINT)
     text, _ = lasting.communicate(timeout=60)

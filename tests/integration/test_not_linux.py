@@ -6,6 +6,7 @@ import pytest
 
 from harness.mockserver import running
 from tests.integration.scripted import SMALL, bench, summary
+from tests.long import others_long
 
 IMITATED = str(Path(__file__).parent / "not_linux")
 
@@ -37,7 +38,7 @@ def test_stamps_of_user_space_give_the_time_of_the_server():
     assert cell["ttft_ms"]["p50"] == pytest.approx(100, abs=10)
 
 
-@pytest.mark.parametrize("backend", ["truth", "llamacpp"])
+@pytest.mark.parametrize("backend", [*others_long(["truth", "llamacpp"], lambda name: name == "llamacpp")])
 def test_an_engine_is_not_started_and_one_line_says_what_to_do(backend):
     done = bench("run", "--scenario", "fixed-length", "--backends", backend, code=3)
     said = " ".join(done.stderr.split())

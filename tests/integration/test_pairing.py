@@ -11,6 +11,7 @@ from harness.host.cpus import usable_cpus
 from harness.mockserver.process import running
 from harness.store import RunFolder
 from tests.integration.scripted import bench, bench_here, define, run_folder, summary
+from tests.long import others_long
 
 SMALL = (
     *("run", "--scenario", "fixed-length", "--concurrency", "4", "--requests", "8", "--output-tokens", "4"),
@@ -30,31 +31,38 @@ def engines(here):
     return here
 
 
-def test_blocks_alternate_within_a_start_and_cores_are_swapped_between_starts(engines):
-    started = (*SMALL, "--backends", "calm,slow", "--repeats", "3", "--blocks", "2")
+ORDER = [
+    *(("calm", 0, 0), ("slow", 0, 0), ("slow", 0, 1), ("calm", 0, 1)),
+    *(("slow", 1, 2), ("calm", 1, 2), ("calm", 1, 3), ("slow", 1, 3)),
+    *(("calm", 2, 4), ("slow", 2, 4), ("slow", 2, 5), ("calm", 2, 5)),
+]
+
+
+@pytest.mark.parametrize("starts", [*others_long([2, 3], lambda starts: starts == 2)])
+def test_blocks_alternate_within_a_start_and_cores_are_swapped_between_starts(engines, starts):
+    started = (*SMALL, "--backends", "calm,slow", "--repeats", str(starts), "--blocks", "2")
     planned = bench_here(*started, "--dry-run").stdout
-    assert "3 starts of 2 blocks" in planned
-    assert "12 cells" in planned
-    assert "6 engine starts" in planned
+    assert f"{starts} starts of 2 blocks" in planned
+    assert f"{4 * starts} cells" in planned
+    assert f"{2 * starts} engine starts" in planned
     done = bench(*started, limit_s=200)
     result = summary()
     order = [(cell["label"], cell["start_number"], cell["repeat"]) for cell in result["cells"]]
-    assert order == [
-        *(("calm", 0, 0), ("slow", 0, 0), ("slow", 0, 1), ("calm", 0, 1)),
-        *(("slow", 1, 2), ("calm", 1, 2), ("calm", 1, 3), ("slow", 1, 3)),
-        *(("calm", 2, 4), ("slow", 2, 4), ("slow", 2, 5), ("calm", 2, 5)),
-    ]
+    assert order == ORDER[: 4 * starts]
     seats = {(cell["label"], cell["start_number"]): cell["cores"] for cell in result["cells"]}
-    assert seats["calm", 0] == seats["slow", 1] == seats["calm", 2]
+    assert seats["calm", 0] == seats["slow", 1] == seats.get(("calm", 2), seats["calm", 0])
     assert seats["slow", 0] == seats["calm", 1]
     assert not set(seats["calm", 0]) & set(seats["slow", 0])
     (verdict,) = [one for one in result["comparison"] if one["primary"]]
-    assert verdict["runs"] == [3, 3]
-    assert verdict["measured"] == [6, 6]
-    assert "over 3 starts with 6 pairs of blocks" in verdict["why"]
-    assert {"within", "between", "blocks", "starts", "seconds"} <= verdict["levels"].keys()
+    assert verdict["runs"] == [starts, starts]
+    assert verdict["measured"] == [2 * starts, 2 * starts]
+    if starts == 3:
+        assert "over 3 starts with 6 pairs of blocks" in verdict["why"]
+        assert {"within", "between", "blocks", "starts", "seconds"} <= verdict["levels"].keys()
+    else:
+        assert verdict["why"] == "2 and 2 starts, 3 are needed"
     assert "pairing by blocks: all engines were up" in done.stdout
-    assert "6 blocks each" in done.stdout
+    assert f"{2 * starts} blocks each" in done.stdout
     manifest = RunFolder(run_folder()).read_manifest()
     assert (manifest.pairing, manifest.blocks) == ("blocks", 2)
     bench_here("verify", str(run_folder()))

@@ -90,10 +90,10 @@ def test_a_report_is_rebuilt_from_a_copied_folder(calm_run, tmp_path):
     shutil.copytree(run, elsewhere)
     for derived in ("summary.json", "report.html", "table.txt"):
         (elsewhere / derived).unlink()
-    bench("report", str(elsewhere), pictures=True)
+    bench("report", str(elsewhere))
     assert json.loads((elsewhere / "summary.json").read_text()) == first
-    assert (elsewhere / "report.html").exists()
-    assert list((elsewhere / "plots").glob("*.svg"))
+    for derived in ("report.html", "table.txt"):
+        assert (elsewhere / derived).stat().st_size > 0
 
 
 def test_json_is_one_document_on_stdout(calm_run, monkeypatch):
@@ -349,10 +349,12 @@ def test_an_interruption_under_load_keeps_what_was_measured_and_the_run_is_resum
         stderr=subprocess.PIPE,
         text=True,
     )
-    # In the second cell: a greeting, three waves of warm-up, and nine of the measured requests.
-    reach(process, lambda: answers_of("other") >= 1 + 24 + 9)
+    # Seconds before the end, for a busy machine takes some to say so.
+    reach(process, lambda: answers_of("calm") >= 1)
     run = run_folder().name
     assert "is still running" in bench_here("resume", run, code=2).stderr
+    # In the second cell: a greeting, three waves of warm-up, and nine of the measured requests.
+    reach(process, lambda: answers_of("other") >= 1 + 24 + 9)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 130, err

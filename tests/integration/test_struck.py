@@ -3,12 +3,12 @@
 import pytest
 
 from tests.integration.struck import Strike, broken
-from tests.long import others_long
 
 STRIKES = (Strike("bench", "KILL", "load"), Strike("load worker", "KILL", "load"))
 
 
-@pytest.mark.parametrize("strike", [*others_long(STRIKES, lambda one: one.who == "bench")], ids=str)
+@pytest.mark.long
+@pytest.mark.parametrize("strike", STRIKES, ids=str)
 def test_what_is_promised_holds_whoever_is_killed(strike, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert broken(tmp_path, strike) == []

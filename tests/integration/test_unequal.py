@@ -43,6 +43,7 @@ def test_another_template_is_found_by_its_prompt_tokens_and_decides(run):
     assert all("prompt tokens of the same chats" in json.dumps(finding) for finding in comparison)
 
 
+@pytest.mark.long
 def test_an_engine_that_merges_tokens_has_no_gaps_to_compare(run):
     found, comparison = run("vllm", {"tokens_per_event": 4})
     assert found["tokens-per-event"]["metrics"] == ["itl_ms"]
@@ -50,6 +51,7 @@ def test_an_engine_that_merges_tokens_has_no_gaps_to_compare(run):
     assert refused <= {"itl_ms"}
 
 
+@pytest.mark.long
 def test_what_only_some_engines_can_be_told_is_told(run):
     found, _ = run("vllm", {"dialect": "tgi"})
     assert not found["length-forced"]["matters"]

@@ -77,16 +77,17 @@ def load_worker():
 def test_a_stopped_worker_is_found_out(server):
     def pause():
         pid = load_worker()
-        time.sleep(1.0)
+        while len(server.truth()["records"]) < 50:  # a busy machine takes its time to begin
+            time.sleep(0.1)
         os.kill(pid, signal.SIGSTOP)
         time.sleep(1.0)
         os.kill(pid, signal.SIGCONT)
 
     culprit = threading.Thread(target=pause)
     culprit.start()
-    result = run_load(open_loop(server, 200, 500))
+    result = run_load(open_loop(server, 100, 250))
     culprit.join()
-    found, codes = verdict(result, 200)
+    found, codes = verdict(result, 100)
     assert found == "INVALID"
     assert {"schedule-lag", "client-stalled"} <= codes
     assert result.records.requests["sent_ns"].min() >= 0, "late requests are sent and counted, not dropped"
@@ -120,11 +121,11 @@ def test_a_starved_client_is_found_out(server):
 
 def test_an_impossible_rate_is_found_out(server):
     """A hundred thousand a second, of which the cap lets 32 be in flight: the schedule is missed."""
-    result = run_load(open_loop(server, 100_000, 3000, max_in_flight=32))
+    result = run_load(open_loop(server, 100_000, 1200, max_in_flight=32))
     found, codes = verdict(result, 100_000)
     assert found == "INVALID"
     assert "held-at-cap" in codes
-    assert result.client.held_at_cap > 2000
+    assert result.client.held_at_cap > 800
     rows = result.records.requests
     waited_ms = (rows["first_text_ns"] - rows["intended_ns"]) / 1e6
     service_ms = (rows["first_text_ns"] - rows["sent_ns"]) / 1e6

@@ -44,8 +44,8 @@ def embedded(tmp_path_factory):
     here = tmp_path_factory.mktemp("embedded")
     with embedding(here, ttft_ms=100, one=(), other=()):
         done = bench_in(
-            here, "run", "--scenario", "embed-documents", "--backends", "one,other", *LOAD, "--repeats", "2",
-            "--requests", "16", "--agreement", "--no-report",
+            here, "run", "--scenario", "embed-documents", "--backends", "one,other", *LOAD, "--repeats", "1",
+            "--requests", "16", "--agreement", "--no-probe", "--no-report",
             "--set", "prompts.items=4", "--set", "prompts.item_tokens=32",
         )  # fmt: skip
     return summary_of(here), done.stdout

@@ -16,7 +16,6 @@ from harness.client.client import Client
 from harness.engines.start.ports import free_port
 from harness.engines.start.process import EngineProcess
 from harness.errors import SetupError
-from harness.mockserver import running
 
 SERVER = Path(__file__).parents[1] / "shims" / "library_server.py"
 _HOST = "127.0.0.1"
@@ -31,6 +30,8 @@ def shim_us_per_token() -> float:
 
     Once per process of bench. Raises SetupError.
     """
+    from harness.mockserver import running  # only a library behind the shim needs it
+
     with running(ttft_ms=_GAP_MS, gap_ms=_GAP_MS, precise=True) as truth:
         known = _gap_us(truth.url)
     with TemporaryDirectory(prefix="bench-shim-") as folder:

@@ -33,8 +33,9 @@ def join(children: Iterable[str]) -> Html:
 
 def text(value: str) -> Html:
     """Control characters are not allowed in HTML, escaped or not. A per cent sign stays with its number."""
-    kept = (char if char.isprintable() or char in "\n\t" else REPLACEMENT for char in value)
-    return Html(escape(PER_CENT.sub(NO_BREAK, "".join(kept))))
+    if not value.isprintable():
+        value = "".join(char if char.isprintable() or char in "\n\t" else REPLACEMENT for char in value)
+    return Html(escape(PER_CENT.sub(NO_BREAK, value)))
 
 
 def section(identifier: str, title: str, *children: str) -> Html:

@@ -14,7 +14,7 @@ from tests.long import others_long
 
 QUICK = (
     *("--no-probe", "--no-agreement", "--repeats", "1", "--concurrency", "1"),
-    *("--requests", "4", "--output-tokens", "2", "--set", "load.warmup_requests=1"),
+    *("--requests", "2", "--output-tokens", "2", "--set", "load.warmup_requests=0"),
     *("--set", "load.min_answers=1", "--set", "load.min_seconds=0"),
 )
 RUN = ("run", "--scenario", "fixed-length", "--backends", "{backend}", *QUICK)
@@ -133,12 +133,9 @@ def cases():
 
 # Each environment is in one of these, with every change; the first of a group stands for all of it.
 OFTEN = {
-    "list": {"folder deleted", "output full", "60 MB of memory"},
-    "dry": {
-        *("certificates bad", "certificates a folder"),
-        *("folder deleted", "output closed", "60 MB of memory"),
-    },
-    "report": {"certificates missing", "files of 4 KiB", "output closed", "16 open files"},
+    "list": {"folder deleted", "output full", "output closed", "60 MB of memory"},
+    "dry": {"certificates bad", "certificates a folder", "60 MB of memory"},
+    "report": {"certificates missing", "files of 4 KiB"},
     "run": {
         *("certificates missing", "certificates' folder missing", "files of no byte"),
         *("home of nobody", "errors closed", "16 open files"),
@@ -163,7 +160,8 @@ def test_each_environment_is_tried_with_every_change():
 def test_a_command_works_or_says_in_one_line_why_not(command, names, variables, here, stored):
     _, first, codes = ENVIRONMENTS[names[0]]
     environment = {**os.environ, "PYTHONPATH": str(paths.CHECKOUT), **variables}
-    backend = here / define("calm", ttft_ms=200)
+    # So slow that a busy machine spoils no cell, which would be measured again.
+    backend = here / define("calm", ttft_ms=600)
     words = [word.format(run=stored, out=here / "results", backend=backend) for word in COMMANDS[command]]
     one_picture = command == "report" and often(command, names, variables)
     start = ("-c", ONE_PICTURE) if one_picture else ("-m", "harness")

@@ -13,6 +13,7 @@ from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.store import RunFolder
 from tests.factories.runs import TWO, Shape, make_run
+from tests.long import others_long
 
 ROOT = Path(__file__).resolve().parents[3]
 PUBLISHED = ROOT / "results" / "published"
@@ -196,7 +197,12 @@ def documented():
         yield shlex.split(f'{command}"'), shown
 
 
-@pytest.mark.parametrize(("words", "shown"), list(documented()))
+DOCUMENTED = list(documented())
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"), list(others_long(DOCUMENTED, lambda *case: case in DOCUMENTED[:2]))
+)
 def test_the_page_shows_what_bench_prints(capsys, monkeypatch, words, shown):
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("COLUMNS", "80")

@@ -26,20 +26,26 @@ pytestmark = pytest.mark.xdist_group("test_plots")  # matplotlib takes a second 
 REAL = plots.Caption("shared-prefix", "SmolLM2", "2× H200", simulated=False)
 
 
-def drawn(folder, caption=REAL, changes=lambda found: found, wanted=""):
-    """By name; with `wanted` only charts whose name begins so, without timelines."""
+def samples_of(folder):
+    return {name: take(folder.read_cell(name)[0]) for name in folder.cells()}
+
+
+def charts_of(folder):
+    return charts(folder.read_summary(), samples_of(folder))
+
+
+def drawn(folder, caption=REAL, changes=lambda found: found, *, wanted, timelines=False):
+    """By name: charts whose name begins as `wanted` says, and with `timelines` those too."""
 
     def recorded(name):
         return folder.read_cell(name)[0], folder.read_telemetry(name)
 
-    found = changes(folder.read_summary())
-    samples = {name: take(recorded(name)[0]) for name in folder.cells()}
+    found, samples = changes(folder.read_summary()), samples_of(folder)
     chosen = [chart for chart in charts(found, samples) if chart.name.startswith(wanted)]
-    timelines = {} if wanted else samples
     place = folder.path / "plots"
     place.mkdir(exist_ok=True)
     pictures = {}
-    for drawing in plots.draw(found, chosen, timelines, recorded, caption):
+    for drawing in plots.draw(found, chosen, samples if timelines else {}, recorded, caption):
         pictures[drawing.picture.name] = drawing.picture
         (place / f"{drawing.picture.name}.png").write_bytes(drawing.png)
         (place / f"{drawing.picture.name}.svg").write_bytes(drawing.svg)
@@ -54,28 +60,45 @@ def texts_of(svg):
     return [element.text for element in ElementTree.fromstring(svg).iter() if element.tag.endswith("}text")]
 
 
+NAMES = (
+    "ttft-cdf-c1",
+    "ttft-cdf-c4",
+    "itl-cdf-c1",
+    "itl-cdf-c4",
+    "ttft-load-concurrency",
+    "ttft-p90-load-concurrency",
+    "throughput-load-concurrency",
+    "cache-load-concurrency",
+    "pareto-per-user-concurrency",
+    "pareto-ttft-p50-concurrency",
+)
+TIMELINES = ("timeline-001-llamacpp-c4-r0", "timeline-003-llamacpp@no-prefix-cache-c4-r0")
+ONE_OF_A_KIND = (
+    "ttft-cdf-c4",
+    "ttft-load-concurrency",
+    "cache-load-concurrency",
+    "pareto-ttft-p50-concurrency",
+)
+
+
+@pytest.fixture(
+    scope="module", params=[ONE_OF_A_KIND, pytest.param(NAMES, marks=pytest.mark.long)], ids=["some", "every"]
+)
+def names(request):
+    """Charts that are drawn: each takes a while."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def two(tmp_path_factory):
+def two(tmp_path_factory, names):
     folder = make_run(tmp_path_factory.mktemp("two"))
-    return folder, drawn(folder)
+    return folder, drawn(folder, wanted=names, timelines=True)
 
 
-def test_every_picture_is_there_as_png_and_svg(two):
+def test_every_picture_is_there_as_png_and_svg(two, names):
     folder, pictures = two
-    assert set(pictures) == {
-        "ttft-cdf-c1",
-        "ttft-cdf-c4",
-        "itl-cdf-c1",
-        "itl-cdf-c4",
-        "ttft-load-concurrency",
-        "ttft-p90-load-concurrency",
-        "throughput-load-concurrency",
-        "cache-load-concurrency",
-        "pareto-per-user-concurrency",
-        "pareto-ttft-p50-concurrency",
-        "timeline-001-llamacpp-c4-r0",
-        "timeline-003-llamacpp@no-prefix-cache-c4-r0",
-    }
+    assert {chart.name for chart in charts_of(folder) if chart.paper} == set(NAMES)
+    assert set(pictures) == {*names, *TIMELINES}
     on_disk = {path.name for path in (folder.path / "plots").iterdir()}
     assert on_disk == {f"{name}.{ending}" for name in pictures for ending in ("png", "svg")}
 
@@ -236,7 +259,9 @@ def sampled(*values):
     return Samples(np.arange(len(values)) * 10_000_000 - 10_000_000, np.array(values, float))
 
 
-def test_a_timeline_shows_what_was_sampled_over_the_same_axis(tmp_path):
+@pytest.fixture
+def watched():
+    """Two requests, and what was sampled meanwhile on a machine with eight GPUs."""
     rows = records(
         {"intended": 0, "sent": 0, "texts": [20, 90]}, {"intended": 5, "sent": 5, "texts": [60, 90]}
     )
@@ -253,8 +278,12 @@ def test_a_timeline_shows_what_was_sampled_over_the_same_axis(tmp_path):
             **{f"gpu.{index}.power_w": sampled(*[300] * count) for index in range(8)},
         }
     )
-    host = {"cpus": 2}
-    few = timeline.draw(cell(gpu={"engine_gpus": [0, 1]}, host=host), rows, REAL, telemetry)
+    return rows, telemetry
+
+
+def test_a_timeline_shows_what_was_sampled_over_the_same_axis(watched):
+    rows, telemetry = watched
+    few = timeline.draw(cell(gpu={"engine_gpus": [0, 1]}, host={"cpus": 2}), rows, REAL, telemetry)
     found = set(texts_of(few.svg))
     assert {
         "running",
@@ -268,7 +297,13 @@ def test_a_timeline_shows_what_was_sampled_over_the_same_axis(tmp_path):
     assert "KV cache in use up to 25.0 %" in few.picture.description
     assert "engine up to 1.00 cores" in few.picture.description
     assert "GPU 1 up to 300 W" in few.picture.description
-    many = timeline.draw(cell(gpu={"engine_gpus": list(range(8))}, host=host), rows, REAL, telemetry)
+
+
+@pytest.mark.long
+def test_many_gpus_of_a_timeline_are_one_line_each_way(watched):
+    rows, telemetry = watched
+    machine = {"gpu": {"engine_gpus": list(range(8))}, "host": {"cpus": 2}}
+    many = timeline.draw(cell(**machine), rows, REAL, telemetry)
     found = set(texts_of(many.svg))
     assert {"8 GPUs busy, mean", "8 GPUs, sum"} <= found
     assert "8 GPUs busy, mean up to 90.0 %" in many.picture.description
