@@ -54,7 +54,7 @@ integration-long: $(VENV)/ready ## the long ones, in both ways: their parts are 
 	$(call waiting,long and not time)
 	$(call alone,long and time)
 
-test: $(VENV)/ready ## unit tests, then integration tests that wait, then those of time alone
+test: $(VENV)/ready ## unit tests next to integration tests that wait, then those of time alone
 	$(BIN)/python .ci/lanes.py test
 
 coverage: $(VENV)/ready ## lines of harness/ that unit and integration tests run, in every process; ten minutes

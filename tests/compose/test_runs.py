@@ -49,7 +49,8 @@ def only(tmp_path):
 
 def test_real_llamacpp_is_brought_up_measured_and_gone(bench, llamacpp):
     backends = ("--backends", "llamacpp,llamacpp@no-prefix-cache")
-    done = bench(*RUN, *backends, "-v", code=MEASURED, BENCH_IMAGE_LLAMACPP=llamacpp)
+    shorter = ("--set", "prompts.prefix_tokens=256", "--set", "load.warmup_requests=4")  # on one slow thread
+    done = bench(*RUN, *backends, *shorter, "-v", code=MEASURED, BENCH_IMAGE_LLAMACPP=llamacpp)
     cells = {cell["label"]: cell for cell in summary(bench)["cells"]}
     for cell in cells.values():
         assert cell["requests"]["ok"] == 8

@@ -12,7 +12,7 @@ THINKS, SILENT, ENDLESS = "thinks", "silent", "endless"
 APIS = {"chat": THINKS, "responses": f"{THINKS}@responses", "messages": f"{THINKS}@messages"}
 RUN = (
     *("run", "--scenario", "fixed-length", "--no-probe", "--price-per-hour", "2", "--repeats", "1"),
-    *("--requests", "8", "--concurrency", "2", "--output-tokens", str(TOKENS)),
+    *("--requests", "8", "--concurrency", "4", "--output-tokens", str(TOKENS)),
     *("--set", "verdict.cool_down_s=0", "--set", "load.min_answers=8"),
 )
 MEASURED = (0, 4)  # how late this machine's client may be is not what is tested here

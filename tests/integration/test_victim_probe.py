@@ -53,7 +53,7 @@ def test_light_requests_come_in_four_stretches(here):
 def test_what_the_victim_loses_is_what_it_waits_for(here):
     engine("one", "--max-running", "1")
     engine("many", "--max-running", "100")
-    run("one,many", "--requests", "32")
+    run("one,many", "--requests", "24")
     loss = {cell["label"]: cell["victim_loss"] for cell in summary()["cells"]}
     heavy_ms = ALONE_MS + (HEAVY - LIGHT) * PREFILL_US / 1000
     waits_ms = heavy_ms - EVERY_MS / 2
