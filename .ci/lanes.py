@@ -22,6 +22,7 @@ SHOWN = 25  # lines of a lane that passed
 LIMIT_S = 2700  # of a lane that says none
 GRACE_S = float(os.environ.get("LANES_GRACE_S", 15))  # from Ctrl-C to SIGKILL
 EVERY_S = 0.1
+YIELDING = ("nice", "-n", "19")
 _COUNTED = re.compile(r"\b\d+ (?:passed|failed|skipped|errors?)\b.* in [\d.]+s")
 _PASSED = re.compile(r"\b(\d+) passed\b")
 _AGAIN = re.compile(r"Again, (\w+):")  # what the Makefile prints before a second try
@@ -33,6 +34,7 @@ class Lane:
     run: str
     budget_s: float
     limit_s: float = LIMIT_S
+    yields: bool = False  # the CPU to the lanes next to it
     state: str = "NOT RUN"
     took_s: float = 0.0
     cpu_s: float = 0.0  # of all that it waited for
@@ -43,12 +45,15 @@ class Lane:
         print(f"=== {self.lane}: begins at {time.strftime('%T')}: {self.run}", flush=True)
         with self.output.open("wb") as file:
             self.process = subprocess.Popen(
-                ["bash", "-c", self.run],
+                [*YIELDING * self.yields, "bash", "-c", self.run],
                 stdin=subprocess.DEVNULL,
                 stdout=file,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+        if self.yields:
+            with suppress(OSError):  # where each session has a share of its own, whatever is nice within it
+                Path(f"/proc/{self.process.pid}/autogroup").write_text("19")
         self.began, self.state = time.monotonic(), "INTERRUPTED"
 
     def ended(self):

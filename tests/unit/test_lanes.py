@@ -44,6 +44,17 @@ def phase(**queues):
     return "[[gate]]\n" + "".join(f"{name} = [{', '.join(some)}]\n" for name, some in queues.items())
 
 
+def test_a_lane_that_yields_has_the_lowest_priority(gate):
+    group = "/proc/self/autogroup"
+    its_share = f"until ! test -e {group} || grep 'nice 19' {group}; do sleep 0.01; done"
+    code, said = gate(
+        phase(a=[lane("yields", f"nice; {its_share}", more=", yields = true")], b=[lane("not", "nice")])
+    )
+    assert code == 0
+    assert re.search(r"=== yields: passed in \d+ s\n19\n", said)
+    assert re.search(rf"=== not: passed in \d+ s\n{os.nice(0)}\n", said)
+
+
 def test_lanes_that_pass_end_with_what_was_counted(gate):
     code, said = gate(
         phase(a=[lane("one", "echo '=== 3 passed in 1.20s ==='"), lane("two", "seq 100")])
