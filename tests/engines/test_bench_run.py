@@ -11,7 +11,7 @@ UNCACHED = "llamacpp@no-prefix-cache"
 BACKENDS = (VLLM, "llamacpp")
 SMALL = (
     *("--repeats", "1", "--concurrency", "2", "--requests", "8", "--output-tokens", "8"),
-    "--no-agreement",
+    *("--set", "prompts.prefix_tokens=256", "--no-agreement"),
 )
 
 

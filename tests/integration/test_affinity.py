@@ -15,8 +15,7 @@ AFFINITY = ("--header", "X-Session=agent-{session}")
 
 @pytest.fixture
 def pair():
-    # So slow that a cell is seldom measured again, because this machine was busy.
-    options = {"dialect": "vllm", "ttft_ms": 100, "gap_ms": 5, "cache_tokens": 1_000_000}
+    options = {"dialect": "vllm", "ttft_ms": 10, "gap_ms": 1, "cache_tokens": 1_000_000}
     with running(**options) as one, running(**options) as other:
         yield one, other
 

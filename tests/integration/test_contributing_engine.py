@@ -3,12 +3,12 @@
 import pytest
 
 from harness.mockserver import running
-from tests.unit.test_contributing_code import Checkout, code_of
+from tests.unit.test_contributing_code import Checkout, code_of, sources_in
 
 
 @pytest.mark.long
 def test_an_engine_is_a_definition(tmp_path):
-    checkout = Checkout(tmp_path)
+    checkout = Checkout(sources_in(tmp_path / "sources"), tmp_path / "checkout")
     _, (validate, probe, generate) = code_of("add-an-engine")
     checkout.run(validate.replace("NAME", "truth"))
     started, running_one = probe.splitlines()

@@ -37,13 +37,16 @@ def code_of(page):
     return [text for language, text in lines if language], [text for language, text in lines if not language]
 
 
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory):
+def sources_in(folder):
     """Copy of what the pages change, with the compiled files, so that no test compiles all of it again."""
-    folder = tmp_path_factory.mktemp("sources")
     for name in ("harness", "docs", "tests", ".ci", "compose", "backends"):
         shutil.copytree(ROOT / name, folder / name)
     return folder
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory):
+    return sources_in(tmp_path_factory.mktemp("sources"))
 
 
 def copy_or_link(file, copy):
