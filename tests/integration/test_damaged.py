@@ -22,7 +22,9 @@ def test_a_damaged_cell_of_a_whole_run_is_measured_again(tmp_path, monkeypatch):
     events.write_bytes(data)
     assert "nothing is missing" not in bench("resume", str(run.path), "--no-report", code=measured).stderr
     (told,) = bench("verify", str(run.path), code=ExitCode.LIMIT_FAILED).stdout.splitlines()
-    assert f"set-aside/{cell}.1/events.parquet is damaged" in told
-    assert (run.path / "set-aside" / f"{cell}.1" / "events.parquet").read_bytes() == data
+    # On a busy machine others were measured again, and set aside, before it.
+    kept = (run.path / "set-aside").glob(f"{cell}.*/events.parquet")
+    (damaged,) = [path for path in kept if path.read_bytes() == data]
+    assert f"set-aside/{damaged.parent.name}/events.parquet is damaged" in told
     assert json.loads((run.path / "summary.json").read_text())["state"] != "interrupted"
     assert run.cells() == [cell]
