@@ -86,17 +86,12 @@ class _Texts(dict[str, str]):
 def _clean(value: Any, texts: _Texts, levels: int) -> Any:
     if isinstance(value, str):
         return texts[value]
+    if isinstance(value, int | float):
+        return value if _fits(value) else None
+    if isinstance(value, dict | list) and not levels:
+        raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels")
     if isinstance(value, dict):
-        _check_level(levels)
         return {texts[key]: _clean(item, texts, levels - 1) for key, item in value.items()}
     if isinstance(value, list):
-        _check_level(levels)
         return [_clean(item, texts, levels - 1) for item in value]
-    if value is None or _fits(value):
-        return value
-    return None
-
-
-def _check_level(levels: int) -> None:
-    if not levels:
-        raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels")
+    return value

@@ -187,7 +187,7 @@ def failing(tmp_path_factory):
         )
         return cells(here)
 
-    return lambda apis: measured(*apis)
+    return measured
 
 
 @pytest.mark.parametrize("api", APIS)
@@ -247,5 +247,5 @@ def test_turns_that_nobody_keeps_are_one_line_ahead(tmp_path):
 
 @pytest.mark.parametrize("api", list(others_long(APIS, lambda api: api in EVENTFUL)))
 def test_what_fails_in_chat_fails_in_every_api(failing, api):
-    cell = failing(EVENTFUL if api in EVENTFUL else APIS)[api]
+    cell = failing(*(EVENTFUL if api in EVENTFUL else APIS))[api]
     assert set(cell["requests"]["outcomes"]) == {"ok", "stream_error", "truncated", "malformed"}

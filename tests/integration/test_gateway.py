@@ -103,12 +103,11 @@ def test_a_whole_run_leaves_no_secret_anywhere(here, folder, front):
     Path("backends", "vllm.toml").write_text(unasked)
     code, said, lines = watched(
         *("run", *LOAD, "--backends", f"vllm={front.url}", *reach(folder)),
-        *("--header", "X-Session-Id=chat-{session}", "--verbose", "--no-report"),
+        *("--header", "X-Session-Id=chat-{session}", "--verbose"),
         **SECRETS,
     )
     assert code in MEASURED, said.decode()
     (run,) = Path("results").iterdir()
-    bench("report", str(run), **SECRETS)
     summary = json.loads((run / "summary.json").read_text())
     assert summary["cells"][0]["requests"]["outcomes"] == {"ok": 12}
     assert any(b"harness.load" in line for line in lines)  # workers were seen

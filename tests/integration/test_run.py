@@ -90,10 +90,11 @@ def test_a_report_is_rebuilt_from_a_copied_folder(calm_run, tmp_path):
     shutil.copytree(run, elsewhere)
     for derived in ("summary.json", "report.html", "table.txt"):
         (elsewhere / derived).unlink()
-    bench("report", str(elsewhere))
+    bench("report", str(elsewhere), pictures=True)
     assert json.loads((elsewhere / "summary.json").read_text()) == first
     for derived in ("report.html", "table.txt"):
         assert (elsewhere / derived).stat().st_size > 0
+    assert list((elsewhere / "plots").glob("*.svg"))
 
 
 def test_json_is_one_document_on_stdout(calm_run, monkeypatch):

@@ -58,16 +58,16 @@ def rates(document):
 
 def test_a_cycle_is_found_whole_up_to_the_capacity_and_not_at_all_above_it(here):
     engine("one")
-    done = run("one", "--set", "load.working_set=[0,0.5,1,2,4]")
+    done = run("one")
     document = summary()
     sizes = {cell["load"]["value"]: cell["load"]["working_set"] for cell in document["cells"]}
     assert {size["kv_tokens"] for size in sizes.values()} == {CAPACITY * BLOCK}
-    assert [sizes[value]["prefixes"] for value in (0.5, 1, 2, 4)] == [2, 5, 11, 22]
+    assert [sizes[value]["prefixes"] for value in (0.5, 1, 2, 8)] == [2, 5, 11, 45]
     assert groups("003-one-w2-r0")[:13] == [*range(11), 0, 1]  # each of them once for a warm-up, and on
     measured = rates(document)
     for fits in (0.5, 1):
         assert measured[fits] == pytest.approx(SHARED * BLOCK / PROMPT, rel=0.01)
-    assert measured[0] == measured[2] == measured[4] == 0
+    assert measured[0] == measured[2] == measured[8] == 0
     (knee,) = document["knees"]
     low, high = knee["interval"]
     assert (
@@ -81,7 +81,7 @@ def test_a_cycle_is_found_whole_up_to_the_capacity_and_not_at_all_above_it(here)
     )
     assert f"(between {low:.3g} and {high:.3g}, 1 repeat)" in said
     assert "no reuse" in said
-    assert "4× KV" in said
+    assert "8× KV" in said
 
 
 @pytest.mark.long
