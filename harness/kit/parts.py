@@ -8,7 +8,7 @@ import io
 import sys
 import tarfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import IO, Literal
 
 MB = 1_000_000
@@ -49,16 +49,18 @@ def join(parts: Sequence[Path], folder: Path) -> Path:
 
 
 def unpack(archive: IO[bytes], folder: Path) -> str:
-    """Unpacks below `folder`; answers with the name of its first member. Raises PartsError.
+    """Unpacks below `folder`; returns the name of its first member. Raises PartsError.
 
-    Python's `data` filter refuses members, and links, that lead out of the folder.
+    Python's `data` filter refuses members, and links, that lead out of the folder. Python before 3.11.4 has
+    no such filter: there every link is refused.
     """
-    if not hasattr(tarfile, "data_filter"):
-        raise PartsError("this Python cannot unpack safely: take 3.11.4 or newer")
     folder.mkdir(parents=True, exist_ok=True)
     try:
         with tarfile.open(fileobj=archive, mode="r|*") as members:
-            members.extractall(folder, filter="data")
+            if hasattr(tarfile, "data_filter"):
+                members.extractall(folder, filter="data")
+            else:
+                members.extractall(folder, map(_plain_below, members))
             return members.getnames()[0]
     except (tarfile.TarError, EOFError, IndexError) as error:
         raise PartsError(f"it cannot be unpacked: {error}") from None
@@ -91,6 +93,15 @@ def plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
         return None
     member.uid = member.gid = 0
     member.uname = member.gname = ""
+    return member
+
+
+def _plain_below(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    """Returns it if it is a file or a folder below where it is unpacked. Raises TarError."""
+    path = PurePosixPath(member.name)
+    if not (member.isreg() or member.isdir()) or path.is_absolute() or ".." in path.parts:
+        raise tarfile.TarError(f"{member.name!r} is no plain file in the folder; Python 3.11.4 unpacks links")
+    member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
     return member
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 from pathlib import Path
 
@@ -27,7 +28,8 @@ def kit(tmp_path):
     folder = tmp_path / "kit"
     (folder / "environments").mkdir(parents=True)
     wheel = make_wheel(folder / "wheels", "tool", "2.0")
-    bundled = next((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"))
+    systems = sysconfig.get_config_var("WHEEL_PKG_DIR")  # Debian's place for what others bundle
+    bundled = next(Path(systems or Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"))
     shutil.copy(bundled, folder / "wheels")
     lock = f"tool==2.0 --hash=sha256:{sum_of(wheel)}\n"
     lock += f"pip=={bundled.name.split('-')[1]} --hash=sha256:{sum_of(bundled)}\n"

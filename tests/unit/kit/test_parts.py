@@ -58,9 +58,53 @@ def test_the_file_alone_joins_where_there_is_no_bench(folder, tmp_path):
     assert (place / "kit" / "kit.json").read_text() == "{}"
 
 
-def test_what_leads_out_of_the_folder_is_refused(tmp_path):
-    with tarfile.open(tmp_path / "bad.tar", "w") as archive:
-        archive.addfile(tarfile.TarInfo("../outside"))
-    with (tmp_path / "bad.tar").open("rb") as archive, pytest.raises(PartsError, match="outside"):
+@pytest.fixture(params=["this Python", "before 3.11.4"])
+def any_python(request, monkeypatch):
+    if request.param != "this Python":
+        monkeypatch.delattr(tarfile, "data_filter", raising=False)
+
+
+def archived(place, *members):
+    with tarfile.open(place, "w") as archive:
+        for member in members:
+            archive.addfile(member)
+    return place
+
+
+def member(name, kind=tarfile.REGTYPE, **values):
+    made = tarfile.TarInfo(name)
+    made.type = kind
+    for key, value in values.items():
+        setattr(made, key, value)
+    return made
+
+
+@pytest.mark.usefixtures("any_python")
+@pytest.mark.parametrize(
+    "bad",
+    [
+        member("../outside"),
+        member("in/../../outside"),
+        member("outside", tarfile.SYMTYPE, linkname="/etc/passwd"),
+        member("outside", tarfile.LNKTYPE, linkname="../other"),
+        member("outside", tarfile.FIFOTYPE),
+        member("outside", tarfile.CHRTYPE),
+    ],
+    ids=lambda bad: f"{bad.name} {bad.type.decode()}",
+)
+def test_what_leads_out_of_the_folder_is_refused(tmp_path, bad):
+    place = archived(tmp_path / "bad.tar", bad)
+    with place.open("rb") as archive, pytest.raises(PartsError, match="outside"):
         unpack(archive, tmp_path / "in")
     assert not (tmp_path / "outside").exists()
+    assert not (tmp_path / "in" / "outside").is_symlink()
+
+
+@pytest.mark.usefixtures("any_python")
+def test_programs_stay_programs_and_nothing_runs_as_another_user(tmp_path):
+    members = (member("kit", tarfile.DIRTYPE, mode=0o777), member("kit/run", mode=0o4755))
+    place = archived(tmp_path / "kit.tar", *members, member("kit/page", mode=0o666))
+    with place.open("rb") as archive:
+        assert unpack(archive, tmp_path / "in") == "kit"
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in (tmp_path / "in" / "kit").iterdir()}
+    assert modes == {"run": 0o755, "page": 0o644}
