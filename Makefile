@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need. Knobs: PYTHON, BENCH_CACHE, SOAK_MINUTES, WAITERS.
 
-PYTHON ?= python3
+PYTHON ?= $(shell python3 .ci/interpreter.py)
 SOAK_MINUTES ?= 120
 WAITERS ?= 6
 VENV := .venv
@@ -25,16 +25,22 @@ endef
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 20
 
+# Python compiles a module when it is first imported; most of what is installed never is.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --editable
+
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(INSTALL) '.[dev]'
 	@touch $@
 
 $(VENV)/docs: $(VENV)/ready
-	$(BIN)/python -m pip install --quiet --editable '.[docs]'
+	$(INSTALL) '.[docs]'
 	@touch $@
 
-environment: $(VENV)/ready $(VENV)/docs ## what the lanes of the gate run in
+environment: ## what the lanes of the gate run in, installed at once
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) '.[dev,docs]'
+	@touch $(VENV)/ready $(VENV)/docs
 
 demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix cache on and off
 	$(BIN)/bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache --concurrency 2 --repeats 3 --requests 8 --output-tokens 16 --set prompts.prefix_tokens=128 --set load.min_answers=8 --set load.min_seconds=1 --no-agreement
@@ -75,9 +81,9 @@ types: $(VENV)/ready ## static types
 engines: $(VENV)/ready ## tests on real llama.cpp, vLLM and SGLang (installs about 7 GB once)
 	$(BIN)/python -m pytest tests/engines --ignore tests/engines/slow
 
-engines-once: $(VENV)/ready ## of these tests, llama.cpp's own and one run of each other engine: the gate, a third of the time
+engines-once: $(VENV)/ready ## of these tests, llama.cpp's own and one run of each engine: the gate, a quarter of the time
 	$(BIN)/python -m pytest tests/engines/test_bench_run.py tests/engines/test_llamacpp.py tests/engines/test_random_weights.py \
-	tests/engines/test_apis.py tests/engines/test_versions.py tests/engines/test_vllm.py
+	tests/engines/test_apis.py tests/engines/test_versions.py --durations 12
 
 engines-installed: $(VENV)/ready ## what `make engines` and `make compose` start, installed once into the cache
 	$(BIN)/bench engines install llamacpp vllm sglang
@@ -98,7 +104,7 @@ $(AXE):
 	npm install --prefix build/axe --no-save --no-audit --no-fund --ignore-scripts --silent axe-core@4.14.1
 
 browser: $(VENV)/ready $(AXE) site ## report and documentation site in headless Chromium, and what axe-core finds in them; needs npm
-	$(BIN)/python -m pytest tests/browser
+	$(BIN)/python -m pytest tests/browser --numprocesses 2 --dist loadgroup
 
 kit-rehearsal: $(VENV)/ready ## docs/gpu-box.md without network and GPU, llama.cpp compiled: needs Linux, root, uv, CMake, ninja; BOX=PYTHON
 	bash .ci/kit-rehearsal build/kit-rehearsal $(BOX)

@@ -19,6 +19,12 @@ TWO_ENGINES = "20261122T202156Z-shared-prefix-cd0015"
 NINE_ENGINES = "20261124T023720Z-shared-prefix-8b803b"
 
 
+def pytest_itemcollected(item):
+    """Each report is made once: the tests that open them go to one worker, those of any other file too."""
+    reports = {"test_accessible", "test_layout", "test_report_page"}
+    item.add_marker(pytest.mark.xdist_group("reports" if item.path.stem in reports else item.path.stem))
+
+
 @pytest.fixture(scope="session")
 def page():
     with Page() as opened:

@@ -5,13 +5,16 @@ import pytest
 from tests.browser.axe import violations
 from tests.browser.chromium import OPEN_ALL
 
+DESK = 1280
+
 
 @pytest.mark.parametrize(
-    ("width", "dark"), [(1280, False), (1280, True), (390, False)], ids=["light", "dark", "phone"]
+    ("width", "dark"), [(DESK, False), (DESK, True), (390, False)], ids=["light", "dark", "phone"]
 )
 @pytest.mark.parametrize("report", ["two_engines", "nine_engines", "several_runs"])
 def test_axe_finds_nothing(page, report, width, dark, request):
     page.look(width, dark=dark)
     page.open(request.getfixturevalue(report))
     page.evaluate(OPEN_ALL)
-    assert violations(page) == []
+    # A phone has the colours of a desk, and nine engines write in those of two.
+    assert violations(page, colours=width == DESK and report != "nine_engines") == []
