@@ -49,8 +49,10 @@ def only(tmp_path):
 
 def test_real_llamacpp_is_brought_up_measured_and_gone(bench, llamacpp):
     backends = ("--backends", "llamacpp,llamacpp@no-prefix-cache")
-    shorter = ("--set", "prompts.prefix_tokens=256", "--set", "load.warmup_requests=4")  # on one slow thread
-    done = bench(*RUN, *backends, *shorter, "-v", code=MEASURED, BENCH_IMAGE_LLAMACPP=llamacpp)
+    # One slow thread has to answer them; a start that is spread would need a third more.
+    few = ("prompts.prefix_tokens=256", "load.warmup_requests=4", "load.start=together")
+    sets = [word for value in few for word in ("--set", value)]
+    done = bench(*RUN, *backends, *sets, "-v", code=MEASURED, BENCH_IMAGE_LLAMACPP=llamacpp)
     cells = {cell["label"]: cell for cell in summary(bench)["cells"]}
     for cell in cells.values():
         assert cell["requests"]["ok"] == 8
@@ -139,7 +141,7 @@ def test_death_while_loading_shows_the_engines_own_lines_and_the_rest_goes_on(be
 def test_an_engine_that_runs_out_of_memory_in_mid_cell_is_kept_as_such_and_the_rest_goes_on(bench, simulator):
     process = bench.begin(
         *RUN,
-        *("--requests", "500", "--duration", "20", "--backends", "vllm,llamacpp"),
+        *("--requests", "500", "--duration", "10", "--backends", "vllm,llamacpp"),
         *("--set", "prompts.prefix_tokens=64", "--set", "load.warmup_requests=0"),  # on one slow thread
         BENCH_IMAGE_VLLM=simulator(HABITS="grows"),
         BENCH_IMAGE_LLAMACPP=simulator(),

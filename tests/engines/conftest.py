@@ -61,9 +61,9 @@ def ask():
 
 @pytest.fixture
 def long_text():
-    """About 600 tokens, different for each `salt` from the first word on."""
+    """About three tokens for each of its `words`, different for each `salt` from the first word on."""
 
-    def text(salt):
-        return " ".join(f"{WORDS[(i * 7 + salt) % len(WORDS)]} {salt}" for i in range(200))
+    def text(salt, words=200):
+        return " ".join(f"{WORDS[(i * 7 + salt) % len(WORDS)]} {salt}" for i in range(words))
 
     return text

@@ -68,10 +68,10 @@ def test_prompts_of_another_cell_find_nothing_with_the_host_cache_on(start, ask,
     """The reset leaves prompts in host memory: they serve their own prefixes only."""
     with start("llamacpp") as engine:
         for salt in range(10):  # more than there are slots
-            ask(engine, long_text(salt), "one")
-        assert cached(ask(engine, long_text(0), "two")) > 500
+            ask(engine, long_text(salt, words=60), "one")
+        assert cached(ask(engine, long_text(0, words=60), "two")) > 150
         engine.reset_prefix_cache()
-        assert cached(ask(engine, long_text(77), "one")) < 30
+        assert cached(ask(engine, long_text(77, words=60), "one")) < 30
 
 
 def test_slots_share_prefixes_under_concurrency(start, ask, long_text):

@@ -3,7 +3,7 @@
 import pytest
 
 from harness.mockserver import running
-from tests.unit.test_contributing_code import Checkout, code_of, sources_in
+from tests.integration.test_contributing_code import Checkout, code_of, sources_in
 
 
 @pytest.mark.long

@@ -4,7 +4,7 @@ import gc
 
 # Files whose tests take seconds each. Begun first, so that no worker is left with one at the end.
 _LONG = """
-contributing_code seal baseline extremes notebook queues load verified exchange frames page_server
+seal baseline extremes notebook queues load verified exchange frames page_server
 """.split()
 
 

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "contributing"
 RECIPE = re.compile(r"^([a-z-]+):.*\n\t\$\(BIN\)/(.*)$", re.MULTILINE)
 MADE = {target: f".venv/bin/{recipe}" for target, recipe in RECIPE.findall((ROOT / "Makefile").read_text())}
-# Page -> blocks of Python, blocks of commands. All are run below, an engine's in tests/integration.
+# Page -> blocks of Python, blocks of commands. All are run below, an engine's in test_contributing_engine.py.
 BLOCKS = {
     "add-a-chart": (3, 0),
     "add-a-cli-flag": (1, 0),
@@ -105,6 +105,7 @@ def test_every_block_is_known():
     assert {page: tuple(map(len, code_of(page))) for page in BLOCKS} == BLOCKS
 
 
+@pytest.mark.long
 def test_a_metric_is_one_field_and_its_test(checkout):
     (declaration, test), (commands,) = code_of("add-a-metric")
     checkout.put("harness/model/latencies.py", "    session_ms: Annotated[", declaration)
@@ -131,6 +132,7 @@ def test_a_cell_and_its_schema_have_decode_ms():
     assert "decode" in (checkout.folder / "docs" / "metrics.md").read_text("utf-8")
 
 
+@pytest.mark.long
 def test_a_validity_rule_is_a_code_and_its_record(checkout):
     (code, function, record, test), (commands,) = code_of("add-a-validity-rule")
     checkout.put("harness/model/issue.py", '    CLIENT_BUSY = "', code)
@@ -145,6 +147,7 @@ def test_a_validity_rule_is_a_code_and_its_record(checkout):
     assert "slow-connect" in (checkout.folder / "docs" / "validity.md").read_text("utf-8")
 
 
+@pytest.mark.long
 def test_a_telemetry_source_is_a_class_and_its_period(checkout):
     (source, period, test), _ = code_of("add-a-telemetry-source")
     imported = (
@@ -167,6 +170,7 @@ def test_the_sampler_reads_it(tmp_path):
     assert "2 passed" in checkout.run(".venv/bin/python -m pytest -q tests/unit/test_pressure.py")
 
 
+@pytest.mark.long
 def test_a_chart_of_a_metric_is_one_line_and_another_a_generator(checkout):
     (declaration, function, test), _ = code_of("add-a-chart")
     metrics = "harness/model/metrics.py"
@@ -193,6 +197,7 @@ def test_labels_against_the_load():
     assert "passed" in checkout.run(f".venv/bin/python -m pytest -q {tests}")
 
 
+@pytest.mark.long
 def test_a_flag_is_taken_and_has_its_default(checkout):
     (flag,), _ = code_of("add-a-cli-flag")
     shown = "".join(f"    {line}\n" for line in flag.splitlines())
