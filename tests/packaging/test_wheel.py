@@ -31,7 +31,7 @@ def wheel(tmp_path_factory):
 def installed(wheel, tmp_path_factory):
     """The scripts folder of a fresh environment that holds the wheel and its requirements."""
     home = tmp_path_factory.mktemp("env")
-    venv.create(home, with_pip=True)
+    venv.create(home, with_pip=True, symlinks=True)  # a copied interpreter is not what is installed
     subprocess.run([home / "bin/python", "-m", "pip", "install", "--quiet", str(wheel)], check=True)
     return home / "bin"
 
