@@ -1,6 +1,6 @@
 # `make demo` and `make test` set up everything they need. Knobs: PYTHON, BENCH_CACHE, SOAK_MINUTES, WAITERS.
 
-PYTHON ?= $(shell python3 .ci/interpreter.py)
+PYTHON ?= $(or $(shell python3 .ci/interpreter.py),python3)
 SOAK_MINUTES ?= 120
 WAITERS ?= 6
 VENV := .venv
