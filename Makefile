@@ -38,8 +38,7 @@ $(VENV)/docs: $(VENV)/ready
 	@touch $@
 
 environment: ## what the lanes of the gate run in, installed at once
-	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) '.[dev,docs]'
+	[ $(VENV)/docs -nt pyproject.toml ] || { $(PYTHON) -m venv $(VENV) && $(INSTALL) '.[dev,docs]'; }
 	@touch $(VENV)/ready $(VENV)/docs
 
 demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix cache on and off
