@@ -9,9 +9,8 @@ from typing import Any
 
 import matplotlib as mpl
 from matplotlib.artist import Artist
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.typing import RcKeyType
 
 from harness.report.wording import plain
@@ -51,7 +50,7 @@ _STYLE: dict[RcKeyType, Any] = {
     "lines.linewidth": 1.8,
     "lines.markersize": 5.5,
     "figure.dpi": 160,
-    "figure.facecolor": PAPER,
+    "savefig.facecolor": PAPER,
     "svg.fonttype": "none",  # text stays text: searchable, and small
     "svg.hashsalt": "report",  # the same ids for the same picture
 }
@@ -116,7 +115,7 @@ def canvas(height: float = HEIGHT) -> Iterator[Figure]:
         mpl.rcParams.update(_STYLE)
         # A name in a script that the font lacks is drawn as boxes; the SVG and the tables still have it.
         warnings.filterwarnings("ignore", r"Glyph .* missing from", UserWarning)
-        yield Figure(figsize=(WIDTH, height), layout="constrained")
+        yield Figure(figsize=(WIDTH, height))
 
 
 def finish(figure: Figure, picture: Picture, caption: Caption) -> Drawing:
@@ -129,13 +128,10 @@ def finish(figure: Figure, picture: Picture, caption: Caption) -> Drawing:
         figure.text(0.5, 0.5, "SIMULATED", fontsize=54, fontweight="bold", color=MUTED, alpha=0.13,
                     rotation=20, ha="center", va="center")  # fmt: skip
     png, svg = BytesIO(), BytesIO()
-    # The layout is found once, for both. `savefig` would draw the whole figure again before each of them.
-    if layout := figure.get_layout_engine():
-        layout.execute(figure)
-    figure.set_layout_engine("none")
-    FigureCanvasAgg(figure).print_png(png, metadata={"Software": None})  # type: ignore[no-untyped-call]
-    undated = {"Date": None, "Creator": None}
-    FigureCanvasSVG(figure).print_svg(svg, metadata=undated)  # type: ignore[no-untyped-call]
+    # Once, for both: of a figure that has a layout engine, `savefig` would find it again each time.
+    ConstrainedLayoutEngine().execute(figure)
+    figure.savefig(png, format="png", metadata={"Software": None})
+    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     return Drawing(picture, png.getvalue(), svg.getvalue())
 
 

@@ -15,7 +15,6 @@ CALLS = {
     *("open", "read_text", "read_bytes", "write_text", "write_bytes", "touch", "truncate", "memmap"),
     *("mkdir", "makedirs", "rmdir", "rmtree", "unlink", "rename", "symlink_to", "hardlink_to"),
     *("iterdir", "glob", "rglob", "listdir", "scandir", "copytree", "copyfile", "savefig"),
-    *("print_png", "print_svg"),
     *("TemporaryFile", "NamedTemporaryFile", "TemporaryDirectory", "mkstemp", "mkdtemp"),
     *("Popen", "check_output", "check_call"),
 }
