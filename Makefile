@@ -83,7 +83,8 @@ engines: $(VENV)/ready ## tests on real llama.cpp, vLLM and SGLang (installs abo
 
 engines-once: $(VENV)/ready ## of these tests, llama.cpp's own and one run of each engine: the gate, a quarter of the time
 	$(BIN)/python -m pytest tests/engines/test_bench_run.py tests/engines/test_llamacpp.py tests/engines/test_random_weights.py \
-	tests/engines/test_apis.py tests/engines/test_versions.py --durations 12
+	tests/engines/test_apis.py tests/engines/test_versions.py \
+	tests/engines/test_vllm.py::test_vllm_knows_every_flag_of_every_variant --durations 12
 
 engines-installed: $(VENV)/ready ## what `make engines` and `make compose` start, installed once into the cache
 	$(BIN)/bench engines install llamacpp vllm sglang

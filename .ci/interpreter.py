@@ -1,7 +1,7 @@
 """Prints the Python that `make` gives the tests: this one, or a faster one of the same version.
 
 pyenv compiles Python without profile-guided optimisation unless it is asked to: all tests then take a sixth
-more CPU time. A Linux distribution's own Python is optimised, wherever its builders say so.
+more CPU time. A Linux distribution's own Python is optimised, although Debian's does not record it.
 """
 
 import subprocess
