@@ -4,7 +4,7 @@
 HARDWARE = {
     "cpu": ("a CPU", ""),
     "gpu": ("a GPU", "."),
-    "nvidia": ("an NVIDIA GPU", "."),
+    "nvidia": ("an NVIDIA GPU", "^(?!.*(Apple|AMD|Instinct|Radeon))."),
     "h100": ("an H100", "H100"),
     "h200": ("an H200", "H200"),
     "a100": ("an A100", "A100"),

@@ -34,6 +34,8 @@ def verify(view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verif
     workload = facts.workload
     # The chat template's own tokens may be shared by all requests, whatever the prompts say.
     prompt, content = float(rows["prompt_tokens"].mean()), workload.content_tokens_mean
+    if not prompt:
+        return Verified(None, "the server counts no prompt tokens", "")
     template = max(prompt - content, 0.0)
     measured = f"hit rate {hit_rate:.1%}"
     if wanted == "cold":

@@ -109,12 +109,18 @@ def _options(command: Sequence[Any]) -> dict[str, str]:
     name = ""
     for word in command:
         text = _SCRATCH.sub("{scratch}", str(word))
-        text = text.rstrip("/").rpartition("/")[2]
         if text.startswith("-") and not text[1:2].isdigit():
             name, equals, value = text.partition("=")
-            options[name], name = value if equals else "given", "" if equals else name
+            options[name], name = _without_folders(value) if equals else "given", "" if equals else name
         elif options.get(name) == "given":
-            options[name], name = text, ""
+            options[name], name = _without_folders(text), ""
         else:
-            options[""], name = f"{options.get('', '')} {text}".strip(), ""
+            options[""], name = f"{options.get('', '')} {_without_folders(text)}".strip(), ""
     return options
+
+
+def _without_folders(text: str) -> str:
+    """The last part of a path; JSON with such parts, where a name such as `org/model` stays whole."""
+    if text.startswith(("{", "[")):
+        return re.sub('"/[^"]*/', '"', text)
+    return text.rstrip("/").rpartition("/")[2]

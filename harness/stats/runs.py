@@ -5,6 +5,7 @@ work, else compared by Welch. An interval needs two runs.
 """
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -156,15 +157,18 @@ def middle(values: Floats) -> float:
 
 
 def exponential(interval: Interval) -> Interval:
-    """Turns an interval of logarithms into one of values; an end that overflows is infinite."""
+    """Turns an interval of logarithms into one of values.
+
+    No end is 0 or infinite: JSON has no infinity, and ratios are turned round.
+    """
     return Interval(_exp(interval.low), _exp(interval.estimate), _exp(interval.high))
 
 
 def _exp(value: float) -> float:
     try:
-        return math.exp(value)
+        return max(math.exp(value), sys.float_info.min)
     except OverflowError:
-        return math.inf
+        return sys.float_info.max
 
 
 def holm(p_values: list[float]) -> list[float]:

@@ -10,7 +10,7 @@ from typing import Literal
 from harness.engines.start.command import configured
 from harness.errors import SetupError, SpecError
 from harness.host.cpus import usable_cpus
-from harness.model import VERDICT_METRICS, LoadPoint, Summary
+from harness.model import VERDICT_METRICS, LoadPoint, Summary, better_of
 from harness.model.measures import measure
 from harness.plan import load_points
 from harness.run.execute import Run
@@ -89,7 +89,7 @@ def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
         raise SpecError("must be above 0", where="--budget")
     if settings.repeats is not None and settings.repeats < FEWEST_REPEATS:
         raise SpecError(f"must be at least {FEWEST_REPEATS}, not {settings.repeats}", where="--repeats")
-    if settings.metric is not None and settings.metric not in VERDICT_METRICS:
+    if settings.metric is not None and better_of(settings.metric) is None:
         raise SpecError(
             f"unknown metric '{settings.metric}'", where="--metric", hint=", ".join(VERDICT_METRICS)
         )
@@ -179,8 +179,10 @@ class _Session:
     def conduct(self, tunable: Mapping[str, Sequence[Value]]) -> Result:
         metric, trials = self._trials.metric, self._trials
         result = Result(self._folder, metric, trials.point, trials.done, {})
+        better = better_of(metric)
+        assert better is not None  # a scenario cannot name such a primary metric either
         try:
-            best = Search(tunable, VERDICT_METRICS[metric], trials.measure, self._spent).best(self._start)
+            best = Search(tunable, better, trials.measure, self._spent).best(self._start)
         except KeyboardInterrupt:
             return replace(result, interrupted=True)
         if best is None:
@@ -227,7 +229,7 @@ class _Session:
         settings, ref = self._settings, self._ref
         options = replace(
             self._prepared.options,
-            backends=f"{ref.label},{ref.definition.name}@{candidate}",
+            backends=f"{ref.definition.name}@{candidate},{ref.label}",
             apis=(ref.api,),
             repeats=settings.repeats or comparison_repeats(self._prepared.scenario.verdict.repeats),
             agreement=False,
@@ -242,8 +244,7 @@ class _Session:
         """The verdict of tuned against default, and its sentence."""
         for finding in summary.comparison:
             if finding.metric == self._trials.metric:
-                turned = {"faster": "slower", "slower": "faster"}.get(finding.verdict, finding.verdict)
-                return (turned if finding.a == self._ref.label else finding.verdict), finding.why
+                return finding.verdict, finding.why
         return "not comparable", "one of both could not be measured"
 
     def _provenance(self, spent_s: float) -> Provenance:

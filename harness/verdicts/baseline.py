@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as changed
 from functools import cached_property
-from itertools import groupby, islice
+from itertools import groupby
 from operator import attrgetter
 
 from msgspec.structs import asdict, replace
@@ -89,7 +89,7 @@ def compare_runs(
     )
     pairs = [_Pair(new, old, force, floor) for new, old in members]
     pairings = [pairing for pair in pairs for pairing in pair.pairings]
-    verdicts = iter(decide(pairings))
+    verdicts = decide(pairings)
     compared = tuple(pair.compared(verdicts) for pair in pairs)
     gone = tuple(_missing(runs, pairs, allow_missing))
     answers = tuple(row for pair in pairs for row in pair.accuracy(len(pairs)))
@@ -235,12 +235,13 @@ class _Pair:
             gone = failed_to_start(self.new.run.manifest, self.new.label)
             yield from () if gone is None else (gone,)
 
-    def compared(self, verdicts: Iterator[PairVerdict]) -> ComparedPair:
-        """Takes the verdicts of this pair from the front of `verdicts`, which has those of all pairs."""
+    def compared(self, verdicts: Sequence[PairVerdict]) -> ComparedPair:
+        """Takes the verdicts of this pair out of those of all pairs."""
         findings = tuple(
             ComparedFigure(**asdict(verdict), values=_values(pairing, verdict))
             for pairing in self.pairings
-            for verdict in islice(verdicts, len(pairing.rules.metrics))
+            for verdict in verdicts
+            if (verdict.a, verdict.b, verdict.load) == (self.new.name, self.old.name, pairing.load)
         )
         return ComparedPair(
             a=ComparedLabel(run=self.new.run.name, label=self.new.label),
@@ -257,8 +258,21 @@ def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rule
     declared = rules_of(new.run.manifest, new.run.cells)
     # What a run that stopped by its figures may claim is bounded by the level of its looks.
     level = min(declared.look_alpha, rules_of(old.run.manifest).look_alpha)
-    smallest = floor if floor is not None else SESSION_FLOOR if separate else declared.floor
-    return changed(declared, alpha=level, looks=(), floor=smallest, separate_sessions=separate, forced=force)
+    if floor is not None:
+        smallest, measured = floor, {}
+    else:
+        smallest = SESSION_FLOOR if separate else declared.floor
+        floors = ((side.name, (side.run.manifest.noise_floor or {}).get(side.label)) for side in (new, old))
+        measured = {name: known for name, known in floors if known}
+    return changed(
+        declared,
+        alpha=level,
+        looks=(),
+        floor=smallest,
+        measured_floors=measured,
+        separate_sessions=separate,
+        forced=force,
+    )
 
 
 def _one(rows: Sequence[Series], member: _Member) -> Series:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from harness.metrics.distribution import samples_needed
 from harness.model import ComparisonVerdict, Interval, Levels, LoadPoint, PairVerdict, better_of
 from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.serial import correlation_steps, independent_share
@@ -14,11 +15,12 @@ from harness.verdicts.comparable import apart_in, obstacles, refusal
 from harness.verdicts.evidence import RATES, kind_of
 from harness.verdicts.futility import Prospect
 from harness.verdicts.levels import MOST_STARTS, Costs, levels
-from harness.verdicts.ratio import Ratio, ratio
+from harness.verdicts.ratio import Ratio, ratio, share_of
 from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
 
 MOST_RUNS_ADVISED = 50
+MOST_DETECTABLE = math.log(1000)  # a larger effect, as a log ratio, is none that a reader could use
 LEAST_INDEPENDENT = 8  # blocks of one start: an interval over fewer is too narrow too often
 INDEPENDENT_AFTER = 5  # length of a pair of blocks in units of how long noise lasts
 IN_TOKENS, IN_CHARACTERS = "output_tokens_per_s", "output_chars_per_s"
@@ -177,7 +179,8 @@ class _Test:
         if shift is not None:
             interval = exponential(shift.interval(1 - alpha))
             strictest = alpha / (judged.members if judged else 1)
-            detectable = (1 + self.floor) * math.exp(shift.detectable(alpha=strictest)) - 1
+            reach = shift.detectable(alpha=strictest)
+            detectable = (1 + self.floor) * math.exp(reach) - 1 if reach < MOST_DETECTABLE else None
         if shift is not None and judged is not None:
             family_ratio = exponential(shift.interval(1 - _level(verdict.kind, judged)))
         return PairVerdict(
@@ -228,6 +231,11 @@ class _Test:
         """A sentence if correlated blocks of one start are worth too few independent ones; else ""."""
         if self.test.unit != "blocks":
             return ""
+        if self.test.method == "pooled":
+            needed = samples_needed(100 * (share_of(self.metric) or 0))
+            return f"each block needs a percentile of its own: {needed} requests or more (--requests)"
+        if not self.test.blocks:
+            return "blocks of one start are compared in pairs, and none has a partner"
         values = [value for start in self.test.blocks for value in start]
         count, independent = len(values), len(values) * independent_share(values)
         if independent >= LEAST_INDEPENDENT:
@@ -364,10 +372,11 @@ def _runs_needed(test: Ratio, floor: float, same: float, alpha: float) -> int | 
 
 
 def _room(test: Ratio, floor: float, same: float) -> float:
-    """Distance in log ratio from the estimate to the limit that the interval has to be clear of."""
+    """Distance in log ratio from the estimate to a limit that intervals can be clear of; none if below 0."""
     assert test.shift is not None
     away = abs(test.shift.estimate)
-    return max(away - math.log1p(floor), math.log1p(same) - away)
+    beyond = away - math.log1p(floor)
+    return beyond if floor > same else max(beyond, math.log1p(same) - away)
 
 
 def left_out_words(out: Mapping[str, int], measured: int) -> str:

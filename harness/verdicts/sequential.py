@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from harness.model import LoadPoint, PairVerdict
 from harness.verdicts.futility import LEAST_CHANCE
 from harness.verdicts.pairs import find
-from harness.verdicts.rules import Rules
+from harness.verdicts.rules import ONE_START_BLOCKS, Rules
 from harness.verdicts.run_values import Series
 
 Rows = Mapping[LoadPoint, Sequence[Series]]
@@ -105,8 +105,11 @@ def take_look(rows: Rows, rules: Rules) -> LookResult:
 def _can_be_decided(finding: PairVerdict, rows: Rows, rules: Rules) -> bool:
     """Whether more runs can decide a pair.
 
-    A percentile too high for single runs counts as measured if every run has pooled requests.
+    A percentile too high for single runs counts as measured if every run has pooled requests. Blocks of one
+    start need figures of their own, however many there are.
     """
+    if rules.unit == ONE_START_BLOCKS and finding.method == "pooled":
+        return False
     if min(finding.runs) >= rules.min_runs:
         return finding.ratio is not None
     sides = [row for row in rows[finding.load] if row.label in (finding.a, finding.b)]

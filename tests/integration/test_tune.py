@@ -1,6 +1,7 @@
 """`bench tune` on the scripted server, whose speed is a value of its definition: to the file, and its use."""
 
 import json
+import re
 import signal
 import subprocess
 import time
@@ -68,7 +69,7 @@ def test_what_is_faster_is_stored_and_can_be_used(config):
     assert tuned.values == {"ttft_ms": 200}
     origin = tuned.provenance
     assert (origin.scenario, origin.load, origin.budget_s) == ("fixed-length", "c2", 90.0)
-    assert origin.verdict.startswith("faster: ")
+    assert re.match(r"faster: \d+ % lower \(", origin.verdict)  # of tuned against default
     assert origin.failed_trials == sum(trial["value"] is None for trial in trials())
     assert origin.trials == len(trials()) == len(origin.runs) - 1
     # -5 is refused by the server at its start: a failed trial, not the end.
@@ -112,6 +113,14 @@ def test_the_default_stands_where_nothing_is_faster(config):
     assert not config.exists()
     # A candidate that is slower is tried once.
     assert len([trial for trial in trials() if trial["values"] == {"ttft_ms": 400}]) == 1
+
+
+def test_a_metric_of_one_kind_of_request_can_be_tuned_for(config):
+    """Here no request is of that kind, so the trial of the default ends it."""
+    tunable("dial", "[400, 200]")
+    kind = ("--scenario", "context-depth", "--metric", "by_kind.1k.ttft_ms.p50")
+    done = bench("tune", "dial", "--budget", "1s", *kind, "--set", "load.requests=4", code=3)
+    assert "the default has no TTFT p50 of 1k" in done.stderr
 
 
 def test_a_default_that_does_not_start_is_the_end(config):

@@ -159,7 +159,8 @@ def noise_lines(summary: Summary) -> Iterator[str]:
     """Backends measured against themselves: by how much equal engines differ, and what could be found."""
     for noise in summary.noise:
         apart, detectable = (
-            f"{100 * (share or 0):.1f} %" for share in (noise.difference, noise.smallest_detectable)
+            "not known" if share is None else f"{100 * share:.1f} %"
+            for share in (noise.difference, noise.smallest_detectable)
         )
         what = f"{noise.load.label} {measure(noise.metric).name}: {noise.backend}"
         yield plain(f"noise {what} differs from itself by {apart}; smallest detectable effect {detectable}")

@@ -153,6 +153,16 @@ def test_hardware_elsewhere_decides_nothing_but_is_shown():
     assert there.verdict == "reproduced"
 
 
+@pytest.mark.parametrize("gpu", ["Apple silicon", "AMD Instinct MI300X"])
+def test_a_claim_about_gpus_of_nvidia_is_of_no_others(gpu):
+    compared = [finding("llamacpp", "vllm", [1.2, 1.3, 1.4])]
+    claim = {**FASTER, "hardware": "nvidia"}
+    (entry,) = judged([claim], comparison=compared, gpus=[gpu])
+    assert entry.why == f"claimed for an NVIDIA GPU, measured on {gpu}"
+    (entry,) = judged([claim], comparison=compared, gpus=["NVIDIA L4"])
+    assert entry.verdict == "reproduced"
+
+
 def test_a_claim_about_users_takes_only_its_loads():
     claim = {**FASTER, "load": [8, INF]}
     cells = [cell(label, value) for label in ("vllm", "llamacpp") for value in (1, 8, 32)]

@@ -207,6 +207,13 @@ def test_a_declared_cache_state_is_held_against_the_hit_rate(wanted, hit_rate, h
     assert verify(RequestView(records), facts, hit_rate).holds is holds
 
 
+@pytest.mark.parametrize("wanted", ["cold", "warm"])
+def test_a_server_that_counts_no_prompt_tokens_tells_nothing_of_its_cache(wanted):
+    facts = recorded.facts(cache={"requested": wanted}, workload__shared_share=0.9)
+    records = recorded.records(*rows(prompt=0))
+    assert verify(RequestView(records), facts, 0.0).holds is None
+
+
 def test_a_cache_that_is_off_is_cold():
     facts = recorded.facts(cache={"requested": "cold"}, prefix_cache=False)
     assert verify(RequestView(recorded.records(*rows())), facts, None).holds

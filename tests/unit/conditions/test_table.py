@@ -30,6 +30,7 @@ KINDS = {
     "pairing": {"16": "blocks", "8": "starts"}.get,
 }  # what is no text in a manifest
 INFO, VARIABLE, VALUE, FLAG = "info", "env", "values", "command"
+DRAFT = "--speculative-config"
 
 
 def manifest(*labels):
@@ -384,3 +385,26 @@ def test_a_verdict_on_throughput_over_disagreeing_answers_needs_force():
     assert words[False]["ttft_ms.p50"] == words[True]["ttft_ms.p50"] == "faster"
     assert words[False]["tpot_ms.p50"] == "not comparable"
     assert words[True]["tpot_ms.p50"] != "not comparable"
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "old", "new"),
+    [
+        (DRAFT, "speculative decoding", '{"model": "org/a", "n": 3}', '{"model": "org/a", "n": 5}'),
+        (DRAFT, "speculative decoding", '{"model": "org/a"}', '{"model": "org/b"}'),
+        ("--model", "flag --model", "/home/one/models/a", "/home/one/models/b"),
+    ],
+)
+@pytest.mark.parametrize("joined", [True, False])
+def test_an_option_that_differs_is_shown_by_its_own_name(option, name, old, new, joined):
+    def with_option(value):
+        made = manifest("vllm")
+        given = [f"{option}={value}"] if joined else [option, value]
+        made["backends"]["vllm"]["engine"]["command"] = ["serve", "--enforce-eager", *given]
+        return Run(value, typed(made), cells("vllm", 100), {})
+
+    (pair,) = compare_runs([with_option(old), with_option(new)]).pairs
+    assert [one.what for one in pair.differences] == [name]
+    kept = old.replace("/home/one/models/", "/opt/")
+    (pair,) = compare_runs([with_option(old), with_option(kept)]).pairs
+    assert not pair.differences

@@ -100,6 +100,40 @@ def test_runs_without_a_backend_in_common_are_compared_each_with_each():
     ]
 
 
+def test_findings_stay_with_their_pair_where_one_has_more_metrics_than_declared():
+    """Where tokens changed, a pair is compared in characters as well."""
+
+    def measured(tokens, tgi):
+        text = {"per_answer": 80.0, "per_answer_error": 0.1, "per_token": tokens, "per_token_error": 0.01}
+        vllm = (
+            made
+            for users in (4, 8)
+            for made in cells(
+                "vllm", 100, load={"kind": "concurrency", "value": users}, conditions={"output_text": text}
+            )
+        )
+        return [*vllm, *cells("tgi", tgi)]
+
+    document = compare_runs([run("base", measured(4.0, 100)), run("new", measured(2.0, 200))])
+    of_vllm, of_tgi = (
+        [(one.a, one.load.label, one.metric) for one in pair.findings] for pair in document.pairs
+    )
+    assert {(name, load) for name, load, _ in of_vllm} == {("new/vllm", "c4"), ("new/vllm", "c8")}
+    assert {(name, load) for name, load, _ in of_tgi} == {("new/tgi", "c4")}
+    metrics = {metric for *_, metric in of_tgi}
+    assert {metric for *_, metric in of_vllm} - metrics == {"output_chars_per_s"}
+    assert {one.label for one in document.gate if one.kind == "slower"} == {"tgi"}
+
+
+def test_what_a_machine_differs_from_itself_by_counts_between_runs_too():
+    floors = {"vllm": {"c4": {"ttft_ms.p50": 0.2}}}
+    base, new = (run(name, cells("vllm", p50), noise_floor=floors) for name, p50 in (("a", 100), ("b", 112)))
+    (found,) = compare_runs([base, new]).pairs[0].findings[:1]
+    assert found.verdict == "not enough runs"
+    assert "not beyond 20 %, by which this machine differs from itself" in found.why
+    assert words(compare_runs([base, new], floor=0.05)) == [["slower"]]
+
+
 def test_one_run_is_compared_inside():
     document = compare_runs([BASE])
     assert [(pair.a.label, pair.b.label) for pair in document.pairs] == [("tgi", "vllm")]

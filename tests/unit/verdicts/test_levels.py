@@ -1,5 +1,8 @@
 """Blocks within starts: what an interval is over, what each level spreads, and what decides soonest."""
 
+from dataclasses import replace
+
+import msgspec
 import numpy as np
 import pytest
 
@@ -7,6 +10,9 @@ from harness.stats.runs import Shift
 from harness.stats.serial import correlation_steps, independent_share
 from harness.verdicts import Rules, compare
 from harness.verdicts.levels import Costs, levels
+from harness.verdicts.run_values import loads, series
+from harness.verdicts.sequential import take_look
+from tests.factories.documents import changed
 from tests.factories.summaries import cell
 
 BLOCKS, STARTS = 8, 4
@@ -75,6 +81,34 @@ def test_noise_that_outlasts_the_blocks_is_no_verdict_and_names_the_length_that_
     assert one.verdict == "not enough runs"
     assert one.why.startswith("16 blocks are worth 0.08 independent ones, 8 are needed: more blocks would do")
     assert "blocks of 5e+02 s (--requests, 5e+02 times as many)" in one.why
+
+
+def test_blocks_too_short_for_a_percentile_need_more_requests_and_not_more_blocks():
+    rules = replace(RULES, primary="ttft_ms.p95", metrics=("ttft_ms.p95",), looks=(16, 32), last_look=16)
+    rules = replace(rules, between_repeats={"a": "keep", "b": "keep"})
+    random = np.random.default_rng(5)
+    measured, samples = [], {}
+    for label, p50 in (("a", 60), ("b", 100)):
+        for made in cells(label, p50, seed=p50, launch="attach"):
+            measured.append(changed(made, ttft_ms={"p95": None}))
+            samples[made.cell] = {"ttft_ms": np.sort(p50 * np.exp(random.normal(0, 0.2, 16)))}
+    (one,) = compare(measured, rules, samples).comparison
+    assert (one.verdict, one.method) == ("not enough runs", "pooled")
+    assert one.why == "each block needs a percentile of its own: 59 requests or more (--requests)"
+    rows = {load: series(measured, load, samples) for load in loads(measured)}
+    assert take_look(rows, rules).hopeless == 1
+
+
+def test_an_interval_of_few_independent_blocks_over_many_comparisons_can_be_written_and_read():
+    """Speeds that drift over a start leave one degree of freedom, and its t is enormous."""
+    drift = np.linspace(0.5, 2, BLOCKS)
+    given = {"launch": "attach", "starts": 1, "seed": 1}
+    drifting = [changed(made, ttft_ms={"p50": 100 * drift[made.repeat]}) for made in cells("a", 100, **given)]
+    one = judged(drifting, cells("b", 100, **given), replace(RULES, alpha=1e-5))
+    assert one.smallest_detectable is None
+    written = msgspec.json.decode(msgspec.json.encode(one), type=type(one))
+    assert written == one
+    assert 0 < one.family_ratio.low < one.family_ratio.high
 
 
 def test_independent_blocks_give_a_verdict():

@@ -257,6 +257,16 @@ def test_a_measured_floor_only_ever_leaves_it_open():
     assert judged(cells("a", 110, load=quiet), cells("b", 100, load=quiet), rules).verdict == "slower"
 
 
+def test_no_number_of_runs_is_promised_where_the_floor_forbids_same():
+    rules = replace(ONE, measured_floors={"b": {"c4": {"ttft_ms.p50": 0.08}}})
+    noise = 10 * NOISE
+    one = judged(cells("a", 100, noise=noise), cells("b", 100, noise=-noise), rules)
+    assert (one.verdict, one.runs_needed) == ("not enough runs", None)
+    assert one.why.endswith("by which this machine differs from itself; very many runs would be needed")
+    apart = judged(cells("a", 110, noise=noise), cells("b", 100, noise=-noise), rules)
+    assert apart.runs_needed > 5
+
+
 def test_a_smaller_level_asks_for_more():
     """What a look at the figures before the last one is worth."""
     a, b = cells("a", 105, noise=1.5 * ODD), cells("b", 100, noise=np.zeros(5))
