@@ -62,5 +62,5 @@ def _lines() -> Iterator[str]:
     yield ", ".join(f"`{rule.code}`" for rule in RULES.values() if rule.eases) + "."
     yield ""
     yield RUNS
-    for notice in NOTICES.values():
+    for notice in NOTICES:
         yield f"| `{notice.code}` | {notice.when} | {notice.hint or 'the warning says it'} |"

@@ -74,15 +74,22 @@ def _json(schema: Any, text: str) -> str:
 
 def _parsed(text: str) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
         return _MISSING
 
 
+def _no_number(name: str) -> None:
+    """Refuses NaN and Infinity, which Python reads and JSON does not have."""
+    raise ValueError(f"{name} is not JSON")
+
+
 @lru_cache(maxsize=512)
 def _validator(schema: str) -> Holds:
+    """Opens no address and no file that the schema names: somebody else may have written it."""
     import jsonschema  # 0.3 s to import, and only some workloads need it
     from jsonschema.validators import validator_for
+    from jsonschema_specifications import REGISTRY
     from referencing.exceptions import Unresolvable
 
     parsed = json.loads(schema)
@@ -94,8 +101,8 @@ def _validator(schema: str) -> Holds:
 
     def holds(value: Any) -> bool | None:
         try:
-            return bool(kind(parsed).is_valid(value))
-        except (Unresolvable, re.error, RecursionError):
+            return bool(kind(parsed, registry=REGISTRY).is_valid(value))
+        except (Unresolvable, re.error, RecursionError, ArithmeticError, ValueError):
             return None
 
     return holds

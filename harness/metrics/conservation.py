@@ -16,7 +16,7 @@ from harness.metrics.throughput import rates_of
 from harness.metrics.view import CellView, Figures, Floats
 from harness.metrics.window import Window, work_shares
 from harness.model import WITHOUT_TEXT, CellFacts, Law, Requests, known
-from harness.records.layout import UNKNOWN, Outcome, Records
+from harness.records.layout import UNKNOWN, Outcome, Phase, Records
 from harness.records.series import Telemetry
 
 ERRORS = 3.0  # standard errors that chance may take at the edges
@@ -36,6 +36,7 @@ _SHARED = "engines behind one address: a prefill and a decode engine may both co
 _OFFERED = "arrivals = served + backlog growth"
 _SLOTS = "in flight: no more than slots"
 _SLOT_TIME = "slots × window = busy + idle"
+_UNNAMED = "the file does not name the load"
 
 
 def hint(law: Law) -> str:
@@ -236,8 +237,12 @@ def backlog_growth(records: Records, window: Window) -> float:
 def _slots(cell: Cell) -> Law:
     if cell.trees:
         return Law(_SLOTS, why="a session may have several calls in flight")
-    slots = cell.facts.load.slots or 0
-    most = int(in_flight.steps(cell.records.requests).counts.max(initial=0))
+    if _load_unnamed(cell):
+        return Law(_SLOTS, why=_UNNAMED)
+    slots, requests = cell.facts.load.slots or 0, cell.records.requests
+    if cell.facts.imported is not None:  # another tool may warm up with more at once
+        requests = requests[requests["phase"] == Phase.MEASURE]
+    most = int(in_flight.steps(requests).counts.max(initial=0))
     return Law(_SLOTS, most, slots, 0.0, most <= slots)
 
 
@@ -248,8 +253,8 @@ def _slot_time(cell: Cell) -> Law:
         return Law(law, why="no steady part: slots drain inside the window")
     if cell.trees or _thinks(cell):
         return Law(law, why="slots think between requests")
-    if (file := cell.facts.imported) is not None and "load" not in file.facts:
-        return Law(law, why="the file does not name the load")
+    if _load_unnamed(cell):
+        return Law(law, why=_UNNAMED)
     slots = cell.facts.load.slots or 0
     expected = slots * window.seconds
     busy_ns = in_flight.overlap_ns(requests, window.start_ns, window.end_ns).sum()
@@ -258,6 +263,11 @@ def _slot_time(cell: Cell) -> Law:
     idle = np.minimum(requests["sent_ns"], window.end_ns) - np.maximum(due, window.start_ns)
     measured = float(busy_ns + np.maximum(idle[waits], 0).sum()) / 1e9
     return _judged(law, measured, expected, RESOLUTION * expected)
+
+
+def _load_unnamed(cell: Cell) -> bool:
+    """Whether the most in flight stands in for the load, since the file of another tool does not name it."""
+    return (file := cell.facts.imported) is not None and "load" not in file.facts
 
 
 def _thinks(cell: Cell) -> bool:

@@ -25,8 +25,10 @@ class Kept(Figures):
 
 def compute(cell: CellView) -> Kept:
     good = cell.of(goodput_of)
-    unlimited = "the scenario sets no limits ([slo])"
-    why = "a latency with a limit is not known" if cell.facts.slo else unlimited
+    if not cell.facts.slo:
+        why = "the scenario sets no limits ([slo])"
+    else:
+        why = "no answer to count" if good.slo else "a latency with a limit is not known"
     return Kept(
         goodput_requests_per_s=good.requests_per_s,
         slo=good.slo,

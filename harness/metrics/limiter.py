@@ -148,7 +148,11 @@ def _load(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     if seen["gpu_pct"] is None and seen["engine_cores"] is None:
         return
     value = cell.load.value
-    offered = {"concurrency": f" with {value:g} in flight", "working-set": ""}
+    offered = {
+        "concurrency": f" with {value:g} in flight",
+        "trace": f" at {value:g}× the trace's pace",
+        "working-set": "",
+    }
     words = offered.get(cell.load.kind, f" with {value:g} requests/s")
     yield "load", f"the load:{words} nothing was saturated{_busy(seen)}"
 

@@ -19,6 +19,8 @@ REFUSED = "refused"  # a status from 400 to 499, or an error in the stream befor
 FAILED = "failed"  # no whole answer for another reason
 CHECKS = ("label", "structured", "tool_call")
 SHAPES = ("json_schema", "json_object", "regex", "choice", "grammar")  # kinds of constrained requests
+# Statuses that say who asks, where, when or how often, and nothing of the request's fields.
+_NOT_FOR_FORM = (401, 403, 404, 408, 409, 425, 429)
 _REASONS = 20  # of refusals, the most frequent
 _VARYING = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\{.*\}|\[.*\]|\d+""", re.DOTALL)
 
@@ -71,7 +73,8 @@ def quality(view: RequestView, requested: RequestTable | None, left_out: Iterabl
 def form_refused(requests: Rows, requested: RequestTable) -> Mask:
     """Requests that the engine refused for their constraint or another field."""
     shaped = np.isin(np.array(requested.kinds, object)[requests["seq"]], SHAPES)
-    mask: Mask = shaped & _refused(requests)
+    for_form = ~np.isin(requests["http_status"], _NOT_FOR_FORM)
+    mask: Mask = shaped & _refused(requests) & for_form
     return mask
 
 

@@ -229,7 +229,8 @@ def steady_state(
         name: change.shape.stop if change is not None and change.form == "ramp" else 0
         for name, change in found.items()
     }
-    start = max([begin, *(int(course.starts_ns[cuts[course.name]]) for course in courses)])
+    # A course begins with its first answer, before which requests may have failed.
+    start = max([begin, *(int(course.starts_ns[cut]) for course in courses if (cut := cuts[course.name]))])
     ramp = int(np.count_nonzero(chosen & (requests["sent_ns"] < start)))
     early = int(np.count_nonzero(chosen & (requests["sent_ns"] < spread_over_ns)))
     early = early if early >= START_SHARE * chosen.sum() else 0

@@ -1,8 +1,7 @@
 """Warnings of a whole run, in summary.json and manifest.json."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from types import MappingProxyType
 
 from harness.errors import DamagedError
 from harness.model import IssueCode, RunWarning
@@ -155,6 +154,5 @@ def left_out(warnings: Iterable[RunWarning]) -> list[RunWarning]:
     ]
 
 
-NOTICES: Mapping[IssueCode, Notice] = MappingProxyType(
-    {found.code: found for found in tuple(globals().values()) if isinstance(found, Notice)}
-)
+# A code with two meanings has a notice for each.
+NOTICES = tuple(found for found in tuple(globals().values()) if isinstance(found, Notice))

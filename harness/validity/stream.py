@@ -23,6 +23,7 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
     if any(merged_events(cell)):  # then it is the client's doing
         return
     rows = cell.view.answers
+    # An engine whose whole answer is one event holds none of its events back.
     whole = int(np.count_nonzero(at_once(rows) & (rows["text_events"] >= 2)))
     if whole > len(rows) / 2:  # fewer may be those of one moment in which nobody looked
         yield Violation(
@@ -74,8 +75,8 @@ RULES = (
     Rule(
         code=IssueCode.ITL_MERGED,
         find=_itl_merged,
-        measures="gaps between events that are within one arrival, or answers that came at once: "
-        "the server wrote them together",
+        measures="gaps between events that are within one arrival, or that all events of more than half of "
+        "the answers came at once (a doubt about every metric): the server wrote them together",
         limit=f"{MERGED_GAPS:.0%}",
         hint="the server sends several events at once: ITL is between arrivals; compare TPOT",
         cause="work",

@@ -185,7 +185,7 @@ def _issues(_arguments: argparse.Namespace) -> list[Row]:
     ]
     runs = [
         {"name": notice.code, "of": "run", "verdict": "", "about": notice.when, "hint": notice.hint}
-        for notice in NOTICES.values()
+        for notice in NOTICES
     ]
     return cells + runs
 

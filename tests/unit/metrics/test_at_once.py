@@ -105,6 +105,12 @@ def lag(p50, p99):
     return {"samples": 1000, "p50": p50, "p90": p99, "p95": p99, "p99": p99, "max": p99}
 
 
+def test_an_answer_that_is_one_event_was_not_held_back_and_has_no_gaps():
+    made = cell(*[{"texts": [440], "tokens": 20}] * 10)
+    assert "itl-merged" not in codes(made)
+    assert len(tpot_ms(RequestView(made))) == len(itl_ms(RequestView(made))) == 0
+
+
 def test_the_client_is_not_blamed_for_what_the_server_wrote_at_once():
     found = codes(cell(*[WHOLE] * 10), client__merged_share=0.95, client__loop_lag_ms=lag(0.05, 3.0))
     assert "merged-events" not in found

@@ -11,8 +11,8 @@ from harness.metrics.conservation import _change as change
 from harness.metrics.throughput import rates
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window, measured_window, work_shares
-from harness.model import Requests
-from harness.records.layout import Outcome
+from harness.model import Imported, Requests
+from harness.records.layout import Outcome, Phase
 from harness.records.series import Samples, Telemetry
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
@@ -215,6 +215,19 @@ def test_slots_hold_one_request_each():
     made.requests["sent_ns"][8] -= 50 * MS  # before the answer of its slot had ended
     found = law(cell(made), "no more than slots")
     assert (found.measured, found.expected, found.tolerance, found.holds) == (9, 8, 0, False)
+
+
+def test_the_warm_up_of_another_tool_may_have_more_in_flight_than_its_load():
+    made, named = closed_loop(), documents.made(Imported, level="records", facts=["times", "load"])
+    made.requests["phase"][:8] = Phase.WARMUP
+    made.requests["sent_ns"][8] -= 50 * MS
+    assert law(cell(made), "no more than slots").measured == 9
+    found = law(cell(made, imported=named), "no more than slots")
+    assert (found.measured, found.holds) == (8, True)
+    made.requests["sent_ns"][16] -= 50 * MS
+    assert law(cell(made, imported=named), "no more than slots").holds is False
+    unnamed = law(cell(made, imported=documents.changed(named, facts=())), "no more than slots")
+    assert (unnamed.holds, unnamed.why) == (None, "the file does not name the load")
 
 
 def test_a_slot_of_recorded_sessions_may_hold_several_calls():

@@ -119,3 +119,19 @@ def test_without_limits_or_counts_nothing_is_said():
         records({"intended": 0, "texts": [10, 20]}), facts(slo={"ttft_ms": {"p50": 50.0}}), None
     )
     assert limited.slo.met
+
+
+@pytest.mark.parametrize(
+    ("rows", "slo", "why"),
+    [
+        ([{"outcome": Outcome.HTTP_ERROR}] * 20, {"ttft_ms": {"p95": 50.0}}, "no answer to count"),
+        (
+            [{"texts": [10, 20], "tokens": -1}],
+            {"tpot_ms": {"p95": 50.0}},
+            "a latency with a limit is not known",
+        ),
+    ],
+)
+def test_goodput_that_is_not_known_says_why(rows, slo, why):
+    made = summarise_cell(records(*rows), facts(slo=slo), None)
+    assert made.null_reasons["goodput_requests_per_s"] == why

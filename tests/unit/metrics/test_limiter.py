@@ -48,6 +48,11 @@ def cell(**changes):
     [
         ({}, "load", "with 8 in flight nothing was saturated (GPU busy 40 %, engine on 1.2 of 16 cores"),
         ({"load": LoadPoint("rate", 2.5)}, "load", "2.5 requests/s"),
+        (
+            {"load": LoadPoint("trace", 1.5)},
+            "load",
+            "the load: at 1.5× the trace's pace nothing was saturated",
+        ),
         ({"client": 0.97, "kv_use": 1.0, "waiting": 9}, "client", "97% of a core"),
         ({"kv_use": 0.99, "waiting": 5.0}, "kv-cache", "99% full while 5.0 requests waited"),
         ({"kv_use": 0.99, "preemptions": 3.0}, "kv-cache", "3 were preempted"),

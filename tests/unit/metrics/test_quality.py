@@ -50,7 +50,14 @@ def call(name, arguments):
         (JSON, 'Here: {"n": 1}', "not JSON"),
         (JSON, '```json\n{"n": 1}\n```', "fenced"),
         (JSON, "[" * 100_000, "not JSON"),
+        (Expected("json_schema", {"maximum": 3}), "NaN", "not JSON"),
+        (Expected("json_schema", {"type": "array"}), "[-Infinity]", "not JSON"),
+        (Expected("json_schema", {"maximum": 3}), "1e400", "schema"),
+        (Expected("json_schema", {"multipleOf": 0.01}), "1e400", "unjudged"),
+        pytest.param(Expected("json_schema", {"multipleOf": 0.01}), "1" * 310, "unjudged", id="310 digits"),
+        pytest.param(Expected("json_schema", {"type": "integer"}), "1" * 5000, "not JSON", id="5000 digits"),
         (Expected("json_schema", {"$ref": "http://x.invalid/s"}), "{}", "unjudged"),
+        (Expected("json_schema", {"$ref": "http://json-schema.org/draft-07/schema#"}), "{}", "valid"),
         (Expected("json_schema", {"type": "nonsense"}), "{}", "unjudged"),
         (Expected("json_schema", {"type": "string", "pattern": "(?<"}), '"a"', "unjudged"),
         (Expected("json_object"), "[]", "schema"),
@@ -65,6 +72,14 @@ def test_an_answer_is_held_to_what_it_should_be(expected, text, verdict):
     assert judge(expected, text, "", "stop") == verdict
     cut = judge(expected, text, "", "length")
     assert cut == (verdict if verdict in ("valid", "unjudged") or expected is LABEL else "truncated")
+
+
+def test_no_address_or_file_that_a_schema_names_is_opened(tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr("urllib.request.urlopen", lambda *names, **_: opened.append(names))
+    for reference in ("http://x.invalid/s", (tmp_path / "s.json").as_uri()):
+        assert judge(Expected("json_schema", {"$ref": reference}), "{}", "", "stop") == "unjudged"
+    assert opened == []
 
 
 @pytest.mark.parametrize(
@@ -153,6 +168,19 @@ def test_a_schema_that_is_not_taken_is_no_failure_of_the_measurement():
     assert "failed-requests" not in codes
     made, asked = cell(*answers, (ask(JSON, "free"), "", refused))
     assert not form_refused(made.requests, asked).any()
+
+
+@pytest.mark.parametrize("status", [401, 403, 404, 408, 409, 425, 429])
+def test_a_refusal_that_is_not_about_the_schema_is_a_failure(status):
+    """Such a status says who asks, where, when or how often."""
+    refused = {"outcome": Outcome.HTTP_ERROR, "status": status}
+    answers = [(ask(JSON, "json_schema"), "{}", {}) for _ in range(6)]
+    made, asked = cell(*answers, *[(ask(JSON, "json_schema"), "", refused)] * 14)
+    judged = validity.judge(Evidence(RequestView(made), facts(), requested=asked))
+    codes = {reason.code: (reason.verdict, reason.measured) for reason in judged.reasons}
+    assert codes["failed-requests"] == ("INVALID", "14 of 20")
+    assert "form-refused" not in codes
+    assert quality(RequestView(made), asked).answers.structured["json_schema"]["refused"] == 14
 
 
 def test_what_an_engine_has_no_field_for_enters_no_rate():

@@ -6,6 +6,7 @@ import pytest
 from harness.metrics.steady import Course, steady_state, steady_state_of
 from harness.metrics.view import RequestView
 from harness.model import CellResult
+from harness.records.layout import Outcome
 from harness.summary import summarise_cell, view_of
 from harness.validity.steady import ramp_warnings
 from tests.bench.steadiness import stalling
@@ -182,6 +183,14 @@ def test_an_output_that_grows_drifts_by_its_share_of_the_mean():
     assert found.shapes == {"e2e_ms": None, "output_events_per_s": "drift"}
     assert (found.fixed_s, found.end_s, found.drained_s) == (5, 9, 9.099)
     assert (found.start_s, found.ramp_requests) == (5, 0)
+
+
+def test_first_requests_that_fail_are_no_ramp():
+    made = one_after_another([100] * 60)
+    made.requests["outcome"][:3] = Outcome.HTTP_ERROR
+    found = steady_state(RequestView(made), CLOSED)
+    assert (found.state, set(found.cuts.values())) == ("steady", {0})
+    assert (found.start_s, found.ramp_requests) == (0, 0)
 
 
 def test_a_server_that_stays_slower_from_some_time_on_is_not_steady():

@@ -48,6 +48,17 @@ def test_the_rate_of_another_tool_is_held_to_what_was_asked(per_s, said):
     assert (found and (found.measured, found.limit)) == said
 
 
+@pytest.mark.parametrize("due_ms", [0, 2])
+@pytest.mark.parametrize(("late_ms", "verdict"), [(0, None), (5, None), (6, "INVALID")])
+def test_a_burst_is_sent_at_its_rate_where_its_requests_leave_in_time(due_ms, late_ms, verdict):
+    """12 requests due at one moment, or the last one 2 ms later: of so short a time the rate is any."""
+    burst = [{"intended": 0, "texts": [100]}] * 11
+    last = {"intended": due_ms, "sent": due_ms + late_ms, "texts": [100]}
+    judged = judge(Evidence(RequestView(records(*burst, last)), facts(load=OPEN)))
+    found = {one.code: one.verdict for one in judged.reasons}
+    assert found.get("rate-missed") == verdict
+
+
 def test_without_a_measured_request_the_limit_is_that_of_all():
     assert lag_limit_ms(evidence()) == 5
     assert lag_limit_ms(evidence((900, Phase.WARMUP))) == 5
