@@ -24,6 +24,7 @@ from harness.host import paths
 from harness.host.helper_process import without_credentials
 from harness.report.wording import markdown_escaped, plain
 from harness.spec.backend_refs import load_backend
+from harness.spec.files import locate
 
 SIDES = ("base", "head")
 KEPT = ("dialect", "prefix_cache", "metrics")  # of an engine's definition: how to speak to it
@@ -61,7 +62,7 @@ def base_commit() -> str:
     if given := _input("base_ref"):
         return _fetched(given)
     event = json.loads(Path(os.environ["GITHUB_EVENT_PATH"]).read_text(encoding="utf-8"))
-    if "pull_request" in event and (merged_onto := _merged_onto()):
+    if "pull_request" in event and (merged_onto := _merged_onto(event["pull_request"])):
         return _fetched(merged_onto)
     base = (event.get("pull_request") or {}).get("base") or {}
     merge = event.get("merge_group") or {}
@@ -71,23 +72,27 @@ def base_commit() -> str:
     return _fetched(found)
 
 
-def _merged_onto() -> str | None:
-    """GitHub checks a pull request out merged into its base; the event's base may be older than that one."""
+def _merged_onto(pull_request: dict[str, Any]) -> str | None:
+    """GitHub checks a pull request out merged into its base; the event's base may be older than that one.
+
+    None if the head itself is checked out, which may be a merge too.
+    """
     lines = _git("cat-file", "-p", "HEAD").partition("\n\n")[0].splitlines()
     parents = [line.removeprefix("parent ") for line in lines if line.startswith("parent ")]
-    return parents[0] if len(parents) == 2 else None
+    return parents[0] if len(parents) == 2 and parents[1] == pull_request["head"]["sha"] else None
 
 
 def _fetched(ref: str) -> str:
-    """Its commit. A checkout by actions/checkout holds one commit and no other branch."""
-    found = subprocess.run(
-        ["git", "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}"],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    if found.returncode == 0:
-        return found.stdout.strip()
+    """Its commit. actions/checkout leaves one commit, or with `fetch-depth: 0` each branch as `origin/…`."""
+    for name in (ref, f"origin/{ref}"):
+        found = subprocess.run(
+            ["git", "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"],
+            stdout=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+        if found.returncode == 0:
+            return found.stdout.strip()
     _git("fetch", "--quiet", "--depth=1", "origin", ref)
     return _git("rev-parse", "FETCH_HEAD")
 
@@ -126,7 +131,7 @@ def _define(folder: Path, side: str, commit: str) -> None:
     start.write_text(f"cd {shlex.quote(str(folder / side))}\n{_input('start')}\n", encoding="utf-8")
     engine = _input("engine", "openai")
     load_backend(engine)
-    declared = tomllib.loads(paths.definitions("backends")[engine].read_text(encoding="utf-8"))
+    declared = tomllib.loads(locate("backends", engine).read_text(encoding="utf-8"))
     header = {"name": side, "title": f"{side} {commit[:12]}", "licence": "unknown", "homepage": ""}
     simulated = declared["backend"].get("simulated", False)
     own = ("prepare", "effective")  # of an engine that bench starts with settings of its own
@@ -163,13 +168,20 @@ def _measured(folder: Path) -> tuple[str, int]:
     flags = ["--backends", ",".join(SIDES), "--scenario", scenario, "--launch", "process", "--no-agreement"]
     budget = ["--repeats", "auto", "--budget", _input("budget", "30m")]
     with _printing_no_commands():
-        printed, code = _bench(folder, "run", *flags, *budget, *shlex.split(_input("options")))
+        printed, code = _bench(folder, "run", *flags, *budget, *_options())
         print(printed, flush=True)
     summary = next((folder / "results").glob("*/summary.json"), None)
     if summary is None:
         return f"**Not measured.** `bench run` ended with {code}; the log of the job says why.\n", code
     text, verdict = _compared(folder, summary)
     return text, code or verdict
+
+
+def _options() -> list[str]:
+    try:
+        return shlex.split(_input("options"))
+    except ValueError as error:
+        raise InputError(f"The input `options` cannot be split into words: {error}.") from None
 
 
 def _of_files(folder: Path) -> tuple[str, int]:
@@ -230,11 +242,11 @@ def _finish(folder: Path, text: str, code: int) -> int:
     page = f"### {markdown_escaped(_input('name', 'llm-servebench'))}: head against base\n\n{text}"
     comment = folder / "comment.md"
     comment.write_text(page, encoding="utf-8")
-    for side in SIDES:  # sources are no results
-        if (folder / side).is_dir():
-            _git("worktree", "remove", "--force", str(folder / side))
     _append("GITHUB_STEP_SUMMARY", page)
     _append("GITHUB_OUTPUT", f"folder={folder}\ncomment={comment}\nexit-code={code}\n")
+    for side in SIDES:  # sources are no results; those that cannot be removed change no verdict
+        if (folder / side).is_dir():
+            subprocess.run(["git", "worktree", "remove", "--force", str(folder / side)], check=False)
     return code
 
 

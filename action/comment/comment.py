@@ -14,6 +14,7 @@ import sys
 import urllib.error
 import urllib.request
 import zipfile
+from collections.abc import Iterator
 from email.message import Message
 from pathlib import Path
 from typing import IO, Any
@@ -26,7 +27,7 @@ PAGE, MOST_PAGES = 100, 50
 TIMEOUT_S = 30.0
 BOT = "github-actions[bot]"  # who writes with a job's token
 NOTE = "<sub>Measured and written by a job that ran the code of this pull request.</sub>"
-KEPT_TAGS = ("<details>", "</details>", "<summary>", "</summary>")
+FOLD, FOLD_END = re.compile("<details><summary>[^<]*</summary>"), "</details>"  # a line each
 _JOINER = "\u2060"  # of no width: what it stands in is no mention, link or reference
 # Of what GitHub makes something, and where the joiner goes.
 _BROKEN = (
@@ -107,9 +108,18 @@ def inert(text: str) -> str:
         text = pattern.sub(instead, text)
     text = re.sub("&(?!amp;|lt;)", "&amp;", text)
     text = re.sub(r"\\?([\[\]$])", lambda found: f"&#{ord(found[1])};", text)
-    parts = re.split(f"({'|'.join(map(re.escape, KEPT_TAGS))})", text)
-    parts[::2] = (one.replace("<", "&lt;") for one in parts[::2])
-    return "".join(parts)
+    return "\n".join(_without_tags(text.split("\n")))
+
+
+def _without_tags(lines: list[str]) -> Iterator[str]:
+    """Keeps those of folded parts, none within another, so that one end closes whatever is open."""
+    is_open = False
+    for line in lines:
+        if line == FOLD_END if is_open else FOLD.fullmatch(line):
+            is_open = not is_open
+            yield line
+        else:
+            yield line.replace("<", "&lt;")
 
 
 def mark_of(name: str) -> str:
@@ -130,9 +140,14 @@ def publish(number: int, mark: str, text: str) -> str:
 
 
 def shortened(text: str) -> str:
+    """As much as GitHub takes. What stands below the page is in no folded part of it."""
+    below = [NOTE]
     if len(text) > MOST_CHARS:
-        text = text[:MOST_CHARS].rpartition("\n")[0] + "\n\nShortened: the job's summary has all of it."
-    return f"{text}\n\n{NOTE}\n"
+        text = text[:MOST_CHARS].rpartition("\n")[0]
+        below = ["Shortened: the job's summary has all of it.", NOTE]
+    if text.count("<details>") > text.count(FOLD_END):
+        below = [FOLD_END, *below]
+    return "\n\n".join([text, *below]) + "\n"
 
 
 def one_line(value: object) -> str:

@@ -53,11 +53,12 @@ class Night:
     def exit_code(self) -> int:
         """A level that became worse fails the gate, and so does what earlier nights had and this one lacks.
 
-        A night that measured nothing has not passed. Else the worst that happened to a run.
+        A night that measured no run to its end has not passed. Else the worst that happened to a run.
         """
         if self.interrupted:
             return ExitCode.INTERRUPTED
-        if self.drifts or self.missing or all(step.state == "left out" for step in self.steps):
+        unfinished = all(step.state in ("left out", "out of time") for step in self.steps)
+        if self.drifts or self.missing or unfinished:
             return ExitCode.LIMIT_FAILED
         return max((step.exit_code for step in self.steps), default=ExitCode.OK)
 

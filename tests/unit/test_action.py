@@ -63,7 +63,22 @@ def test_the_base_of_a_merged_pull_request_is_what_it_was_merged_onto(event):
     git("checkout", "--quiet", "main")
     newest = commit("second")
     git("merge", "--quiet", "--no-ff", "--message", "merged", "change")
-    event(pull_request={"number": 1, "base": {"sha": old}})
+    head = {"sha": git("rev-parse", "change")}
+    event(pull_request={"number": 1, "base": {"sha": old}, "head": head})
+    assert measure.base_commit() == newest
+
+
+def test_the_base_of_a_head_that_is_itself_a_merge_is_that_of_the_event(event):
+    """A workflow that checks out the head of a pull request whose branch was updated from its base."""
+    commit("first")
+    git("checkout", "--quiet", "-b", "change")
+    commit("change")
+    git("checkout", "--quiet", "main")
+    newest = commit("second")
+    git("checkout", "--quiet", "change")
+    git("merge", "--quiet", "--no-ff", "--message", "updated", "main")
+    head = {"sha": git("rev-parse", "HEAD")}
+    event(pull_request={"number": 1, "base": {"sha": newest}, "head": head})
     assert measure.base_commit() == newest
 
 
@@ -84,6 +99,18 @@ def test_the_input_wins_over_the_event(event, monkeypatch):
     event(before=second)
     monkeypatch.setenv("BENCH_BASE_REF", "v1")
     assert measure.base_commit() == first
+
+
+def test_a_branch_that_only_the_remote_has_is_found_without_a_fetch(event, tmp_path, monkeypatch):
+    """As in a checkout of a private repository with `fetch-depth: 0` and without the token."""
+    main = commit("first")
+    git("checkout", "--quiet", "-b", "change")
+    commit("change")
+    git("clone", "--quiet", str(Path.cwd()), str(tmp_path / "clone"))
+    monkeypatch.chdir(tmp_path / "clone")
+    git("remote", "set-url", "origin", str(tmp_path / "gone"))
+    monkeypatch.setenv("BENCH_BASE_REF", "main")
+    assert measure.base_commit() == main
 
 
 @pytest.mark.parametrize("content", [{}, {"before": "0" * 40}])
@@ -124,6 +151,31 @@ def test_an_unknown_engine_is_a_wrong_input(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_ENGINE", "vlm")
     with pytest.raises(SpecError, match="vlm"):
         measure._define(tmp_path, "head", "0" * 40)
+
+
+def test_an_engine_may_be_a_file(tmp_path, monkeypatch):
+    own = tmp_path / "own.toml"
+    own.write_bytes(paths.definitions("backends")["vllm"].read_bytes())
+    monkeypatch.setenv("BENCH_ENGINE", str(own))
+    measure._define(tmp_path, "head", "0" * 40)
+    monkeypatch.chdir(tmp_path)
+    assert load_backend("head").metrics == load_backend("vllm").metrics
+
+
+def test_options_with_an_open_quote_are_a_wrong_input(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_OPTIONS", '--set "prompts.groups=8')
+    with pytest.raises(measure.InputError, match="`options` cannot be split into words: No closing"):
+        measure._measured(tmp_path)
+
+
+def test_sources_that_cannot_be_removed_change_no_result(event, tmp_path, monkeypatch):
+    """Git removes no folder that is none of its worktrees."""
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary")
+    monkeypatch.setenv("GITHUB_OUTPUT", "output")
+    (tmp_path / "head").mkdir()
+    assert measure._finish(tmp_path, "not slower", 0) == 0
+    assert Path("summary").read_text(encoding="utf-8").endswith("not slower")
+    assert Path("output").read_text(encoding="utf-8").endswith("exit-code=0\n")
 
 
 @pytest.mark.parametrize(

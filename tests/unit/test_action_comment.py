@@ -145,6 +145,42 @@ def test_a_long_page_is_shortened_at_a_line(api):
     assert "| row |\n\nShortened" in body
 
 
+FOLDED = "<details><summary>Table</summary>\n\n"
+
+
+def open_folds(lines):
+    """Number of folds that are open at the end: a tag counts where it begins its line."""
+    depth = 0
+    for line in lines:
+        depth += line.startswith("<details>")
+        depth = max(depth - line.startswith("</details>"), 0)
+    return depth
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        f"{FOLDED}ten",
+        f"{FOLDED}`</details>`\n    </details>\n\\</details>",
+        f"</details>\n{FOLDED}ten",
+        f"{FOLDED}{FOLDED}ten\n</details>\n",
+        FOLDED * 2_000,
+        FOLDED + "| row |\n" * 20_000 + "</details>\n",
+        "x <details><summary>Table</summary>",
+        "<details>\n<summary>Table</summary>\n\nten",
+    ],
+    ids=["open", "end in code", "end before", "nested", "many", "cut", "in a line", "over two lines"],
+)
+def test_no_page_folds_the_note_away(api, page):
+    (body,) = written(api, page)
+    before, note, after = body.partition(f"\n\n{comment.NOTE}")
+    assert note
+    assert not after.strip()
+    assert open_folds(before.splitlines()) == 0
+    assert "<details>" not in re.sub(r"(?m)^<details><summary>", "", before)
+    assert len(body) < 65_536
+
+
 def test_a_push_gets_no_comment(api):
     api.event.write_text("{}", encoding="utf-8")
     assert written(api, "slow") == []

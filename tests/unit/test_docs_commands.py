@@ -2,20 +2,27 @@
 
 import re
 import shlex
+import shutil
+import wave
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 
+from harness.cli.commands.run import options_of
 from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser
 from harness.errors import BenchError
+from harness.run.setup.prepare import prepare
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.scenario.definition import load_scenario
+from tests.factories.replays import write_mooncake, write_sessions
 
 ROOT = Path(__file__).parents[2]
 PAGES = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "results" / "published" / "README.md"]
 _BLOCK = re.compile(r"^```[^\n]*\n(.*?)^```|^((?: {4,}[^\n]*\n)+)", re.DOTALL | re.MULTILINE)
 _COMMAND = re.compile(r"^\s*(?:\$ )?(?:\w+=\S+ )*(?:\S*/)?bench(?= )")
+EARLIER = "20261120T070251Z-shared-prefix-a8d2cb"  # a published run that a page replays
+_OPEN = re.compile(r"\$|@tuned| NAME | --help\b")
 _AFTER = ("|", ">", "&&", ";", "&")  # the rest is another command's
 
 
@@ -48,6 +55,11 @@ def test_the_pages_hold_commands():
     assert len(SAID) > 50
 
 
+def test_the_page_of_the_commands_has_every_one():
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert {name for name in COMMANDS if not re.search(rf"`bench {name}\b", page)} == set()
+
+
 @pytest.mark.parametrize("words", SAID)
 def test_a_command_of_the_docs_is_taken(words):
     _bench, first, *rest = words
@@ -64,3 +76,39 @@ def test_a_command_of_the_docs_is_taken(words):
         return
     except BenchError as error:
         pytest.fail(str(error))
+
+
+def planned():
+    """Distinct lines that start a run, but those with a name to fill in or with what `bench tune` stored."""
+    lines = dict.fromkeys(shlex.join(words) for (words,) in (said.values for said in SAID))
+    return [line for line in lines if line.startswith("bench run ") and not _OPEN.search(line)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """What the pages take for there: traces, an earlier run, prompts, schemas, recordings, models."""
+    folder = tmp_path_factory.mktemp("reader")
+    write_mooncake(folder / "FILE", requests=20)
+    write_sessions(folder / "weka.jsonl", sessions=2)
+    shutil.copytree(ROOT / "results" / "published" / EARLIER, folder / "results" / EARLIER)
+    (folder / "mine.jsonl").write_text('{"prompt": "Why is the sky blue?"}\n')
+    for name in ("FOLDER", "speech", "bge-small-en"):
+        (folder / name).mkdir()
+    (folder / "FOLDER" / "one.json").write_text('{"type": "object"}')
+    with wave.open(str(folder / "speech" / "01.wav"), "wb") as file:
+        file.setparams((1, 2, 16_000, 0, "NONE", None))
+        file.writeframes(bytes(32_000))
+    (folder / "bge-small-en" / "config.json").write_text('{"model_type": "bert"}')
+    (folder / "model.gguf").write_bytes(b"GGUF")
+    return folder
+
+
+@pytest.mark.parametrize("line", planned())
+def test_a_run_of_the_docs_is_one_that_can_be_planned(line, folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    for name in ("MY_KEY", "KEY_A", "KEY_B"):
+        monkeypatch.setenv(name, "secret")
+    try:
+        prepare(options_of(command_parser("run").parse_args(shlex.split(line)[2:]), ("bench",)))
+    except BenchError as error:
+        pytest.fail(f"{error}; {error.hint}")

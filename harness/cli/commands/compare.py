@@ -3,10 +3,8 @@
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.commands import runs_page
@@ -15,7 +13,10 @@ from harness.cli.flags.argument_types import percent
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
-    from harness.model import GateRow
+    from collections.abc import Sequence
+
+    from harness.model import GateRow, RunComparison
+    from harness.verdicts.baseline import Run
 
 ACCURACY_DROP = "accuracy.drop"
 EPILOG = """Each backend is compared with the same backend of the baseline run (the first RUN, or --baseline),
@@ -32,8 +33,8 @@ is worse, and on what it cannot decide: a primary metric without a verdict, or a
 requests. --undecided pass accepts the latter. --fail-on accuracy.drop does the same for the answers to the
 questions of --accuracy: it fails on a loss, and where a loss of 5 points is not excluded.
 
-Exit codes: 0 success; 1 something missing, a load point that cannot be compared, or with --fail-on slower
-a gate that did not pass; 2 not a run folder, or one that does not verify."""
+Exit codes: 0 success; 1 something missing, a load point that cannot be compared, or with --fail-on a
+gate that did not pass; 2 not a run folder, or one that does not verify."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,17 +76,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    from msgspec.structs import replace
+
     from harness.cli.display.output import page_width, wants_color
     from harness.model import as_json
     from harness.report.text import baseline
-    from harness.verdicts.accuracy import drops
     from harness.verdicts.baseline import compare_runs, not_allowed, refused
 
+    if arguments.html:
+        runs_page.check_several(arguments.runs)
     runs = runs_page.opened(arguments.runs, arguments.out, unverified=arguments.unverified)
     floor = None if arguments.floor is None else arguments.floor / 100
     document = compare_runs(
         runs,
-        _baseline(arguments),
+        _baseline(arguments, runs),
         force=arguments.force,
         floor=floor,
         allow_missing=arguments.allow_missing,
@@ -96,6 +100,11 @@ def main(arguments: argparse.Namespace) -> int:
             where=str(arguments.runs[0]),
             hint="name a second run, or one with several backends",
         )
+    failed = refused(document) or bool(not_allowed(document))
+    if arguments.fail_on:
+        document = replace(document, gate=_judged(document, arguments.fail_on))
+        accepted = ("undecided",) if arguments.undecided == "pass" else ()
+        failed = failed or any(row.kind not in accepted for row in document.gate)
     if arguments.html:
         runs_page.write(arguments.html, runs, document)
     if arguments.json:
@@ -104,19 +113,24 @@ def main(arguments: argparse.Namespace) -> int:
     else:
         in_words = partial(baseline.terminal, columns=page_width(), color=wants_color(sys.stdout))
         print((baseline.markdown if arguments.markdown else in_words)(document))
-    failed = refused(document) or bool(not_allowed(document))
-    if arguments.fail_on:
-        rows = tuple(document.gate) if "slower" in arguments.fail_on else ()
-        if ACCURACY_DROP in arguments.fail_on:
-            rows = (*(row for row in rows if row.metric != ACCURACY_DROP), *drops(document.accuracy))
-            if not document.accuracy:
-                raise SpecError("no questions were asked in these runs", where=f"--fail-on {ACCURACY_DROP}",
-                                hint="measure them with --accuracy")  # fmt: skip
-        accepted = ("undecided",) if arguments.undecided == "pass" else ()
-        failed = failed or any(row.kind not in accepted for row in rows)
-        if not arguments.json:
-            print(_gate(rows, failed=failed, in_markdown=arguments.markdown))
+        if arguments.fail_on:
+            print(_gate(document.gate, failed=failed, in_markdown=arguments.markdown))
     return ExitCode.LIMIT_FAILED if failed else ExitCode.OK
+
+
+def _judged(document: "RunComparison", fail_on: "Sequence[str]") -> "tuple[GateRow, ...]":
+    """The rows of these gates; what is missing or not compared is in each. Raises SpecError."""
+    from harness.verdicts.accuracy import drops
+
+    rows = document.gate
+    if "slower" not in fail_on:
+        rows = tuple(row for row in rows if row.kind in ("missing", "not compared"))
+    if ACCURACY_DROP in fail_on:
+        if not document.accuracy:
+            raise SpecError("no questions were asked in these runs", where=f"--fail-on {ACCURACY_DROP}",
+                            hint="measure them with --accuracy")  # fmt: skip
+        rows = (*(row for row in rows if row.metric != ACCURACY_DROP), *drops(document.accuracy))
+    return rows
 
 
 def _gate(found: "Sequence[GateRow]", *, failed: bool, in_markdown: bool) -> str:
@@ -134,7 +148,7 @@ def _gate(found: "Sequence[GateRow]", *, failed: bool, in_markdown: bool) -> str
     )
 
 
-def _baseline(arguments: argparse.Namespace) -> str | None:
-    """A path of one of the runs stands for its name."""
-    given = arguments.baseline
-    return Path(given).name if given in arguments.runs else given
+def _baseline(arguments: argparse.Namespace, runs: "Sequence[Run]") -> str | None:
+    """One of the runs, as it was given, stands for its name, which may be unlike that of its folder."""
+    given: str | None = arguments.baseline
+    return runs[arguments.runs.index(given)].name if given in arguments.runs else given

@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.commands import runs_page
@@ -39,13 +41,15 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.html:
         return _several(arguments)
     width = page_width()
-    for name in arguments.runs:
-        found = results_at(name)
-        folder = made([found], arguments.out, [name]) if found else open_run(name, arguments.out)
-        if arguments.tool:
-            _as_peer(folder, arguments.tool, width, as_json=arguments.json)
-        else:
-            _rebuild(folder, arguments, prices.given(arguments))
+    with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
+        made_in = Path(imports) if arguments.tool else arguments.out
+        for name in arguments.runs:
+            found = results_at(name)
+            folder = made([found], made_in, [name]) if found else open_run(name, arguments.out)
+            if arguments.tool:
+                _as_peer(folder, arguments.tool, width, as_json=arguments.json)
+            else:
+                _rebuild(folder, arguments, prices.given(arguments))
     return ExitCode.OK
 
 
@@ -54,12 +58,7 @@ def _several(arguments: argparse.Namespace) -> int:
     from harness.report.findings.against import answers
     from harness.verdicts.baseline import compare_runs
 
-    if len(arguments.runs) < 2:
-        raise SpecError(
-            "one run has its own page",
-            where="--html",
-            hint="leave --html out, or name the runs to draw together",
-        )
+    runs_page.check_several(arguments.runs)
     runs = runs_page.opened(arguments.runs, arguments.out)
     document = compare_runs(runs)
     runs_page.write(arguments.html, runs, document)
@@ -88,9 +87,14 @@ def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> No
         raise SpecError(str(error), where="--as") from None
     summary = folder.read_summary()
     files = [cell.imported for cell in summary.cells if cell.imported]
-    if summaries := [file for file in files if file.level != "records"]:
-        what = f"no requests with their times to read as another tool: {summaries[0].words}"
-        raise SpecError(what, where=summaries[0].file, hint="docs/import.md has the flags that keep requests")
+    if lacking := [file for file in files if file.level != "records" or "arrivals" not in file.facts]:
+        file = lacking[0]
+        lacks = "arrival of each token" if file.level == "records" else "requests with their times"
+        raise SpecError(
+            f"no {lacks} to read as another tool: {file.words}",
+            where=file.file,
+            hint="docs/import.md has the tools and flags that keep them",
+        )
     views = {cell: recompute([tool], *folder.read_cell(cell))[tool.name] for cell in folder.cells()}
     if as_json:
         print(json.dumps(peers.as_json(summary, tool, views), indent=1))

@@ -24,6 +24,16 @@ def add_html(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check_several(names: Sequence[str]) -> None:
+    """Raises SpecError: the page compares runs with another."""
+    if len(names) < 2:
+        raise SpecError(
+            "one run has its own page",
+            where="--html",
+            hint="leave --html out, or name the runs to draw together",
+        )
+
+
 def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> "list[Run]":
     """Prints what must be known of their figures on stderr. Raises as `load_run`.
 

@@ -247,7 +247,7 @@ def _history(prepared: Prepared) -> dict[tuple[str, str, LoadPoint], list[float]
     """Seconds per request of earlier runs of a scenario of this name, by backend, launch and load."""
     seconds: dict[tuple[str, str, LoadPoint], list[float]] = {}
     for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
-        for cell in _cells(folder):
+        for cell in _cells(folder, prepared.scenario.name):
             requests = cell.requests.ok + cell.requests.warmup
             if requests and cell.client.wall_s is not None:
                 key = (cell.label, cell.launch, cell.point)
@@ -255,8 +255,10 @@ def _history(prepared: Prepared) -> dict[tuple[str, str, LoadPoint], list[float]
     return seconds
 
 
-def _cells(folder: RunFolder) -> Sequence[CellResult]:
+def _cells(folder: RunFolder, scenario: str) -> Sequence[CellResult]:
+    """None of another scenario: the names of folders are alike where one name ends in the other."""
     try:
-        return folder.read_summary().cells
+        summary = folder.read_summary()
     except SpecError:
         return ()
+    return summary.cells if summary.scenario == scenario else ()

@@ -26,15 +26,18 @@ def answers(document: RunComparison) -> list[str]:
 
 
 def run_names(runs: Sequence[ComparedRun]) -> dict[str, str]:
-    """The day of each run; with its time if runs share the day, with its folder if they share that too."""
+    """The day of each run; with its time if runs share the day. Runs of one minute have the ends of their
+    names too, or the whole names where those end alike."""
     for length in (10, 16):
         names = {run.name: run.created_utc[:length].replace("T", " ") for run in runs}
         if len(set(names.values())) == len(runs):
             return names
-    known = list(names.values())
+    minutes = list(names.values())
+    ends = {name: name.rpartition("-")[2] for name in names}
+    alike = len(set(ends.values())) < len(ends)
     return {
-        name: folder if known.count(folder) == 1 else f"{folder} {name[-6:]}"
-        for name, folder in names.items()
+        name: minute if minutes.count(minute) == 1 else f"{minute} {name if alike else ends[name]}"
+        for name, minute in names.items()
     }
 
 
@@ -118,4 +121,5 @@ def _by(times: float) -> str:
 
 
 def _percent(times: float) -> str:
-    return f"{100 * (times - 1):.2g}"
+    """Two digits, as a plain number: `:.2g` alone makes 1e+02 of 99.7."""
+    return f"{float(f'{100 * (times - 1):.2g}'):g}"

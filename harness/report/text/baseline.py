@@ -97,10 +97,10 @@ def missing_lines(document: RunComparison) -> Iterator[str]:
 
 def gate_lines(rows: Sequence[GateRow], *, failed: bool) -> Iterator[str]:
     """The result of --fail-on: one line, and one for each row."""
-    if not rows:
-        yield "gate: passed"
-        return
-    yield "gate: failed" if failed else "gate: passed, because --undecided pass accepts:"
+    if failed:
+        yield "gate: failed"
+    else:
+        yield "gate: passed, because --undecided pass accepts:" if rows else "gate: passed"
     for row in rows:
         yield f"  {plain(f'{row.kind}: {place_words(row)}', 400)}"
 

@@ -240,6 +240,22 @@ def test_figures_alone_cannot_be_read_as_another_tool(tmp_path, capsys):
     assert "no requests with their times to read as another tool" in printed.err
 
 
+@pytest.mark.parametrize("tool", ["vllm", "sglang"])
+def test_records_without_the_arrivals_of_text_cannot_be_read_as_another_tool(tmp_path, capsys, tool):
+    file = CAPTURES / "guidellm" / "r.json"
+    status, printed = bench(capsys, "report", file, "--as", tool, "--out", tmp_path / "out")
+    assert status == 2
+    assert "error: r.json: no arrival of each token to read as another tool" in printed.err
+
+
+def test_a_file_that_is_read_as_another_tool_leaves_no_run(tmp_path, capsys):
+    file = foreign.write(tmp_path / "r.json", foreign.vllm())
+    status, printed = bench(capsys, "report", file, "--as", "vllm", "--out", tmp_path / "out")
+    assert status == 0
+    assert "vllm" in printed.out
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_rule_of_every_import_hides_no_other(tmp_path, capsys):
     """The first screen has three warnings."""
     document = foreign.answered(foreign.vllm_summary(), 110)

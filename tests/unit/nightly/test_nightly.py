@@ -102,6 +102,9 @@ def test_the_worst_run_decides_where_the_gate_does_not(tmp_path):
     left_out = ("left out", "3 minutes left", 0)
     assert night(tmp_path, ("measured", "", 0), left_out).exit_code == 0
     assert night(tmp_path, left_out).exit_code == 1  # nothing was measured: nothing has passed
+    late = ("out of time", "the budget of the night is spent", 0)
+    assert night(tmp_path, ("measured", "", 0), late).exit_code == 0
+    assert night(tmp_path, late, left_out).exit_code == 1
     assert night(tmp_path, ("measured", "", 0), interrupted=True).exit_code == 130
 
 

@@ -1,14 +1,18 @@
 """`bench compare`: the exit code of each gate by the rows that it is given. Verdicts are tested elsewhere."""
 
+import json
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from harness.cli.commands import runs_page
+from harness.cli.commands.compare import ACCURACY_DROP
 from harness.cli.main import main
 from harness.errors import ExitCode
-from harness.model import GateRow
+from harness.model import GateRow, RunComparison
 from harness.report.text import baseline as texts
+from harness.run.keep.loaded import comparable
 from harness.verdicts import baseline
 from tests.factories.documents import made
 
@@ -27,11 +31,26 @@ def compared(monkeypatch):
 
     def compare_runs(_runs, against, **flags):
         found.asked = (against, flags)
-        return found
+        parts = {name: tuple(getattr(found, name)) for name in ("pairs", "gate", "missing", "accuracy")}
+        return RunComparison(runs=(), baseline=None, **parts)
 
-    monkeypatch.setattr(runs_page, "opened", lambda names, _out, unverified: [*names])
+    def opened(names, _out, unverified):
+        return comparable(
+            [
+                SimpleNamespace(
+                    name=Path(name).stem,
+                    manifest=None,
+                    summary=SimpleNamespace(cells=()),
+                    samples={},
+                    folder=SimpleNamespace(cells=list),
+                )
+                for name in names
+            ]
+        )
+
+    monkeypatch.setattr(runs_page, "opened", opened)
     monkeypatch.setattr(baseline, "compare_runs", compare_runs)
-    monkeypatch.setattr(baseline, "refused", lambda document: document.refused)
+    monkeypatch.setattr(baseline, "refused", lambda _document: found.refused)
     monkeypatch.setattr(texts, "terminal", lambda _document, columns, color: "compared")
     monkeypatch.setattr(texts, "markdown", lambda _document: "# Compared")
     return found
@@ -71,6 +90,19 @@ def test_flags_are_shares_and_a_path_of_a_run_is_its_name(compared):
     assert compared.asked == ("vllm/x", {"force": False, "floor": None, "allow_missing": []})
 
 
+@pytest.mark.parametrize(
+    ("runs", "given", "name"),
+    [
+        (("a/out", "b/out"), "b/out", "out (2)"),
+        (("monday.json", "tuesday.json"), "tuesday.json", "tuesday"),
+        (("monday.json", "tuesday.json"), "tuesday", "tuesday"),
+    ],
+)
+def test_the_baseline_is_the_run_that_was_given_so(compared, runs, given, name):
+    main(["compare", *runs, "--baseline", given])
+    assert compared.asked[0] == name
+
+
 def test_the_gate_stands_below_the_comparison(compared, capsys):
     compared.gate = [SLOWER, UNDECIDED]
     main(["compare", "a", "b", "--fail-on", "slower"])
@@ -97,6 +129,50 @@ def test_a_gate_on_answers_needs_questions_and_looks_at_nothing_else(compared, m
     assert main(["compare", "a", "b", "--fail-on", "accuracy.drop"]) == ExitCode.OK
     both = ["--fail-on", "accuracy.drop", "--fail-on", "slower"]
     assert main(["compare", "a", "b", *both]) == ExitCode.LIMIT_FAILED
+
+
+def test_a_gate_on_answers_that_failed_says_on_what(compared, monkeypatch, capsys):
+    compared.accuracy = [1]
+    compared.missing = [SimpleNamespace(allowed=False)]
+    compared.gate = [SLOWER, row("missing"), row("not compared")]
+    monkeypatch.setattr("harness.verdicts.accuracy.drops", lambda _accuracy: ())
+    assert main(["compare", "a", "b", "--fail-on", "accuracy.drop"]) == ExitCode.LIMIT_FAILED
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "gate: failed",
+        "  missing: vllm TTFT p50: as it is",
+        "  not compared: vllm TTFT p50: as it is",
+    ]
+    compared.gate = []
+    main(["compare", "a", "b", "--fail-on", "accuracy.drop"])
+    assert capsys.readouterr().out.splitlines()[1:] == ["gate: failed"]
+
+
+def test_the_gate_of_the_document_is_what_the_code_is_of(compared, monkeypatch, capsys):
+    compared.pairs, compared.gate = [], [SLOWER, row("accuracy", ACCURACY_DROP)]
+    words = ["compare", "a", "b", "--json"]
+
+    def kinds(*gates):
+        main([*words, *(word for gate in gates for word in ("--fail-on", gate))])
+        return [found["kind"] for found in json.loads(capsys.readouterr().out)["gate"]]
+
+    compared.accuracy = [1]
+    monkeypatch.setattr(
+        "harness.verdicts.accuracy.drops", lambda _accuracy: (row("undecided", ACCURACY_DROP),)
+    )
+    assert kinds() == kinds("slower") == ["slower", "accuracy"]
+    assert kinds(ACCURACY_DROP) == ["undecided"]
+    assert kinds(ACCURACY_DROP, "slower") == ["slower", "undecided"]
+
+
+def test_a_gate_on_answers_that_none_gave_is_one_document(compared, capsys):
+    assert main(["compare", "a", "b", "--json", "--fail-on", ACCURACY_DROP]) == ExitCode.USAGE
+    assert "no questions were asked" in json.loads(capsys.readouterr().out)["error"]
+
+
+def test_a_page_of_one_run_is_refused_before_it_is_read(monkeypatch, capsys):
+    monkeypatch.setattr(runs_page, "opened", None)
+    assert main(["compare", "a", "--html", "page.html"]) == ExitCode.USAGE
+    assert "error: --html: one run has its own page" in capsys.readouterr().err
 
 
 def test_one_backend_alone_is_compared_with_nothing(compared, capsys):

@@ -52,6 +52,14 @@ def test_several_sentences_of_a_row_have_their_names(capsys):
     assert [line.split()[0] for line in lines[row + 1 : row + 3]] == ["about:", "hint:"]
 
 
+def test_a_code_of_two_meanings_has_a_row_for_each(capsys):
+    rows = json.loads(listed(capsys, "issues", "--json"))["issues"]
+    meanings = [row["about"] for row in rows if row["name"] == "answers-differ"]
+    assert len(meanings) == 2
+    assert "right more often" in meanings[0]
+    assert "vectors" in meanings[1]
+
+
 @pytest.mark.parametrize("what", ["backends", "models", "suites"])
 def test_eighty_columns_are_enough_and_words_stay_whole(capsys, monkeypatch, what):
     narrow = listed(capsys, what)

@@ -86,6 +86,13 @@ def test_another_load_or_scenario_says_nothing_about_this_one(earlier, capsys, o
     assert {cell["basis"] for cell in found["cells"]} == {"40 requests"}
 
 
+def test_a_scenario_whose_name_ends_in_that_of_another_says_nothing_about_it(here, earlier, capsys):
+    earlier.path.rename(here / "results" / "20261120T080000Z-my-shared-prefix-abcdef")
+    other = here / "results" / "20261120T080000Z-my-shared-prefix-abcdef" / "summary.json"
+    change_json(other, lambda summary: summary.update(scenario="my-shared-prefix"))
+    assert document(capsys, *CLOSED, "--repeats", "2")["expected_s"] is None
+
+
 def test_a_run_that_cannot_be_read_says_nothing(earlier, capsys):
     (earlier.path / "summary.json").write_text("{")
     (earlier.path / "manifest.json").write_text("{")

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from harness.model import Interval
-from harness.report.findings.against import answers
+from harness.report.findings.against import _by, answers, run_names
 from harness.report.text.baseline import concluded, markdown, terminal
 from harness.verdicts.baseline import compare_runs
 from tests.factories.documents import changed
@@ -63,6 +63,21 @@ def test_backends_of_one_run_are_compared_by_their_names():
     assert answers(compare_runs([BASE]))[0].startswith(
         "tgi is slower than vllm: first token by 50 % at 4 users"
     )
+
+
+def test_runs_of_one_minute_whose_names_end_alike_have_their_whole_names():
+    """As files of a client, `base_result.json` and `head_result.json`."""
+    for first, second in (("base_result", "head_result"), ("base-result", "head-result"), ("out", "out (2)")):
+        document = compare_runs([run(first, cells("vllm", 100)), run(second, cells("vllm", 100))])
+        names = run_names(document.runs)
+        assert list(names.values()) == [f"2026-11-20 08:00 {first}", f"2026-11-20 08:00 {second}"]
+
+
+@pytest.mark.parametrize(
+    ("times", "shown"), [(1.126, "13 %"), (1.0031, "0.31 %"), (1.997, "100 %"), (2.0, "2×")]
+)
+def test_a_difference_is_a_percentage_until_it_is_a_doubling(times, shown):
+    assert _by(times) == shown
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
