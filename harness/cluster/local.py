@@ -91,9 +91,13 @@ def running() -> Head | None:
     return head if same else None
 
 
+def token_path() -> Path:
+    """The file in which Ray looks for its token. Every process that joins must have the same one."""
+    return Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
+
+
 def ensure_token() -> Path:
-    """The file in which Ray looks for it. Every process that joins must have the same token."""
-    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
+    token = token_path()
     if not token.exists():
         paths.made(token.parent)
         token.touch(mode=0o600)

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from harness import __version__
+from harness.cluster import local
 from harness.cluster.node import About, Node, Reach
 from harness.cluster.options import OBJECT_STORE_BYTES, ClusterOptions
 from harness.cluster.pings import TOKEN_BYTES, Clock
@@ -214,9 +215,9 @@ def _end(shutdown: Callable[[], None]) -> None:
 
 def members(address: str) -> list[Mapping[str, Any]]:
     """The nodes of a cluster, as Ray lists them. Raises SetupError."""
-    import ray
-
     _join(ClusterOptions(address, 1))
+    import ray  # which reads the environment that _join sets
+
     try:
         nodes: list[Mapping[str, Any]] = ray.nodes()
     finally:
@@ -244,6 +245,8 @@ def _join(asked: ClusterOptions) -> None:
 def _init(asked: ClusterOptions) -> None:
     """ "auto" is a cluster that this machine belongs to, else one of its own."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    if local.token_path().exists():  # without the mode Ray sends none, and a cluster that asks refuses
+        os.environ.setdefault("RAY_AUTH_MODE", "token")
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", _HEAD_AWAY_S)
     import ray
 

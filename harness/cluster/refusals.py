@@ -16,8 +16,7 @@ def cannot_join(address: str, error: Exception) -> SetupError:
         return SetupError(
             "the cluster asks for its token",
             where=where,
-            hint="copy the head's ~/.ray/auth_token here, or name such a file in RAY_AUTH_TOKEN_PATH, "
-            "with RAY_AUTH_MODE=token",
+            hint="copy the head's ~/.ray/auth_token here, or name such a file in RAY_AUTH_TOKEN_PATH",
         )
     if "ersion mismatch" in text:
         return SetupError(
@@ -34,7 +33,8 @@ def cannot_join(address: str, error: Exception) -> SetupError:
     return SetupError(
         f"cannot be joined: {reason_of(error)}",
         where=where,
-        hint="HOST:PORT needs this machine to be a node of the cluster: `ray start --address=HOST:PORT`",
+        hint="HOST:PORT needs this machine to be a node of the cluster: `ray start --address=HOST:PORT`; a "
+        "cluster of `bench cluster up` asks for the head's ~/.ray/auth_token",
     )
 
 
