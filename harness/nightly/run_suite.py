@@ -92,7 +92,7 @@ def spend(
     gone = tuple(
         (step.entry.scenario or step.entry.runs_of, figure)
         for step in steps
-        for figure in _missing(step, out)
+        for figure in _missing(step, suite, out)
         if figure.names.isdisjoint(allow_missing)
     )
     return Night(suite, tuple(steps), drifting, _nights(out), interrupted, missing=gone)
@@ -135,7 +135,7 @@ def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Ste
     code = process.returncode
     if folder is None or code not in (ExitCode.OK, ExitCode.INVALID):
         why = _why_failed(document, folder) or f"bench run ended with {code}"
-        return Step(entry, "failed", why, code or ExitCode.SETUP, wall_s, folder)
+        return Step(entry, "failed", why, _failure(code), wall_s, folder)
     why = "INVALID cells" if code == ExitCode.INVALID else ""
     return Step(entry, "measured", why, code, wall_s, folder)
 
@@ -155,23 +155,28 @@ def _files(entry: Entry, out: Path) -> Step:
     folder, wall_s = _folder(document, out), time.monotonic() - began
     if folder is None or done.returncode:
         why = str(document.get("error", "")) or f"bench import ended with {done.returncode}"
-        return Step(entry, "failed", why, done.returncode or ExitCode.SETUP, wall_s, folder)
+        return Step(entry, "failed", why, _failure(done.returncode), wall_s, folder)
     return Step(entry, "measured", "", ExitCode.OK, wall_s, folder)
 
 
-def _seen_before(files: Sequence[Path], out: Path) -> list[Path]:
-    """Files that were seen before, by their content."""
+def _failure(code: int) -> int:
+    """The exit code of a run that failed; that of a killed one is negative."""
+    return code if code > 0 else ExitCode.SETUP
+
+
+def _seen_before(found: Sequence[Path], out: Path) -> list[Path]:
+    """Files, also of folders, that were seen before, by their content."""
     seen = set()
     for summary in sorted(out.glob("*/summary.json")):
         cells = RunFolder(summary.parent).read_summary().cells
         seen |= {cell.imported.sha256 for cell in cells if cell.imported}
-    found = []
-    for path in files:
-        if path.is_file():
-            with path.open("rb") as file:
-                if hashlib.file_digest(file, "sha256").hexdigest() in seen:
-                    found.append(path)
-    return found
+    files = (file for path in found for file in ([path] if path.is_file() else sorted(path.rglob("*"))))
+    return [file for file in files if file.is_file() and _sha256(file) in seen]
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _expected_s(command: Sequence[str]) -> float | None:
@@ -229,14 +234,16 @@ def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:
     return [drift for drift in drifts(_history(path), floor) if drift.series.entries[-1].run in tonight]
 
 
-def _missing(step: Step, out: Path) -> list[Missing]:
+def _missing(step: Step, suite: Suite, out: Path) -> list[Missing]:
     """Compares with all runs of other nights: what is broken for long does not become the usual."""
+    names = [name for entry in suite.run if entry.files for name in entry.backends]
     folder = None if step.folder is None else RunFolder(step.folder)
     earlier = [entry for entry in _history(history_path(out)) if folder is None or entry.run != folder.run_id]
     why = f"{step.state}: {step.why}" if step.why else step.state
     if folder is None or not folder.has("summary.json"):
-        return list(missing(step.entry, why, earlier, None, None))
-    return list(missing(step.entry, why, earlier, folder.read_manifest(), folder.read_summary()))
+        return list(missing(step.entry, why, earlier, None, None, names))
+    tonight = folder.read_manifest(), folder.read_summary()
+    return list(missing(step.entry, why, earlier, *tonight, names))
 
 
 def _history(path: Path) -> list[HistoryEntry]:

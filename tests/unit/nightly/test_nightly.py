@@ -10,6 +10,8 @@ from harness.model import HistoryEntry, Manifest
 from harness.nightly import Night, Step, drawn, load_suite, page, suites
 from harness.nightly.missing import missing
 from harness.nightly.page import verdict
+from harness.nightly.run_suite import spend
+from harness.nightly.suite import About, Entry, Suite
 from harness.plan import LoadPoint
 from harness.report.text.baseline import place_words
 from harness.spec.backend_refs import load_backend
@@ -17,7 +19,7 @@ from harness.spec.scenario import load_scenario
 from harness.store.history import append_history, history_path
 from harness.verdicts.history import entries
 from harness.verdicts.missing import Missing
-from tests.factories import documents, summaries
+from tests.factories import documents, foreign, summaries
 from tests.factories.runs import TWO, Shape, make_run
 
 WHOLE = """
@@ -168,6 +170,52 @@ def test_what_earlier_nights_had_and_this_one_lacks(tmp_path, earlier, summary, 
     why = "left out: 3 minutes left"
     found = list(missing(entry, why, earlier, MANIFEST if summary else None, summary))
     assert [place_words(one) for one in found] == words
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        ("vllm", ["vllm: failed: no file"]),
+        ("vllm-pp512", ["vllm-pp512: failed: no file"]),
+        ("vllm-fp8", []),
+        ("vllm-fp8-pp512", []),
+    ],
+)
+def test_a_figure_of_files_is_missing_under_the_name_that_the_import_gave_it(label, words):
+    entry = Entry(backends=("vllm",), files=("*.json",))
+    earlier = [history(scenario="imported", label=label)]
+    found = missing(entry, "failed: no file", earlier, None, None, ["vllm", "vllm-fp8"])
+    assert [place_words(one) for one in found] == words
+
+
+@pytest.fixture
+def own_signals(monkeypatch):
+    """A night takes the process's signals."""
+    monkeypatch.setattr("harness.nightly.run_suite.asked_to_stop", lambda: ())
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_a_folder_of_an_earlier_night_is_no_new_measurement(tmp_path):
+    out, artifact = tmp_path / "results", tmp_path / "artifacts" / "tonight-1"
+    foreign.write(artifact / "below" / "r.json", foreign.vllm())
+    entry = Entry(backends=("ours",), files=(str(tmp_path / "artifacts" / "tonight-*"),))
+    suite = Suite(About("mine", "x", 1), (entry,))
+    assert [step.state for step in spend(suite, out, print).steps] == ["measured"]
+    (again,) = spend(suite, out, print).steps
+    assert (again.state, again.exit_code) == ("failed", 3)
+    assert "r.json was read in an earlier night: nothing new was measured" in again.why
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_a_run_that_was_killed_has_the_exit_code_of_a_run_that_cannot_start(tmp_path, monkeypatch):
+    """A signal's number is negative, so that a night of 0 and it would pass."""
+    monkeypatch.setattr("harness.nightly.run_suite._expected_s", lambda _command: None)
+    monkeypatch.setattr("sys.executable", str(killed := tmp_path / "killed"))
+    killed.write_text("#!/bin/sh\nkill -9 $$\n")
+    killed.chmod(0o755)
+    suite = Suite(About("mine", "x", 1), (Entry(scenario="first-look", backends=("vllm",)),))
+    made = spend(suite, tmp_path / "results", print)
+    assert (made.steps[0].state, made.steps[0].exit_code, made.exit_code) == ("failed", 3, 3)
 
 
 def test_what_is_missing_fails_the_gate_and_is_named(tmp_path):
