@@ -21,6 +21,14 @@ SUMMARY_KEYS = {"aiperf_version", "request_count"}
 SUMMARY = "profile_export_aiperf.json"
 _MS = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "s": 1e3, "sec": 1e3}
 _PHASES = ("profiling", "warmup")
+_OUTCOMES = {  # by the class of its exception, where there is no status; others are HTTP_ERROR
+    "ClientConnectorDNSError": Outcome.CONNECT_FAILED,
+    "ClientConnectorError": Outcome.CONNECT_FAILED,
+    "ClientPayloadError": Outcome.TRUNCATED,
+    "InvalidInferenceResultError": Outcome.EMPTY,  # of an answer without text
+    "ServerDisconnectedError": Outcome.TRUNCATED,
+    "TimeoutError": Outcome.TIMEOUT,
+}
 _FIGURES = {
     "ttft_ms": "time_to_first_token",
     "tpot_ms": "inter_token_latency",  # a mean of each request, whatever its name
@@ -97,28 +105,29 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
             average = about.time_to_first_token.avg
             scale = _scale(about.time_to_first_token.unit, where)
             agree(f"time_to_first_token (in {SUMMARY})", average and average * scale, mean(ttfts_ms), where)
-    load = _load(about, rows, where)
+    phase = _phase(about, where)
+    load = _load(phase, rows, where)
     lacks = [INTENDED, TEXTS]
     if about is None:
         lacks.append(f"{SUMMARY}, which has version and model")
-    named = about is not None and isinstance((about.input_config or {}).get("phases"), list)
-    if not named:
+    if phase is None:
         lacks.append(LOAD_STANDS_IN)
     if own_counts:
         lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
-    yield Taken(
+    taken = Taken(
         tool=TOOL,
         version=about.aiperf_version if about else None,
         level="records",
         took=f"{len(rows)} requests: start, first text, gaps, end, tokens",
         load=load,
-        records=rows.records(load.slots if named else None),
+        records=rows.records(load.slots if phase else None),
         model=_model(about),
         started_unix_ns=round(min((a.sent_s for a in rows.measured), default=0.0) * 1e9) or None,
         planned=len(rows.measured),
         facts=("answers", "outcomes", "tokens", "times", "arrivals"),
         lacks=tuple(lacks),
     )
+    yield serving.capped(taken, _cap(phase))
 
 
 def _answer(line: _Line, where: str) -> Answer:
@@ -129,9 +138,8 @@ def _answer(line: _Line, where: str) -> Answer:
         raise wrong(f"benchmark_phase is '{about.benchmark_phase}'", where)
     ttft = _ms(metrics, "time_to_first_token", where)
     if line.error is not None or about.was_cancelled or ttft is None:
-        code = line.error.code if line.error else None
-        result = Outcome.HTTP_ERROR if code else Outcome.CANCELLED if about.was_cancelled else Outcome.EMPTY
         message = (line.error.message or line.error.type or "") if line.error else ""
+        result = _outcome(line.error, about.was_cancelled)
         return Answer(sent_s=sent, end_s=end, outcome=result, error=message, warmup=warmup)
     gaps = metrics.get("inter_chunk_latency")
     chunks = None
@@ -152,6 +160,15 @@ def _answer(line: _Line, where: str) -> Answer:
         chunks_s=chunks,
         warmup=warmup,
     )
+
+
+def _outcome(error: _Error | None, cancelled: bool) -> Outcome:
+    """How a request without an answer ended."""
+    if cancelled and not (error and error.code):
+        return Outcome.CANCELLED
+    if error is None:
+        return Outcome.EMPTY
+    return Outcome.HTTP_ERROR if error.code else _OUTCOMES.get(error.type or "", Outcome.HTTP_ERROR)
 
 
 def _ms(metrics: dict[str, _Value], name: str, where: str) -> float | None:
@@ -175,27 +192,38 @@ def _count(metrics: dict[str, _Value], *names: str) -> int | None:
     return next((int(value) for value in values if isinstance(value, int | float)), None)
 
 
-def _load(about: _Summary | None, rows: Rows, where: str) -> Load:
-    """The load of the profiling phase. Without a summary, the most that were in flight."""
+def _phase(about: _Summary | None, where: str) -> dict[str, Any] | None:
+    """The profiling phase; None if no summary names phases."""
     phases = about.input_config.get("phases") if about and about.input_config else None
     if not isinstance(phases, list):
-        if not len(rows):
-            raise wrong("names no load in input_config.phases", where)
-        return Load(kind="concurrency", value=rows.most_in_flight, think_time_s=0.0)
+        return None
     profiling = [
         element for element in phases if isinstance(element, dict) and element.get("kind") != "warmup"
     ]
     if len(profiling) != 1:
         raise wrong(f"{len(profiling)} profiling phases; one is read", where)
-    phase = profiling[0]
+    return profiling[0]
+
+
+def _load(phase: dict[str, Any] | None, rows: Rows, where: str) -> Load:
+    """The load of the profiling phase. Without one, the most that were in flight."""
+    if phase is None:
+        if not len(rows):
+            raise wrong("names no load in input_config.phases", where)
+        return Load(kind="concurrency", value=rows.most_in_flight, think_time_s=0.0)
     kind, rate = phase.get("type"), plain(phase.get("rate"))
     if kind in ("poisson", "gamma", "constant") and rate:
         return Load(kind="rate", value=rate, arrival=str(kind))
     if kind == "concurrency":
-        most = plain(phase.get("concurrency"))
-        return serving.load(None, int(most) if most else None, None, len(rows.measured))
+        return serving.load(None, _cap(phase), None, len(rows.measured))
     read = "concurrency, poisson, gamma and constant are read"
     raise wrong(f"a phase of type '{kind}', which is not read", where, hint=read)
+
+
+def _cap(phase: dict[str, Any] | None) -> int | None:
+    """The limit that the phase names, next to a rate or alone."""
+    most = plain(phase.get("concurrency")) if phase else None
+    return int(most) if most else None
 
 
 def _model(about: _Summary | None) -> str | None:
@@ -222,12 +250,13 @@ def read_summary(document: Document) -> Iterator[Taken]:
     if not reported:
         raise wrong("has no figures", where)
     count = int(about.request_count.avg or 0) if about.request_count else None
-    yield Taken(
+    phase = _phase(about, where)
+    taken = Taken(
         tool=TOOL,
         version=about.aiperf_version,
         level="summary",
         took=f"figures of {count} answers",
-        load=_load(about, Rows(where), where),
+        load=_load(phase, Rows(where), where),
         records=Rows(where).records(),
         model=_model(about),
         lacks=("requests (profile_export.jsonl has them)",),
@@ -238,3 +267,4 @@ def read_summary(document: Document) -> Iterator[Taken]:
         failed=int(about.error_request_count.avg or 0) if about.error_request_count else 0,
         planned=count or 0,
     )
+    yield serving.capped(taken, _cap(phase))

@@ -97,7 +97,10 @@ def _taken(source: Source) -> Iterator[Taken]:
     if source.head.lstrip()[:1] not in (b"{", b"["):
         raise _unknown(str(source.path))
     if source.is_list:
-        (document,) = source.documents()
+        document, *more = islice(source.documents(), 2)
+        if more:
+            hint = "write each run of the tool to a file of its own"
+            raise wrong("holds more than one list", str(source.path), hint=hint)
         yield from _list_reader(document)(document)
         return
     documents = source.documents()
@@ -138,7 +141,7 @@ def _unknown(where: str) -> SpecError:
 
 
 def entries_below(folder: Path) -> list[Path]:
-    """Sorted entries; None if there are more than anybody keeps results in, such as in
+    """Sorted entries; none if there are more than anybody keeps results in, such as in
     `/`. Raises OSError.
     """
     found = list(islice(folder.rglob("*"), MOST_ENTRIES + 1))
@@ -146,8 +149,11 @@ def entries_below(folder: Path) -> list[Path]:
 
 
 def results_among(entries: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Results in order, and files that repeat them: a tool's CSV, or its summary next to its requests."""
-    found = [path for path in entries if is_result(path) and path.is_file()]
+    """Results by folder, and files that repeat them: a tool's CSV, or its summary next to its requests."""
+    found = sorted(
+        (path for path in entries if is_result(path) and path.is_file()),
+        key=lambda path: (path.parent, path.name),
+    )
     kept: list[Path] = []
     for _, files in groupby(found, key=lambda path: path.parent):
         kept += _results(list(files))

@@ -15,6 +15,15 @@ from harness.model.exchanged import INFERENCEX_LATENCIES, KEY, as_median
 TOOL = "InferenceX"
 KEYS = {"hw", "framework", "precision", "conc", "tput_per_gpu"}
 _MOST_S = 86_400.0
+_SETUP = {  # how a label names a setting of the server, or of its workers for prefill and for decode
+    "num_workers": "x",
+    "tp": "tp",
+    "pp": "pp",
+    "dcp_size": "dcp",
+    "pcp_size": "pcp",
+    "ep": "ep",
+    "dp_attention": "dpa-",
+}
 
 
 class _Row(msgspec.Struct):
@@ -23,6 +32,8 @@ class _Row(msgspec.Struct):
     precision: str
     conc: int | None
     model: str | None = None
+    isl: int | None = None
+    osl: int | None = None
     tp: int | None = None
     pp: int = 1
     pcp_size: int = 1
@@ -79,12 +90,29 @@ def _taken(row: _Row, values: dict[str, Any], where: str) -> Taken:
         load=Load(kind="concurrency", value=row.conc or 1, think_time_s=0.0),
         records=Rows(where).records(),
         model=row.model,
-        variant="-".join(_word(part) for part in (row.framework, row.hw, row.precision) if part),
+        variant="-".join(_word(part) for part in _setup(row, values) if part),
         lacks=tuple(lacks),
         definitions=serving.definitions("vllm", reported),
         reported=reported,
     )
     return restored(taken, ours, where)
+
+
+def _setup(row: _Row, values: dict[str, Any]) -> Iterator[str]:
+    """What a row shares with its repeats: the server as it was set up, and the lengths of its requests."""
+    yield from (row.framework, row.hw, row.precision)
+    for group in ("", "prefill_", "decode_"):
+        for key, name in _SETUP.items():
+            if value := _known(values.get(group + key)):
+                yield f"{group}{name}{value}"
+    yield f"{row.isl}x{row.osl}" if row.isl and row.osl else ""
+    yield _known(values.get("spec_decoding"))
+
+
+def _known(value: object) -> str:
+    """Empty for what is not set, such as 1 of a degree of parallelism."""
+    text = str(value).lower()
+    return "" if text in ("none", "false", "0", "1") else text
 
 
 def _word(text: str) -> str:

@@ -116,7 +116,8 @@ def read(document: Document) -> Iterator[Taken]:
         failed=failed,
         planned=requests.total if requests else 0,
     )
-    yield restored(taken, _ours(scenario), where)
+    most = _limit(stated.concurrency) if stated else None
+    yield restored(serving.capped(taken, int(most) if most else None), _ours(scenario), where)
 
 
 def _figures(aggregate: _Aggregate, where: str) -> Iterator[tuple[str, float]]:
@@ -137,13 +138,16 @@ def _figures(aggregate: _Aggregate, where: str) -> Iterator[tuple[str, float]]:
 
 
 def _load(standard: _LoadStandard | None, requests: int) -> tuple[Load, bool]:
-    """The load, and whether the file names it. An infinite concurrency is no limit."""
+    """The load, and whether the file names it."""
     if standard is None:
         return serving.load(None, None, None, requests), False
-    most, rate = (
-        value if value and value < 1e9 else None for value in (standard.concurrency, standard.rate_qps)
-    )
+    most, rate = _limit(standard.concurrency), _limit(standard.rate_qps)
     return serving.load(rate, int(most) if most else None, None, requests), bool(most or rate)
+
+
+def _limit(value: float | None) -> float | None:
+    """None for an infinite one."""
+    return value if value and value < 1e9 else None
 
 
 def _model(scenario: _Scenario) -> str | None:

@@ -31,14 +31,15 @@ def read(document: Document) -> Iterator[Taken]:
     rates = {path: value for path, value in stated.items() if path.endswith("_per_s")}
     detailed = bool(file.ttfts)
     rows = _rows(file, where) if detailed else Rows(where)
-    yield Taken(
+    name = info.get("served_model_name") or info.get("model_path")
+    taken = Taken(
         tool=TOOL,
         version=None,
         level="answers" if detailed else "summary",
         took=f"latencies of {count} requests" if detailed else f"figures of {count} answers",
         load=serving.load(file.request_rate, file.max_concurrency, None, count),
         records=rows.records(),
-        model=info.get("served_model_name") or info.get("model_path"),
+        model=name if isinstance(name, str) else None,
         planned=count,
         facts=("answers", "outcomes", "tokens", "arrivals") if detailed else ("answers",),
         lacks=(
@@ -51,6 +52,7 @@ def read(document: Document) -> Iterator[Taken]:
         reported=rates if detailed else stated,
         answered=None if detailed else file.completed,
     )
+    yield serving.capped(taken, file.max_concurrency)
 
 
 def _rows(file: _File, where: str) -> Rows:

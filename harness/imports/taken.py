@@ -34,6 +34,7 @@ TEXTS = "text and finish reason of answers"
 _WRONG = 0.005  # by which a tool's own mean may miss that of its records: rounding
 MOST_S = 30 * 86_400
 _LATEST_S = 9e9  # in ns it fits into 64 bits
+_MOST_COUNT = 2**31 - 1  # tokens of a request: what 32 bits hold
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +103,7 @@ class Rows:
         return len(self._answers)
 
     def add(self, answer: Answer) -> None:
-        """Raises SpecError for impossible times: other units, or a damaged file."""
+        """Raises SpecError for impossible times and counts: other units, or a damaged file."""
         times = [answer.sent_s, answer.first_s, answer.last_s, answer.end_s]
         known = [time for time in times if time is not None]
         if not all(np.isfinite(known)) or sorted(known) != known:
@@ -112,6 +113,9 @@ class Rows:
             raise wrong(f"request {len(self)}: took {known[-1] - known[0]:.3g} s: other units?", self._where)
         if (self._answers and abs(known[0] - self._answers[0].sent_s) > MOST_S) or abs(known[0]) > _LATEST_S:
             raise wrong(f"request {len(self)}: sent at {known[0]:.3g} s: other units?", self._where)
+        for count in (answer.prompt_tokens, answer.cached_tokens, answer.output_tokens, answer.pieces):
+            if count is not None and not 0 <= count <= _MOST_COUNT:
+                raise wrong(f"request {len(self)}: a count of {count}, which is no amount", self._where)
         if answer.chunks_s is not None:
             self._write(len(self), answer)
         self._answers.append(replace(answer, chunks_s=None))

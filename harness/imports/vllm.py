@@ -1,6 +1,7 @@
 """`vllm bench serve --save-result`, with `--save-detailed` or without."""
 
 from collections.abc import Iterator
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -27,21 +28,37 @@ _NEAR = 0.01  # of TTFT: a chunk without text that is followed so soon changes n
 class _File(serving.Arrays):
     model_id: str = ""
     date: str = ""
-    num_prompts: int = 0
+    num_prompts: int = 0  # as asked for: a small dataset has fewer
+    failed: Annotated[int, msgspec.Meta(ge=0)] | None = None
     mean_ttft_ms: float | None = None
     mean_itl_ms: float | None = None
     total_output_tokens: int | None = None
     server_ttfts: msgspec.Raw = msgspec.Raw()  # from 0.33 on, where the server reports its own times
+    ramp_up_strategy: str | None = None
+
+    @property
+    def failures(self) -> int:
+        """Failed requests; in a file that does not count them, the prompts that were not completed."""
+        return max(self.num_prompts - self.completed, 0) if self.failed is None else self.failed
 
 
 def read(document: Document) -> Iterator[Taken]:
     file = document.read_as(_File, TOOL)
     stated = serving.checked(serving.figures(serving.raw_keys(document, TOOL), NAMES), document.where)
-    load = serving.load(file.request_rate, file.max_concurrency, file.burstiness, file.num_prompts)
+    if file.ramp_up_strategy is not None:
+        hint = "a rate and a concurrency that stay the same are read"
+        what = f"a ramp of rates ('{file.ramp_up_strategy}'), which is not read"
+        raise wrong(what, document.where, hint=hint)
+    load = serving.load(
+        file.request_rate, file.max_concurrency, file.burstiness, file.completed + file.failures
+    )
     serving.check_duration(file, stated, document.where)
     peer = _peer(document, file)
-    detailed = bool(file.ttfts or file.start_times)
-    yield _detailed(document, file, load, peer) if detailed else _summary(document, file, load, stated, peer)
+    if file.ttfts or file.start_times:
+        taken = _detailed(document, file, load, peer)
+    else:
+        taken = _summary(document, file, load, stated, peer)
+    yield serving.capped(taken, file.max_concurrency)
 
 
 def _peer(document: Document, file: _File) -> str | None:
@@ -68,7 +85,6 @@ def _summary(
 ) -> Taken:
     if not stated:
         raise wrong("has neither requests nor figures", document.where)
-    failed = max(file.num_prompts - file.completed, 0)
     return Taken(
         tool=TOOL,
         version=None,
@@ -78,13 +94,13 @@ def _summary(
         records=Rows(document.where).records(),
         model=file.model_id or None,
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),
-        planned=file.num_prompts,
+        planned=file.completed + file.failures,
         lacks=(_VERSION, "requests (run with --save-detailed)"),
         definitions=serving.definitions(peer or "vllm", stated),
         reported=stated,
         facts=("answers", "outcomes"),
         answered=file.completed,
-        failed=failed,
+        failed=file.failures,
     )
 
 

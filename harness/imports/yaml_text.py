@@ -1,6 +1,8 @@
 """YAML, in which benchmark reports are mostly written. Its files are small."""
 
 import re
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -8,7 +10,8 @@ import msgspec
 from harness.imports.source import Document, Source, wrong
 
 YAML = (".yaml", ".yml")
-_MOST_BYTES, _MOST_VALUES = 4 << 20, 1_000_000
+_MOST_BYTES = 4 << 20  # of a file
+_MOST_GROWN, _VALUE = 64 << 20, 64  # bytes of all values, and of each one besides its text
 _REPORT = re.compile(rb"(\s|#.*\n|---)*(version|run|scenario|results):")
 
 
@@ -25,17 +28,24 @@ def as_json(source: Source) -> Document:
         raise wrong("is longer than any report", where)
     try:
         value = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        _count(value, _MOST_VALUES)
+        _left(value, _MOST_GROWN)
         return Document(source.path, memoryview(msgspec.json.encode(value)), tool_version=source.tool_version)
     except (yaml.YAMLError, RecursionError, ValueError, TypeError) as error:
         raise wrong(f"is not whole YAML: {' '.join(str(error).split())[:200]}", where) from None
 
 
-def _count(value: Any, left: int) -> int:
-    """Raises ValueError if aliases make a small text large."""
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for part in parts:
-        left = _count(part, left)
+def _left(value: Any, left: int) -> int:
+    """What the value leaves of so many bytes. Raises ValueError if aliases make a small text large."""
+    parts: Iterable[Any] = ()
+    if isinstance(value, dict):
+        parts = chain(value, value.values())
+    elif isinstance(value, list | tuple | set):
+        parts = value
+    else:
+        left -= len(str(value))
+    left -= _VALUE
     if left <= 0:
-        raise ValueError("too many values")
-    return left - 1
+        raise ValueError("too many values, or too much text")
+    for part in parts:
+        left = _left(part, left)
+    return left

@@ -115,5 +115,5 @@ def check(kit: Path) -> None:
                 raise KitError(f"the kit is not whole: {name} is missing")
             if state == "damaged":
                 raise KitError(f"the kit is damaged: {name} is not what was packed; carry it again")
-    except OSError as error:
+    except (OSError, parts.PartsError) as error:
         raise KitError(f"the kit is not whole: {error}") from None

@@ -77,8 +77,15 @@ def sums(files: Sequence[Path], below: Path) -> str:
 
 
 def states(listed: Path) -> Iterator[tuple[Path, Literal["whole", "missing", "damaged"]]]:
-    """The state of each file in such a list, which is next to them. Raises OSError if there is no list."""
-    for line in listed.read_text(encoding="utf-8").splitlines():
+    """The state of each file in such a list, which is next to them.
+
+    Raises OSError if there is no list, PartsError if it is damaged.
+    """
+    try:
+        lines = listed.read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise PartsError(f"{listed.name} is damaged: it is not UTF-8 text; carry it again") from None
+    for line in lines:
         digest, _, name = line.partition("  ")
         file = listed.parent / name
         if not file.is_file():

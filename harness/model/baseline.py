@@ -123,5 +123,5 @@ class RunComparison(Record, frozen=True, kw_only=True):
     ] = ()
     gate: Annotated[
         tuple[GateRow, ...],
-        doc("Findings that --fail-on slower fails on, without those that --allow-missing allows."),
+        doc("Rows that the gates of --fail-on fail on; without it, those of slower."),
     ] = ()

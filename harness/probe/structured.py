@@ -8,6 +8,7 @@ from harness.probe.asker import Asker, user
 from harness.probe.exchange import Seen
 from harness.probe.shapes import PROMPT, TRIALS, Trial
 from harness.probe.streaming import refused
+from harness.records.finish import Finish, finish_of
 
 _ROOM = 160  # tokens: more than any of the shapes needs
 _IGNORED = "answers are not constrained: no comparison with an engine that keeps to the shape"
@@ -47,7 +48,7 @@ def _constrained(trial: Trial, seen: Seen) -> bool | None:
     """An answer cut off at the limit may be the beginning of the right one."""
     if trial.fits(seen.text):
         return True
-    may_go_on = seen.finish_reason == "length" and trial.begins(seen.text)
+    may_go_on = finish_of(seen.finish_reason) is Finish.CUT and trial.begins(seen.text)
     return None if may_go_on else False
 
 

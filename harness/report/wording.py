@@ -37,6 +37,11 @@ def number(value: float) -> str:
     return f"{value:.{decimals}f}"
 
 
+def percent(share: float) -> str:
+    """Two digits as a plain number, without the sign: `:.2g` alone makes 1e+02 of 0.997."""
+    return f"{float(f'{100 * share:.2g}'):g}"
+
+
 def or_unknown(value: float | None) -> str:
     return NOT_KNOWN if value is None else number(value)
 

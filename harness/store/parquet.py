@@ -271,7 +271,7 @@ class Source:
         return [column.values for column in columns]
 
     def distinct(self, name: str, most: int) -> list[str]:
-        """Sorted by their first row. Raises ValueError for more than `most`."""
+        """Sorted by their first row. Raises ValueError for more than `most`, and where one is null."""
         rows = self._fetched(
             f"{name}::varchar",
             "read_parquet($1, file_row_number = true)",
@@ -279,6 +279,8 @@ class Source:
         )
         if len(rows) > most:
             raise ValueError(f"{name}: more than {most:,} different values")
+        if (None,) in rows:
+            raise ValueError(f"a row has no {name}")
         return [row[0] for row in rows]
 
     def check_size(self) -> None:

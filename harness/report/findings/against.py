@@ -6,7 +6,7 @@ from harness.model import ComparedFigure, ComparedPair, ComparedRun, RunComparis
 from harness.model.measures import measure
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.sentences import load_words, waited
-from harness.report.wording import counted, listing, plain
+from harness.report.wording import counted, listing, percent, plain
 
 # Verdicts in the order in which they are said: what is worse, or not known, stands first.
 _ORDER = ("slower", "not comparable", "not enough runs", "same", "faster")
@@ -56,7 +56,7 @@ def _of_pair(pair: ComparedPair, names: dict[str, str]) -> Iterator[tuple[str, s
         if not mine:
             continue
         parts = listing([_part(finding) for finding in mine])
-        within = _percent(1 + pair.verdict_rules.same_within)
+        within = percent(pair.verdict_rules.same_within)
         text = {
             "slower": f"{new} is slower than {than}: {parts}.",
             "faster": f"{new} is faster than {than}: {parts}.",
@@ -112,14 +112,9 @@ def _end(times: float, ahead: str) -> str:
 
 
 def _span(low: float, high: float) -> str:
-    return f"{_percent(low)} to {_by(high)}" if high < 2 else f"{_by(low)} to {_by(high)}"
+    return f"{percent(low - 1)} to {_by(high)}" if high < 2 else f"{_by(low)} to {_by(high)}"
 
 
 def _by(times: float) -> str:
     """`33 %`; from a doubling on `2.3×`."""
-    return f"{times:.3g}×" if times >= 2 else f"{_percent(times)} %"
-
-
-def _percent(times: float) -> str:
-    """Two digits, as a plain number: `:.2g` alone makes 1e+02 of 99.7."""
-    return f"{float(f'{100 * (times - 1):.2g}'):g}"
+    return f"{times:.3g}×" if times >= 2 else f"{percent(times - 1)} %"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from harness.model import Levels, Summary, known
-from harness.report.wording import counted, listing, plain
+from harness.report.wording import counted, listing, percent, plain
 
 
 def pairing_lines(summary: Summary) -> Iterator[str]:
@@ -28,7 +28,7 @@ def _shared(summary: Summary) -> str:
 
 def level_words(levels: Levels) -> str:
     """`blocks differ by 3 %, starts by 1 % more: 6 blocks in each of 5 starts decide soonest, in 60 s`."""
-    spread = f"blocks differ by {100 * levels.within:.2g} %, starts by {100 * levels.between:.2g} % more"
+    spread = f"blocks differ by {percent(levels.within)} %, starts by {percent(levels.between)} % more"
     if levels.blocks is None or levels.starts is None or levels.seconds is None:
         return f"{spread}: no number of blocks in the starts that are allowed would decide"
     plan = f"{counted(levels.blocks, 'block')} in each of {counted(levels.starts, 'start')}"

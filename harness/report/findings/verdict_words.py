@@ -9,7 +9,7 @@ from harness.model.metric_table import root_of
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.stopping import stopping_lines
-from harness.report.wording import counted, listing, plain
+from harness.report.wording import counted, listing, percent, plain
 from harness.verdicts import capacity, knee
 
 SIGNS = (
@@ -126,7 +126,7 @@ def unequal_lines(summary: Summary) -> Iterator[str]:
             pairs = " between those that differ" if len(difference.labels) > 2 else ""
             yield plain(f"unequal: {difference.text}; no verdict on {names}{pairs}", 1000)
         elif difference.apart:
-            wider = f"the floor of {names} is {100 * difference.apart:.2g} % wider"
+            wider = f"the floor of {names} is {percent(difference.apart)} % wider"
             yield plain(f"unequal: {difference.text}; {wider}", 1000)
         else:
             others += 1

@@ -2,6 +2,7 @@
 
 import gzip
 import hashlib
+import zlib
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
@@ -36,7 +37,7 @@ class Documents:
                 yield from self._lines(file)
         except FileNotFoundError:
             raise SpecError("no such file", where=str(self.path)) from None
-        except (OSError, EOFError, ValueError) as error:  # EOFError: a compressed file that is cut off
+        except (OSError, EOFError, ValueError, zlib.error) as error:  # a cut or damaged gzip file
             raise SpecError(f"cannot be read: {error}", where=str(self.path)) from None
 
     def _lines(self, file: "gzip.GzipFile | BufferedReader") -> Iterator[tuple[int, Any]]:

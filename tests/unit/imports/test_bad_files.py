@@ -54,6 +54,13 @@ def test_a_small_text_that_grows_is_refused(tmp_path):
     assert "too many values" in refused(path)
 
 
+@pytest.mark.parametrize("copy", ["*a", "{*a : 1}", "!!set {*a }"])
+def test_a_long_text_that_is_repeated_is_refused(tmp_path, copy):
+    path = tmp_path / "r.yaml"
+    path.write_text(f'version: "0.2"\na: &a {"x" * 20_000}\nb: [{", ".join(4000 * [copy])}]\n')
+    assert "too much text" in refused(path)
+
+
 @pytest.mark.parametrize(
     "figure", ["{units: h, mean: 3}", "{units: s, mean: .nan}", "{units: s}", "{units: s, mean: -1}"]
 )
@@ -126,6 +133,28 @@ def test_a_file_of_no_tool(tmp_path, text):
     path = tmp_path / "r.json"
     path.write_text(text)
     refused(path)
+
+
+def test_two_lists_in_one_file(tmp_path):
+    """As `llama-bench -o json >> r.json` writes them."""
+    path = tmp_path / "r.json"
+    path.write_text("[\n  {}\n]\n" * 2)
+    assert "holds more than one list" in refused(path)
+
+
+@pytest.mark.parametrize("count", [-2, 2**31, 2**64])
+def test_a_count_of_tokens_that_no_request_has(tmp_path, count):
+    document = foreign.vllm()
+    document["output_lens"][7] = count
+    path = foreign.write(tmp_path / "r.json", document)
+    assert f"request 7: a count of {count}" in refused(path)
+
+
+def test_a_name_of_a_model_that_is_no_text(tmp_path):
+    of = foreign.vllm_summary() | {"dataset_name": "random-ids", "total_output_tokens_retokenized": 1}
+    of |= {"server_info": {"served_model_name": ["m"]}}
+    _, (taken,) = read(foreign.write(tmp_path / "r.jsonl", of))
+    assert (taken.tool, taken.model) == ("sglang bench_serving", None)
 
 
 def test_parquet_is_named(tmp_path):

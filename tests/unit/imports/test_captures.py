@@ -143,6 +143,19 @@ def test_a_folder_has_each_measurement_once():
     assert [path.name[:3] for path in kept] == ["D16"]
 
 
+def test_a_folder_below_does_not_split_the_one_above(tmp_path):
+    """Of aiperf's files the requests are the result, wherever a folder's name sorts between theirs."""
+    detailed = CAPTURES / "aiperf.detail"
+    files = [tmp_path / name for name in ("profile_export.jsonl", "profile_export_aiperf.json")]
+    below = tmp_path / "profile_export_a" / "r.json"
+    for path in (*files, below):
+        path.parent.mkdir(exist_ok=True)
+        source = CAPTURES / "vllm" / "r.json" if path is below else detailed / path.name
+        path.write_bytes(source.read_bytes())
+    kept, left_out = results_among(sorted([*files, below]))
+    assert (kept, left_out) == ([files[0], below], [files[1]])
+
+
 EQUAL = [
     ("vllm/r.json", "10 of 10"),
     ("vllm.detail/r.json", "10 of 10"),

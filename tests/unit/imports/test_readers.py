@@ -10,7 +10,7 @@ from harness.metrics.peers import TOOLS
 from harness.metrics.peers.answers import take
 from harness.metrics.view import RequestView
 from harness.model import IssueCode
-from harness.records.layout import UNKNOWN
+from harness.records.layout import UNKNOWN, Outcome
 from harness.validity import RULES, unchecked
 from harness.validity.imported import NEEDS
 from tests.factories import foreign
@@ -52,6 +52,64 @@ def test_failed_requests_stay_failed(tmp_path):
     taken = taken_of(foreign.write(tmp_path / "r.json", document))
     assert np.count_nonzero(np.isinf(latency.of_metric(RequestView(taken.records), "ttft_ms"))) == 1
     assert taken.records.errors[3] == "Service Unavailable"
+
+
+def test_prompts_that_a_dataset_did_not_have_are_no_failures(tmp_path):
+    counted = foreign.vllm_summary(num_prompts=1000, failed=0, max_concurrency=None)
+    taken = taken_of(foreign.write(tmp_path / "r.json", counted))
+    assert (taken.answered, taken.failed, taken.planned, taken.load.slots) == (120, 0, 120, 120)
+
+
+def test_failures_of_a_summary_are_those_that_it_counts_or_the_prompts_without_an_answer(tmp_path):
+    counted = foreign.vllm_summary(num_prompts=1000, failed=3)
+    taken = taken_of(foreign.write(tmp_path / "r.json", counted))
+    assert (taken.failed, taken.planned) == (3, 123)
+    taken = taken_of(foreign.write(tmp_path / "r.json", foreign.vllm_summary(num_prompts=125)))
+    assert (taken.failed, taken.planned) == (5, 125)
+
+
+def of_sglang():
+    of = foreign.vllm_summary() | {"dataset_name": "random-ids", "total_output_tokens_retokenized": 1}
+    return {key: value for key, value in of.items() if key != "mean_itl_ms"}
+
+
+@pytest.mark.parametrize("of", [foreign.vllm(), foreign.vllm_summary(), of_sglang()])
+def test_a_cap_sets_a_rate_apart_and_its_load_is_not_known(tmp_path, of):
+    for most in (4, 64):
+        file = foreign.write(tmp_path / "r.json", of | {"request_rate": 50.0, "max_concurrency": most})
+        taken = taken_of(file)
+        assert (taken.load.kind, taken.load.value, taken.variant) == ("rate", 50, f"max{most}")
+        assert not taken.load_known
+        assert f"at most {most} requests in flight" in taken.lacks[-1]
+    free = taken_of(foreign.write(tmp_path / "r.json", of | {"request_rate": 50.0, "max_concurrency": None}))
+    assert (free.variant, free.load_known) == ("", True)
+
+
+def test_a_cap_of_aiperf_sets_a_rate_apart_too(tmp_path):
+    phase = {"kind": "profiling", "type": "poisson", "rate": 50.0, "concurrency": 4}
+    latency = {"unit": "ms", "avg": 100.0}
+    about = {"aiperf_version": "0.13.0", "request_count": {"avg": 120.0}, "time_to_first_token": latency,
+             "input_config": {"phases": [phase]}}  # fmt: skip
+    summary = foreign.write(tmp_path / "profile_export_aiperf.json", about)
+    lines = foreign.write_lines(tmp_path / "profile_export.jsonl", foreign.aiperf_lines())
+    for file in (summary, lines):
+        taken = taken_of(file)
+        assert (taken.load.kind, taken.variant, taken.load_known) == ("rate", "max4", False)
+
+
+def test_a_cap_in_a_report_sets_a_rate_apart_too(tmp_path):
+    load = {"standardized": {"tool": "vllm-benchmark", "rate_qps": 50.0, "concurrency": 4}}
+    latency = {"time_to_first_token": {"units": "ms", "mean": 100.0}}
+    results = {"request_performance": {"aggregate": {"latency": latency}}}
+    report = {"version": "0.2", "run": {}, "scenario": {"load": load}, "results": results}
+    taken = taken_of(foreign.write(tmp_path / "r.json", report))
+    assert (taken.load.kind, taken.variant, taken.load_known) == ("rate", "max4", False)
+
+
+def test_a_ramp_of_rates_is_refused(tmp_path):
+    ramp = {"ramp_up_strategy": "linear", "ramp_up_start_rps": 1, "ramp_up_end_rps": 100}
+    with pytest.raises(SpecError, match=r"a ramp of rates \('linear'\), which is not read"):
+        read(foreign.write(tmp_path / "r.json", foreign.vllm_summary(max_concurrency=None) | ramp))
 
 
 def test_several_lines_are_several_runs(tmp_path):
@@ -185,12 +243,63 @@ ROW = {"hw": "h100", "tp": 8, "conc": 64, "model": "m", "framework": "vllm", "pr
 def test_rows_of_inferencex_are_in_seconds_and_per_gpu(tmp_path):
     rows = [ROW, ROW | {"conc": 128, "is_multinode": True}, ROW | {"pp": 2, "pcp_size": 3}]
     _, (one, two, three) = read(foreign.write(tmp_path / "r.json", rows))
-    assert (one.variant, one.load.slots, two.load.slots) == ("vllm-h100-fp8", 64, 128)
+    assert (one.variant, one.load.slots, two.load.slots) == ("vllm-h100-fp8-tp8", 64, 128)
     assert one.reported["ttft_ms.p50"] == pytest.approx(400)
     assert one.reported["output_tokens_per_s"] == pytest.approx(800)
     assert three.reported["output_tokens_per_s"] == pytest.approx(6 * 800)
     assert "output_tokens_per_s" not in two.reported
     assert "of how many GPUs" in " ".join(two.lacks)
+
+
+GROUPS = {
+    "prefill_num_workers": 2,
+    "prefill_tp": 4,
+    "decode_tp": 8,
+    "decode_ep": 8,
+    "decode_dp_attention": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "label"),
+    [
+        ({"isl": 1024, "osl": 1}, "tp8-1024x1"),
+        ({"isl": 1024, "osl": 8192}, "tp8-1024x8192"),
+        ({"tp": 4}, "tp4"),
+        ({"ep": 8}, "tp8-ep8"),
+        ({"pp": 2, "dcp_size": 4, "pcp_size": 1}, "tp8-pp2-dcp4"),
+        ({"dp_attention": "true"}, "tp8-dpa-true"),
+        ({"dp_attention": "false", "spec_decoding": "none", "ep": 1}, "tp8"),
+        ({"isl": 16, "osl": 16, "spec_decoding": "mtp"}, "tp8-16x16-mtp"),
+        ({"tp": None, **GROUPS}, "prefill-x2-prefill-tp4-decode-tp8-decode-ep8-decode-dpa-true"),
+    ],
+)
+def test_rows_of_inferencex_that_differ_in_work_or_setup_are_no_repeats(tmp_path, change, label):
+    taken = taken_of(foreign.write(tmp_path / "r.json", ROW | change))
+    assert taken.variant == f"vllm-h100-fp8-{label}"
+
+
+FAILED = [
+    ({"type": "ClientConnectorError", "message": "refused"}, False, Outcome.CONNECT_FAILED),
+    ({"type": "ClientPayloadError", "message": "cut"}, False, Outcome.TRUNCATED),
+    ({"type": "TimeoutError", "message": ""}, False, Outcome.TIMEOUT),
+    ({"type": "SomeError", "message": "broken stream"}, False, Outcome.HTTP_ERROR),
+    ({"type": None, "message": None}, False, Outcome.HTTP_ERROR),
+    ({"type": "Service Unavailable", "code": 503}, False, Outcome.HTTP_ERROR),
+    ({"type": "RequestCancellationError"}, True, Outcome.CANCELLED),
+    ({"type": "InvalidInferenceResultError"}, False, Outcome.EMPTY),
+    (None, True, Outcome.CANCELLED),
+    (None, False, Outcome.EMPTY),
+]
+
+
+@pytest.mark.parametrize(("error", "cancelled", "outcome"), FAILED)
+def test_an_error_of_aiperf_is_no_empty_answer(tmp_path, error, cancelled, outcome):
+    lines = foreign.aiperf_lines(requests=6)
+    del lines[2]["metrics"]["time_to_first_token"]
+    lines[2]["error"], lines[2]["metadata"]["was_cancelled"] = error, cancelled
+    taken = taken_of(foreign.write_lines(tmp_path / "r.jsonl", lines))
+    assert taken.records.requests["outcome"][2] == outcome
 
 
 MLPERF = {"version": "0.4", "git_sha": None, "n_samples_issued": 400, "n_samples_completed": 400,

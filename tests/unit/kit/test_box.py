@@ -55,6 +55,7 @@ def test_a_kit_for_a_newer_c_library_is_refused(kit, monkeypatch, here, taken):
         (lambda kit: (kit / "wheels" / "a.whl").write_bytes(b"b"), "damaged: wheels/a.whl"),
         (lambda kit: (kit / "wheels" / "a.whl").unlink(), "wheels/a.whl is missing"),
         (lambda kit: (kit / "SHA256SUMS").unlink(), "not whole"),
+        (lambda kit: (kit / "SHA256SUMS").write_bytes(b"\xff"), "not whole: SHA256SUMS is damaged"),
         (lambda kit: (kit / "kit.json").write_text("["), "not a kit"),
     ],
 )

@@ -47,6 +47,14 @@ def test_a_missing_part_and_a_missing_list_are_named(folder, tmp_path):
         join(made[:2], tmp_path / "back")
 
 
+def test_a_list_that_is_no_text_is_damaged(folder, tmp_path):
+    made = split(folder, tmp_path / "kit.tar", 0.25)
+    listed = tmp_path / "kit.tar.sha256"
+    listed.write_bytes(b"\xff" + listed.read_bytes())
+    with pytest.raises(PartsError, match=r"kit\.tar\.sha256 is damaged"):
+        join([*made, listed], tmp_path / "back")
+
+
 def test_the_file_alone_joins_where_there_is_no_bench(folder, tmp_path):
     place = tmp_path / "carried"
     split(folder, place / "kit.tar", 0.25)

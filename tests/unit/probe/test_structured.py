@@ -21,6 +21,8 @@ def shape(answer):
         ("The sea, the sea.", "stop", False),
         ("The sea, the", "length", False),
         ('{"colour": "te', "length", None),  # may be the beginning of the right one
+        ('{"colour": "te', "max_tokens", None),  # as the messages API says it
+        ('{"colour": "te', "max_output_tokens", None),  # as the responses API says it
         ('{"colour": "te', "stop", False),
     ],
 )

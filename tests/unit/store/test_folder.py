@@ -155,6 +155,16 @@ def test_a_damaged_file_is_one_error(folder, name, damage):
         folder.read_telemetry("000-x") if name == "telemetry" else folder.read_cell("000-x")
 
 
+def test_a_sample_of_a_series_without_a_name_is_one_error(folder):
+    folder.write_cell(records(*ROWS), facts(cell="000-x"))
+    (folder.path / seal.FILE).unlink()  # as of before 0.2: the file alone tells
+    path = folder.cell_path("000-x") / "telemetry.parquet"
+    rows = "select * from (values ('a', 0, 1.0), (null, 1, 2.0)) as t(series, at_ns, value)"
+    duckdb.execute(f"copy ({rows}) to '{path}' (format parquet)")
+    with pytest.raises(SpecError, match="a row has no series"):
+        folder.read_telemetry("000-x")
+
+
 def test_a_cell_in_flight_is_not_a_cell(folder):
     (folder.cell_path("000-x")).mkdir()
     columns.write_records(records(*ROWS), folder.files, "cells/000-x")

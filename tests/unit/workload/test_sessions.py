@@ -222,6 +222,11 @@ def test_a_document_over_several_lines_and_a_compressed_file_are_read(file, tmp_
     packed.write_bytes(packed.read_bytes()[:-30])
     with pytest.raises(SpecError, match="cannot be read"):
         read_trace(packed)
+    damaged = bytearray(gzip.compress(json.dumps(SESSION).encode()))
+    damaged[10] ^= 0b110  # the kind of the first block
+    packed.write_bytes(damaged)
+    with pytest.raises(SpecError, match="cannot be read"):
+        read_trace(packed)
 
 
 def test_a_document_that_is_too_long_is_one_error(file, monkeypatch):
