@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from harness import __version__
 from harness.cluster.pings import ClockServer
+from harness.errors import refused
 from harness.host import scratch
 from harness.host.cpus import usable_cpus
 from harness.load.bodies import write_bodies
@@ -118,7 +119,10 @@ class Node:
 
     def hear(self, wait_s: float, gather_s: float) -> list[Said]:
         """Messages of the workers since the last call; waits up to `wait_s` for one, then `gather_s` for
-        more."""
+        more.
+
+        Raises RuntimeError, as `end` does, with the reason if the window failed, for example of a full disk.
+        """
         return self._now().hear(wait_s, gather_s)
 
     def end(self) -> None:
@@ -156,6 +160,7 @@ class _Window:
         self._worker_pool = _HeardWorkerPool()
         self._folder: Path | None = None
         self._ended = threading.Event()
+        self._trouble = ""  # why it failed
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
@@ -164,8 +169,9 @@ class _Window:
 
     def hear(self, wait_s: float, gather_s: float) -> list[Said]:
         give_up = time.monotonic() + wait_s
-        while not self._worker_pool.said and time.monotonic() < give_up:
+        while not self._worker_pool.said and not self._trouble and time.monotonic() < give_up:
             time.sleep(_LISTEN_S)
+        self._check()
         if self._worker_pool.said:
             time.sleep(gather_s)
         return [self._worker_pool.said.popleft() for _ in range(len(self._worker_pool.said))]
@@ -173,6 +179,7 @@ class _Window:
     def end(self) -> None:
         self._ending.set()
         self._ended.wait()
+        self._check()
 
     def read(self, worker: int, name: str, offset: int, most: int) -> bytes:
         if name not in FILES or self._folder is None:
@@ -189,15 +196,23 @@ class _Window:
         self._closing.set()
         self._thread.join()
 
+    def _check(self) -> None:
+        if self._trouble:
+            raise RuntimeError(self._trouble)
+
     def _run(self) -> None:
-        with scratch.folder("load") as self._folder, self._watcher:
-            try:
-                self._lead(self._folder)
-                self.telemetry = self._watcher.stop(self.begin_at or 0)
-            finally:
-                self._worker_pool.close()
+        try:
+            with scratch.folder("load") as self._folder, self._watcher:
+                try:
+                    self._lead(self._folder)
+                    self.telemetry = self._watcher.stop(self.begin_at or 0)
+                finally:
+                    self._worker_pool.close()
                 self._ended.set()
-            self._closing.wait()
+                self._closing.wait()
+        except Exception as error:  # the coordinator hears it; nobody waits for this thread
+            self._trouble = str(refused(error) or f"{type(error).__name__}: {error}")
+            self._ended.set()
 
     def _lead(self, folder: Path) -> None:
         worker_pool, told_t0, told_stop = self._worker_pool, False, False

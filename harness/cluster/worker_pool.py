@@ -258,5 +258,6 @@ def _ms(ns: int | None) -> float | None:
 
 def reason_of(error: BaseException) -> str:
     """The first line that says something, of what a remote call raised."""
+    error = getattr(error, "cause", None) or error  # Ray's own text begins with a traceback of the node
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[0] if lines else type(error).__name__

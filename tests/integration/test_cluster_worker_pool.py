@@ -1,5 +1,6 @@
 """A cluster's window without Ray: two nodes of this process, one with a clock of its own."""
 
+import errno
 import secrets
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.cluster import node as cluster_node
 from harness.cluster.clocks import Ping
 from harness.cluster.node import Node
 from harness.cluster.pings import TOKEN_BYTES, Clock
@@ -17,6 +19,7 @@ from harness.cluster.worker_pool import ClusterWorkerPool, RemoteNode
 from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, OpenLoop
+from harness.load.worker import Share
 from harness.mockserver import running
 from harness.records.layout import Outcome
 
@@ -116,3 +119,24 @@ def test_a_node_that_is_lost_is_named_and_the_others_records_are_kept() -> None:
     assert (rows[rows["worker"] == 1]["outcome"] == Outcome.LOST).all()
     assert result.client.lost_workers == 1
     assert [node.lost for node in worker_pool.nodes()] == [None, "the node died"]
+
+
+@pytest.mark.parametrize("full", [(1,), (0, 1)])
+def test_nodes_that_cannot_write_are_lost_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, full: tuple[int, ...]
+) -> None:
+    here = cluster_node._here
+
+    def on_a_full_disk(share: Share, *given: Any) -> Share:
+        if share.worker in full:
+            raise OSError(errno.ENOSPC, "No space left on device", "/tmp/load")
+        return here(share, *given)
+
+    monkeypatch.setattr(cluster_node, "_here", on_a_full_disk)
+    with running(ttft_ms=20, gap_ms=5) as server, places() as nodes:
+        worker_pool = ClusterWorkerPool(nodes)
+        result = run_load(job(server.url, 8, OpenLoop(np.arange(8) * 25_000_000)), worker_pool=worker_pool)
+    assert {node.lost for node in worker_pool.nodes()} - {None} == {"/tmp/load: no space left on device"}
+    rows = result.records.requests
+    assert len(rows[rows["outcome"] == Outcome.OK]) == 4 * (2 - len(full))
+    assert result.client.lost_workers == len(full)

@@ -8,7 +8,8 @@ from typing import Any, Self
 import msgspec
 
 from harness.engines.start.containers.daemon import PROJECT, Daemon
-from harness.engines.start.containers.keeper import DRAINED
+from harness.engines.start.containers.keeper import DRAINED, KEEP
+from harness.engines.start.containers.service import STOP_GRACE_S
 from harness.engines.start.process import EngineProcess
 from harness.engines.start.started import ContainerFacts
 from harness.errors import SetupError
@@ -51,16 +52,25 @@ class Container:
         return self._ending
 
     def stop(self) -> None:
-        """Returns once nothing of it is left, or if it is to stay."""
+        """Returns once nothing of it is left, or if it is to stay.
+
+        Raises SetupError where Docker does not stop it.
+        """
         self.exited()
         self._keeper.stop()
         self._ending = self._ending or "stopped"
+        if not (self._folder / KEEP).exists():
+            self._daemon.remove_project(self._project, grace_s=STOP_GRACE_S)  # its keeper may have failed
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.stop()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self.stop()
+        except SetupError:
+            if kind is None:  # else what ended it says more, and the next start finds this container
+                raise
 
     # Docker's own JSON, of which a few keys are used.
     def attributes(self) -> dict[str, Any]:

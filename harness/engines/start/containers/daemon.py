@@ -125,9 +125,10 @@ class Daemon:
     def remove_project(self, project: str, *, grace_s: int) -> bool:
         """Removes its containers and network; named volumes are caches and stay.
 
-        False when there was nothing.
+        False when there was nothing. Raises SetupError that names a container which Docker does not stop.
         """
         import docker
+        import requests
 
         removed = False
         with _answering(self.host):
@@ -138,9 +139,9 @@ class Daemon:
                     self.client.api.remove_container(container, v=True, force=True)
                 except docker.errors.NotFound:
                     continue  # somebody else was faster
-                except docker.errors.APIError as error:
-                    if error.status_code != 409:  # its removal is in progress
-                        raise
+                except (docker.errors.APIError, requests.Timeout) as error:
+                    if getattr(error, "status_code", None) != 409:  # its removal is in progress
+                        raise _stays(container, project, error) from error
             for network in self.client.networks.list(filters={"label": f"{PROJECT}={project}"}):
                 removed = True
                 try:
@@ -173,6 +174,14 @@ def _answering(host: str | None) -> Iterator[None]:
             where=where,
             hint="start it (`systemctl start docker`), name it with DOCKER_HOST, or use --launch process",
         ) from error
+
+
+def _stays(container: str, project: str, error: Exception) -> SetupError:
+    return SetupError(
+        f"cannot be stopped: {getattr(error, 'explanation', None) or error}",
+        where=f"container {container[:12]} of {project}",
+        hint=f"remove it before anything else is measured: `docker rm -f {container[:12]}`",
+    )
 
 
 def _cause(error: Exception) -> str:

@@ -58,7 +58,10 @@ def _url(daemon: Daemon, container_id: str) -> str | None:
 
 
 def clear(daemon: Daemon) -> list[str]:
-    """Removes what dead harnesses of this machine left; sentences about that, and about live neighbours."""
+    """Removes what dead harnesses of this machine and this one left: it has one container at a time.
+
+    Returns sentences about that, and about live neighbours. Raises SetupError where one stays.
+    """
     remarks = []
     for container in daemon.containers(ENGINE).values():
         engine, project = container[ENGINE], container.get(PROJECT, "")
@@ -71,14 +74,14 @@ def clear(daemon: Daemon) -> list[str]:
                 f"{engine}, started with `bench up`, runs on this machine at the same time: "
                 f"its work adds to what is measured (`bench down {engine}` stops it)"
             )
-        elif _alive(container):
-            if (pid := container[f"{OURS}bench"]) != str(os.getpid()):
-                remarks.append(
-                    f"another bench (pid {pid}) runs {engine} on this machine at the same time: "
-                    "both measurements suffer"
-                )
+        elif (alive := _alive(container)) and (pid := container[f"{OURS}bench"]) != str(os.getpid()):
+            remarks.append(
+                f"another bench (pid {pid}) runs {engine} on this machine at the same time: "
+                "both measurements suffer"
+            )
         elif daemon.remove_project(project, grace_s=STOP_GRACE_S):
-            remarks.append(f"removed the container of {engine}, left by a bench that was killed")
+            why = "which could not be stopped before" if alive else "left by a bench that was killed"
+            remarks.append(f"removed the container of {engine}, {why}")
     return remarks
 
 

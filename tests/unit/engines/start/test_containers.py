@@ -3,12 +3,16 @@
 import os
 import platform
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
+from docker.errors import APIError, NotFound
+from requests import ReadTimeout
 
 from harness.engines.start.containers import compose_tool, images, owners
 from harness.engines.start.containers.container import Container, container_facts
 from harness.engines.start.containers.daemon import PROJECT, Daemon
+from harness.engines.start.containers.keeper import KEEP
 from harness.engines.start.orphans import born
 from harness.errors import SetupError
 from tests.factories.containers import RUNNING, FakeDaemon
@@ -73,6 +77,64 @@ def test_one_that_was_stopped_did_not_die(tmp_path):
     assert container.exited() == "stopped"
 
 
+def test_what_its_keeper_left_is_removed_and_what_is_to_stay_is_not(tmp_path):
+    container, daemon = contained(tmp_path, RUNNING)
+    container.stop()
+    assert daemon.removed == ["p"]
+    (tmp_path / KEEP).touch()
+    container.stop()
+    assert daemon.removed == ["p"]
+
+
+def stays(*_project, **_grace):
+    raise SetupError("cannot be stopped: permission denied", where="container c of p")
+
+
+def test_a_container_that_stays_is_an_error(tmp_path):
+    container, daemon = contained(tmp_path, RUNNING)
+    daemon.remove_project = stays
+    with pytest.raises(SetupError, match=r"container c of p: cannot be stopped"), container:
+        pass
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SetupError("ended while loading")])
+def test_the_error_that_ends_a_start_comes_before_a_container_that_stays(tmp_path, error):
+    container, daemon = contained(tmp_path, RUNNING)
+    daemon.remove_project = stays
+    with pytest.raises((KeyboardInterrupt, SetupError)) as caught, container:
+        raise error
+    assert "cannot be stopped" not in str(caught.value)
+
+
+def refusing(error):
+    """A daemon with one container of project p, which it does not stop."""
+    daemon = Daemon.__new__(Daemon)
+    daemon.host, daemon.client = None, MagicMock()
+    daemon.client.api.containers.return_value = [{"Id": "0123456789abcdef", "Labels": {}}]
+    daemon.client.api.stop.side_effect = error
+    return daemon
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (APIError("500", explanation="permission denied"), "permission denied"),
+        (ReadTimeout("Read timed out. (read timeout=75)"), "Read timed out"),
+    ],
+)
+def test_a_container_that_docker_does_not_stop_is_named_with_what_to_do(error, why):
+    with pytest.raises(SetupError, match=why) as caught:
+        refusing(error).remove_project("p", grace_s=15)
+    assert caught.value.where == "container 0123456789ab of p"
+    assert "`docker rm -f 0123456789ab`" in caught.value.hint
+
+
+@pytest.mark.parametrize("status", [404, 409])
+def test_a_container_that_is_being_removed_is_no_error(status):
+    refusal = NotFound if status == 404 else APIError
+    assert refusing(refusal("refused", SimpleNamespace(status_code=status))).remove_project("p", grace_s=15)
+
+
 def test_a_daemon_that_goes_away_is_an_ending(tmp_path):
     container, daemon = contained(tmp_path, RUNNING)
 
@@ -117,7 +179,7 @@ def labelled(**changes):
 @pytest.mark.parametrize(
     ("labels", "removed", "remark"),
     [
-        ({}, [], None),
+        ({}, ["p"], "removed the container of vllm, which could not be stopped before"),
         (
             {"llm-servebench.born": "1"},
             ["p"],
@@ -128,7 +190,7 @@ def labelled(**changes):
         ({"llm-servebench.kept": "yes", "llm-servebench.born": "1"}, [], "started with `bench up`"),
     ],
 )
-def test_only_what_a_dead_harness_of_this_machine_left_is_removed(labels, removed, remark):
+def test_only_what_this_harness_or_a_dead_one_of_this_machine_left_is_removed(labels, removed, remark):
     daemon = FakeDaemon(c=(labelled(**labels), RUNNING))
     remarks = owners.clear(daemon)
     assert daemon.removed == removed
