@@ -108,6 +108,20 @@ class EngineSession(Server):
             time.sleep(0.05)
         return ended
 
+    @contextmanager
+    def end_as_error(self, label: str) -> Iterator[None]:
+        """Raises SetupError with the engine's end and its log in place of whatever a question to it says."""
+        try:
+            yield
+        except StorageError:
+            raise
+        except SetupError as error:
+            ended = self.exited(suspected=True)
+            if ended is None or self._log is None:
+                raise
+            failures = self.definition.server.failures
+            raise failure(f"ended after it was ready: {ended}", label, self._log, failures) from error
+
     def kv_tokens(self) -> int | None:
         """The size of its KV cache in tokens, as it reports; None if it does not."""
         return reported_tokens(self.definition, self.facts.get("info", {}))
@@ -195,7 +209,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
             by_text = definition.server.ready == "generates"
             wait_ready(started, definition.server, log, say, ref.label, generates if by_text else None)
             ready = time.monotonic()
-            with _end_told(session, ref.label, log):
+            with session.end_as_error(ref.label):
                 try:
                     prepare(session, started.weights, say, ref.label)
                 except SetupError as error:
@@ -223,21 +237,6 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
                     "remarks": list(dict.fromkeys([*remarks, *own.get("remarks", [])])),
                 }
                 yield session
-
-
-@contextmanager
-def _end_told(session: EngineSession, label: str, log: Path) -> Iterator[None]:
-    """Raises the end of an engine in place of whatever a question to it says."""
-    try:
-        yield
-    except StorageError:
-        raise
-    except SetupError as error:
-        ended = session.exited(suspected=True)
-        if ended is None:
-            raise
-        failures = session.definition.server.failures
-        raise failure(f"ended after it was ready: {ended}", label, log, failures) from error
 
 
 def _facts(ref: BackendRef, choice: LaunchChoice, session: EngineSession) -> EngineFacts:

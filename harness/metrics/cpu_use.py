@@ -27,7 +27,7 @@ def host(telemetry: Telemetry, sources: Mapping[str, SampledSource], window: Win
     busy = series.rate(telemetry.get("host.cpu_busy_s"), window)
     if busy is None:
         return None
-    own = [cores(telemetry, name, window) for name in ("server", "client", "sampler")]
+    own = [cores(telemetry, name, window) for name in ("server", "client", "sampler", "partner")]
     return Host(
         cpus=sources["system"].about.get("cpus") if "system" in sources else None,
         busy_cores=busy,

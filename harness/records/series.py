@@ -37,6 +37,10 @@ class Telemetry:
         """The samples of a series; empty if it was never read."""
         return self.series.get(name, NOTHING)
 
+    def between(self, start_ns: int, end_ns: int) -> "Telemetry":
+        """The samples of every series from `start_ns` to `end_ns`, both included."""
+        return Telemetry({name: samples.between(start_ns, end_ns) for name, samples in self.series.items()})
+
     def of(self, prefix: str) -> "Telemetry":
         """The series whose names begin with `prefix.`, by the rest of their names."""
         below = f"{prefix}."

@@ -157,7 +157,7 @@ class Run(Lives):
 
         If it fails, it leaves `engines`: no questions follow.
         """
-        with self.recorded(block):
+        with self.recorded(block, engines[block.backend]):
             return set() if self._cells(block, engines[block.backend]) else {block.backend}
         del engines[block.backend]
         return set()
@@ -200,7 +200,7 @@ class Run(Lives):
         with self.interrupts.window() as stop, ThreadPoolExecutor(len(parts)) as pool:
             loads = [pool.submit(self._load, *part, stop, meeting) for part in parts]
         for block, (cell, workload, engine), load in zip(blocks, parts, loads, strict=True):
-            with self.recorded(block):
+            with self.recorded(block, engine):
                 summary, facts = self._stored(cell, workload, load.result(), stop)
                 self.took_s[cell] = (time.monotonic() - began_s) / len(parts)
                 self.ui.note(cell_line(self._words(cell), summary))
@@ -213,12 +213,12 @@ class Run(Lives):
 
     def _begin(self, cell: Cell, engine: EngineSession) -> None:
         """Checks and probes an engine that is up. `cell` is the first that it will measure."""
-        if self.prepared.scenario.request.kept_turns:
-            for server in engine.replicas:
+        with engine.end_as_error(self.prepared.of(cell).label):
+            for server in engine.replicas if self.prepared.scenario.request.kept_turns else ():
                 server.check_keeps_turns()
-        workloads = self.workloads_of(engine)
-        if self.prepared.options.probe:
-            self._probe(cell, engine, workloads)
+            workloads = self.workloads_of(engine)
+            if self.prepared.options.probe:
+                self._probe(cell, engine, workloads)
 
     def _ready(self, cell: Cell, workloads: Workloads, engine: EngineSession) -> Workload:
         self._between_repeats(cell, engine)
@@ -258,7 +258,7 @@ class Run(Lives):
         stop: threading.Event,
         meeting: threading.Barrier | None = None,
     ) -> Measured:
-        window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster, meeting)
+        window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster, meeting, self.up)
         try:
             return measure(self.prepared, cell, workload, engine, window)
         except BaseException:
@@ -334,9 +334,9 @@ class Run(Lives):
                         say = partial(self._stage, label)
                         asking = self._asking(label, engine)
                         asked = ask_all(definition, engine, questions, say, stop, asking)
-                self.interrupted = asked is None
             except SetupError as error:
                 missing, hint = str(error), error.hint or None
+            self.interrupted |= stop.is_set()
             if not self.interrupted and (asked is None or _failed(asked)):
                 missing = _death(engine, suspected=True) or missing
         if missing:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 from harness.engines.session import EngineSession, open_engine
@@ -27,17 +27,20 @@ class Lives(Stored):
     workloads: Workloads | None = None
     announced: set[str] = field(default_factory=set)  # labels whose known facts were shown
     refused: dict[str, SetupError] = field(default_factory=dict)  # by label: requests that no start will help
+    up: list[EngineSession] = field(default_factory=list)
     failed_starts: Counter[str] = field(default_factory=Counter)  # by label: those in a row
 
     @contextmanager
-    def recorded(self, block: Block) -> Iterator[None]:
+    def recorded(self, block: Block, engine: EngineSession | None = None) -> Iterator[None]:
         """Records an engine's failure, so that the other backends are still measured.
 
-        A full disk raises, since no engine is at fault, and so does the failure of the only backend.
+        A full disk raises, since no engine is at fault, and so does the failure of the only backend. The end
+        of an `engine` that was up is its failure.
         """
         label = self.prepared.of(block).label
         try:
-            yield
+            with engine.end_as_error(label) if engine else nullcontext():
+                yield
         except StorageError:
             raise
         except SetupError as error:
@@ -60,6 +63,8 @@ class Lives(Stored):
             )
         self.failed_starts[label] += 1
         engine = stack.enter_context(open_engine(self._request(block), self.ui.stage))
+        self.up.append(engine)
+        stack.callback(self.up.remove, engine)
         self.failed_starts[label] = 0
         host, version = self.manifest.document.host, engine_version(engine.facts)
         key = noise.key(host, self.prepared, self.prepared.of(block), version)

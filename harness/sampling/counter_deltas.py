@@ -51,6 +51,7 @@ def counted(
     """Increase by name, and how often a counter fell. None where the engine did not answer at both ends.
 
     A counter falls when its engine starts again; what it had counted by the last sample before is kept.
+    `telemetry`: samples from between the two reads alone, since any other would look like a fall.
     """
     if before is None or after is None:
         return None, 0

@@ -37,6 +37,8 @@ class Watch:
     engine_ports: tuple[int, ...] = ()
     engine_env: Mapping[str, str] = field(default_factory=dict)  # which GPUs it was given
     apart: bool = False  # exporters are of engines with other roles: nothing of them adds up
+    partner_pids: tuple[int, ...] = ()  # other engines below bench: no part of its load
+    duet: bool = False  # partners are loaded at the same moments, so what they use is expected
     engine_here: bool = True  # False: what this machine's GPUs and CPUs draw is not the engine's
 
 

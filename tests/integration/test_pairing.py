@@ -136,6 +136,9 @@ def test_a_duet_loads_both_at_the_same_moments(here):
     for repeat in range(2):
         assert abs(begun["calm", repeat] - begun["slow", repeat]) < 0.5e9
     assert result["verdict_rules"]["pairing"] == "duet"
+    folder = RunFolder(run_folder())
+    sampled = [folder.read_telemetry(cell).series for cell in folder.cells()]
+    assert all("partner.cpu_s" in series for series in sampled), "the other engine is no other work"
     assert "loaded at the same moments" in done.stdout
     (verdict,) = [one for one in result["comparison"] if one["primary"]]
     assert verdict["why"] == "1 and 1 starts, 3 are needed"

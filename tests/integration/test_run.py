@@ -272,6 +272,17 @@ def test_a_server_that_dies_invalidates_its_cell_and_the_rest_goes_on(here):
     assert {"engine-died", "failed-requests"} <= {reason["code"] for reason in mortal["validity"]["reasons"]}
 
 
+def test_a_server_that_dies_before_its_first_window_says_so_with_its_log(here):
+    define("mortal", "--fault", "die:at=1")  # number 0 is the greeting; the next one fills its cache
+    flags = (*ONCE, *FEW, "--set", "cache.state=primed")
+    done = bench("run", "--scenario", "fixed-length", "--backends", "mortal,calm", *flags, code=3)
+    (warning,) = [one for one in summary()["warnings"] if one["code"] == "not-measured"]
+    assert warning["text"].startswith("mortal: ended after it was ready: exit code ")
+    assert str(run_folder() / "logs") in warning["hint"]
+    assert warning["text"].splitlines()[0] in done.stderr
+    assert [cell["label"] for cell in summary()["cells"]] == ["calm"]
+
+
 FAILURES = {  # the rarer first: of two faults the first strikes
     "http_error": "503:every=13",
     "reset": "reset:every=11",

@@ -1,11 +1,14 @@
 """The sampler's process on this machine: who used the CPU, what the engine says, what becomes of the dead."""
 
+import itertools
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import psutil
 import pytest
@@ -18,7 +21,8 @@ from harness.model import Server
 from harness.sampling.job import Exporter, Watch
 from harness.sampling.sources.processes import listener
 from harness.sampling.watcher import Watcher
-from tests.integration.scripted import bench, define, summary
+from harness.store import RunFolder
+from tests.integration.scripted import SMALL, bench, define, run_folder, summary
 
 # A third of a core: others measure next to it.
 SPIN = """import time
@@ -177,6 +181,42 @@ def test_a_run_whose_engine_has_no_metrics_after_all_is_measured_and_says_so(her
     assert gap["text"].startswith("the engine's metrics did not answer: ")
     assert "answers 404" in gap["text"]
     assert "telemetry-gap" in done.stdout
+
+
+class Restless(BaseHTTPRequestHandler):
+    """Metrics of an engine that goes on with abandoned requests: no two reads are the same."""
+
+    tokens = itertools.count(1000, 10)
+
+    def do_GET(self):
+        text = f"vllm:generation_tokens_total {next(self.tokens)}\n".encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, *_):
+        pass
+
+
+def test_an_engine_that_counts_before_and_after_the_load_did_not_restart(here):
+    with (
+        running(dialect="vllm", ttft_ms=60, gap_ms=5) as server,
+        ThreadingHTTPServer(("127.0.0.1", 0), Restless) as metrics,
+    ):
+        threading.Thread(target=metrics.serve_forever, daemon=True).start()
+        bench(
+            *("run", "--scenario", "fixed-length", "--backends", f"vllm={server.url}", *SMALL),
+            *("--metrics-url", f"http://127.0.0.1:{metrics.server_port}/metrics"),
+            code=(0, 4),
+        )
+        counted = next(Restless.tokens) - 1000
+        metrics.shutdown()
+    run = RunFolder(run_folder())
+    (cell,) = run.cells()
+    facts = run.read_facts(cell)
+    assert facts.counter_restarts == 0
+    assert 0 < facts.server_counters["output_tokens"] < counted
 
 
 def test_a_file_in_the_users_directory_is_not_mistaken_for_a_library(tmp_path, monkeypatch):

@@ -57,7 +57,7 @@ class EngineFacts(TypedDict, total=False):
     model: dict[str, object] | None
     weights: dict[str, object] | None
     command: list[str]
-    env: dict[str, str]
+    env: Mapping[str, str | None]  # None: Compose passes on what this process has
     files: Mapping[str, str]
     pid: int
     package_version: str | None

@@ -14,6 +14,11 @@ from harness.report.plots.style import MUTED, PALETTE
 from harness.report.wording import number
 
 BLUE, ORANGE, GREEN, RED = PALETTE[:4]
+_CPU_OWNERS = (
+    ("engine", "server", BLUE),
+    ("load generator", "client", ORANGE),
+    ("engine of the same duet", "partner", GREEN),
+)
 DASHED = (0, (4, 1.5))
 MOST_GPUS = 2  # with a curve of their own
 
@@ -125,19 +130,17 @@ def _by_gpu(
 
 
 def _cpus(telemetry: Telemetry, cpus: float | None, end_s: float) -> Panel | None:
-    """Cores, from bottom to top: the engine's, the load generator's, everybody else's."""
-    busy, engine = (_per_second(telemetry.get(name), end_s) for name in ("host.cpu_busy_s", "server.cpu_s"))
-    client = _per_second(telemetry.get("client.cpu_s"), end_s)
-    if len(busy[0]) < 2:
+    """Cores, from bottom to top: the engine's, the load generator's, its partner's in a duet, all others'."""
+    grid, others = _per_second(telemetry.get("host.cpu_busy_s"), end_s)
+    if len(grid) < 2:
         return None
-    grid = busy[0]
-    own = [
-        np.interp(grid, *samples) if len(samples[0]) else np.zeros(len(grid)) for samples in (engine, client)
-    ]
-    others = np.maximum(busy[1] - own[0] - own[1], 0)
-    curves = [Curve("load generator", grid, own[1], ORANGE), Curve("other work", grid, others, MUTED)]
-    if len(engine[0]):
-        curves.insert(0, Curve("engine", grid, own[0], BLUE))
+    curves = []
+    for owner, series, color in _CPU_OWNERS:
+        samples = _per_second(telemetry.get(f"{series}.cpu_s"), end_s)
+        if len(samples[0]):
+            curves.append(Curve(owner, grid, np.interp(grid, *samples), color))
+            others = others - curves[-1].values
+    curves.append(Curve("other work", grid, np.maximum(others, 0), MUTED))
     panel = _panel("CPU\ncores", curves, "{name} up to {top} cores")
     return replace(panel, top=1.05 * (cpus or 0.0), stacked=True) if panel else None
 

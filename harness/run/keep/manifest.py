@@ -1,12 +1,14 @@
 """Writes manifest.json: the conditions under which the figures of a run hold."""
 
 import dataclasses
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
+from harness import __version__
 from harness.engines.start.started import EngineFacts
 from harness.errors import SpecError
 from harness.host import installation
@@ -92,7 +94,10 @@ class ManifestWriter:
         manifest = folder.read_manifest()
         now = datetime.now(UTC).isoformat(timespec="seconds")
         document = replace(
-            manifest, resumed_utc=(*manifest.resumed_utc, now), failures=(), warnings=_about(prepared.source)
+            manifest,
+            resumed_utc=(*manifest.resumed_utc, now),
+            failures=(),
+            warnings=(*_about(prepared.source), *_lasting(manifest)),
         )
         return cls(folder, document, prepared)
 
@@ -206,8 +211,22 @@ def _about(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
     return tuple(parts)
 
 
+def _lasting(manifest: Manifest) -> Iterator[RunWarning]:
+    """Yields the warnings that a resumed run does not give again: it asks for what an engine did not do."""
+    of_source = (notices.FILE_LINES_LEFT_OUT.code, notices.TRACE_CHANGED.code)
+    of_engine = (notices.NOT_MEASURED.code, notices.AGREEMENT_MISSING.code)
+    labels = tuple(f"{label}: " for label in manifest.backends)
+    for warning in manifest.warnings:
+        asked_again = warning.code in of_engine and warning.text.startswith(labels)
+        if warning.code not in of_source and not asked_again:
+            yield warning
+
+
 def require_unchanged(folder: RunFolder, prepared: Prepared) -> None:
-    """Raises SpecError if a definition differs from the one the run began with: cells would not compare."""
+    """Raises SpecError if a definition, bench or the machine differs from what the run began with.
+
+    Its cells would not compare.
+    """
     manifest = folder.read_manifest()
     if manifest.scenario_sha256 != files.fingerprint(prepared.scenario):
         raise _changed(f"scenario '{prepared.scenario.name}'", folder)
@@ -215,13 +234,20 @@ def require_unchanged(folder: RunFolder, prepared: Prepared) -> None:
         entry = manifest.backends.get(backend.label)
         if entry is None or entry.definition_sha256 != definition_key(backend.ref.definition):
             raise _changed(f"backend '{backend.label}'", folder)
+    version = manifest.packages.get(installation.DISTRIBUTION, __version__)
+    if version != __version__:
+        remedy = f"install {installation.DISTRIBUTION} {version}, or "
+        raise _changed(f"bench ({version}, now {__version__})", folder, remedy)
+    host = manifest.host
+    if host and (differences := noise.host_differences(host, machine.host_facts())):
+        raise _changed(f"the machine ({'; '.join(differences)})", folder, "resume it where it began, or ")
 
 
-def _changed(what: str, folder: RunFolder) -> SpecError:
+def _changed(what: str, folder: RunFolder, remedy: str = "") -> SpecError:
     return SpecError(
         f"{what} has changed since this run began",
         where=str(folder.path),
-        hint="start a new run with `bench run`",
+        hint=f"{remedy}start a new run with `bench run`",
     )
 
 

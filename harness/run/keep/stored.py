@@ -62,7 +62,10 @@ class Stored:
 
     @classmethod
     def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> Self:
-        """Keeps the cells that ran to their end, so that only the others are measured."""
+        """Keeps the cells that ran to their end, so that only the others are measured.
+
+        Those that were cut short are set aside, since readers of the folder would count them as measured.
+        """
         try:
             _, faults = seal.faults(folder.files) or (0, [])
             damaged = {fault.path for fault in faults}
@@ -75,7 +78,9 @@ class Stored:
         for cell in there:
             try:
                 records, facts = folder.read_cell(cell)
-                if not facts.interrupted:
+                if facts.interrupted:
+                    folder.set_aside(cell)
+                else:
                     run.keep(records, facts, folder.read_requested(facts), folder.read_telemetry(cell))
             except DamagedError as error:
                 moved_to = folder.set_aside(cell)

@@ -1,6 +1,8 @@
 """Measures one cell: prepares the cache, runs the timed window, and collects the facts for cell.json."""
 
 import threading
+import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -116,6 +118,7 @@ class CellMeasurement(NamedTuple):
     stop: threading.Event
     cluster: Cluster | None  # None: this machine
     meeting: threading.Barrier | None = None  # waited for by cells whose loads begin together
+    up: Sequence[EngineSession] = ()  # every engine that is, this cell's among them
 
 
 def measure(
@@ -130,7 +133,9 @@ def measure(
     workers = choose_workers(prepared.options.all_workers, cell.load)
     with (
         scratch.folder("bodies") as folder,
-        Watcher(watch_of(engine, prepared.options.sample_hz)) as watcher,
+        Watcher(
+            watch_of(engine, prepared.options.sample_hz, window.up, duet=window.meeting is not None)
+        ) as watcher,
     ):
         job = make_job(prepared, cell, workload, engine, folder, salt=cache.salt)
         job = replace(job, workers=workers.count)
@@ -143,6 +148,7 @@ def measure(
             with suppress(threading.BrokenBarrierError):  # the other could not begin
                 window.meeting.wait()
         result = run_load(job, window.progress, window.stop, worker_pool)
+        ended_ns = time.monotonic_ns()
         engine.fresh = False
         after = [settled(partial(_counters, source), COUNTERS) for source in sources]
         shapes_after = [
@@ -153,8 +159,9 @@ def measure(
         if worker_pool is not None:
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
     exited = engine.exited(suspected=before[0] is not None and after[0] is None)
+    during = telemetry.between(0, ended_ns - result.t0_monotonic_ns)
     counts = [
-        counted(*ends, telemetry, COUNTERS, f"engine.{index}" if len(sources) > 1 else "engine")
+        counted(*ends, during, COUNTERS, f"engine.{index}" if len(sources) > 1 else "engine")
         for index, ends in enumerate(zip(before, after, strict=True))
     ]
     shapes = list(map(histogram_increase, shapes_before, shapes_after))

@@ -1,7 +1,7 @@
 """Tells the sampler what to watch while a cell is measured."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, fields
 from urllib.parse import urlsplit
 
@@ -18,10 +18,13 @@ COUNTERS = frozenset(field.name for field in fields(Counters))
 _GPU_ENV = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
-def watch_of(engine: EngineSession, hz: float) -> Watch | None:
+def watch_of(
+    engine: EngineSession, hz: float, up: Sequence[EngineSession] = (), *, duet: bool = False
+) -> Watch | None:
     """The order to the sampler; None without sampling.
 
-    Of an engine on another machine only metrics are read.
+    Of an engine on another machine only metrics are read. `up`: all engines that are; `duet`: each of them is
+    loaded at the same moments.
     """
     if not hz:
         return None
@@ -37,6 +40,10 @@ def watch_of(engine: EngineSession, hz: float) -> Watch | None:
         engine_env=gpu_env(engine.facts),
         engine_here=here,
         apart=bool(engine.roles),
+        partner_pids=tuple(
+            pid for other in up if other is not engine and (pid := other.facts.get("pid")) is not None
+        ),
+        duet=duet,
     )
 
 
@@ -45,7 +52,8 @@ def gpu_env(facts: EngineFacts) -> dict[str, str]:
     container = facts.get("container")
     if container is not None and container["device"] != "rocm":
         return {"NVIDIA_VISIBLE_DEVICES": ",".join(map(str, container["gpus"]))}
-    given = {**os.environ, **(facts.get("env") or {})}
+    own = {name: value for name, value in (facts.get("env") or {}).items() if value is not None}
+    given = {**os.environ, **own}
     return {name: given[name] for name in _GPU_ENV if name in given}
 
 

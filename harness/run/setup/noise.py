@@ -32,6 +32,20 @@ def host_key(host: HostFacts | None) -> str:
     return files.fingerprint(_identity(host))
 
 
+def host_differences(then: HostFacts, now: HostFacts) -> list[str]:
+    """The facts of `host_key` that differ, each as `cpus_usable: 8, now 4`."""
+    before, after = _identity(then), _identity(now)
+    return [
+        f"{name}: {_shown(before[name])}, now {_shown(after[name])}"
+        for name in _IDENTITY
+        if before[name] != after[name]
+    ]
+
+
+def _shown(fact: object) -> str:
+    return ", ".join(fact) if isinstance(fact, tuple) else "none" if fact is None else str(fact)
+
+
 def _identity(host: HostFacts | None) -> dict[str, object]:
     return {name: getattr(host, name, None) for name in _IDENTITY}
 

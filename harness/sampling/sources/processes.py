@@ -113,6 +113,7 @@ class Processes:
         self._watch = watch
         self._reads = 0
         self._engine: Tree | None = None
+        self._partners: Tree | None = None
 
     def open(self) -> None:
         watch = self._watch
@@ -124,7 +125,10 @@ class Processes:
         else:
             self._engine = Tree(roots)
             self.about["engine_pid"] = min(roots)
-        self._client = Tree(frozenset({watch.bench_pid}), roots | {psutil.Process().pid})
+        partners = frozenset(watch.partner_pids)
+        self._client = Tree(frozenset({watch.bench_pid}), roots | partners | {psutil.Process().pid})
+        if watch.duet and partners:
+            self._partners = Tree(partners)
 
     def engine_pids(self) -> frozenset[int]:
         return frozenset(self._engine.processes) if self._engine is not None else frozenset()
@@ -144,6 +148,11 @@ class Processes:
         if look and self._engine is not None:
             self._names.update(self._engine.names())
             self.about["engine_processes"] = self._names
+        if self._partners is not None:
+            if look:
+                self._partners.look()
+            with suppress(UnreadableError):  # it died: that is a matter of its own cell
+                self._partners.read("partner", put, each=False)
 
     def close(self) -> None:
         pass

@@ -294,6 +294,26 @@ def test_whose_cores_were_whose():
     assert (*disk, *net) == pytest.approx((1e6, 2e6, 3e6, 4e6))
     without = {name: samples for name, samples in telemetry.series.items() if name != "server.cpu_s"}
     assert cpu_use.host(Telemetry(without), sources, WINDOW).other_cores is None, "whose it is is not known"
+    duet = Telemetry({**telemetry.series, "partner.cpu_s": line(-1, 11, 0, 6)})
+    made = cpu_use.host(duet, sources, WINDOW)
+    assert made.other_cores == pytest.approx(1.5 - 0.5 - 0.25 - 0.01 - 0.5), "the partner is expected"
+
+
+def test_each_owner_of_cpu_time_has_a_curve_and_other_work_is_what_is_left():
+    used = {"server": 6, "client": 3, "partner": 2}
+    telemetry = Telemetry(
+        {"host.cpu_busy_s": line(-1, 11, 0, 18)}
+        | {f"{name}.cpu_s": line(-1, 11, 0, seconds) for name, seconds in used.items()}
+    )
+    (panel,) = panels(cell(), telemetry, 10.0)
+    assert {curve.name: float(curve.values.mean()) for curve in panel.curves} == pytest.approx(
+        {
+            "engine": 6 / 12,
+            "load generator": 3 / 12,
+            "engine of the same duet": 2 / 12,
+            "other work": 7 / 12,
+        }
+    )
 
 
 def test_the_busiest_process_of_the_engine_is_named():

@@ -37,6 +37,17 @@ def test_an_engine_that_began_anew_keeps_what_was_seen_of_its_first_life():
     assert counted(before, after, sampled(100, 140, 10), NAMES) == ({"output_tokens": 70.0}, 1)
 
 
+def test_samples_from_outside_the_load_are_no_restart():
+    """The engine still works on requests that the client gave up, before the first and after the last one."""
+    at_ns = np.array([-2, -1, 1, 4, 9])
+    telemetry = Telemetry({"engine.output_tokens": Samples(at_ns, np.array([900.0, 950, 1000, 1200, 1310]))})
+    before, after = {"output_tokens": 1000.0}, {"output_tokens": 1300.0}
+    assert counted(before, after, telemetry.between(0, 5), NAMES) == ({"output_tokens": 300.0}, 0)
+    restarted = Telemetry({"engine.output_tokens": Samples(at_ns, np.array([900.0, 950, 1200, 40, 310]))})
+    after = {"output_tokens": 300.0}
+    assert counted(before, after, restarted.between(0, 5), NAMES) == ({"output_tokens": 500.0}, 1)
+
+
 def test_no_answer_at_one_end_is_no_count():
     assert counted(None, {"output_tokens": 1.0}, sampled(), NAMES) == (None, 0)
     assert counted({"output_tokens": 1.0}, None, sampled(), NAMES) == (None, 0)

@@ -126,6 +126,36 @@ def test_figures_of_both_are_sums_over_their_own_processes(host):
     assert source.missing == {}
 
 
+PARTNER = 500
+
+
+@pytest.fixture
+def pair(host):
+    """Another engine below the client, with a worker."""
+    host.start(PARTNER, BENCH, user=30.0)
+    host.start(501, PARTNER, user=8.0)
+    return host
+
+
+def test_an_engine_that_is_up_as_well_is_no_part_of_the_client(pair):
+    found = read(opened(partner_pids=(PARTNER,)))
+    assert (found["client.cpu_s"], found["client.rss_bytes"], found["client.threads"]) == (5.0, MB, 1)
+    assert found["server.cpu_s"] == 12.0
+    assert "partner.cpu_s" not in found
+
+
+def test_one_that_is_loaded_at_the_same_time_has_figures_of_its_own(pair):
+    source = opened(partner_pids=(PARTNER,), duet=True)
+    found = read(source)
+    assert (found["partner.cpu_s"], found["client.cpu_s"]) == (38.0, 5.0)
+    assert not any(name.startswith("partner.process") for name in found)
+    for pid in (501, PARTNER):
+        pair.end(pid)
+    found = read(source)
+    assert "partner.cpu_s" not in found
+    assert found["server.cpu_s"] == 12.0
+
+
 def test_cpu_time_never_falls_whoever_waits_for_a_process(host):
     host.start(300, ENGINE, user=4.0)
     host.start(301, ENGINE, user=1.0)

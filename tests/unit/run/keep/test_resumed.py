@@ -1,0 +1,96 @@
+"""What a resumed run keeps of the one that was cut short, and what it refuses."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness import __version__
+from harness.errors import SpecError
+from harness.host.installation import DISTRIBUTION
+from harness.model import HostFacts, Manifest
+from harness.run.keep.manifest import ManifestWriter, require_unchanged
+from harness.run.keep.stored import Stored
+from harness.run.keep.verified import verify
+from harness.sampling import machine
+from harness.spec import files
+from harness.validity import notices
+from tests.bench.audit.gates import change_json, mend
+from tests.factories.documents import changed, made
+from tests.factories.runs import Shape, make_run
+
+PREPARED = SimpleNamespace(
+    source=None, scenario="chat", options=SimpleNamespace(pairing="starts"), backends=(), plan=()
+)
+HERE = HostFacts(hostname="node1", cpu="EPYC", cpus_usable=8, gpus=("A100", "A100"), load_average_1min=0.1)
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    return make_run(tmp_path, Shape(concurrency=(2,), requests=4, output_tokens=2))
+
+
+def test_warnings_stay_unless_the_resumed_run_gives_them_again(run):
+    kept = [
+        notices.ENGINE_DIED.warning("llamacpp: the engine died"),
+        notices.LIBRARY.warning("llamacpp: a library"),
+        notices.AGREEMENT_MISSING.warning("/cache/weights: no reference: killed"),
+    ]
+    again = [
+        notices.NOT_MEASURED.warning("llamacpp@no-prefix-cache: no port"),
+        notices.AGREEMENT_MISSING.warning("llamacpp: no answer"),
+        notices.TRACE_CHANGED.warning("trace.jsonl: 3 times moved"),
+    ]
+    run.write_manifest(changed(run.read_manifest(), warnings=[*kept, *again]))
+    assert list(ManifestWriter.resumed(run, PREPARED).document.warnings) == kept
+
+
+def test_a_cell_that_was_cut_short_leaves_the_folder_until_it_is_measured_again(run):
+    """Whoever reads the folder finds the cells of its summary."""
+    whole, cut_short = run.cells()
+    change_json(run.cell_path(cut_short) / "cell.json", lambda facts: facts.update(interrupted=True))
+    mend(run.path)
+    resumed = Stored.resume(PREPARED, run, SimpleNamespace(note=print))
+    resumed.manifest.write(state="interrupted")
+    run.write_summary(resumed.summary)
+    assert [cell.cell for cell in resumed.cells] == [whole]
+    assert verify(run).whole
+    assert (run.path / "set-aside" / f"{cut_short}.1" / "requests.parquet").is_file()
+
+
+def begun(host, version=__version__):
+    manifest = made(
+        Manifest, scenario_sha256=files.fingerprint("chat"), host=host, packages={DISTRIBUTION: version}
+    )
+    return SimpleNamespace(read_manifest=lambda: manifest, path="results/1")
+
+
+@pytest.fixture
+def here(monkeypatch):
+    monkeypatch.setattr(machine, "host_facts", lambda: HERE)
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ({"gpus": ("H100",)}, "the machine (gpus: H100, now A100, A100)"),
+        ({"gpus": None, "cpus_usable": 4}, "the machine (cpus_usable: 4, now 8; gpus: none, now A100, A100)"),
+    ],
+)
+def test_another_machine_does_not_go_on_with_a_run(here, before, said):
+    with pytest.raises(SpecError) as caught:
+        require_unchanged(begun(changed(HERE, **before)), PREPARED)
+    assert caught.value.what == f"{said} has changed since this run began"
+    assert caught.value.hint == "resume it where it began, or start a new run with `bench run`"
+
+
+@pytest.mark.parametrize("host", [HERE, changed(HERE, hostname="c0ffee", load_average_1min=9.0), None])
+def test_the_same_machine_goes_on_after_a_restart_and_under_another_name(here, host):
+    require_unchanged(begun(host), PREPARED)
+
+
+def test_another_version_does_not_go_on_with_a_run(here):
+    with pytest.raises(SpecError) as caught:
+        require_unchanged(begun(HERE, "0.0.1"), PREPARED)
+    assert caught.value.what == f"bench (0.0.1, now {__version__}) has changed since this run began"
+    assert caught.value.hint == "install llm-servebench 0.0.1, or start a new run with `bench run`"
