@@ -138,24 +138,29 @@ def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
     """Builds the next turn. Of several calls the first is carried on; a result that no call asked for is
     the user's message.
     """
-    blocks: list[dict[str, object]] = [{"type": "text", "text": text}] if text or not tool_calls else []
+    blocks = [_written({"type": "text", "text": text})] if text or not tool_calls else []
     tool = b'{"role":"user","content":[{"type":"text","text":'
     if tool_calls:
         name, call = first_call(tool_calls)
-        given = _object(call["arguments"])
-        blocks.append({"type": "tool_use", "id": name, "name": call["name"], "input": given})
+        known = _written(name), _written(call["name"]), _object(call["arguments"])
+        blocks.append(b'{"type":"tool_use","id":%b,"name":%b,"input":%b}' % known)
         tool = b'{"role":"user","content":[{"type":"tool_result","tool_use_id":%b,"content":'
-        tool %= json.dumps(name).encode()
-    message = {"role": "assistant", "content": blocks}
-    return json.dumps(message, separators=(",", ":")).encode(), tool
+        tool %= _written(name)
+    return b'{"role":"assistant","content":[%b]}' % b",".join(blocks), tool
 
 
-def _object(text: str) -> dict[str, Any]:
-    """Arguments that were cut, or that are no object, are lost: this API takes nothing else."""
+def _object(text: str) -> bytes:
+    """Arguments that were cut, that are no object, or that no JSON can hold (NaN, or deeper than Python goes)
+    are lost: this API takes nothing else.
+    """
     try:
-        return mapping(json.loads(text))
-    except ValueError:
-        return {}
+        return _written(mapping(json.loads(text)))
+    except (ValueError, RecursionError):
+        return b"{}"
+
+
+def _written(value: object) -> bytes:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False).encode()
 
 
 def _tools(definitions: Sequence[Tool]) -> list[Tool]:

@@ -3,6 +3,7 @@
 import heapq
 from collections import Counter
 from collections.abc import Sequence
+from itertools import cycle
 from typing import Protocol
 
 import numpy as np
@@ -24,8 +25,10 @@ class Dispatcher(Protocol):
     def take(self, now: int, in_flight: int) -> tuple[int, int] | None:
         """A request that is due, or None."""
 
-    def next_due(self, in_flight: int) -> int:
-        """When `take` may next return a request; NEVER if only the end of an answer can change that."""
+    def next_due(self, now: int, in_flight: int) -> int:
+        """When `take` may next return a request; NEVER if only the end of an answer can change that, or
+        nothing can.
+        """
 
     def freed(self, index: int, sent: int, end: int) -> None:
         """Is called when the request at `index`, sent at `sent` or UNKNOWN, has ended."""
@@ -43,30 +46,34 @@ def _spread(schedule: ClosedLoop | OpenLoop) -> StaggeredStart | None:
 
 
 class ClosedLoopDispatcher:
+    """Gives up the slot, not the request, where think time goes past the end: what was sent has no gap, as
+    ideal hit rates assume, which take requests in order.
+    """
+
     waits_for_answers = False
 
     def __init__(self, schedule: ClosedLoop, count: int, t0: int, close_at: int) -> None:
         self.dropped: list[tuple[int, int]] = []
-        self._think = [0] * count if schedule.think_ns is None else schedule.think_ns.tolist()
+        self._think = cycle([0] if schedule.think_ns is None else schedule.think_ns.tolist())
         self._close_at = close_at
-        self._next = 0
+        self._count, self._next = count, 0
         self._due: list[tuple[int, int]] = []
-        self._first_wave = schedule.concurrency
         self.spread = _spread(schedule)
         for _ in range(schedule.concurrency):
             self._add(t0, t0)
+        self._first_wave = self._next
 
     def freed(self, index: int, sent: int, end: int) -> None:
         earliest = end
-        if self.spread is not None and index < self._first_wave and self._next < len(self._think):
+        if self.spread is not None and index < self._first_wave and self._next < self._count:
             if sent != UNKNOWN:
                 self.spread.answered(sent, end)
             earliest = self.spread.earliest(end)
         self._add(end, earliest)
 
     def _add(self, end: int, earliest: int) -> None:
-        if self._next < len(self._think):
-            due = max(end + self._think[self._next], earliest)
+        if self._next < self._count:
+            due = max(end + next(self._think), earliest)
             if due < self._close_at:
                 heapq.heappush(self._due, (due, self._next))
                 self._next += 1
@@ -76,11 +83,11 @@ class ClosedLoopDispatcher:
             return heapq.heappop(self._due)
         return None
 
-    def next_due(self, in_flight: int) -> int:
-        return self._due[0][0] if self._due else NEVER
+    def next_due(self, now: int, in_flight: int) -> int:
+        return self._due[0][0] if self._due and now < self._close_at else NEVER
 
     def has_more(self, now: int, in_flight: int) -> bool:
-        waiting = bool(self._due) or (in_flight > 0 and self._next < len(self._think))
+        waiting = bool(self._due) or (in_flight > 0 and self._next < self._count)
         return waiting and now < self._close_at
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
@@ -115,9 +122,9 @@ class OpenLoopDispatcher:
             self.dropped.append(request)
         return None
 
-    def next_due(self, in_flight: int) -> int:
+    def next_due(self, now: int, in_flight: int) -> int:
         blocked = in_flight >= self._cap and not self._drop
-        return self._due[self._next] if self._next < len(self._due) and not blocked else NEVER
+        return self._due[self._next] if self.has_more(now, in_flight) and not blocked else NEVER
 
     def has_more(self, now: int, in_flight: int) -> bool:
         return self._next < len(self._due) and now < self._close_at
@@ -146,11 +153,13 @@ class SessionDispatcher:
         self._left_in = dict(zip(starts, sizes.tolist(), strict=True))  # by start: not handed out so far
         self._begun: Counter[int] = Counter()  # by start: handed out or due, and not ended
         self._failed: set[int] = set()  # starts of sessions that end with what is in flight
+        self._outlasting: set[int] = set()  # starts of sessions that wait past the end, and keep their slot
         self._followers, self._missing = _links(sessions.after, self._start_of)
         self._ready = [0] * count  # the latest end of what a request waits for
         self._waiting: list[int] = []  # first requests that a slot of the closed loop will take
         self.spread = _spread(schedule)
         self._first_wave = 0  # requests of the slots' first sessions
+        self._closed_loop = isinstance(schedule, ClosedLoop)
         if isinstance(schedule, ClosedLoop):
             self._cap, self._drop = NEVER if sessions.after else schedule.concurrency, False
             self._waiting = starts[::-1]
@@ -173,9 +182,12 @@ class SessionDispatcher:
             self._add(due + self._think[index], index)
 
     def _add(self, due: int, index: int) -> None:
+        start = self._start_of[index]
         if due < self._close_at:
             heapq.heappush(self._due, (due, index))
-            self._begun[self._start_of[index]] += 1
+            self._begun[start] += 1
+        else:
+            self._outlasting.add(start)
 
     def answered(self, index: int, sent: int, end: int, *, whole: bool) -> None:
         """Is called at the end of every request that was handed out or dropped. One that is not whole ends
@@ -187,6 +199,7 @@ class SessionDispatcher:
         self._begun[start] -= 1
         if not whole and start not in self._failed:
             self._failed.add(start)
+            self._outlasting.discard(start)
             self._pending -= self._left_in[start]
             if self._begun[start]:  # some of a tree may be due; of a chain never
                 kept = [request for request in self._due if self._start_of[request[1]] != start]
@@ -201,7 +214,8 @@ class SessionDispatcher:
                     self._add(self._ready[follower] + self._think[follower], follower)
         if not self._begun[start]:
             del self._begun[start]
-            self._begin_next(end, spread.earliest(end) if spread is not None and self._waiting else end)
+            if start not in self._outlasting:
+                self._begin_next(end, spread.earliest(end) if spread is not None and self._waiting else end)
 
     def freed(self, index: int, sent: int, end: int) -> None:
         """Does nothing: an answer counts once it is finalized."""
@@ -218,14 +232,16 @@ class SessionDispatcher:
             self.dropped.append(request)
         return None
 
-    def next_due(self, in_flight: int) -> int:
+    def next_due(self, now: int, in_flight: int) -> int:
         blocked = in_flight >= self._cap and not self._drop
-        return self._due[0][0] if self._due and not blocked else NEVER
+        return self._due[0][0] if self._due and now < self._close_at and not blocked else NEVER
 
     def has_more(self, now: int, in_flight: int) -> bool:
         return now < self._close_at and (bool(self._due) or (in_flight > 0 and self._pending > 0))
 
     def overdue(self, now: int) -> list[tuple[int, int]]:
+        if self._closed_loop:  # no cap holds back what a slot takes
+            return []
         return sorted(request for request in self._due if request[0] <= now)
 
 

@@ -116,7 +116,7 @@ class EventLoop:
                 not counters.in_flight or now > self._last_begun + self._limits.drain_timeout_ns
             ):
                 break
-            self._read(self._wait(now, min(next_chore, dispatcher.next_due(counters.in_flight))))
+            self._read(self._wait(now, min(next_chore, dispatcher.next_due(now, counters.in_flight))))
         self._end_all(time.monotonic_ns(), stopped=stopped)
         return stopped
 
@@ -138,7 +138,7 @@ class EventLoop:
             return events
         if self._tick:
             self._read(events)
-            wake = min(wake, now + self._tick, self._dispatcher.next_due(self.counters.in_flight))
+            wake = min(wake, now + self._tick, self._dispatcher.next_due(now, self.counters.in_flight))
             while self._finished and time.monotonic_ns() < wake:
                 self._finalize_one()
             self._sleep_until(wake)

@@ -105,7 +105,7 @@ class FallbackLoop:
                 not counters.in_flight or now > last_send + self._limits.drain_timeout_ns
             ):
                 break
-            wake = min(next_chore, dispatcher.next_due(counters.in_flight))
+            wake = min(next_chore, dispatcher.next_due(now, counters.in_flight))
             changed.clear()
             if finished or wake <= now:  # one step, then what arrived meanwhile is read
                 if finished:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from harness.host.proxy import proxy_for
 from harness.load.carrier import OPENING_S, RequestError
 from harness.load.failures import NO_CONNECTION
 from harness.load.finalize import Exchange
 from harness.load.http2_connection import Headers, Http2Connection
 from harness.load.job import LoadJob
-from harness.load.route import Route, find_route, proxy_for, tunnel_opened
+from harness.load.route import Route, find_route, tunnel_opened
 from harness.load.wire import build_request, in_session
 from harness.records.layout import Outcome
 

@@ -8,12 +8,12 @@ from contextlib import suppress
 import httpx
 from asyncio_throttle.throttler import Throttler
 
+from harness.host.proxy import proxy_for
 from harness.load.carrier import OPENING_S, RequestError
 from harness.load.connection import failure_of
 from harness.load.finalize import Exchange
 from harness.load.http1 import Answer
 from harness.load.job import LoadJob
-from harness.load.route import proxy_for
 from harness.load.wire import build_request, in_session
 from harness.records.layout import UNKNOWN, Outcome
 
@@ -124,7 +124,7 @@ class _Watch:
 
     async def __call__(self, event: str, info: Mapping[str, object]) -> None:
         now = time.monotonic_ns()
-        if event == "connection.connect_tcp.started":
+        if event.endswith("connect_tcp.started"):  # "socks." or "connection." before it
             self._opened = now
         elif event.endswith("send_request_headers.started") and _method(info) != b"CONNECT":
             self.connect_ns = 0 if self._opened == UNKNOWN else now - self._opened

@@ -17,14 +17,15 @@ StampSource = Literal["kernel", "user"]
 
 @dataclass(frozen=True, slots=True)
 class ClosedLoop:
-    """`concurrency` slots; a slot takes the next request as soon as its answer ended plus think time.
+    """`concurrency` slots; a slot takes the next request as soon as its answer ended plus think time. One
+    whose think time goes past the end of the window takes none, and another slot the request.
 
     `spread`: a slot's second request (of sessions: its second session) waits so that the sends of all slots
     come evenly over one answer time, where they would come together. It is intended for the end of that wait.
     """
 
     concurrency: int
-    think_ns: NDArray[np.int64] | None = None  # one per request, waited before it is sent; None: no wait
+    think_ns: NDArray[np.int64] | None = None  # as many as requests, taken in order; None: no wait
     spread: bool = False
     slots: range | None = None  # which of all workers' slots these are; None: all there are
 
@@ -49,9 +50,9 @@ class OpenLoop:
 class Sessions:
     """Requests that follow one another: a turn is due when the answer before it ended, and its think time.
 
-    A closed loop keeps so many sessions going, an open loop begins one at each of its times. The bodies of
-    later turns hold `apis.ANSWER` where earlier answers go, or `apis.KEPT` for the id of the last one. A turn
-    that fails is its session's last.
+    A closed loop keeps so many sessions going, also where one waits past the end of the window; an open loop
+    begins one at each of its times. The bodies of later turns hold `apis.ANSWER` where earlier answers go, or
+    `apis.KEPT` for the id of the last one. A turn that fails is its session's last.
 
     Sessions that are trees say in `after` what each request waits for: several of one may be in flight. Their
     bodies hold no answers, and no request leaves after one of its session failed.

@@ -4,16 +4,15 @@ import base64
 import errno
 import socket
 import ssl
-import urllib.request
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 
+from harness.host.proxy import proxy_for
 from harness.host.tls import Certificates, Secure
 
 _PORTS = {"http": 80, "https": 443}
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _PROXY_HEAD_BYTES = 65_536  # a proxy that says more has said something else
 
 
@@ -56,15 +55,6 @@ def tunnel_opened(heard: bytes) -> bool:
     if status.split(" ")[1:2] != ["200"]:
         raise ConnectionRefusedError(errno.ECONNREFUSED, f"the proxy answered: {status[:200]}")
     return True
-
-
-def proxy_for(url: str) -> str | None:
-    """The proxy that the environment names for this URL; loopback never takes one."""
-    target = httpx.URL(url)
-    proxies = urllib.request.getproxies()
-    if target.host in _LOOPBACK or urllib.request.proxy_bypass(target.host):
-        return None
-    return proxies.get(target.scheme) or proxies.get("all")
 
 
 def resolve(host: str, port: int) -> Address:

@@ -3,8 +3,8 @@
 import select
 from enum import Enum, auto
 
+from harness.host.proxy import proxy_for, require_socks
 from harness.load.job import LoadJob
-from harness.load.route import proxy_for
 from harness.load.stamps import kernel_stamps_work
 
 
@@ -16,11 +16,16 @@ class Transport(Enum):
 
 
 def choose_transport(job: LoadJob) -> tuple[Transport, str]:
-    """The transport, and what a reader of the figures should know of it. One for all URLs of a job."""
+    """The transport, and what a reader of the figures should know of it. One for all URLs of a job.
+
+    Raises SetupError for a proxy that nothing here can send through.
+    """
     proxies = [proxy for url in job.urls if (proxy := proxy_for(url)) is not None]
     if job.http2:
         return Transport.ASYNCIO, "HTTP/2: stamps are taken in user space"
     if any(not proxy.startswith("http://") for proxy in proxies):
+        for url in job.urls:
+            require_socks(url)
         return Transport.ASYNCIO, "a proxy that is not plain HTTP: stamps are taken in user space"
     through = "through a proxy" if proxies else ""
     if not hasattr(select, "epoll"):

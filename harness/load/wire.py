@@ -7,9 +7,10 @@ import httpx
 
 from harness.apis import APIS, ApiName
 from harness.host.access import SESSION, Access
+from harness.host.proxy import proxy_for
 from harness.load.finalize import Exchange
 from harness.load.job import LoadJob
-from harness.load.route import proxy_authorization, proxy_for
+from harness.load.route import proxy_authorization
 
 _LENGTH = b"content-length: "
 _SESSION = SESSION.encode()

@@ -108,9 +108,10 @@ class Facts:
 class Tally:
     """Settles exchanges into the spill and keeps the counts of the pulses."""
 
-    def __init__(self, finalizer: Finalizer, spill: Spill) -> None:
+    def __init__(self, finalizer: Finalizer, spill: Spill, turns: TurnBodies | None = None) -> None:
+        """`turns`: of chats, whose later turns carry the answers."""
         self.done = self.failed = self.text_events = self.shared_events = self.clamped = self.items = 0
-        self._finalizer, self._spill = finalizer, spill
+        self._finalizer, self._spill, self._turns = finalizer, spill, turns
         self._ttfts: deque[int] = deque(maxlen=256)
         self._events_told = self._items_told = 0
 
@@ -130,11 +131,17 @@ class Tally:
 
     def _read(self, exchange: Exchange) -> Finalized:
         try:
-            return self._finalizer.finalize(exchange)
+            return self._finalize(exchange)
         except Exception as error:  # one answer that nobody foresaw takes no other record with it
             exchange.answer, exchange.failure = None, Outcome.MALFORMED
             exchange.error = f"the answer cannot be read: {type(error).__name__}: {error}"
-            return self._finalizer.finalize(exchange)
+            return self._finalize(exchange)
+
+    def _finalize(self, exchange: Exchange) -> Finalized:
+        finalized = self._finalizer.finalize(exchange)
+        if self._turns is not None:
+            self._turns.keep(exchange.index, finalized)
+        return finalized
 
     def pulse(self, sent: int, in_flight: int) -> Pulse:
         events, self._events_told = self.text_events - self._events_told, self.text_events
@@ -169,11 +176,11 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
         items=job.items,
         dimensions=job.dimensions,
     )
-    tally = Tally(finalizer, spill)
+    tally = Tally(finalizer, spill, turns)
     dispatcher = _make_dispatcher(job, t0)
     finalize: Callable[[Exchange], object] = tally.finalize
     if isinstance(dispatcher, SessionDispatcher):
-        finalize = partial(_follow_up, tally, turns, dispatcher)
+        finalize = partial(_follow_up, tally, dispatcher)
     chores, heart = 0, Heartbeat(CHORE_NS)
 
     def chore() -> bool:
@@ -233,13 +240,8 @@ def _since(before: int | None, moment: int | None) -> int | None:
     return None if before is None or moment is None else moment - before
 
 
-def _follow_up(
-    tally: Tally, turns: TurnBodies | None, dispatcher: SessionDispatcher, exchange: Exchange
-) -> None:
-    finalized = tally.finalize(exchange)
-    if turns is not None:
-        turns.keep(exchange.index, finalized)
-    whole = finalized.outcome is Outcome.OK
+def _follow_up(tally: Tally, dispatcher: SessionDispatcher, exchange: Exchange) -> None:
+    whole = tally.finalize(exchange).outcome is Outcome.OK
     dispatcher.answered(exchange.index, exchange.sent, exchange.end, whole=whole)
 
 

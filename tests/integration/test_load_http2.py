@@ -147,4 +147,4 @@ def test_without_its_package_it_is_refused_before_anything_is_started(monkeypatc
     monkeypatch.setattr(prepare, "find_spec", lambda name: None)
     with pytest.raises(SetupError, match="h2") as error:
         prepare.prepare(RunOptions("fixed-length", "truth", http2=True))
-    assert "llm-servebench[http2]" in error.value.hint
+    assert "'./llm-servebench[http2]'" in error.value.hint

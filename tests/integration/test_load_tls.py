@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from harness.host.access import Access
+from harness.host.proxy import proxy_for
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
-from harness.load.route import proxy_for
 from harness.load.transport import Transport, choose_transport
 from harness.records.layout import Outcome
 from tests.integration.load_server import Peer, Server, serve

@@ -242,7 +242,7 @@ def test_only_the_package_is_imported_never_the_folders_beside_it():
 
 # What opens a conversation with a server; each has its limits to be kept in one place.
 TALKS = re.compile(
-    r"httpx\.(Async)?(Client|HTTPTransport)\(|httpx\.(get|post|request|stream)\(|http\.client|urlopen"
+    r"httpx\.(Async)?(Client|HTTPTransport)\(|httpx\.(get|post|request|stream)\(|http\.client|urlopen|build_opener"
     r"|httpcore\.(Async)?ConnectionPool\("
 )
 MAY_TALK = {

@@ -219,6 +219,23 @@ def test_a_tool_result_follows_its_call() -> None:
     ]
 
 
+_DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
+
+
+@pytest.mark.parametrize(
+    "arguments", ['{"a":', "[1]", '{"a":NaN}', '{"a":-Infinity}', '{"a":1e999}', _DEEP],
+    ids=["cut", "list", "nan", "infinity", "huge", "deep"],
+)  # fmt: skip
+def test_arguments_that_messages_cannot_carry_are_lost_and_the_call_is_not(arguments: str) -> None:
+    calls = json.dumps([{"id": "c1", "name": "look", "arguments": arguments}])
+    document = with_turns(APIS["messages"], "so", calls, "found")
+    assert isinstance(document, dict)
+    assert document["messages"][1]["content"] == [
+        {"type": "text", "text": "so"},
+        {"type": "tool_use", "id": "c1", "name": "look", "input": {}},
+    ]
+
+
 def test_a_result_that_no_call_asked_for_is_the_users_message() -> None:
     responses = with_turns(APIS["responses"], "text", "", "found")
     assert isinstance(responses, dict)

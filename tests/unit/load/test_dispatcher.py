@@ -1,5 +1,8 @@
 """Whose turn it is and when: work, shares, ticks, on numbers only."""
 
+from collections.abc import Sequence
+from typing import Literal
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,7 +26,7 @@ def job(schedule: ClosedLoop | OpenLoop, count: int) -> LoadJob:
 def test_open_work_hands_out_at_the_intended_times_however_late_it_is_asked() -> None:
     work = OpenLoopDispatcher(OpenLoop(offsets(10, 20, 30)), t0=100, close_at=NEVER)
     assert work.take(109, 0) is None
-    assert work.next_due(0) == 110
+    assert work.next_due(109, 0) == 110
     assert work.take(125, 0) == (110, 0)
     assert work.take(125, 1) == (120, 1)
     assert work.take(125, 2) is None
@@ -35,7 +38,7 @@ def test_open_work_waits_at_the_cap_and_keeps_the_intended_time() -> None:
     work = OpenLoopDispatcher(OpenLoop(offsets(0, 1), max_in_flight=1), t0=0, close_at=NEVER)
     assert work.take(5, 0) == (0, 0)
     assert work.take(5, 1) is None
-    assert work.next_due(1) == NEVER
+    assert work.next_due(5, 1) == NEVER
     assert work.take(99, 0) == (1, 1)
     assert work.dropped == []
 
@@ -47,7 +50,7 @@ def test_open_work_drops_at_the_cap_where_the_schedule_says_so() -> None:
     assert work.take(5, 0) == (0, 0)
     assert work.take(5, 1) is None
     assert work.dropped == [(1, 1)]
-    assert work.next_due(1) == 9
+    assert work.next_due(5, 1) == 9
 
 
 def test_open_work_closes() -> None:
@@ -76,7 +79,7 @@ def test_closed_work_thinks_before_each_request() -> None:
     assert work.take(106, 0) is None
     assert work.take(107, 0) == (107, 0)
     work.freed(0, 107, 200)
-    assert work.next_due(0) == 211
+    assert work.next_due(200, 0) == 211
 
 
 def test_closed_work_starts_nothing_after_the_window() -> None:
@@ -84,6 +87,84 @@ def test_closed_work_starts_nothing_after_the_window() -> None:
     assert work.take(0, 0) == (0, 0)
     work.freed(0, 0, 10)  # with its think time the next is due too late
     assert not work.has_more(20, 0)
+
+
+def test_think_time_past_the_end_ends_one_slot_and_leaves_its_request_to_the_next() -> None:
+    work = ClosedLoopDispatcher(ClosedLoop(2, offsets(0, 0, 90, 5, 5)), 5, t0=0, close_at=40)
+    assert [work.take(0, 0), work.take(0, 1)] == [(0, 0), (0, 1)]
+    work.freed(0, 0, 10)  # whoever is here thinks until 100
+    assert work.take(30, 1) is None
+    assert work.has_more(30, 1)
+    work.freed(1, 0, 20)
+    assert work.take(30, 0) == (25, 2)
+    work.freed(2, 25, 30)
+    assert work.take(36, 0) == (35, 3)
+
+
+def test_slots_that_think_past_the_end_from_the_start_leave_the_others_all_requests() -> None:
+    work = ClosedLoopDispatcher(ClosedLoop(2, offsets(90, 1, 5), spread=True), 3, t0=0, close_at=40)
+    assert work.take(9, 0) == (1, 0)
+    work.freed(0, 1, 11)
+    assert work.take(20, 0) == (16, 1)
+    work.freed(1, 16, 21)
+    assert not work.has_more(39, 0)  # there is a draw for each request: the first came again
+
+
+def _chats(*turns: int, think: Sequence[int] = ()) -> Sessions:
+    named = np.repeat(np.arange(len(turns), dtype=np.int32), turns)
+    return Sessions(named, offsets(*think) if think else np.zeros(len(named), np.int64))
+
+
+@pytest.mark.parametrize("over_cap", ["wait", "drop"])
+def test_nothing_is_due_in_a_window_that_has_closed(over_cap: Literal["wait", "drop"]) -> None:
+    open_loop = OpenLoop(offsets(0, 5), max_in_flight=1, over_cap=over_cap)
+    for work in (
+        OpenLoopDispatcher(open_loop, t0=0, close_at=10),
+        SessionDispatcher(open_loop, _chats(1, 1), t0=0, close_at=10),
+        SessionDispatcher(ClosedLoop(2), _chats(1, 1), t0=0, close_at=10),
+        ClosedLoopDispatcher(ClosedLoop(2), 2, t0=0, close_at=10),
+    ):
+        assert work.take(0, 0) == (0, 0)
+        assert work.next_due(9, 0) in (0, 5)
+        assert work.next_due(10, 0) == NEVER  # the drain may sleep
+
+
+def test_a_chat_that_waits_past_the_end_keeps_its_slot() -> None:
+    work = SessionDispatcher(ClosedLoop(1), _chats(2, 1, think=(0, 50, 0)), t0=0, close_at=40)
+    assert work.take(0, 0) == (0, 0)
+    work.answered(0, 0, 10, whole=True)  # its next turn is due at 60
+    assert work.take(39, 0) is None
+    assert not work.has_more(39, 0)
+
+
+def test_a_chat_that_failed_frees_its_slot_whatever_its_next_turn_would_have_waited() -> None:
+    work = SessionDispatcher(ClosedLoop(1), _chats(2, 1, think=(0, 50, 0)), t0=0, close_at=40)
+    assert work.take(0, 0) == (0, 0)
+    work.answered(0, 0, 10, whole=False)
+    assert work.take(39, 0) == (10, 2)
+
+
+def test_turns_of_a_closed_loop_that_the_end_overtook_are_no_requests_at_the_cap() -> None:
+    work = SessionDispatcher(ClosedLoop(1), _chats(2), t0=0, close_at=40)
+    assert work.take(0, 0) == (0, 0)
+    work.answered(0, 0, 39, whole=True)  # ended before the end, and handled after it
+    assert work.take(41, 0) is None
+    assert work.overdue(99) == []
+
+
+def test_a_closed_loop_that_is_stopped_begins_no_chat() -> None:
+    work = SessionDispatcher(ClosedLoop(1), _chats(1, 1), t0=0, close_at=NEVER)
+    assert work.take(0, 0) == (0, 0)
+    work.answered(0, 0, 30, whole=False)  # cancelled
+    assert work.overdue(31) == []
+
+
+def test_turns_of_an_open_loop_are_held_back_by_its_cap() -> None:
+    schedule = OpenLoop(offsets(0, 5), max_in_flight=1)
+    work = SessionDispatcher(schedule, _chats(1, 1), t0=0, close_at=10)
+    assert work.take(6, 0) == (0, 0)
+    assert work.take(6, 1) is None
+    assert work.overdue(12) == [(5, 1)]
 
 
 def _second_dues(schedule: ClosedLoop, ends: list[int], count: int) -> list[int]:

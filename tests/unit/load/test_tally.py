@@ -1,21 +1,43 @@
 """What a worker records of an answer that its parsers did not foresee."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from harness.apis import Api
+from harness.apis import ANSWER, CHAT, Api
+from harness.load.dispatcher import NEVER, SessionDispatcher
 from harness.load.finalize import Exchange, Finalizer
 from harness.load.http1 import Answer
-from harness.load.job import Promised
+from harness.load.job import ClosedLoop, Promised, Sessions
 from harness.load.spill import Spill, merge
-from harness.load.worker import Tally
+from harness.load.turns import TurnBodies
+from harness.load.worker import Tally, _follow_up
 from harness.records.layout import Outcome, empty_requests
 from harness.untrusted import Secrets
 from tests.factories.answers import CHUNKED, DONE, FINISH, chunked, delta, event, head
 
 _WIRE = head(CHUNKED) + chunked([event(delta("hi")), event(FINISH), event(DONE)])
+
+
+def _finalizer() -> Finalizer:
+    return Finalizer(
+        0,
+        lambda taken: np.asarray(taken, np.int64),
+        Secrets([]),
+        0,
+        0,
+        closed_loop=False,
+        promised=Promised(),
+    )
+
+
+def _exchange(seq: int) -> Exchange:
+    answer = Answer()
+    answer.take(_WIRE, 7)
+    answer.close()
+    return Exchange(seq, 0, seq, sent=5, end=7, answer=answer)
 
 
 def test_an_answer_that_nobody_foresaw_has_a_record_and_takes_no_other_with_it(
@@ -25,26 +47,40 @@ def test_an_answer_that_nobody_foresaw_has_a_record_and_takes_no_other_with_it(
         raise KeyError(body[:4])
 
     spill = Spill(tmp_path)
-    finalizer = Finalizer(
-        0,
-        lambda taken: np.asarray(taken, np.int64),
-        Secrets([]),
-        0,
-        0,
-        closed_loop=False,
-        promised=Promised(),
-    )
-    tally = Tally(finalizer, spill)
+    tally = Tally(_finalizer(), spill)
     for seq in range(3):
-        answer = Answer()
-        answer.take(_WIRE, 7)
-        answer.close()
         with monkeypatch.context() as patched:
             if seq == 1:
                 patched.setattr("harness.load.finalize.parse_events", fail)
-            tally.finalize(Exchange(seq, 0, sent=5, end=7, answer=answer))
+            tally.finalize(_exchange(seq))
     spill.close()
     records = merge([tmp_path], empty_requests(0), "lost")
     assert records.requests["outcome"].tolist() == [Outcome.OK, Outcome.MALFORMED, Outcome.OK]
     assert records.errors[1] == "the answer cannot be read: KeyError: b'data'"
     assert (tally.done, tally.failed) == (2, 1)
+
+
+def test_an_answer_that_no_later_turn_can_carry_ends_its_chat_alone(tmp_path: Path) -> None:
+    tried: list[str] = []
+
+    def turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
+        tried.append(text)
+        if len(tried) == 1:
+            raise RecursionError("too deep")
+        return text.encode(), b""
+
+    chats = Sessions(np.array([0, 0, 1, 1], np.int32), np.zeros(4, np.int64))
+    turns = TurnBodies([b"{}", ANSWER] * 2, chats, replace(CHAT, turn=turn))
+    dispatcher = SessionDispatcher(ClosedLoop(2), chats, t0=0, close_at=NEVER)
+    assert [dispatcher.take(0, 0), dispatcher.take(0, 1)] == [(0, 0), (0, 2)]
+    spill = Spill(tmp_path)
+    tally = Tally(_finalizer(), spill, turns)
+    for index in (0, 2):
+        _follow_up(tally, dispatcher, _exchange(index))
+    assert dispatcher.take(9, 0) == (7, 3)
+    assert turns[3] == b"hi"
+    assert not dispatcher.has_more(9, 0)
+    spill.close()
+    records = merge([tmp_path], empty_requests(0), "lost")
+    assert records.requests["outcome"].tolist() == [Outcome.MALFORMED, Outcome.OK]
+    assert records.errors[0] == "the answer cannot be read: RecursionError: too deep"

@@ -1,0 +1,52 @@
+"""The proxy that the environment names, in the forms that other programs take."""
+
+import os
+import urllib.request
+from importlib.util import find_spec
+
+import httpx
+
+from harness.errors import SetupError
+
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+_KINDS = ("http://", "https://", "socks5://", "socks5h://")
+
+
+def proxy_for(url: str) -> str | None:
+    """The proxy that the environment names for this URL, with its scheme; loopback never takes one.
+
+    Raises SetupError for one that requests cannot be sent through.
+    """
+    variable = _variable(url)
+    if variable is None:
+        return None
+    named = urllib.request.getproxies()[variable]
+    try:
+        proxy = httpx.URL(named if "://" in named else f"http://{named}")  # as curl reads it
+    except httpx.InvalidURL:  # whose text may quote a password
+        proxy = httpx.URL()
+    if not proxy.host or not str(proxy).startswith(_KINDS):
+        raise _refused(f"must be HOST:PORT of a proxy, after {', '.join(_KINDS)} or nothing", url)
+    return str(proxy)
+
+
+def require_socks(url: str) -> None:
+    """Raises SetupError where the proxy for this URL is one of SOCKS and httpx lacks what it needs for it."""
+    if (proxy_for(url) or "").startswith("socks") and find_spec("socksio") is None:
+        what = "names a SOCKS proxy, which needs the package socksio"
+        raise _refused(what, url, "pip install 'httpx[socks]', or ")
+
+
+def _variable(url: str) -> str | None:
+    """The variable that counts for this URL, without `_proxy`."""
+    target, proxies = httpx.URL(url), urllib.request.getproxies()
+    if target.host in _LOOPBACK or urllib.request.proxy_bypass(target.host):
+        return None
+    return next((name for name in (target.scheme, "all") if proxies.get(name)), None)
+
+
+def _refused(what: str, url: str, first: str = "") -> SetupError:
+    wanted = f"{_variable(url)}_proxy"
+    where = next((name for name in os.environ if name.lower() == wanted), wanted)
+    hint = f"{first}set NO_PROXY={httpx.URL(url).host} to send straight to the server"
+    return SetupError(what, where=where, hint=hint)
