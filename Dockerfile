@@ -15,8 +15,9 @@ RUN python3 -m venv --without-pip /opt/bench \
 
 FROM ${BASE}
 COPY --from=build /opt/bench /opt/bench
-# Results go to the working directory; engines and models that bench fetches, to the cache.
-RUN useradd --uid 1000 --create-home bench && mkdir /work /cache && chown bench /work /cache
+# Results go to the working directory; engines and models that bench fetches, to the cache. Whoever `--user` names
+# writes there.
+RUN useradd --uid 1000 --create-home bench && mkdir --mode 1777 /work /cache
 ENV PATH=/opt/bench/bin:$PATH BENCH_INSTALL="container image" BENCH_CACHE=/cache MPLCONFIGDIR=/tmp/matplotlib
 USER bench
 WORKDIR /work

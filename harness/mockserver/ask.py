@@ -94,7 +94,7 @@ def prompt_tokens(body: Mapping[str, object], chars_per_token: int) -> Sequence[
 def load_object(body: bytes) -> dict[str, object]:
     try:
         value = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadAskError(f"the body is not JSON: {error}") from error
     if not isinstance(value, dict):
         raise BadAskError("the body must be a JSON object")
@@ -141,6 +141,8 @@ def parse_ask(
         constrained = constrained_text(fields, dialect.structure)
     except UnsupportedError as error:
         raise BadAskError(str(error), field="response_format") from error
+    except Exception as error:  # a client may send any JSON for a schema, and any text for a grammar
+        raise BadAskError(f"no constraint that is simulated: {error!r}", field="response_format") from error
     return Ask(
         chat=chat,
         prompt=prompt_tokens(fields, chars_per_token),

@@ -250,7 +250,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     add = parser.add_argument_group("process").add_argument
     add("--host", metavar="ADDRESS", help="address to listen on (default: 127.0.0.1)")
-    add("--port", type=_integer(0), metavar="N", help="port to listen on (default: 0, a free one)")
+    add("--port", type=_integer(0, 65_535), metavar="N", help="port to listen on (default: 0, a free one)")
     add("--tls-pem", metavar="FILE", help="PEM file with private key and certificate; serves https")
     add(
         "--keep-requests",
@@ -305,11 +305,13 @@ def _type(parse: Callable[[str], T]) -> Callable[[str], T]:
     return converted
 
 
-def _integer(least: int) -> Callable[[str], int]:
+def _integer(least: int, most: int = sys.maxsize) -> Callable[[str], int]:
     def parse(text: str) -> int:
         value = int(text)
         if value < least:
             raise ValueError(f"{value} is below {least}")
+        if value > most:
+            raise ValueError(f"{value} is above {most}")
         return value
 
     return _type(parse)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
-from urllib.request import Request, urlopen
+from urllib.request import ProxyHandler, Request, build_opener
 
 from harness.errors import SetupError
 from harness.host.helper_process import without_credentials
@@ -45,7 +45,8 @@ class MockServer:
         return _stop(self._process)
 
     def _fetch(self, method: str, path: str) -> dict[str, Any]:
-        with urlopen(Request(self.url + path, method=method), timeout=60) as response:
+        request = Request(self.url + path, method=method)
+        with build_opener(ProxyHandler({})).open(request, timeout=60) as response:
             return dict(json.load(response))
 
 

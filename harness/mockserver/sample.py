@@ -158,6 +158,9 @@ def of_regex(pattern: str) -> str:
 _ESCAPES = dict(zip("dwsDWSntbB", ("0", "a", " ", "a", " ", "a", "\n", "\t", "", ""), strict=True))
 
 
+_CLASS = re.compile(r"\^?\]?(?:\\.|[^\]\\])*\]", re.DOTALL)
+
+
 class _Regex:
     """First alternatives, least repetitions."""
 
@@ -202,11 +205,11 @@ class _Regex:
         return character
 
     def _class(self) -> str:
-        end = self._rest.find("]", 2 if self._rest.startswith("^") else 1)
-        inside = self._take(end)
-        self._take()
+        closed = _CLASS.match(self._rest)
+        assert closed, "the whole was compiled before"
+        inside = self._take(closed.end())[:-1]
         if inside.startswith("^"):
-            return next(character for character in "aA0 ~" if not re.match(f"[{inside[1:]}]", character))
+            return next((character for character in "aA0 ~" if re.match(f"[{inside}]", character)), "")
         return _ESCAPES.get(inside[1], inside[1]) if inside.startswith("\\") else inside[0]
 
     def _least(self) -> int:
@@ -263,12 +266,14 @@ class _Grammar:
             if token == "(":
                 inner = self._alternatives(tokens)
                 tokens.pop(0)
+            elif not wanted:
+                inner = ""
             elif token.startswith('"'):
                 inner = json.loads(token)
             elif token.startswith("["):
-                inner = _Regex(token).alternatives()
+                inner = of_regex(token)
             else:
-                inner = _Grammar(self._rules, self._depth + 1).expand(token) if wanted else ""
+                inner = _Grammar(self._rules, self._depth + 1).expand(token)
             if tokens and (tokens[0] in ("*", "?") or tokens[0].startswith("{0")):
                 inner = ""
             if tokens and (tokens[0] in ("*", "+", "?") or tokens[0].startswith("{")):

@@ -1,12 +1,15 @@
 """The server: its routes, and what each answers."""
 
+import errno
 import gc
 import os
+import resource
 import socket
 import ssl
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hmac import compare_digest
@@ -34,6 +37,7 @@ TRANSCRIPTIONS_PATH = "/v1/audio/transcriptions"
 MAX_MODEL_LEN = 131_072
 BACKLOG = 4096
 ACCEPTS_PER_LOOK = 16
+ACCEPT_AGAIN_NS = 50_000_000  # after the last descriptor was in use
 _CUT_SHORT = chunk(b"data: [DONE]\n\n") + LAST_CHUNK  # no finish reason, and nothing looks wrong
 START_FAULT_S = 5.0  # how long `loading` and `refused` last when they do not say
 
@@ -89,6 +93,7 @@ class Server:
         """Serves until stdin closes, where that was asked for; raises DiedError when that fault strikes."""
         if self.options.until_stdin_closes:
             self.loop.on_readable(sys.stdin.fileno(), self._read_stdin)
+        _allow_descriptors()
         # A full collection holds every stream back for milliseconds, and requests leave no cycles behind.
         gc.freeze()
         gc.disable()
@@ -108,8 +113,11 @@ class Server:
             listener.bind(address)
         except OSError as error:
             listener.close()
+            taken = error.errno in (errno.EADDRINUSE, errno.EACCES)
             raise SetupError(
-                f"cannot bind: {error.strerror}", where="{}:{}".format(*address), hint="choose another --port"
+                f"cannot bind: {error.strerror}",
+                where="{}:{}".format(*address),
+                hint="choose another --port" if taken else "--host takes an IPv4 address of this machine",
             ) from error
         listener.setblocking(False)
         return listener
@@ -123,6 +131,13 @@ class Server:
             try:
                 sock, _ = self._listener.accept()
             except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE):
+                    raise
+                # It stays readable, and the loop would try without a pause.
+                self.loop.forget(self._listener)
+                self.loop.at(time.monotonic_ns() + ACCEPT_AGAIN_NS, self._listen)
                 return
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -231,6 +246,13 @@ class Server:
     def _read_stdin(self) -> None:
         if not os.read(sys.stdin.fileno(), 4096):
             self.loop.stop()
+
+
+def _allow_descriptors() -> None:
+    """Raises the limit as far as the system allows: each connection takes a descriptor."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError, OSError):  # macOS calls its limit infinite, and refuses that
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _die() -> None:

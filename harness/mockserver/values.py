@@ -27,8 +27,11 @@ class VectorStyle:
 
     def texts(self, fields: Mapping[str, object]) -> tuple[tuple[str, ...], ...]:
         """Returns what the model reads, each apart."""
-        if self.shortens == "refused" and fields.get("dimensions") is not None:
+        asked = fields.get("dimensions")
+        if self.shortens == "refused" and asked is not None:
             raise ValuesError("Model does not support matryoshka representation, changing output dimensions")
+        if self.shortens == "yes" and isinstance(asked, int) and not 1 <= asked <= self.size:
+            raise ValuesError(f"dimensions must be 1 to {self.size}")
         given = fields.get("input")
         return tuple((text,) for text in _strings([given] if isinstance(given, str) else given, "input"))
 

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any
 
 MAX_HEAD_BYTES = 64 * 1024
+MAX_LENGTH_DIGITS = 12
 LAST_CHUNK = b"0\r\n\r\n"
 
 
@@ -52,7 +53,7 @@ def _body(buffer: bytearray, start: int, headers: Mapping[str, str]) -> tuple[by
     if headers.get("transfer-encoding", "").lower() == "chunked":
         return _chunks(buffer, start)
     length = headers.get("content-length", "0")
-    if not length.isdecimal():
+    if not length.isdecimal() or len(length) > MAX_LENGTH_DIGITS:
         raise ProtocolError(f"not a content-length: {length[:100]!r}")
     end = start + int(length)
     return (bytes(buffer[start:end]), end) if len(buffer) >= end else None
@@ -65,6 +66,8 @@ def _chunks(buffer: bytearray, at: int) -> tuple[bytes, int] | None:
             size = int(buffer[at:line_end].partition(b";")[0], 16)
         except ValueError as error:
             raise ProtocolError("not a chunk size") from error
+        if size < 0:
+            raise ProtocolError("not a chunk size")
         at = line_end + 2
         if len(buffer) < at + size + 2:
             return None

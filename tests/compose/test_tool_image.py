@@ -68,6 +68,12 @@ def test_it_is_small_and_not_run_by_root(tool):
     assert "shared-prefix" in run(tool, "list", "scenarios")
 
 
+def test_whoever_runs_it_may_write_results_and_fill_the_cache(tool):
+    """Fails by the exit code."""
+    stranger = ["--user", "12345:12345", "--entrypoint", "touch"]
+    run(tool, "/work/results", "/cache/engines", options=stranger)
+
+
 def test_it_measures_a_server_of_the_host_and_leaves_the_run_there(tool, tmp_path):
     quick = "--concurrency 2 --requests 6 --output-tokens 4 --no-probe --no-agreement --json".split()
     mounted = ["--network", "host", "--user", f"{os.getuid()}:{os.getgid()}", "--volume", f"{tmp_path}:/work"]

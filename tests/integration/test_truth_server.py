@@ -1,6 +1,7 @@
 """The scripted server over real sockets. Times are compared with each other, never with a tolerance."""
 
 import json
+import resource
 import socket
 import ssl
 import struct
@@ -8,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection, HTTPSConnection, IncompleteRead
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +20,7 @@ import pytest
 
 from harness.errors import SetupError
 from harness.mockserver import MockServer, running
+from harness.mockserver.images import as_text
 from harness.mockserver.script import text
 
 FAST = {"ttft_ms": 2, "gap_ms": 1, "tokens": 4}
@@ -360,6 +362,30 @@ def test_what_is_not_http_is_answered_with_400_and_closed() -> None:
         answer = b"".join(iter(lambda: sock.recv(65536), b""))
         assert answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
         assert call(server, "GET", "/health")[0] == 200
+
+
+def test_more_clients_than_the_soft_limit_of_descriptors_are_served() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (32, hard))  # the child inherits it
+    try:
+        with running(**FAST) as server, ExitStack() as clients:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            connections = [clients.enter_context(connected(server)) for _ in range(64)]
+            for connection in connections:
+                connection.request("POST", CHAT, body_of())
+            answers = [said(connection.getresponse().read()) for connection in connections]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert answers == [text("ascii", 0, 4)] * 64
+
+
+def test_no_proxy_stands_between_this_machine_and_its_own_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(**FAST) as server:
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+        image = {"type": "image_url", "image_url": {"url": f"{server.url}/health"}}
+        _, sums = as_text([{"role": "user", "content": [image]}], 8)
+        assert len(sums) == 1
+        assert server.truth()["records"] == []
 
 
 def test_a_client_that_resets_does_not_disturb_the_others() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
 
 
@@ -39,6 +40,22 @@ def test_the_workflow_runs_every_lane_of_the_gate():
     whole = {parts.get(lane, lane) for lane in gate}
     assert lanes == whole | only_there, "its lanes run side by side, so one more costs no time"
     assert gate | prepared <= TARGETS
+
+
+def test_a_step_that_shows_what_it_keeps_has_the_exit_code_of_what_it_runs():
+    """A step without a shell of its own has no pipefail: the code is that of `tee`."""
+    steps = [step for path in WORKFLOWS for step in path.read_text(encoding="utf-8").split("\n      - ")]
+    piped = [step for step in steps if "| tee" in step]
+    assert piped
+    assert [step for step in piped if "shell: bash" not in step] == []
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def test_no_two_jobs_save_their_caches_under_one_key(path):
+    """A key is written once: the second job would find what the first has saved."""
+    saved = r"uses: actions/cache(?:/save)?@.*\n +with:\n +path: (.*)\n +key: (.*)\n"
+    keys = re.findall(saved, path.read_text(encoding="utf-8"))
+    assert len(keys) == len(set(keys))
 
 
 def test_every_night_runs_the_lanes_of_the_night():

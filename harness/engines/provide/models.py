@@ -88,8 +88,13 @@ def _quantisation(config: Mapping[str, object]) -> str:
 
 
 def _resolved(given: str) -> Path:
+    """Follows links, except into the blobs of the model hub's cache: a blob has a sum for a name, and other
+    pieces of the weights lie next to the link.
+    """
     try:
-        return Path(given).expanduser().resolve()
+        path = Path(given).expanduser()
+        real = path.resolve()
+        return path.parent.resolve() / path.name if real.parent.name == "blobs" else real
     except (OSError, ValueError, RuntimeError) as error:  # no such home, a NUL, a circle of links
         raise SpecError(f"cannot be a path: {error}", where=f"--model {given}") from None
 

@@ -5,8 +5,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.mockserver.ask import BadAskError, chat_text, parse_ask, prompt_tokens, token_id, tokenize
+from harness.mockserver.ask import (
+    BadAskError,
+    chat_text,
+    parse_ask,
+    parse_values,
+    prompt_tokens,
+    token_id,
+    tokenize,
+)
 from harness.mockserver.declared import declared_dialect
+from harness.mockserver.values import VectorStyle
 
 MESSAGES = [{"role": "user", "content": "hello"}]
 
@@ -90,8 +99,31 @@ def test_fields() -> None:
         ('{"prompt": "x", "max_tokens": "9"}', False),
         ('{"prompt": "x", "min_tokens": -1}', False),
         ('{"prompt": "x", "stream_options": "usage"}', False),
+        pytest.param("[" * 100_000, True, id="deep"),
     ],
 )
 def test_what_is_refused(body: str, chat: bool) -> None:
     with pytest.raises(BadAskError):
         parse_ask(body.encode(), TRUTH, chat=chat, chars_per_token=4)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"regex": "[^\\s\\S]"},
+        {"grammar": 'root ::= "\\x41"'},
+        {"json": {"allOf": [True]}},
+        {"json": {"type": "integer", "multipleOf": 0}},
+        {"json": {"properties": ["a"]}},
+    ],
+)
+def test_a_constraint_that_is_not_simulated_is_refused_whatever_it_holds(asked: dict[str, Any]) -> None:
+    with pytest.raises(BadAskError):
+        ask_of(structured_outputs=asked)
+
+
+@pytest.mark.parametrize("dimensions", [-1, 0, 385])
+def test_a_vector_of_a_size_that_the_model_has_not_is_refused(dimensions: int) -> None:
+    body = json.dumps({"input": "hello", "dimensions": dimensions}).encode()
+    with pytest.raises(BadAskError, match="dimensions must be 1 to 384"):
+        parse_values(body, VectorStyle(shortens="yes"), 4)

@@ -63,6 +63,7 @@ def test_habits_of_the_flags_go_before_those_of_the_dialect() -> None:
         (["--fault=explode"], "'explode' is not a fault"),
         (["--tokens=0"], "0 is below 1"),
         (["--keepalive-ms=-1"], "at least 0"),
+        (["--port=70000"], "70000 is above 65535"),
         (["--role=late"], "invalid choice"),
     ],
 )

@@ -82,6 +82,8 @@ def test_a_schema_without_a_value_is_refused(schema):
         (r"a\(b\)\[c\]", "a(b)[c]"),
         (r"(?P<year>[12]\d{3})", "1000"),
         (r"[\d]{2}.", "00a"),
+        (r"\[[^\]]*\]", "[]"),
+        (r"[\]x][]x][^^]", "]]a"),
         (r"", ""),
     ],
 )
@@ -90,7 +92,7 @@ def test_an_expression_is_answered_with_a_text_it_matches(pattern, made):
     assert re.fullmatch(pattern, made)
 
 
-@pytest.mark.parametrize("pattern", [r"(?=b)a", r"[", r"(", r"\bx\B", r"(a)\1"])
+@pytest.mark.parametrize("pattern", [r"(?=b)a", r"[", r"(", r"\bx\B", r"(a)\1", r"[^\s\S]"])
 def test_an_expression_beyond_it_is_refused_and_never_answered_wrong(pattern):
     with pytest.raises(UnsupportedError):
         of_regex(pattern)
@@ -103,6 +105,7 @@ def test_an_expression_beyond_it_is_refused_and_never_answered_wrong(pattern):
         ('root ::= item ("," item)* "."  # a list\nitem ::= [a-z]+ "=" num\nnum ::= [0-9]{2,3}', "a=00."),
         ('value ::= "x"\nroot ::= ("a" | value) value?', "a"),
         ('root ::= "\\"q\\"" ws\nws ::= [ \\t]*', '"q"'),
+        ('root ::= [\\]"] | "\\x41"', "]"),
     ],
 )
 def test_a_grammar_is_answered_with_its_first_alternatives(grammar, made):

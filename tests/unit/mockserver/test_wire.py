@@ -51,7 +51,9 @@ def test_an_incomplete_request_stays_in_the_buffer(message: bytes) -> None:
         b"hello\r\n\r\n",
         b"GET / HTTP/2\r\n\r\n",
         b"GET / HTTP/1.1\r\nContent-Length: -5\r\n\r\n",
+        pytest.param(b"GET / HTTP/1.1\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n", id="digits"),
         b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"GET / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n-6\r\nhello",
         b"GET / HTTP/1.1\r\nx: " + b"y" * MAX_HEAD_BYTES,
     ],
 )

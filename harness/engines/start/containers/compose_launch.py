@@ -43,7 +43,7 @@ from harness.engines.start.started import EngineFacts, Started
 from harness.host import paths, scratch
 from harness.spec.backend import Backend
 
-_HUB_SNAPSHOT = re.compile(r"(models--[^/]+)/(snapshots/[^/]+)")
+_HUB_SNAPSHOT = re.compile(r"(models--[^/]+)/(snapshots/.+)")
 _SHARD = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 
 
@@ -209,7 +209,7 @@ def _write_files(definition: Backend, fill: Mapping[str, str], folder: Path) -> 
 def _mounted(weights: Path) -> tuple[str, dict[str, object]]:
     """Returns where the container finds them, and the mount that puts them there.
 
-    A folder of the model hub's cache holds links into its parent; pieces of a GGUF lie next to each other.
+    A snapshot of the model hub's cache holds links into its parent; pieces of a GGUF lie next to each other.
     """
     if match := _HUB_SNAPSHOT.search(str(weights)):
         root = Path(str(weights)[: match.end(1)])

@@ -43,3 +43,15 @@ def test_a_server_without_a_reset_is_asked_once(asked):
     asked += [404, 200]
     assert reset().how.endswith("answered 404: Flush cache failed.")
     assert asked == [200]
+
+
+def test_a_reset_that_wants_a_model_gets_its_name(monkeypatch):
+    sent = []
+
+    def ask(_self, method, path, json=None):
+        sent.append((method, path, json))
+        return SimpleNamespace(ok=True, status=200)
+
+    monkeypatch.setattr(Server, "_ask", ask)
+    assert Server(load_backend("mlc-llm"), "http://127.0.0.1:1", "model").reset_prefix_cache().done
+    assert sent == [("POST", "/debug/reset_engine", {"model": "model"})]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -158,6 +159,14 @@ def test_a_model_that_an_engine_reads_of_a_file_stands_in_that_file(made, tmp_pa
     assert f'"{by_hand["model"]}"' in block(made[MAIN], "triton-vllm"), "its tokenizer is of the same model"
 
 
+def test_triton_is_asked_for_the_series_of_vllm_that_it_leaves_out_by_default(made):
+    given = made["files/triton-vllm/models/bench/config.pbtxt"]
+    assert 'parameters: { key: "REPORT_CUSTOM_METRICS" value: { string_value: "true" } }' in given
+    declared = load_backend("triton-vllm").metrics
+    named = [*asdict(declared.counters).values(), *asdict(declared.gauges).values()]
+    assert [name for name in named if name] == ["vllm:prompt_tokens_total", "vllm:generation_tokens_total"]
+
+
 def test_a_variant_changes_the_command_of_its_container():
     definition = apply_variant(load_backend("vllm"), "no-prefix-cache")
     command = service(definition, "cuda", plain_fill(definition) | {"model": "m"}, hub=False)["command"]
@@ -202,6 +211,12 @@ def test_a_vision_in_a_file_of_its_own_is_mounted_too():
             "/models/models--org--name/snapshots/abc",
             "/c/hub/models--org--name",
             "/models/models--org--name",
+        ),
+        (
+            "/c/hub/models--org--Big-GGUF/snapshots/abc/Q4/Big-00001-of-00002.gguf",
+            "/models/models--org--Big-GGUF/snapshots/abc/Q4/Big-00001-of-00002.gguf",
+            "/c/hub/models--org--Big-GGUF",
+            "/models/models--org--Big-GGUF",
         ),
     ],
 )
