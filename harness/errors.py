@@ -64,6 +64,11 @@ class StorageError(SetupError):
     """Results cannot be written: nothing that is measured from here on could be kept."""
 
 
+def extra_hint(name: str) -> str:
+    """Returns how an extra is installed: from a checkout, since no package index has the package yet."""
+    return f"pip install './llm-servebench[{name}]', where ./llm-servebench is a checkout"
+
+
 _FULL = "free some space, or choose another disk: --out for results, TMPDIR for temporary files, BENCH_CACHE"
 _CLOSED = "choose a place that can be written: --out for results, TMPDIR for temporary files, BENCH_CACHE"
 _UNMAPPED = "failed to map segment"  # of the loader, where a library does not fit into memory

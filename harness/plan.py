@@ -60,6 +60,11 @@ def load_points(load: Load) -> tuple[LoadPoint, ...]:
     return tuple(LoadPoint("trace", value) for value in load.replay_speed)
 
 
+def highest_load(load: Load) -> LoadPoint:
+    """Returns the load point of the largest value, which may stand anywhere in the list."""
+    return max(load_points(load), key=lambda point: point.value)
+
+
 def slots_of(load: Load, point: LoadPoint) -> int | None:
     """Returns the slots of a closed loop; None for an open one."""
     if point.kind == "working-set":

@@ -30,9 +30,10 @@ _FORMS = {
     "any": "of the engines behind it",
 }
 ALL = """Each is declared, and the scripted server uses its dialect in a test. "Measured here on a CPU" is a
-system that the project's own tests also run for real, with the version that they run; none has been run on a
-GPU yet. A front passes requests on to engines. A library has no server, and runs behind a small one of
-bench's own, whose cost is measured and reported.
+system that the project's own tests also run for real, with the version that they run. On a GPU llama.cpp,
+vLLM 0.26 and SGLang 0.5.16 were measured ([on an H200](gpu-box.md#vllm-and-sglang-on-an-h200)). A front
+passes requests on to engines. A library has no server, and runs behind a small one of bench's own, whose cost
+is measured and reported.
 """
 
 

@@ -23,7 +23,7 @@ from harness.cluster.options import OBJECT_STORE_BYTES, ClusterOptions
 from harness.cluster.pings import TOKEN_BYTES, Clock
 from harness.cluster.refusals import cannot_join, cannot_place
 from harness.cluster.worker_pool import Call, ClusterWorkerPool, RemoteNode, reason_of
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError, SpecError, extra_hint
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.transport import choose_transport
 
@@ -227,7 +227,7 @@ def members(address: str) -> list[Mapping[str, Any]]:
 
 def require_ray() -> None:
     if find_spec("ray") is None:
-        raise SetupError("Ray is not installed", where="cluster", hint="pip install 'llm-servebench[ray]'")
+        raise SetupError("Ray is not installed", where="cluster", hint=extra_hint("ray"))
 
 
 def _join(asked: ClusterOptions) -> None:

@@ -20,6 +20,7 @@ _NONE: NDArray[np.int32] = np.zeros(0, np.int32)
 # No server generates one answer at 50,000 tokens/s: text that came faster was written at once, and what
 # lies between its reads is the network's time.
 LEAST_GAP_NS = 20_000
+_OF_GAPS = ("itl_ms",)  # an answer has many of them, which are not independent of each other
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ def _described(cell: CellView, names: tuple[str, ...]) -> Latencies:
     nulls: dict[str, str] = {}
     for name in names:
         values = cell.of(values_ms)[name]
-        stats[name], reasons = latency_stats(values, independent=METRICS[name].per_request)
+        stats[name], reasons = latency_stats(values, independent=name not in _OF_GAPS)
         none = why_no_gaps(cell) if name in ("tpot_ms", "itl_ms") and not len(values) else ""
         nulls.update({f"{name}.{key}": none or reason for key, reason in reasons.items()})
     return Latencies(stats=stats, nulls=nulls)

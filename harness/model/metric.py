@@ -58,7 +58,7 @@ class Metric(Record, frozen=True, kw_only=True):
     name: str = ""  # its key in summary.json, set by the registry
     own_unit: str = ""  # of a rate or a price, and of a latency that is not in ms
     compared: bool = True  # whether a verdict can be about it
-    per_request: bool = True  # one value for each request; else they are not independent of each other
+    per_request: bool = True  # exactly one value for each request, so that [slo] can limit it
     of_stamps: bool = True  # of a latency: the stamps of a request say it; else a family of its own does
     distorted_by: tuple[Distortion, ...] = ()
     of_text: bool = False  # of generated text: vectors and scores have no tokens, first or later

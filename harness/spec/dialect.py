@@ -145,6 +145,7 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
             own.path or api.path,
             own.engine_args,
             own.remove_args,
+            own.engine_env,
             extra=own.extra or {},
             seed={},
             tools={},

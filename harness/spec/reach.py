@@ -99,13 +99,10 @@ def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> 
     def flag(name: str, texts: Sequence[str]) -> _Flag:
         return _Flag(name, texts, labels)
 
-    def listed(text: str | None) -> list[str]:
-        return [] if text is None else text.split(",")
-
-    key = flag("--api-key-env", listed(flags.api_key_env)).value(label)
+    key = flag("--api-key-env", _listed(flags.api_key_env)).value(label)
     reach = Reach(
         api_key_env=_variable(key, "--api-key-env") if key else None,
-        served_name=flag("--model-name", listed(flags.served_name)).value(label) or None,
+        served_name=flag("--model-name", _listed(flags.served_name)).value(label) or None,
         headers=flag("--header", flags.headers).by_name(label, _header),
         query=flag("--query", flags.query).by_name(label, _given),
         ca_cert=flag("--ca-cert", flags.ca_cert).value(label),
@@ -126,6 +123,7 @@ def with_reach(
     running server to go to.
     """
     for name, texts in (
+        ("--model-name", _listed(flags.served_name)),
         ("--header", flags.headers),
         ("--query", flags.query),
         ("--ca-cert", flags.ca_cert),
@@ -143,6 +141,10 @@ def with_reach(
         replace(ref, reach=reach_of(flags if ref.url else key, label, labels))
         for ref, label in zip(refs, labels, strict=True)
     )
+
+
+def _listed(text: str | None) -> list[str]:
+    return [] if text is None else text.split(",")
 
 
 def _label_before(text: str, labels: Sequence[str]) -> str:

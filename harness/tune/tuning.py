@@ -12,7 +12,7 @@ from harness.errors import SetupError, SpecError
 from harness.host.cpus import usable_cpus
 from harness.model import VERDICT_METRICS, LoadPoint, Summary, better_of
 from harness.model.measures import measure
-from harness.plan import load_points
+from harness.plan import highest_load
 from harness.run.execute import Run
 from harness.run.interrupts import Interrupts
 from harness.run.setup.division import Place
@@ -111,7 +111,7 @@ def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
 
 
 def _point(load: Load, given: float | None) -> LoadPoint:
-    highest = max(load_points(load), key=lambda point: point.value)
+    highest = highest_load(load)
     if given is None:
         return highest
     if given <= 0 or (highest.kind == "concurrency" and given % 1):

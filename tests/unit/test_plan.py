@@ -5,6 +5,7 @@ import pytest
 from harness.plan import (
     LoadPoint,
     backend_order,
+    highest_load,
     load_points,
     make_paired_plan,
     make_plan,
@@ -57,6 +58,10 @@ def test_rates_are_load_points_too():
     points = load_points(Load(requests=1, rate=(0.5, 2.0)))
     assert points == (LoadPoint("rate", 0.5), LoadPoint("rate", 2.0))
     assert [point.label for point in points] == ["r0.5", "r2"]
+
+
+def test_the_highest_load_may_stand_anywhere():
+    assert highest_load(Load(requests=1, concurrency=(4, 16, 2))) == LoadPoint("concurrency", 16)
 
 
 def test_seeds_differ_by_dimension_and_place_and_never_change():

@@ -3,11 +3,11 @@
 import argparse
 
 from harness.cli.flags import options
-from harness.errors import ExitCode
+from harness.errors import ExitCode, extra_hint
 
-EPILOG = """One entry per backend and load point: settings, the estimates over the repeats with the ends
-of their 95 % intervals, report and summary as files. Needs the tracker's extra, such as
-pip install 'llm-servebench[mlflow]'.
+EPILOG = f"""One entry per backend and load point: settings, the estimates over the repeats with the ends
+of their 95 % intervals, report and summary as files. Needs the tracker's extra:
+{extra_hint("mlflow")}.
 
 Exit codes: 0 success; 2 no such run, or the tracker's package is missing; 3 the tracker refused"""
 

@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError, SpecError, extra_hint
 from harness.model import CellResult, LoadPoint, Summary
 
 
@@ -97,4 +97,4 @@ def _extra(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise SpecError(f"{name} is not installed", hint=f"pip install 'llm-servebench[{name}]'") from None
+        raise SpecError(f"{name} is not installed", hint=extra_hint(name)) from None

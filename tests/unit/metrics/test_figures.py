@@ -9,11 +9,11 @@ from harness.metrics import cache_hits, latency, pooled
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
 from harness.metrics.distribution import latency_stats, samples_needed
 from harness.metrics.throughput import _text_chars
-from harness.metrics.view import RequestView
+from harness.metrics.view import CellView, RequestView
 from harness.model import as_json
 from harness.records.layout import UNKNOWN, EventKind, Outcome, Phase
 from harness.stats.binomial import upper_rank
-from tests.factories.recorded import records
+from tests.factories.recorded import facts, records
 
 
 def test_ttft_counts_from_the_intended_send_and_service_from_the_actual():
@@ -199,6 +199,16 @@ def test_answers_that_think_have_two_beginnings():
     assert latency.ttft_reasoning_ms(RequestView(rows)).tolist() == [100, 200]
     assert latency.of_metric(RequestView(rows), "ttft_answer_ms").tolist() == [150, 120, float("inf")]
     assert {"ttft_reasoning_ms", "ttft_answer_ms"} <= latency.values_ms(RequestView(rows)).keys()
+
+
+def test_the_wait_for_reasoning_has_upper_bounds_and_the_gaps_of_answers_have_none():
+    made = ({"texts": [ms, ms + 5, 300], "thoughts": 2} for ms in range(100, 106))
+    cell = CellView(records(*made), facts())
+    found = latency.compute_of_reasoning(cell)
+    assert found.stats["ttft_reasoning_ms"].p50_upper == 105  # the largest of six
+    found = latency.compute(cell)
+    assert found.stats["itl_ms"].p50_upper is None
+    assert found.nulls["itl_ms.p50_upper"] == "gaps of one answer are not independent of each other"
 
 
 def test_without_reasoning_there_is_one_beginning():

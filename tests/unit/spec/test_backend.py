@@ -12,6 +12,7 @@ from harness.spec.backend_refs import (
     parse_backend,
     parse_backend_list,
 )
+from harness.spec.dialect import with_api
 from harness.spec.models import load_models
 
 BACKEND = """
@@ -100,6 +101,14 @@ def test_a_variant_changes_declared_keys_only():
             unchanged.remove(field.name)
             assert getattr(big, field.name) == getattr(definition, field.name)
     assert not unchanged
+
+
+@pytest.mark.parametrize("api", ["responses", "embeddings", "rerank", "transcriptions"])
+def test_an_engine_is_started_for_an_api_as_its_table_says(api):
+    own = 'engine_args = ["--pool"]\nremove_args = ["--model"]\nengine_env = { POOL = "1" }\n'
+    spoken = with_api(parse(f"{BACKEND}[dialect.apis.{api}]\n{own}").dialect, api)
+    started = (spoken.engine_args, spoken.remove_args, spoken.engine_env)
+    assert started == (("--pool",), ("--model",), {"POOL": "1"})
 
 
 @pytest.mark.parametrize(

@@ -64,6 +64,15 @@ def test_a_flag_for_an_engine_that_bench_starts_is_refused():
     assert (len(vllm.reach.headers), len(sglang.reach.headers)) == (1, 0)
 
 
+def test_a_name_of_the_model_for_an_engine_that_bench_starts_is_refused_too():
+    refs = parse_backend_list("vllm=http://a,sglang")
+    with pytest.raises(SpecError, match="--model-name: is for a running server"):
+        with_reach(refs, LABELS, ReachFlags(served_name="vllm=a/b,sglang=c"))
+    vllm, sglang = with_reach(refs, LABELS, ReachFlags(served_name="a/b", api_key_env="sglang=KEY"))
+    assert (vllm.reach.served_name, sglang.reach.served_name) == ("a/b", None)
+    assert sglang.reach.api_key_env == "KEY"
+
+
 def test_values_come_from_the_environment_and_are_known_as_credentials(monkeypatch):
     monkeypatch.setenv("TOKEN_A", "Basic dTpw+/=")
     monkeypatch.setenv("CODE", "a b&c")

@@ -84,5 +84,5 @@ def test_without_ray_every_action_is_one_error(monkeypatch, capsys, action):
     assert main(["cluster", action]) == ExitCode.SETUP
     assert capsys.readouterr().err.splitlines() == [
         "error: cluster: Ray is not installed",
-        "hint: pip install 'llm-servebench[ray]'",
+        "hint: pip install './llm-servebench[ray]', where ./llm-servebench is a checkout",
     ]

@@ -50,7 +50,7 @@ def test_a_tracker_that_is_not_installed_is_an_error_with_its_extra(made, monkey
     assert main(["publish", str(made.path), "--to", name]) == ExitCode.USAGE
     assert capsys.readouterr().err.splitlines() == [
         f"error: {name} is not installed",
-        f"hint: pip install 'llm-servebench[{name}]'",
+        f"hint: pip install './llm-servebench[{name}]', where ./llm-servebench is a checkout",
     ]
 
 

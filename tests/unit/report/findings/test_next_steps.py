@@ -124,3 +124,22 @@ def test_what_is_wrong_is_counted():
     assert "2 cells: 1 VALID and 1 SUSPECT. All 64 requests were answered." in text
     assert text.endswith("SUSPECT a c4 r0: lockstep, 0.7; limit 0.5hints for these")
     assert "No warning." in "".join(wrong(SimpleNamespace(summary=summary(cell("a")))))
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        (
+            {"planned": 4400, "unsent": 3992, "sent": 408, "ok": 408},
+            "408 of 4400 requests were answered; 3992 never became due. No warning.",
+        ),
+        (
+            {"planned": 100, "unsent": 92, "sent": 6, "ok": 3, "failed": 4, "dropped": 2, "cancelled": 1},
+            "3 of 100 requests were answered; 4 failed, 2 were due and not sent, 1 were cancelled and 90 "
+            "never became due.",
+        ),
+    ],
+)
+def test_requests_that_never_became_due_are_neither_answered_nor_failed(counts, words):
+    text = _words("".join(wrong(SimpleNamespace(summary=summary(cell("a", requests=counts))))))
+    assert words in text
