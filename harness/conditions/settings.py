@@ -14,7 +14,7 @@ from harness.model.json_path import value_at
 
 _UNSET = ("auto", "None", "", "given")  # the engine chooses: what it chose is not known
 # The folder of one start, as harness.host.scratch names it; without `scratch` before 0.2.
-_SCRATCH = re.compile(r"[^\s=]*/bench-(?:scratch-)?engine-\w+")
+_SCRATCH = re.compile(r"[^\s=\"']*/bench-(?:scratch-)?engine-\w+")
 _KINDS = ("info", "flag", "variable", "value")
 
 

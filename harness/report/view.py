@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from harness.model import VERDICTS, CellResult, Estimate, LoadPoint, Reason, Summary
+from harness.model import VERDICTS, CellResult, Estimate, LoadPoint, Price, Reason, Summary
 from harness.model.json_path import number_at
-from harness.report.wording import counted, number
+from harness.report.wording import counted, listing, number
 
 Json = Mapping[str, object]
 
@@ -125,6 +125,15 @@ def repeats_words(summary: Summary) -> str:
 def repeats(summary: Summary) -> int:
     """Most repeats that any backend has at one load point."""
     return max((len(row.cells) for group in groups(summary) for row in group.rows), default=0)
+
+
+def charged(summary: Summary) -> dict[Price, str]:
+    """Each price with the backends that it is charged to, as `: a and b`; "" for the only price of a run."""
+    by_label = dict.fromkeys((cell.cost.price, cell.label) for cell in summary.cells if cell.cost)
+    prices = dict.fromkeys(price for price, _label in by_label)
+    if len(prices) < 2:
+        return dict.fromkeys(prices, "")
+    return {price: f": {listing([label for other, label in by_label if other == price])}" for price in prices}
 
 
 def point_words(point: LoadPoint) -> str:

@@ -35,7 +35,6 @@ from harness.run.measure.measure_cell import CellMeasurement, Measured, measure
 from harness.run.measure.workloads import Workloads
 from harness.run.search import probes
 from harness.run.setup.context import too_long
-from harness.run.setup.provision import provide
 from harness.run.status_lines import cell_line, cell_words
 from harness.run.stopping import Stopping
 from harness.validity import notices
@@ -61,7 +60,7 @@ class Run(Lives):
         self.folder.files.remove_partials()
         try:
             with self.interrupts, joined(self.prepared.options.load_from) as self.cluster:
-                provide(self.prepared, self.ui.stage)
+                self.provide()
                 self._steps()
             state = "interrupted" if self.interrupted else "complete" if self.cells else "failed"
             if state == "complete" and self.prepared.options.aa:

@@ -1,5 +1,6 @@
 """Starts and stops the engines of a run, records those that fail, and makes the requests to them."""
 
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -14,6 +15,7 @@ from harness.run.keep.stored import Stored
 from harness.run.measure.measure_cell import engine_version
 from harness.run.measure.workloads import Workloads, make_workloads, token_counter
 from harness.run.setup import noise
+from harness.run.setup.provision import provide
 from harness.run.setup.working_sets import kv_tokens
 from harness.validity import notices
 
@@ -29,6 +31,12 @@ class Lives(Stored):
     refused: dict[str, SetupError] = field(default_factory=dict)  # by label: requests that no start will help
     up: list[EngineSession] = field(default_factory=list)
     failed_starts: Counter[str] = field(default_factory=Counter)  # by label: those in a row
+    provided_s: float | None = None  # time.monotonic() after `provide`; None: before it
+
+    def provide(self) -> None:
+        """Installs engines and fetches weights; the estimate of the time left begins after that."""
+        provide(self.prepared, self.ui.stage)
+        self.provided_s = time.monotonic()
 
     @contextmanager
     def recorded(self, block: Block, engine: EngineSession | None = None) -> Iterator[None]:

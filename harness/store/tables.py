@@ -26,6 +26,7 @@ PLACES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "load_kind": ("varchar", "load.kind"),
         "load_value": ("double", "load.value"),
         "repeat": ("integer", "repeat"),
+        "api": ("varchar", "conditions.api"),
         "content": ("varchar", "conditions.content"),
         "started_unix_ns": ("bigint", "started_unix_ns"),
         "validity": ("varchar", "validity.verdict"),

@@ -15,7 +15,9 @@ def progress(done=16, planned=64, failed=0, ttft_ms=228.0):
     return Progress(8.0, planned, done + 8, done, failed, 8, ttft_ms, 412.0)
 
 
-def run(*cells, labels=("vllm", "llamacpp"), planned=20, looks=(3, 10), told="", search=False):
+def run(
+    *cells, labels=("vllm", "llamacpp"), planned=20, looks=(3, 10), told="", search=False, provided_s=0.0
+):
     backends = [SimpleNamespace(label=label) for label in labels]
     prepared = SimpleNamespace(
         labels=labels,
@@ -25,7 +27,7 @@ def run(*cells, labels=("vllm", "llamacpp"), planned=20, looks=(3, 10), told="",
         scenario=SimpleNamespace(name="first-look"),
         options=SimpleNamespace(find_capacity=search),
     )
-    return SimpleNamespace(prepared=prepared, cells=list(cells), progress=told)
+    return SimpleNamespace(prepared=prepared, cells=list(cells), progress=told, provided_s=provided_s)
 
 
 SUSPECT = summaries.verdict("SUSPECT", "too-short", "1 s", "10 s", "")

@@ -41,10 +41,15 @@ class State:
         return max(self.run.prepared.cells - len(self.run.cells), 0)
 
     def left_s(self, now: float) -> float | None:
-        """Estimates by the time that the cells so far took; None before the first."""
-        left = self.cells_left
-        done = 0 if self.run is None else len(self.run.cells) - self.already
-        return None if left is None or done < 1 else (now - self.began) / done * left
+        """Estimates by the time that the cells so far took, engine starts included and downloads left out.
+
+        None before the first cell.
+        """
+        run, left = self.run, self.cells_left
+        if run is None or run.provided_s is None or left is None:
+            return None
+        done = len(run.cells) - self.already
+        return (now - run.provided_s) / done * left if done else None
 
     def words(self, now: float) -> str:
         """`first-look: 3 of at most 20 cells, decided 1 of 3 pairs, about 4 min left at most`."""

@@ -11,7 +11,7 @@ from harness.model.measures import Measure, charted, measure
 from harness.model.metric import Charts
 from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
-from harness.report.charts.values import Value, Values
+from harness.report.charts.values import Value, Values, kinds_words
 from harness.report.view import Group, Row, point_words
 from harness.report.wording import number, plain
 from harness.verdicts import knee
@@ -86,7 +86,7 @@ def _chart(
         lines=tuple(lines),
         reading="y" if single else "x",
         sideways=single,
-        bars=next((value.kind for by in points.values() for value in by.values() if value.kind), ""),
+        bars=kinds_words(value for by_load in points.values() for value in by_load.values()),
         paper=shown.statistic in charts.papers,
     )
 

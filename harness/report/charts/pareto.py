@@ -16,7 +16,7 @@ from harness.model.measures import Measure, charted, measure
 from harness.report.charts.axes import fitted
 from harness.report.charts.load import Series, series
 from harness.report.charts.model import Chart, Line, Point
-from harness.report.charts.values import Value, Values
+from harness.report.charts.values import Value, Values, kinds_words
 from harness.report.view import Group, Row
 from harness.report.wording import number, plain
 from harness.verdicts.evidence import state_of
@@ -137,7 +137,6 @@ def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterato
         return
     everything = [point for line in lines for point in line.points]
     best = front(everything, right=axes.right)
-    kinds = {value.kind for mine in (*xs.values(), *ys.values()) for value in mine.values()} - {""}
     yield Chart(
         name=axes.name,
         family="trade-off",
@@ -149,7 +148,7 @@ def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterato
         y=fitted(axes.y, (end for point in everything for end in _ends(point))),
         lines=(*lines, Line("not beaten in both", None, best, "front")),
         reading="near",
-        bars=" or ".join(sorted(kinds)),
+        bars=kinds_words(value for mine in (*xs.values(), *ys.values()) for value in mine.values()),
         right=axes.right,
         paper=axes.right or axes.option == LATENCIES[0].name,
     )

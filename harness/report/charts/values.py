@@ -1,5 +1,6 @@
 """One figure of one backend at one load point, with what is known of its spread."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.model import Summary
@@ -9,7 +10,9 @@ from harness.report.wording import number
 
 MIN_RUNS = 3  # of an interval over runs: with two it says nothing but that two are too few
 
-INTERVAL, RANGE = "95 % interval over runs, around their geometric mean", "range of the repeats"
+INTERVAL = "95 % interval over runs, around their geometric mean"
+POOLED = "95 % interval over the requests of all repeats"
+RANGE = "range of the repeats"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +20,7 @@ class Value:
     middle: float
     low: float | None
     high: float | None
-    kind: str  # INTERVAL, RANGE, or "" of a single run
+    kind: str  # INTERVAL, POOLED, RANGE, or "" of a single run
 
     @property
     def ends(self) -> tuple[float, ...]:
@@ -30,6 +33,11 @@ class Value:
         return f"{words} {measure.unit}".strip()
 
 
+def kinds_words(values: Iterable[Value]) -> str:
+    """What the intervals of these values are; "" if none has one."""
+    return " or ".join(sorted({value.kind for value in values} - {""}))
+
+
 class Values:
     """Estimates of a run if it has them, else values of its cells."""
 
@@ -39,14 +47,17 @@ class Values:
         }
 
     def value(self, row: Row, measure: Measure) -> Value | None:
-        """Scaled to the measure's unit; None if no usable repeat has it."""
+        """Scaled to the measure's unit; None if no usable repeat has it.
+
+        Repeats that are not all above 0 have no geometric mean: they show their range.
+        """
         spread = row.spread(measure.path)
         if spread is None:
             return None
         estimate = self._estimates.get((row.label, row.cells[0].point, measure.path))
-        if estimate and estimate.runs >= MIN_RUNS and estimate.whole is not None:
+        if estimate and estimate.runs >= MIN_RUNS and estimate.whole is not None and spread.low > 0:
             low, middle, high = (measure.scale * end for end in estimate.whole)
-            return Value(middle, low, high, INTERVAL)
+            return Value(middle, low, high, POOLED if estimate.method == "pooled" else INTERVAL)
         middle = measure.scale * spread.median
         if spread.repeats < 2:
             return Value(middle, None, None, "")

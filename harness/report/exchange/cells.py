@@ -17,6 +17,12 @@ def rates(cell: CellResult) -> dict[str, float]:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def issued(cell: CellResult) -> int:
+    """Measured requests with an end of their own: those that failed before they were sent count as well."""
+    counts = cell.requests
+    return counts.ok + counts.failed + counts.cancelled
+
+
 def exchanged(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Exchanged:
     """`placed`: paths for which the format itself has a place. `measured_with`: the version of bench."""
     known = rates(cell)

@@ -15,7 +15,7 @@ from harness.model.exchanged import (
     as_median,
 )
 from harness.model.record import as_json
-from harness.report.exchange.cells import exchanged, latency, rates
+from harness.report.exchange.cells import exchanged, issued, latency, rates
 
 Document = dict[str, Any]
 _NOT_KNOWN = "unknown"
@@ -85,7 +85,7 @@ def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
             "request_performance": {
                 "aggregate": {
                     "requests": {
-                        "total": cell.requests.sent,
+                        "total": issued(cell),
                         "failures": cell.requests.failed,
                         **lengths,
                     },
@@ -165,7 +165,7 @@ def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
         "version": _NOT_KNOWN,  # of MLPerf's own client, which did not measure this
         "git_sha": None,
         "test_started_at": 0,
-        "n_samples_issued": cell.requests.sent,
+        "n_samples_issued": issued(cell),
         "n_samples_completed": cell.requests.ok,
         "n_samples_failed": cell.requests.failed,
         "duration_ns": round((span_s or 0) * 1e9),  # the format has no null

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
+# By API, the operation as the conventions call it; an API that they do not know keeps its own name.
+_OPERATIONS = {"completions": "text_completion", "responses": "chat", "messages": "chat"}
 _BATCH = 512  # spans of one message: collectors refuse large ones
 _CLIENT, _OK, _ERROR = 3, 1, 2  # SPAN_KIND_CLIENT, STATUS_CODE_OK, STATUS_CODE_ERROR
 
@@ -34,7 +36,7 @@ _OF_CELL = {
 _MOMENTS = {"response headers": "headers_ns", "first text": "first_text_ns", "last text": "last_text_ns"}
 
 QUERY = """select r.*, c.label, c.backend, c.engine_version, c.simulated, c.load_kind, c.load_value,
-    c.started_unix_ns from requests r join cells c using (run, cell)
+    c.started_unix_ns, c.api from requests r join cells c using (run, cell)
     where r.sent_ns is not null and r.end_ns is not null"""
 
 
@@ -59,15 +61,15 @@ def _span(row: Mapping[str, Any]) -> dict[str, Any]:
     """Takes its ids from the request, so that a second export replaces the first."""
     began = row["started_unix_ns"]
     digest = hashlib.sha256(f"{row['run']}/{row['cell']}/{row['seq']}".encode()).hexdigest()
-    failed = row["outcome"] != "ok"
+    failed, operation = row["outcome"] != "ok", _OPERATIONS.get(row["api"], row["api"])
     return {
         "traceId": digest[:32],
         "spanId": digest[32:48],
-        "name": "chat",
+        "name": operation,
         "kind": _CLIENT,
         "startTimeUnixNano": str(began + row["sent_ns"]),
         "endTimeUnixNano": str(began + row["end_ns"]),
-        "attributes": _attributes({"gen_ai.operation.name": "chat"} | _present(row, _ATTRIBUTES)),
+        "attributes": _attributes({"gen_ai.operation.name": operation} | _present(row, _ATTRIBUTES)),
         "events": [
             {"name": name, "timeUnixNano": str(began + row[column])}
             for name, column in _MOMENTS.items()

@@ -11,7 +11,7 @@ from harness.report.findings.grid import COLUMNS, Column, known
 from harness.report.findings.next_steps import advice
 from harness.report.findings.stopping import one_start
 from harness.report.findings.verdict_words import tested
-from harness.report.view import Group, Row, first_cells, groups, labels, repeats
+from harness.report.view import Group, Row, charged, first_cells, groups, labels, repeats
 from harness.report.wording import counted, listing, plain
 from harness.validity import RULES, unchecked
 
@@ -279,8 +279,8 @@ def _limits(summary: Summary) -> Iterator[Note]:
 
 
 def _price(summary: Summary) -> Iterator[Note]:
-    for price in dict.fromkeys(cell.cost.price for cell in summary.cells if cell.cost):
-        what = f"{price.per_hour:g} per hour for {price.covers} ({price.source})"
+    for price, owners in charged(summary).items():
+        what = f"{price.per_hour:g} per hour for {price.covers} ({price.source}){owners}"
         yield Note("note", plain(f"cost in {price.currency}: {what}"))
 
 

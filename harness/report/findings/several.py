@@ -18,6 +18,7 @@ from harness.model import (
 from harness.report.findings.against import run_names
 from harness.report.wording import plain
 from harness.verdicts.baseline import Run
+from harness.verdicts.knee import knees
 
 Member = tuple[str, str]  # name of the run, backend as that run names it
 
@@ -88,6 +89,7 @@ def _merged(runs: Sequence[Run], pairs: Sequence[ComparedPair], names: dict[str,
         cells=tuple(cells),
         estimates=tuple(estimates),
         comparison=tuple(_verdicts(pairs, names)),
+        knees=knees(cells),
         verdict_rules=pairs[0].verdict_rules,
         simulated=any(cell.simulated for cell in cells),
         **_NOT_OF_SEVERAL,

@@ -13,7 +13,8 @@ from harness.report.plots import GRID, INK, MUTED, PALETTE, PAPER, Picture
 FAMILIES = {
     "load": (
         "Against the load",
-        "One point per load; a backend that is not drawn did not report this figure.",
+        "One point per load; a backend that is not drawn did not report this figure, or its cells are "
+        "INVALID.",
     ),
     "depth": (
         "Against the depth of the context",

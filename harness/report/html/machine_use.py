@@ -10,7 +10,7 @@ from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
 from harness.report.text.replicas import replica_tables
 from harness.report.text.roles import role_tables
-from harness.report.view import Row, cell_name
+from harness.report.view import Row, cell_name, charged
 from harness.report.wording import NOT_KNOWN, number, or_unknown, plain
 
 GIB = 1 / (1 << 30)
@@ -153,18 +153,23 @@ def _scaling(source: Source) -> Html | None:
 
 def _costs(source: Source) -> Html | None:
     cells = [cell for cell in source.summary.cells if cell.cost]
-    prices = [cell.cost.price for cell in cells if cell.cost]
+    prices = charged(source.summary)
     if not prices:
         return None
-    price = prices[0]
-    basis = f"{number(price.per_hour)} {price.currency} per hour for {price.covers} ({price.source}). "
+    bases = [
+        plain(
+            f"{number(price.per_hour)} {price.currency} per hour for {price.covers} ({price.source}){owners}"
+        )
+        for price, owners in prices.items()
+    ]
+    currency = next(iter(prices)).currency  # one for all: a run has one list of prices
     rows = (
         [cell_name(cell), *(or_unknown(number_at(cell, f"cost.{key}")) for key in COSTS)] for cell in cells
     )
-    heads = {key: f"a million tokens {words}, {price.currency}" for key, words in COSTS.items()}
+    heads = {key: f"a million tokens {words}, {currency}" for key, words in COSTS.items()}
     owners = [source.index(cell.label) for cell in cells]
     every = table("What a million tokens cost", ["cell", *heads.values()], rows, owners, "numbers")
     paid = [(group, row) for group, row in every_row(source) if any(cell.cost for cell in row.cells)]
     columns = {f"cost.{key}": (head, 1.0) for key, head in heads.items()}
     result = medians(source, "What a million tokens cost", columns, paid)
-    return join([tag("p", plain(basis) + " " + COST_EXPLAINED), result, folded(len(cells), every)])
+    return join([tag("p", f"{'; '.join(bases)}. {COST_EXPLAINED}"), result, folded(len(cells), every)])

@@ -8,7 +8,7 @@ from harness.report.html.cells import counted_cells
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, tag
 from harness.report.text.screen import WARNINGS
-from harness.report.wording import counted
+from harness.report.wording import counted, listing
 
 
 def wrong(source: Source) -> Iterator[Html]:
@@ -25,7 +25,7 @@ def wrong(source: Source) -> Iterator[Html]:
         lines.append(tag("a", f"{counted(len(found) - WARNINGS, 'more warning')}, and hints", href="#notes"))
     elif any(warning.hint for warning in found):
         lines.append(tag("a", "hints for these", href="#notes"))
-    parts = [tag("span", counted_cells(summary.cells), class_=_worst(summary)), f" {_unanswered(summary)}"]
+    parts = [tag("span", counted_cells(summary.cells), class_=_worst(summary)), f" {_answered(summary)}"]
     nothing = [] if found else [" No warning."]
     yield tag(
         "div",
@@ -41,10 +41,18 @@ def _worst(summary: Summary) -> str | None:
     return next((word.lower() for word in ("INVALID", "SUSPECT") if word in verdicts), None)
 
 
-def _unanswered(summary: Summary) -> str:
+def _answered(summary: Summary) -> str:
+    """What never became due has not failed: a duration may end the load before all is sent."""
     requests = [cell.requests for cell in summary.cells]
-    lost = sum(counts.failed + counts.dropped for counts in requests)
     planned = sum(counts.planned for counts in requests)
-    if not lost:
+    answered = sum(counts.ok for counts in requests)
+    if answered >= planned:
         return f"All {planned} requests were answered." if planned else ""
-    return f"{lost} of {counted(planned, 'request')} failed or were not sent."
+    lost = {
+        "failed": sum(counts.failed for counts in requests),
+        "were due and not sent": sum(counts.dropped for counts in requests),
+        "were cancelled": sum(counts.cancelled for counts in requests),
+    }
+    others = {**lost, "never became due": planned - answered - sum(lost.values())}
+    words = listing([f"{count} {what}" for what, count in others.items() if count])
+    return f"{answered} of {counted(planned, 'request')} were answered; {words}."

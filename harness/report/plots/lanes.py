@@ -15,11 +15,12 @@ HEIGHT = 0.8  # of a bar, of 1 from lane to lane
 # name, colour, hatch: distinguished in grey too
 HELD = ("held back by the client", "#9AA0A6", "")
 WAITING = ("waiting for the first token", "#F2C14E", "")
+IN_SERVER = ("in the server", "#F2C14E", "")  # of an answer without text, which comes at once
 DECODING = ("tokens arriving", "#0072B2", "")
 UNANSWERED = ("not answered", "#D55E00", "//////")
 
 
-def draw_lanes(axes: Axes, bars: NDArray[np.void]) -> list[tuple[str, str, str]]:
+def draw_lanes(axes: Axes, bars: NDArray[np.void], *, of_text: bool) -> list[tuple[str, str, str]]:
     """Returns the kinds that there are."""
     lanes = lanes_of(bars)
     good = bars["outcome"] == Outcome.OK
@@ -27,8 +28,11 @@ def draw_lanes(axes: Axes, bars: NDArray[np.void]) -> list[tuple[str, str, str]]
     last = np.where(bars["last_text_ns"] == UNKNOWN, bars["end_ns"], bars["last_text_ns"])
     kinds: list[tuple[tuple[str, str, str], NDArray[Any], NDArray[Any], NDArray[np.bool_]]] = [
         (HELD, bars["intended_ns"], bars["sent_ns"], bars["sent_ns"] - bars["intended_ns"] > 1_000_000),
-        (WAITING, bars["sent_ns"], first, good),
-        (DECODING, first, last, good),
+        *(
+            [(WAITING, bars["sent_ns"], first, good), (DECODING, first, last, good)]
+            if of_text
+            else [(IN_SERVER, bars["sent_ns"], bars["end_ns"], good)]
+        ),
         (UNANSWERED, bars["sent_ns"], bars["end_ns"], ~good),
     ]
     used = []

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from harness.model import CellResult
+from harness.model import WITHOUT_TEXT, CellResult
 from harness.records.layout import GENERATED, UNKNOWN, Outcome, Phase, Records
 from harness.records.series import Telemetry
 from harness.report.plots.lanes import DECODING, draw_lanes, patch
@@ -31,7 +31,7 @@ def draw(
     telemetry: Telemetry = NO_TELEMETRY,
     until_s: float = 0.0,
 ) -> Drawing | None:
-    """None if nothing was sent. Without samples there are only the requests and their tokens.
+    """None if nothing was sent. Without samples there are only the requests and the tokens of their text.
 
     The axis goes to `until_s` if the cell ends before it, so that several timelines share one axis.
     """
@@ -41,23 +41,28 @@ def draw(
     bars = _shown(sent)
     end_s = float(bars["end_ns"].max()) / 1e9
     below = list(panels(cell, telemetry, end_s))
-    with canvas(FRAME_INCHES + LANES_INCHES + PANEL_INCHES * (1 + len(below))) as figure:
-        lanes, tokens, *rest = _rows(figure, len(below))
-        used = draw_lanes(lanes, bars)
-        _rate(tokens, records, end_s)
+    of_text = cell.conditions.api not in WITHOUT_TEXT
+    more = len(below) + of_text
+    with canvas(FRAME_INCHES + LANES_INCHES + PANEL_INCHES * more) as figure:
+        rows = _rows(figure, more)
+        lanes, *rest = rows
+        used = draw_lanes(lanes, bars, of_text=of_text)
+        if of_text:
+            _rate(rest.pop(0), records, end_s)
         for axes, panel in zip(rest, below, strict=True):
             _panel(axes, panel)
-        _shade((lanes, tokens, *rest), bars, cell, end_s)
+        _shade(rows, bars, cell, end_s)
         lanes.set_ylabel("requests\nin flight")
         lanes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         lanes.grid(False, axis="y")
-        last = (tokens, *rest)[-1]
-        last.set_xlabel("seconds from the start of the cell")
-        last.set_xlim(0, max(end_s, until_s))
+        rows[-1].set_xlabel("seconds from the start of the cell")
+        rows[-1].set_xlim(0, max(end_s, until_s))
         legend(figure, [patch(style) for style in used])
         cut = f", first {len(bars)} of {len(sent)} requests" if len(bars) < len(sent) else ""
-        title = f"Timeline of {plain(cell.label, 40)}, {point_words(cell.point)}{cut}"
-        picture = Picture(f"timeline-{cell.cell}", title, _description(bars, end_s, below), cell.label)
+        verdict = "" if cell.validity.verdict == "VALID" else f" ({cell.validity.verdict})"
+        title = f"Timeline of {plain(cell.label, 40)}, {point_words(cell.point)}{cut}{verdict}"
+        words = [*(["output tokens per second below"] if of_text else []), *(panel.words for panel in below)]
+        picture = Picture(f"timeline-{cell.cell}", title, _description(bars, end_s, words), cell.label)
         return finish(figure, picture, caption)
 
 
@@ -78,8 +83,9 @@ def _shown(sent: NDArray[np.void]) -> NDArray[np.void]:
 
 
 def _rows(figure: Figure, more: int) -> list[Axes]:
-    heights = [LANES_INCHES] + [PANEL_INCHES] * (1 + more)
-    rows: list[Axes] = list(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights))
+    heights = [LANES_INCHES] + [PANEL_INCHES] * more
+    grid = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)
+    rows: list[Axes] = list(grid[:, 0])
     figure.align_ylabels(rows)
     return rows
 
@@ -136,27 +142,34 @@ def _shade(rows: Sequence[Axes], bars: NDArray[np.void], cell: CellResult, end_s
 def _aside(
     bars: NDArray[np.void], cell: CellResult, end_s: float
 ) -> Iterator[tuple[float, float, str, Literal["left", "right"]]]:
-    """Stretches that no rate is made of: before the first measured send, and after the last one."""
-    if cell.window_start_s is None or cell.window_s is None:
+    """Stretches that no rate is made of: before the first measured send, and after the last one.
+
+    In a cell without a window the warm-up lasts until its last request ended.
+    """
+    warmup = bars[bars["phase"] == Phase.WARMUP]
+    start_s = cell.window_start_s
+    if len(warmup):
+        yield 0.0, float(warmup["end_ns"].max()) / 1e9 if start_s is None else start_s, "warm-up", "left"
+    if start_s is None or cell.window_s is None:
         return
-    window_end_s = cell.window_start_s + cell.window_s
-    if (bars["phase"] == Phase.WARMUP).any():
-        yield 0.0, cell.window_start_s, "warm-up", "left"
+    window_end_s = start_s + cell.window_s
     if cell.window_kind == "steady" and window_end_s < end_s:
         yield window_end_s, end_s, "drain", "right"
 
 
-def _description(bars: NDArray[np.void], end_s: float, below: Sequence[Panel]) -> str:
+def _description(bars: NDArray[np.void], end_s: float, below: Sequence[str]) -> str:
     without = int(np.count_nonzero(bars["outcome"] != Outcome.OK))
     lost = f", {without} of them not answered" if without else ""
-    named = "".join(f"; {panel.words}" for panel in below)
     requests = f"{counted(len(bars), 'request')}{lost}, over {end_s:.1f} seconds"
-    return f"{requests}; output tokens per second below{named}."
+    return "; ".join([requests, *below]) + "."
 
 
 def chosen(cells: Sequence[CellResult]) -> list[CellResult]:
-    """One cell per backend: the first repeat at the highest load, where queueing shows."""
+    """One cell per backend: the first repeat at the highest load, where queueing shows.
+
+    An INVALID cell is chosen only where the backend has no other.
+    """
     by_label: dict[str, CellResult] = {}
-    for cell in sorted(cells, key=lambda cell: (-cell.load.value, cell.repeat)):
+    for cell in sorted(cells, key=lambda cell: (cell.invalid, -cell.load.value, cell.repeat)):
         by_label.setdefault(cell.label, cell)
     return list(by_label.values())

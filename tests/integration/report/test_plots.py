@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from harness.records.layout import Outcome
+from harness.records.layout import UNKNOWN, Outcome, Phase, Records
 from harness.records.series import Samples, Telemetry
 from harness.report import plots
 from harness.report.charts import charts
@@ -241,6 +241,47 @@ def test_a_timeline_names_what_there_was(tmp_path):
 def test_a_timeline_shades_the_warm_up_and_the_drain(two):
     folder, _ = two
     assert {"warm-up", "drain"} <= set(texts(folder.path / "plots" / "timeline-001-llamacpp-c4-r0.svg"))
+
+
+INVALID = verdict("INVALID", "too-few-samples", "0", "30", "")
+
+
+def test_a_timeline_is_of_an_invalid_cell_only_where_there_is_no_other():
+    highest, lower = ({"kind": "concurrency", "value": value} for value in (32, 8))
+    cells = [
+        cell("a", highest, 0, validity=INVALID),
+        cell("a", highest, 1),
+        cell("b", highest, 0, validity=INVALID),
+        cell("b", lower, 0),
+        cell("c", lower, 0, validity=INVALID),
+        cell("c", highest, 0, validity=INVALID),
+    ]
+    assert [(one.label, one.load.value, one.repeat) for one in timeline.chosen(cells)] == [
+        ("a", 32, 1),
+        ("b", 8, 0),
+        ("c", 32, 0),
+    ]
+
+
+def test_a_timeline_of_an_invalid_cell_says_so_and_shades_its_warm_up():
+    """With the warm-up alone there is no window."""
+    rows = records({"intended": 0, "sent": 0, "texts": [60, 90], "phase": Phase.WARMUP})
+    drawing = timeline.draw(cell(validity=INVALID, window_s=None), rows, REAL)
+    assert drawing.picture.title == "Timeline of llamacpp, closed loop, concurrency 4 (INVALID)"
+    assert {drawing.picture.title, "warm-up"} <= set(texts_of(drawing.svg))
+
+
+def test_a_timeline_of_answers_without_text_has_no_tokens():
+    rows = records({"intended": 0, "sent": 0, "texts": [90]}, {"intended": 10, "sent": 10, "texts": [60]})
+    for name in ("first_text_ns", "last_text_ns", "output_tokens"):
+        rows.requests[name] = UNKNOWN
+    rows.requests["text_events"] = 0
+    bare = Records(rows.requests, rows.events[:0], ["", ""], rows.finish_reasons, rows.errors)
+    drawing = timeline.draw(cell(conditions={"api": "embeddings"}), bare, REAL)
+    found = set(texts_of(drawing.svg))
+    assert {"in the server", "seconds from the start of the cell"} <= found
+    assert not {"waiting for the first token", "tokens arriving", "tokens/s"} & found
+    assert drawing.picture.description == "2 requests, over 0.1 seconds."
 
 
 def test_a_timeline_of_nothing_sent_is_none(tmp_path):

@@ -16,6 +16,7 @@ from harness.model.json_path import number_at
 from harness.report.exchange import FORMATS, documents
 from harness.store import open_run
 from tests.factories import foreign
+from tests.factories import summaries as made
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "results" / "published"
 PATHS = [*REPORT_RATES, *(f"{metric}.{name}" for metric in REPORT_LATENCIES for name in STATISTICS)]
@@ -87,6 +88,27 @@ def exported(kind="report-0.2"):
 
 def ours(document):
     return document["scenario"]["stack"][1]["standardized"]["cell"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "total"),
+    [
+        (
+            "report-0.2",
+            lambda found: found["results"]["request_performance"]["aggregate"]["requests"]["total"],
+        ),
+        ("mlperf", lambda found: found["n_samples_issued"]),
+    ],
+)
+def test_a_request_that_failed_before_it_was_sent_counts_for_any_reader(tmp_path, kind, total):
+    """A reader that knows the format alone takes what did not fail for answered."""
+    counts = {"planned": 18, "sent": 17, "ok": 17, "failed": 1, "outcomes": {"ok": 17, "unreachable": 1}}
+    ((_, document),) = documents(kind, made.summary(made.cell(requests=counts)))
+    assert total(document) == 18
+    bare = json.loads(json.dumps(document).replace('"llm-servebench"', '"another"'))
+    for found in (document, bare):
+        _, (taken,) = read(foreign.write(tmp_path / "cell.json", found))
+        assert (taken.answered, taken.failed) == (17, 1)
 
 
 def test_an_invalid_measurement_stays_one(tmp_path):

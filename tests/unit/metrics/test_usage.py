@@ -488,6 +488,24 @@ def test_the_report_says_what_limited_a_cell_and_what_it_cost():
     assert machine_section(page_of(summary(cell()))) is None
 
 
+def test_each_price_of_a_run_names_the_backends_that_it_is_charged_to():
+    devices = [{"index": index, "name": "A"} for index in range(2)]
+    paid = [
+        cost.price(prices(gpu_per_hour={"A": 2.0}), documents.made(Gpu, devices=devices, engine_gpus=used))[0]
+        for used in ([0], [0, 1], [1])
+    ]
+    cells = [
+        cell(label, cost=cost.describe(price, RATES, None)) for label, price in zip("abc", paid, strict=True)
+    ]
+    made = summary(*cells)
+    page = str(machine_section(page_of(made)))
+    assert "2.00 USD per hour for 1 × A (list): a and c; 4.00 USD per hour for 2 × A (list): b. Each" in page
+    assert [note.text for note in notes(made) if note.text.startswith("cost")] == [
+        "cost in USD: 2 per hour for 1 × A (list): a and c",
+        "cost in USD: 4 per hour for 2 × A (list): b",
+    ]
+
+
 def test_speculation_is_told_by_what_was_kept():
     counted = {"draft_tokens": 40.0, "accepted_tokens": 30.0}
     made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), facts(server_counters=counted), None, ALIVE)

@@ -2,12 +2,16 @@
 
 import io
 import re
+from pathlib import Path
 
 import pytest
 
 from harness.cli.display.live import BARS, REDRAW_S, LiveView, frame, sparkline
 from harness.cli.display.output import PlainLines
 from harness.cli.display.progress import State, duration
+from harness.load.job import Progress
+from harness.model import LoadPoint
+from harness.plan import Cell
 from tests.factories.progress import CELL, MEASURED, progress, run
 
 
@@ -25,6 +29,14 @@ def test_it_shows_position_load_and_a_mark_per_cell():
         "  llamacpp  c8 ●▸",
         "  ● VALID  ◐ SUSPECT  ✕ INVALID",
     ]
+
+
+def test_the_page_shows_a_load_as_the_view_does():
+    page = (Path(__file__).parents[4] / "docs" / "watching.md").read_text(encoding="utf-8")
+    cell = Cell("001-truth-c4-r0", 0, LoadPoint("concurrency", 4), 0)
+    going = cell, Progress(3.6, 72, 38, 34, 0, 4, 27.0, 720.0)
+    _, load, speed, *_ = texts(State(0.0, run(labels=("truth", "truth@slow")), load=going), ttft_ms=[27] * 6)
+    assert f"\n{load}\n{speed}\n" in page
 
 
 @pytest.mark.parametrize(
@@ -46,6 +58,11 @@ def test_what_is_known_of_the_time_left(made, words):
 def test_cells_of_before_a_resumption_do_not_make_it_quicker():
     assert State(0.0, run(*MEASURED, planned=5), already=2).left_s(60.0) == 120.0
     assert State(0.0, run(*MEASURED), already=3).left_s(60.0) is None
+
+
+def test_installing_and_downloading_do_not_make_the_cells_slower():
+    assert State(0.0, run(*MEASURED[:1], planned=12, provided_s=600.0)).left_s(660.0) == 660.0
+    assert State(0.0, run(provided_s=None)).left_s(660.0) is None
 
 
 @pytest.mark.parametrize("width", [20, 40, 79])

@@ -56,6 +56,7 @@ def test_calls_are_drawn_against_the_depth_of_their_context():
 
 def test_intervals_over_runs_are_taken_where_there_are_enough():
     estimate = {"label": "llamacpp", "load": ONE, "metric": "ttft_ms.p50", "interval": [8.0, 11.0, 14.0]}
+    estimate["method"] = "runs"
     cells = [cell(p50=10.0 + repeat, load=ONE, repeat=repeat) for repeat in range(3)]
     (few,) = main(made(*cells, estimates=[{**estimate, "runs": 2}])["ttft-load-concurrency"])[
         "llamacpp"
@@ -65,6 +66,38 @@ def test_intervals_over_runs_are_taken_where_there_are_enough():
     (enough,) = main(chart)["llamacpp"].points
     assert (enough.low, enough.x, enough.high) == (8.0, 11.0, 14.0)
     assert chart.bars == "95 % interval over runs, around their geometric mean"
+
+
+def test_an_interval_over_pooled_requests_is_not_called_one_over_runs():
+    pooled = {"label": "a", "load": ONE, "metric": "itl_ms.p99", "interval": [8.0, 11.0, 14.0], "runs": 3}
+    over_runs = {**pooled, "label": "b", "method": "runs"}
+    cells = [
+        cell(label, load=ONE, repeat=repeat, itl_ms={"p50": 10.0, "p99": 11.0})
+        for label in "ab"
+        for repeat in range(3)
+    ]
+    name = "itl-p99-load-concurrency"
+    chart = made(*cells, estimates=[{**pooled, "method": "pooled"}, over_runs])[name]
+    assert [(point.low, point.x, point.high) for point in main(chart)["a"].points] == [(8.0, 11.0, 14.0)]
+    assert chart.bars == (
+        "95 % interval over runs, around their geometric mean or "
+        "95 % interval over the requests of all repeats"
+    )
+
+
+def test_repeats_that_are_not_all_above_zero_show_their_range():
+    """Of a repeat without a good answer: the interval around the mean would go below zero."""
+    goodput = {"label": "llamacpp", "load": ONE, "metric": "goodput_requests_per_s", "runs": 3}
+    cells = [
+        cell(load=ONE, repeat=repeat, goodput_requests_per_s=rate)
+        for repeat, rate in enumerate((0.0, 0.01, 0.033))
+    ]
+    chart = made(*cells, estimates=[{**goodput, "interval": [-0.024, 0.014, 0.052], "method": "runs"}])[
+        "goodput-load-concurrency"
+    ]
+    (point,) = main(chart)["llamacpp"].points
+    assert (point.low, point.x, point.high) == (0.0, 0.01, 0.033)
+    assert chart.bars == "range of the repeats"
 
 
 def test_nothing_known_is_no_chart():

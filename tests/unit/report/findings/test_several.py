@@ -1,15 +1,20 @@
 """Several runs as one summary per backend, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
-from msgspec.structs import replace
+from msgspec import structs
 
 from harness.errors import SpecError
+from harness.report.charts import charts
 from harness.report.findings.conclusion import orders
 from harness.report.findings.several import several
 from harness.report.view import groups, labels
 from harness.verdicts.baseline import Run, compare_runs
+from harness.verdicts.knee import knees
 from tests.factories.summaries import summary
 from tests.unit.verdicts.test_baseline import manifest
+from tests.unit.verdicts.test_knee import at
 from tests.unit.verdicts.test_pairs import cells
 
 
@@ -98,6 +103,21 @@ def test_backends_that_only_one_run_has_are_compared_with_each_other():
     assert labels(found.whole) == ["vllm, 2026-11-20", "sglang, 2026-11-27"]
 
 
+def test_the_knee_of_each_run_lies_on_its_own_curve():
+    days = {
+        "2026-11-20T08:00:00+00:00": [(0.5, 0.8), (2, 0.0)],
+        "2026-11-27T08:00:00+00:00": [(0.5, 0.8), (1, 0.8), (2, 0.0)],
+    }
+    runs = []
+    for day, curve in days.items():
+        found = [at(size, rate, repeat) for repeat in range(3) for size, rate in curve]
+        runs.append(run(day, found, created=day))
+        runs[-1] = replace(runs[-1], summary=structs.replace(runs[-1].summary, knees=knees(found)))
+    chart = next(one for one in charts(made(*runs).whole, {}) if one.name == "cache-load-working-set")
+    marks = {line.label: line.points[0].x for line in chart.lines if line.role == "knee"}
+    assert marks == {"vllm, 2026-11-20": pytest.approx(1), "vllm, 2026-11-27": pytest.approx(2**0.5)}
+
+
 def replace_cells(whole, label):
     kept = [cell for cell in whole.cells if cell.label == label]
-    return Run(whole.name, whole.manifest, kept, {}, replace(whole.summary, cells=tuple(kept)))
+    return Run(whole.name, whole.manifest, kept, {}, structs.replace(whole.summary, cells=tuple(kept)))

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from harness.report.findings.conclude import conclude
 from harness.report.text.screen import next_lines, screen
 from harness.report.text.table import markdown
+from tests.factories.documents import changed
 from tests.factories.summaries import cell, summary, verdict
 
 LOADS = [{"kind": "concurrency", "value": users} for users in (1, 8)]
@@ -207,7 +208,7 @@ def test_what_was_answered_inside_the_limits_is_said_and_stands_in_the_table():
         comparison=two().comparison,
         verdict_rules=RULES,
     )
-    said = "inside E2E p95 ≤ 1000 ms: vllm 3.70 req/s, 100 %; llamacpp 1.50 req/s, 40 % of the requests"
+    said = "inside E2E ≤ 1000 ms: vllm 3.70 req/s, 100 %; llamacpp 1.50 req/s, 40 % of the requests"
     assert said in " ".join(" ".join(lines(made)).split())
     assert any("goodput" in line and "validity" in line for line in lines(made))
     assert f"goodput: {said}" in markdown(made)
@@ -224,7 +225,7 @@ def test_of_one_server_goodput_is_said_at_each_load():
         verdict_rules=RULES,
     )
     text = "\n".join(lines(made))
-    assert "8 users  goodput  inside E2E p95 ≤ 1000 ms: openai 6.00 req/s, 100 %" in text
+    assert "8 users  goodput  inside E2E ≤ 1000 ms: openai 6.00 req/s, 100 %" in text
     assert not conclude(two()).goodput
 
 
@@ -233,4 +234,15 @@ def test_of_many_backends_the_least_and_the_most_goodput_are_said():
         *(limited(label, rate, 0.5) for label, rate in zip("abcd", (1.0, 4.0, 2.0, 3.0), strict=True))
     )
     text = " ".join(" ".join(lines(made)).split())
-    assert "goodput least and most inside E2E p95 ≤ 1000 ms: a 1.00 req/s, 50 %; b 4.00 req/s, 50 %" in text
+    assert "goodput least and most inside E2E ≤ 1000 ms: a 1.00 req/s, 50 %; b 4.00 req/s, 50 %" in text
+
+
+def test_of_several_limits_goodput_names_the_loosest_that_a_good_request_keeps():
+    asked = (("ttft_ms", "p50", 500), ("ttft_ms", "p95", 2000), ("e2e_ms", "max", 9000))
+    limits = [
+        {"metric": metric, "share": share, "limit_ms": limit_ms, "within": 1.0, "met": True}
+        for metric, share, limit_ms in asked
+    ]
+    slo = {"limits": limits, "met": True, "good": 32, "requests": 32, "attainment": 1.0}
+    text = markdown(summary(*(changed(limited(label, 3.7, 1.0), slo=slo) for label in ("vllm", "tgi"))))
+    assert "inside TTFT ≤ 2000 ms and E2E ≤ 9000 ms: vllm 3.70 req/s, 100 %" in text
