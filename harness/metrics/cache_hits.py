@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from harness.metrics import prefix
 from harness.metrics.view import CellView, Figures, RequestView, Rows
@@ -31,12 +33,13 @@ def compute(cell: CellView) -> Reuse:
         nulls["host_cache_hit_rate"] = "the engine does not count by where cached tokens came from"
     elif rate is None:
         nulls["host_cache_hit_rate"] = nulls["prefix_cache_hit_rate"]
+    asked, held = cell.requested, _held(cell.facts)
     return Reuse(
         prefix_cache_hit_rate=rate,
         prefix_cache_source=source,
         host_cache_hit_rate=host,
-        prefix_cache_ideal=cell.of(measured_facts).workload.ideal_hit_rate,
-        prefix_cache_ideal_by_block=None if cell.requested is None else prefix.ideals(cell, cell.requested),
+        prefix_cache_ideal=_ideal(cell, held),
+        prefix_cache_ideal_by_block=None if asked is None else prefix.ideals(cell, asked, **held),
         nulls=nulls,
     )
 
@@ -51,7 +54,7 @@ def measured_facts(cell: CellView) -> CellFacts:
     asked, measured = cell.requested, cell.answers["seq"]
     if asked is None or not len(measured):
         return cell.facts
-    counted = slice(None) if cell.of(hit_rate_of)[1] == "counters" else measured
+    counted = _in_the_rate(cell)
     shared, content = prefix.reusable(asked)
     workload = replace(
         cell.facts.workload,
@@ -60,6 +63,24 @@ def measured_facts(cell: CellView) -> CellFacts:
         shared_share=prefix.ideal_hit_rate(asked, counted, warm=True),
     )
     return replace(cell.facts, workload=workload)
+
+
+def _in_the_rate(cell: CellView) -> slice | NDArray[np.int64]:
+    """Positions of the requests that the hit rate is of: counters are of warm-up too."""
+    return slice(None) if cell.of(hit_rate_of)[1] == "counters" else cell.answers["seq"]
+
+
+def _held(facts: CellFacts) -> dict[str, bool]:
+    """What the cache holds from the start, as `prefix.reusable` takes it."""
+    return {state: facts.cache.requested == state for state in ("warm", "primed")}
+
+
+def _ideal(cell: CellView, held: Mapping[str, bool]) -> float:
+    """The ideal from the declared state; from a cold start where it is not known what was asked for."""
+    asked, workload = cell.requested, cell.of(measured_facts).workload
+    if asked is None or not len(cell.answers) or not any(held.values()):
+        return workload.ideal_hit_rate
+    return prefix.ideal_hit_rate(asked, _in_the_rate(cell), **held)
 
 
 def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[float | None, str | None]:

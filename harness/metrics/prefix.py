@@ -20,13 +20,15 @@ def reusable(
     *,
     block: int = 1,
     warm: bool = False,
+    primed: bool = False,
     prompt_tokens: Counts | None = None,
     output_tokens: Counts | None = None,
 ) -> tuple[Counts, Counts]:
     """Reusable and all prompt tokens of each request, with a cache of unlimited size.
 
     Requests come one after another, in order. A cache that reuses whole blocks has `block` above 1 (1: a
-    radix cache); `warm`: it holds what is shared from the start. A later turn may reuse the whole turn
+    radix cache); `warm`: it holds what is shared from the start, `primed`: all prompts but those of later
+    turns. A later turn may reuse the whole turn
     before it with its answer, a recorded call what it keeps of an earlier prompt. Without `prompt_tokens`
     (-1: unknown) the chat template is left out; an answer without `output_tokens` has the length asked for.
     The last token of a prompt is always computed.
@@ -45,6 +47,8 @@ def reusable(
             known, content = tree.walk(requested.shared[i]), int(rows["content_tokens"][i])
         counted = -1 if prompt_tokens is None else int(prompt_tokens[i])
         total[i] = content if counted < 0 else counted
+        if primed and rows["turn"][i] <= 0:
+            known = int(total[i])
         shared[i] = max(min(known, total[i] - 1), 0) // block * block
         answer = -1 if output_tokens is None else int(output_tokens[i])
         answer = int(rows["max_tokens"][i]) if answer < 0 else answer
@@ -53,10 +57,14 @@ def reusable(
 
 
 def ideal_hit_rate(
-    requested: RequestTable, rows: slice | Counts = slice(None), *, warm: bool = False
+    requested: RequestTable,
+    rows: slice | Counts = slice(None),
+    *,
+    warm: bool = False,
+    primed: bool = False,
 ) -> float:
     """The share of the content tokens of the requests at `rows`; the others only fill the cache."""
-    return share(*reusable(requested, warm=warm), rows)
+    return share(*reusable(requested, warm=warm, primed=primed), rows)
 
 
 def share(shared: Counts, total: Counts, rows: slice | Counts) -> float:
@@ -73,11 +81,13 @@ def first_of_each_prefix(requested: RequestTable) -> Iterator[int]:
             yield position
 
 
-def ideals(view: RequestView, requested: RequestTable) -> dict[str, float] | None:
+def ideals(
+    view: RequestView, requested: RequestTable, *, warm: bool = False, primed: bool = False
+) -> dict[str, float] | None:
     """Ideal hit rates of the measured answers by block size, from the prompt tokens that the server counted.
 
-    Requests are taken in the order of their workload. None where an answer came without its prompt tokens, or
-    where the server counted none at all.
+    `warm` and `primed` are those of `reusable`. Requests are taken in the order of their workload. None where
+    an answer came without its prompt tokens, or where the server counted none at all.
     """
     requests, rows = view.requests, view.answers
     prompt_tokens, output_tokens = (np.full(len(requested), UNKNOWN, np.int64) for _ in range(2))
@@ -88,7 +98,12 @@ def ideals(view: RequestView, requested: RequestTable) -> dict[str, float] | Non
     rates = {}
     for block in BLOCKS:
         shared, total = reusable(
-            requested, block=block, prompt_tokens=prompt_tokens, output_tokens=output_tokens
+            requested,
+            block=block,
+            warm=warm,
+            primed=primed,
+            prompt_tokens=prompt_tokens,
+            output_tokens=output_tokens,
         )
         rates[str(block)] = share(shared, total, rows["seq"])
     return rates

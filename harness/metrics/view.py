@@ -12,7 +12,7 @@ from typing import Self, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.window import Window, measured_window, work_shares
+from harness.metrics.window import Window, measured_window, session_ends_ns, work_shares
 from harness.model import CellFacts
 from harness.records.layout import Outcome, Phase, Records
 from harness.records.request_table import RequestTable
@@ -107,8 +107,15 @@ class CellView(RequestView):
     @cached_property
     def window(self) -> Window | None:
         """The stretch where the load is at its height; None if nothing measured was answered."""
-        sessions = None if self.requested is None else self.requested.sessions()[self.requests["seq"]]
-        return measured_window(self.timed.requests, self.slots, self.facts.client.spread_over_ns, sessions)
+        sessions = kept_ns = None
+        if self.requested is not None:
+            planned, minimum = self.requested.sessions(), self.facts.minimum
+            duration_s = None if minimum is None or self.facts.interrupted else minimum.duration_s
+            close_ns = None if duration_s is None else round(duration_s * 1e9)
+            sessions = planned[self.requests["seq"]]
+            kept_ns = session_ends_ns(self.requests, planned, close_ns)
+        spread_over_ns = self.facts.client.spread_over_ns
+        return measured_window(self.timed.requests, self.slots, spread_over_ns, sessions, kept_ns)
 
     @cached_property
     def shares(self) -> Floats:

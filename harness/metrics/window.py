@@ -38,13 +38,15 @@ def measured_window(
     slots: int | None,
     not_before_ns: int = 0,
     sessions: NDArray[np.int64] | None = None,
+    kept_ns: NDArray[np.int64] | None = None,
 ) -> Window | None:
     """The stretch where the load is at its height; None if nothing measured was answered.
 
     Closed loop of `slots`: until the first slot stays empty; not before all have begun, and one mean answer
     later where there are several, so that a common start is forgotten. Open loop: until the last send; not
     before one mean answer after the first. `not_before_ns`: until then slots wait on purpose. `sessions`: of
-    each request, equal numbers where they are turns of one chat, which keeps its slot between them.
+    each request, equal numbers where they are turns of one chat, which keeps its slot between them, and at
+    least until the times of `kept_ns`.
     """
     held = in_flight.held(requests)
     sent = requests[held]
@@ -64,18 +66,33 @@ def measured_window(
         filled = in_flight.filled_ns(sent)
         starts = [int(filled + mean_ns), filled] if slots > 1 else [begin]
         own = np.arange(len(sent)) if sessions is None else sessions[held]
-        end = _first_left_empty_ns(sent, own, slots)
+        ends = sent["end_ns"] if kept_ns is None else np.maximum(sent["end_ns"], kept_ns[held])
+        end = _first_left_empty_ns(ends, own, slots)
     for start in starts:
         if end - max(begin, start) >= shortest_ns:
             return Window(max(begin, start), end, "steady")
     return Window(first, int(answered["end_ns"].max()), "whole")
 
 
-def _first_left_empty_ns(sent: NDArray[np.void], sessions: NDArray[np.int64], slots: int) -> int:
+def session_ends_ns(
+    requests: NDArray[np.void], planned: NDArray[np.int64], close_ns: int | None
+) -> NDArray[np.int64]:
+    """When the session of each request gives up its slot at the earliest; 0 if after its last answer.
+
+    A session with calls left that did not fail waits until nothing more is sent: until `close_ns`, or the
+    last end where that is None. `planned`: the session of every request of the workload.
+    """
+    own, unsent = planned[requests["seq"]], np.ones(len(planned), bool)
+    unsent[requests["seq"]] = False
+    waits = np.isin(own, planned[unsent]) & ~np.isin(own, own[requests["outcome"] != Outcome.OK])
+    return np.where(waits, requests["end_ns"].max(initial=0) if close_ns is None else close_ns, 0)
+
+
+def _first_left_empty_ns(ends_ns: NDArray[np.int64], sessions: NDArray[np.int64], slots: int) -> int:
     """The first end of a session with none left to begin in its slot: of the last `slots` ends."""
     unique, session = np.unique(sessions, return_inverse=True)
     ended = np.zeros(len(unique), np.int64)
-    np.maximum.at(ended, session, sent["end_ns"])
+    np.maximum.at(ended, session, ends_ns)
     return int(np.sort(ended)[-min(slots, len(ended))])
 
 

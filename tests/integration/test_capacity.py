@@ -4,6 +4,7 @@ import shutil
 
 import pytest
 
+from harness.mockserver import running
 from tests.integration.scripted import bench, bench_here, define, run_folder, summary
 
 SEARCH = (
@@ -30,6 +31,17 @@ def test_the_capacity_of_a_server_of_two_slots_is_two(found):
     assert capacity["tested"][0]["attainment"] == 1
     assert "narrow: 2 in flight keep the limits (2 to 3; 6 probes in 1 start)" in found
     assert "nothing is missing" in bench("resume", str(run_folder()), code=2).stderr
+
+
+@pytest.mark.long
+@pytest.mark.time
+def test_a_server_that_runs_is_searched_as_often_as_asked_for(here):
+    define("narrow")
+    with running(max_running=2, ttft_ms=60, gap_ms=8) as server:
+        attached = [f"narrow={server.url}" if word == "narrow" else word for word in SEARCH]
+        bench(*attached, "--repeats", "2", *LIMITS, "--no-report", limit_s=200)
+    assert summary()["capacity"][0]["value"] == 2
+    assert {cell["repeat"] for cell in summary()["cells"]} == {0, 2, 3}  # short ones, and a long one in each
 
 
 @pytest.mark.long

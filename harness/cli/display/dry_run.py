@@ -27,7 +27,9 @@ from harness.plan import MOST_LONGER, Cell, all_requests, together
 from harness.report.wording import counted
 from harness.run.setup.prepare import Prepared
 from harness.spec import files
+from harness.spec.scenario import Load
 from harness.store import RunFolder, stored_runs
+from harness.workload.arrivals import NS, Profile, arrivals
 from harness.workload.traces import Trace, window
 
 
@@ -225,7 +227,8 @@ def _planned(
     point = f"{cell.load.value:g} {words[cell.load.kind]}"
     seen = history.get((label, prepared.of(cell).launch.mode, cell.load))
     if cell.load.kind == "rate":
-        expected, basis = count / cell.load.value, f"{count} requests at this rate"
+        basis = f"{count} requests at {'a rate that changes' if load.profile else 'this rate'}"
+        expected = _sending_s(load, cell.load.value, count)
     elif cell.load.kind == "trace" and isinstance(prepared.source, Trace):
         sent = window(prepared.source, max_requests=count)
         expected, basis = sent.span_s / cell.load.value, f"{len(sent)} requests of the trace"
@@ -241,6 +244,12 @@ def _planned(
         sooner = f", unless {basis} end sooner" if expected is None else ""
         expected, basis = load.duration_s, f"--duration{sooner}"
     return PlannedCell(cell=cell.name, backend=label, load=point, expected_s=expected, basis=basis)
+
+
+def _sending_s(load: Load, rate: float, count: int) -> float:
+    """Time until the request after the last would be due."""
+    profile = Profile(load.profile, load.repeat_profile)
+    return float(arrivals("constant", rate, count + 1, 0, profile=profile)[-1]) / NS
 
 
 def _history(prepared: Prepared) -> dict[tuple[str, str, LoadPoint], list[float]]:

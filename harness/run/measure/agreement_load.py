@@ -1,4 +1,4 @@
-"""Mixes agreement questions into the load of the scenario's last load point.
+"""Mixes agreement questions into the load of the scenario's highest load point.
 
 Questions and load are one job with one schedule, so that as much is in flight as when speed was measured. The
 job is not a measured cell, so no measured request has a question next to it.
@@ -13,8 +13,9 @@ import numpy as np
 from harness.engines.session import EngineSession
 from harness.load.job import ClosedLoop, OpenLoop
 from harness.model import LoadPoint
-from harness.plan import load_points, seed_for, slots_of
-from harness.run.measure.job import bodies
+from harness.plan import highest_load, seed_for, slots_of
+from harness.run.measure.cache_state import first_turns
+from harness.run.measure.job import whole_bodies
 from harness.run.measure.workloads import EVERY, filling
 from harness.run.setup.prepare import Prepared
 from harness.workload.arrivals import NS, arrivals
@@ -43,14 +44,9 @@ class UnderLoad:
 def under_load(prepared: Prepared, workload: Workload, engine: EngineSession) -> UnderLoad:
     """Makes the load from `workload`, whose requests no cell has sent: the cache holds none of them."""
     load, seed = prepared.scenario.load, prepared.options.seed
-    point = load_points(load)[-1]
+    point = highest_load(load)
     slots = slots_of(load, point)
-    # Later turns hold answers that no question waits for.
-    first_turns = [
-        body
-        for request, body in zip(workload.requests, bodies(prepared, workload, engine), strict=True)
-        if request.turn <= 0
-    ]
+    sent = whole_bodies(prepared, workload, engine, first_turns(workload.requested))
 
     def schedule(requests: int) -> ClosedLoop | OpenLoop:
         if slots is not None:
@@ -64,4 +60,4 @@ def under_load(prepared: Prepared, workload: Workload, engine: EngineSession) ->
         intended_ns = arrivals(process, rate, requests, drawn, burstiness=load.burstiness)
         return OpenLoop(intended_ns, load.max_in_flight, "wait")
 
-    return UnderLoad(point, filling(load, point), cycle(first_turns), schedule)
+    return UnderLoad(point, filling(load, point), cycle(sent), schedule)

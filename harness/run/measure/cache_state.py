@@ -9,14 +9,13 @@ import numpy as np
 
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
-from harness.host import scratch
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob
 from harness.metrics.prefix import first_of_each_prefix
 from harness.model import CachePreparation
 from harness.records.layout import Outcome
 from harness.records.request_table import RequestTable
-from harness.run.measure.job import bodies, promised, written
+from harness.run.measure.job import promised, whole_bodies
 from harness.run.setup.prepare import Prepared
 from harness.workload.prompts.workload import Workload
 
@@ -61,7 +60,7 @@ def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -
     if requested == "cold":
         return state
     chosen = (
-        first_of_each_prefix(workload.requested) if requested == "warm" else _first_turns(workload.requested)
+        first_of_each_prefix(workload.requested) if requested == "warm" else first_turns(workload.requested)
     )
     return replace(state, primed=_send(prepared, workload, engine, set(chosen), state.salt))
 
@@ -87,17 +86,14 @@ def _emptied(requested: str, engine: EngineSession, *, twice: bool) -> CacheStat
     return CacheState(requested, "none", reset.how)
 
 
-def _first_turns(requested: RequestTable) -> Iterator[int]:
-    """Requests that can be sent before the cell: later turns carry answers that are not known yet."""
+def first_turns(requested: RequestTable) -> Iterator[int]:
+    """Requests that can be sent apart from the cell: later turns carry answers that are not known yet."""
     return iter(np.flatnonzero(requested.numbers["turn"] <= 0).tolist())
 
 
 def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen: set[int], salt: str) -> int:
     """Sends each chosen request for one token, to leave its prompt in the cache. Returns their number."""
-    requests = bodies(prepared, workload, engine, salt=salt, max_tokens=1)
-    with scratch.folder("prime") as folder:
-        whole = written(folder / "bodies", workload, requests)
-        picked = [whole[seq] for seq in sorted(chosen)]
+    picked = whole_bodies(prepared, workload, engine, chosen, salt=salt, max_tokens=1)
     if not picked:
         return 0
     limit_s = prepared.scenario.request.timeout_s

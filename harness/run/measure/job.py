@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from harness.apis import APIS, BLANK, Api, Message
 from harness.engines.session import EngineSession
 from harness.engines.speak.dialect import Chat, render_body
+from harness.host import scratch
 from harness.load.balance import round_robin
 from harness.load.bodies import BodyFile, GrowingBodies, write_bodies, write_growing
 from harness.load.bounds import answer_bytes
@@ -22,6 +23,7 @@ from harness.spec.scenario import Scenario
 from harness.spec.scenario.images import Images
 from harness.workload.arrivals import Profile, arrivals, due_within, replayed, think_times
 from harness.workload.prompts.audio import wav_of
+from harness.workload.prompts.calls import json_bytes
 from harness.workload.prompts.images import url_of
 from harness.workload.prompts.request import Picture
 from harness.workload.prompts.workload import Workload
@@ -68,9 +70,25 @@ def make_job(
 def written(path: Path, workload: Workload, datas: Iterable[bytes]) -> BodyFile | GrowingBodies:
     if not workload.requested.has_calls():
         return write_bodies(path, datas)
-    calls = ((len(request.messages[0][1]), request.call) for request in workload.requests)
-    links = ((own, call.base, call.kept_chars) for own, call in calls if call is not None)
+    calls = ((json_bytes(request.messages[0][1]), request.call) for request in workload.requests)
+    links = ((own, call.base, call.kept_bytes) for own, call in calls if call is not None)
     return write_growing(path, datas, _ESCAPED, links)
+
+
+def whole_bodies(
+    prepared: Prepared,
+    workload: Workload,
+    engine: EngineSession,
+    chosen: Iterable[int],
+    *,
+    salt: str = "",
+    max_tokens: int | None = None,
+) -> list[bytes]:
+    """The chosen bodies in `seq` order, each with all that its prompt begins with, for a job of their own."""
+    with scratch.folder("chosen") as folder:
+        datas = bodies(prepared, workload, engine, salt=salt, max_tokens=max_tokens)
+        whole = written(folder / "bodies", workload, datas)
+        return [whole[seq] for seq in sorted(chosen)]
 
 
 def promised(engine: EngineSession) -> Promised:
@@ -88,7 +106,7 @@ def bodies(
     salt: str = "",
     max_tokens: int | None = None,
 ) -> Iterator[bytes]:
-    """Yields the bodies of the requests in `seq` order.
+    """Yields the bodies of the requests in `seq` order. A recorded call has BLANK for what it begins with.
 
     `max_tokens` replaces each request's own, and then lengths are not forced and turns not kept. A `salt`
     that the dialect has no field for goes in front of the first message.

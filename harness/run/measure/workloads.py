@@ -15,6 +15,7 @@ from harness.plan import (
     Cell,
     ProbeSizes,
     all_requests,
+    highest_load,
     load_points,
     prompts_at,
     seed_for,
@@ -78,7 +79,7 @@ class Workloads:
         sizes: ProbeSizes | None = None,
         between: int = 0,
     ) -> None:
-        """`between`: how many more requests of the last load point to make, to put questions between."""
+        """`between`: how many more requests of the highest load to make, to put questions between."""
         self._scenario, self._seed = scenario, seed
         self._decorate = decorator_of(scenario)
         self.count_with(counter)
@@ -89,9 +90,11 @@ class Workloads:
         for repeat in range(repeats if sizes is None else 1):
             for point in self._points:
                 self.of(Cell("", 0, point, repeat, sizes.short(point) if sizes else None))
-        of_last = seed_for(seed, "accuracy", points[-1].label, 0)
+        highest = highest_load(scenario.load)
+        of_highest = seed_for(seed, "accuracy", highest.label, 0)
+        prompts = prompts_at(scenario, highest)
         self.between = (
-            generate(scenario.prompts, between, of_last, self._texts, self._decorate) if between else None
+            generate(prompts, between, of_highest, self._texts, self._decorate) if between else None
         )
 
     def count_with(self, counter: TokenCounter | None) -> None:
@@ -107,6 +110,7 @@ class Workloads:
                 seed_for(self._seed, "prompts", cell.load.label, cell.repeat),
                 self._texts,
                 self._decorate,
+                warmup=warmup_requests(self._scenario, cell.load),
             )
         return self._made[key]
 
@@ -158,7 +162,7 @@ def between_questions(prepared: Prepared) -> int:
         return 0
     load = prepared.scenario.load
     questions = prepared.options.accuracy + len(load_questions())
-    return len(LOOKS) * filling(load, load_points(load)[-1]) + questions // (EVERY - 1) + len(LOOKS)
+    return len(LOOKS) * filling(load, highest_load(load)) + questions // (EVERY - 1) + len(LOOKS)
 
 
 def token_counter(engine: EngineSession) -> TokenCounter | None:

@@ -12,7 +12,7 @@ from harness.engines.simulate import parse_faults, simulated
 from harness.engines.speak.access import access_of
 from harness.engines.start.command import configured, settable
 from harness.engines.start.launch_choice import LaunchChoice, as_launched, resolve_launch, track_of
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError, SpecError, extra_hint
 from harness.model.choices import BetweenRepeats
 from harness.plan import (
     MOST_LONGER,
@@ -23,12 +23,12 @@ from harness.plan import (
     in_one_life,
     make_paired_plan,
     make_plan,
-    most_requests,
     one_cell_each,
     together,
 )
 from harness.run.setup.options import RunOptions
 from harness.run.setup.pairing import BLOCKS, Together, sized, together_of
+from harness.run.setup.prompt_source import checked_source
 from harness.run.setup.repeats import between_of, repeats_of
 from harness.sampling.job import MOST_HZ
 from harness.sampling.machine import gpu_names, is_this_machine
@@ -41,7 +41,6 @@ from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
 from harness.verdicts.slo_check import answers_needed
 from harness.workload.prompts.content import pieces_of
-from harness.workload.prompts.recorded import source_of
 from harness.workload.traces import Dataset, Trace
 
 # Suffixes of the two labels of a backend that is measured against itself.
@@ -140,9 +139,7 @@ def prepare(options: RunOptions) -> Prepared:
     if not 0 <= options.sample_hz <= MOST_HZ:
         raise SpecError(f"must be from 0 to {MOST_HZ:g}, not {options.sample_hz:g}", where="--sample-hz")
     if options.http2 and find_spec("h2") is None:
-        raise SetupError(
-            "HTTP/2 needs the package h2", where="--http2", hint="pip install 'llm-servebench[http2]'"
-        )
+        raise SetupError("HTTP/2 needs the package h2", where="--http2", hint=extra_hint("http2"))
     profile = _profile(options)
     scenario = load_scenario(options.scenario, options.overrides, profile)
     options = replace(options, profile=profile)
@@ -171,13 +168,7 @@ def prepare(options: RunOptions) -> Prepared:
     backends = _simulated(backends, launches, options.simulate_faults)
     sizes = _probe_sizes(options, scenario)
     pieces_of(scenario.text)  # a file that is none is an error now, not when an engine runs
-    source = source_of(scenario.prompts, most_requests(scenario, sizes))
-    if isinstance(source, Trace) and source.calls is not None and scenario.load.think_time_s:
-        raise SpecError(
-            "recorded sessions have waits of their own",
-            where="load.think_time_s",
-            hint="prompts.max_wait_s cuts them",
-        )
+    source = checked_source(scenario, sizes)
     started = tuple(zip(backends, launches, strict=True))
     between = between_of(options, scenario, started)
     each_cell = [
@@ -226,7 +217,8 @@ def prepare(options: RunOptions) -> Prepared:
         for block in _plan(labels, scenario, repeats, paired)
         for part in (one_cell_each(block) if each_cell[block.backend] else (block,))
     )
-    if between != ("restart",) and len(backends) == 1:
+    # A search needs a block for each of its searches, also where the server stays up between them.
+    if between != ("restart",) and len(backends) == 1 and not options.find_capacity:
         plan = in_one_life(plan)
     return Prepared(
         options=options,

@@ -107,6 +107,10 @@ def load_scenario(
 
     Raises SpecError, which names the override if one is at fault.
     """
+    if "profile" in (overrides or {}):
+        raise SpecError(
+            "is no key of a scenario", where="profile, as given", hint=f"--profile {'|'.join(PROFILES)}"
+        )
     path = files.locate("workloads", name)
     table = with_profile(files.read_toml(path), profile, str(path))
     for dotted, value in (overrides or {}).items():

@@ -79,12 +79,12 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
     if load.think_time_s and not load.concurrency and not sessions:
         raise SpecError("an open loop has think time only between turns", where=f"{where}.think_time_s")
     _check_profile(load, f"{where}.profile")
-    _check_working_set(load, where)
+    _check_working_set(load, where, sessions=sessions)
     if load.duration_s is not None and not 0 < load.duration_s < float("inf"):
         raise SpecError(f"must be above 0, not {load.duration_s}", where=f"{where}.duration_s")
 
 
-def _check_working_set(load: Load, where: str) -> None:
+def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:
     if load.working_set and len(load.concurrency) != 1:
         raise SpecError(
             "needs one value of concurrency, and no other load",
@@ -102,6 +102,8 @@ def _check_working_set(load: Load, where: str) -> None:
         )
     if load.rest_s and (load.concurrency != (1,) or not load.warmup_requests):
         raise SpecError("needs concurrency = [1] and warmup_requests", where=f"{where}.rest_s")
+    if load.rest_s and sessions:
+        raise SpecError("is of prompts with one turn", where=f"{where}.rest_s", hint="leave it out")
 
 
 def _check_profile(load: Load, where: str) -> None:

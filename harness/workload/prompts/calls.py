@@ -1,5 +1,6 @@
 """Makes requests from a trace of sessions: each prompt is the beginning of an earlier one and a new text."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,6 +18,11 @@ _AT_ONCE = 4096  # rows converted to Python numbers together
 Ints = NDArray[np.int64]
 
 
+def json_bytes(text: str) -> int:
+    """The bytes of the text inside a string of JSON, where quotes and ends of lines take two."""
+    return len(json.dumps(text, ensure_ascii=False).encode()) - 2
+
+
 def replay_calls(trace: Trace, calls: Calls, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
     own = trace.input_tokens - calls.kept
     cuts = _Cuts.of(calls.base, calls.kept, own)
@@ -29,14 +35,14 @@ def replay_calls(trace: Trace, calls: Calls, random: Random, texts: TextMaker) -
     for row, (session, turn, at_ns, asked, new, tool_ns, think_ns, base, kept, cut) in enumerate(
         _rows(*columns)
     ):
-        start = int(cuts.chars[cut]) if cut >= 0 else 0
+        start = int(cuts.front_bytes[cut]) if cut >= 0 else 0
         pieces: list[str] = []
         length = start
         for number, (_, at) in enumerate(cuts.stretches(row)):
             pieces.append(next(more if number or kept else opening))
-            length += len(pieces[-1])
+            length += json_bytes(pieces[-1])
             if at >= 0:
-                cuts.chars[at] = length
+                cuts.front_bytes[at] = length
         yield ChatRequest(
             (("user", "".join(pieces)),),
             asked,
@@ -62,7 +68,7 @@ class _Cuts:
     kept: Ints
     first: Ints  # index of the first cut of each request, then the number of all cuts
     tokens: Ints  # of each cut, from the start of the own text
-    chars: Ints  # of each cut, from the start of the prompt; known once that text is made
+    front_bytes: Ints  # of the prompt in front of each cut, as JSON has it; known once that text is made
     of_request: Ints  # the cut at which its prompt departs from an earlier one; -1: it begins like none
 
     @classmethod

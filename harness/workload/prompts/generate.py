@@ -1,6 +1,7 @@
 """Makes the requests of one cell from a scenario's [prompts] table and a seed."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -44,10 +45,22 @@ def as_they_are(requests: Iterable[ChatRequest], _seed: int) -> Iterable[ChatReq
 
 
 def generate(
-    prompts: Prompts, count: int, seed: int, texts: TextMaker, decorate: Decorator = as_they_are
+    prompts: Prompts,
+    count: int,
+    seed: int,
+    texts: TextMaker,
+    decorate: Decorator = as_they_are,
+    *,
+    warmup: int = 0,
 ) -> Workload:
-    """Makes the workload. Equal arguments and an equal tokenizer give equal bytes on every machine."""
-    return workload(decorate(MAKERS[type(prompts)](prompts, count, Random(seed), texts), seed), texts.exact)
+    """Makes the workload. Equal arguments and an equal tokenizer give equal bytes on every machine.
+
+    `warmup`: how many of the requests come before the measured ones.
+    """
+    make = MAKERS[type(prompts)]
+    if isinstance(prompts, Structured):
+        make = partial(structured, warmup=warmup)
+    return workload(decorate(make(prompts, count, Random(seed), texts), seed), texts.exact)
 
 
 MAKERS: dict[type[Prompts], Maker] = {

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import accumulate, cycle
 from random import Random
 
+from harness.records.request_table import Part
 from harness.spec.scenario import LoraMix
 from harness.workload.prompts.request import ChatRequest
 
@@ -12,9 +13,16 @@ BASE = "base"
 
 
 def assigned(mix: LoraMix, requests: Iterable[ChatRequest], seed: int) -> Iterator[ChatRequest]:
-    """Adds an adapter to each request; its name becomes the request's kind."""
+    """Adds an adapter to each request; its name becomes the request's kind.
+
+    Engines keep the prefixes of adapters apart, since their weights give other keys and values.
+    """
+    numbers = {name: number for number, name in enumerate(mix.names)}
     for request, adapter in zip(requests, _names(mix, seed), strict=False):
-        yield replace(request, adapter=adapter, kind=adapter or BASE)
+        shared = tuple(
+            Part(part.id * len(numbers) + numbers[adapter], part.tokens) for part in request.shared
+        )
+        yield replace(request, adapter=adapter, kind=adapter or BASE, shared=shared)
 
 
 def _names(mix: LoraMix, seed: int) -> Iterator[str]:

@@ -41,8 +41,8 @@ class Tools:
 class CallPlace:
     """Links of a call in a recorded session: what it waits for, and how its prompt begins.
 
-    The message has only the rest of the prompt. Before it go the first `kept_chars` of the prompt of the
-    request `base` places earlier.
+    The message has only the rest of the prompt. Before it go the first `kept_bytes` of the prompt of the
+    request `base` places earlier, as JSON has it.
     """
 
     after: After
@@ -50,7 +50,7 @@ class CallPlace:
     think_ns: int
     base: int = 0
     kept: int = 0  # tokens
-    kept_chars: int = 0
+    kept_bytes: int = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles by position, which is faster than the field look-ups of dataclasses."""

@@ -23,17 +23,20 @@ class _Task:
     expected: Expected
 
 
-def structured(spec: Structured, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """Yields four stretches: free, constrained, constrained, free.
+def structured(
+    spec: Structured, count: int, random: Random, texts: TextMaker, *, warmup: int = 0
+) -> Iterator[ChatRequest]:
+    """Yields four stretches after the warm-up: free, constrained, constrained, free.
 
-    The first two ask the same tasks, and so do the last two.
+    The first two ask the same tasks, and so do the last two. Warm-up is free, so that each schema is new to
+    the measured part.
     """
     choice = Random(random.random())
     tasks = list(_tasks(spec, choice))
 
     def messages() -> Iterator[tuple[bool, _Task, str]]:
         prompts = texts.stream(repeat(spec.text_tokens, count), random)
-        for (constrained, index), text in zip(_stretches(count, spec.free), prompts, strict=True):
+        for (constrained, index), text in zip(_stretches(count, warmup, spec.free), prompts, strict=True):
             task = tasks[index % len(tasks)]
             yield constrained, task, f"{text}\n\n{task.question}"
 
@@ -48,12 +51,13 @@ def structured(spec: Structured, count: int, random: Random, texts: TextMaker) -
         )
 
 
-def _stretches(count: int, free: bool) -> Iterator[tuple[bool, int]]:
+def _stretches(count: int, warmup: int, free: bool) -> Iterator[tuple[bool, int]]:
     """Yields for each request whether it is constrained, and the number of its task."""
     if not free:
         yield from ((True, index) for index in range(count))
         return
-    bounds = [round(count * quarter / 4) for quarter in range(5)]
+    yield from ((False, index) for index in range(warmup))
+    bounds = [round((count - warmup) * quarter / 4) for quarter in range(5)]
     sizes = [end - start for start, end in pairwise(bounds)]
     for constrained, first, size in zip(
         (False, True, True, False), (0, 0, sizes[1], sizes[1]), sizes, strict=True

@@ -6,6 +6,7 @@ entry of the type `subagent` has the calls of an agent that was started there.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from harness.workload.traces.rows import BadRow, number
@@ -66,7 +67,7 @@ def _conversation(value: object, everywhere: _Seen, skipped: Counter[str], remar
     size = value.get("block_size")
     if type(size) is not int or size < 1:
         raise BadRow("a block_size that is not a whole number above 0")
-    seen = everywhere if value.get("hash_id_scope") == "global" else _Seen()
+    seen = (_Seen(), everywhere) if value.get("hash_id_scope") == "global" else (_Seen(),)
     reader = _Reader(seen, size, skipped, remarks)
     items = reader.items(value.get("requests"), 0.0, MAIN, MOST_LEVELS)
     if not items:
@@ -75,7 +76,9 @@ def _conversation(value: object, everywhere: _Seen, skipped: Counter[str], remar
 
 
 class _Reader:
-    def __init__(self, seen: _Seen, size: int, skipped: Counter[str], remarks: Counter[str]) -> None:
+    def __init__(
+        self, seen: Sequence[_Seen], size: int, skipped: Counter[str], remarks: Counter[str]
+    ) -> None:
         self._seen, self._size, self._skipped, self._remarks = seen, size, skipped, remarks
 
     def items(self, requests: object, origin_s: float, kind: str, levels: int) -> list[Item]:
@@ -145,5 +148,7 @@ class _Reader:
         elif len(ids) not in (call.input_tokens // self._size, -(-call.input_tokens // self._size)):
             raise BadRow("blocks that do not add up to the input")
         else:
-            call.begins = self._seen.begins(call, ids, self._size)
+            begins = (seen.begins(call, ids, self._size) for seen in self._seen)
+            # Of equal ones the first, which is of its own session: others may be left out of a run.
+            call.begins = max(filter(None, begins), key=attrgetter("tokens"), default=None)
         return call, duration is not None

@@ -120,3 +120,26 @@ def test_facts_of_the_whole_workload_stay_where_nothing_else_is_known():
     for given in (cell((40, 0)), cell((40, 0, Phase.WARMUP), requested=asked(40))):
         assert cache_hits.measured_facts(given) is given.facts
     assert cache_hits.compute(cell((40, 0))).prefix_cache_ideal_by_block is None
+
+
+@pytest.mark.parametrize(("state", "reused"), [("cold", 60), ("any", 60), ("warm", 90), ("primed", 147)])
+def test_the_ideal_is_from_the_state_that_the_cache_begins_in(state, reused):
+    """Prompts of 40, 50 and 60 tokens that share 30; the last token of each is always computed."""
+    rows = ((40, 0), (50, 30), (60, 30))
+    found = cache_hits.compute(cell(*rows, requested=asked(40, 50, 60), cache__requested=state))
+    assert found.prefix_cache_ideal == pytest.approx(reused / 150)
+    assert found.prefix_cache_ideal_by_block["1"] == pytest.approx(reused / 150)
+
+
+def test_a_primed_cache_holds_no_later_turn():
+    """The second turn has the first prompt and its answer before it, as from a cold cache."""
+    first = ChatRequest((("user", "x"),), 10, 40, session=0)
+    later = ChatRequest((("user", "x"),), 10, 20, session=0, turn=1)
+    made = workload([first, later], exact=True).requested
+    found = cache_hits.compute(cell((40, 0), (70, 50), requested=made, cache__requested="primed"))
+    assert found.prefix_cache_ideal == pytest.approx((39 + 50) / (40 + 70))
+
+
+def test_the_ideal_is_from_a_cold_start_where_what_was_asked_for_is_not_known():
+    given = cell((40, 0), cache__requested="warm")
+    assert cache_hits.compute(given).prefix_cache_ideal == given.facts.workload.ideal_hit_rate

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.metrics.throughput import rates
+from harness.metrics.view import CellView
 from harness.metrics.window import Window, makespan_s, measured_window, work_shares
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.summary import summarise_cell
-from tests.factories.recorded import MS, facts, load, records
+from tests.factories.recorded import MS, facts, load, records, requested
 
 SECOND = Window(0, 1000 * MS, "steady")
 CLOSED = load("concurrency", 8)
@@ -63,6 +64,36 @@ def test_a_slot_stays_empty_when_no_chat_is_left_to_begin_though_others_go_on():
     window = measured_window(requests, 2, sessions=sessions)
     assert (window.start_ns, window.end_ns, window.kind) == (100 * MS, 300 * MS, "steady")
     assert measured_window(requests, 2).end_ns == 600 * MS, "as if any turn could take the empty slot"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "facts_of_end", "end_ms"),
+    [
+        (Outcome.OK, {"minimum__duration_s": 1.0}, 800),
+        (Outcome.OK, {"minimum__duration_s": 0.7}, 700),
+        (Outcome.OK, {"minimum__duration_s": 9.0, "interrupted": True}, 800),
+        (Outcome.OK, {}, 800),
+        (Outcome.RESET, {"minimum__duration_s": 1.0}, 500),
+    ],
+)
+def test_a_session_that_waits_past_the_end_keeps_its_slot_and_a_failed_one_does_not(
+    outcome, facts_of_end, end_ms
+):
+    """Of two slots one waits from 500 ms on for its second call; in the other one two sessions follow."""
+    rows = [
+        {"sent": 0, "texts": [500], "outcome": outcome},
+        {"sent": 0, "texts": [100]},
+        {"sent": 100, "texts": [400]},
+        {"sent": 400, "texts": [600]},
+        {"sent": 600, "texts": [800]},
+    ]
+    made = records(*rows)
+    made.requests["seq"] = [0, 2, 3, 4, 5]
+    asked = requested(
+        *(("", {"session": session, "turn": turn}) for session in range(4) for turn in range(2))
+    )
+    told = facts(load={"kind": "concurrency", "value": 2}, **facts_of_end)
+    assert CellView(made, told, asked).window.end_ns == end_ms * MS
 
 
 def test_chats_of_one_turn_are_requests():

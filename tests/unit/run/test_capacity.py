@@ -431,6 +431,23 @@ def test_a_run_walks_through_short_and_long_probes_and_goes_on_where_it_was_cut_
     assert next(run._wanted(block)).name == last.cell
 
 
+def test_searches_on_a_server_that_stays_up_follow_one_another_and_end():
+    limits = {"load.concurrency": [], "load.rate": [5, 40], "slo.e2e_ms.p95": 500}
+    url = "openai=http://127.0.0.1:9"
+    prepared = prepare(RunOptions("fixed-length", url, find_capacity=True, overrides=limits))
+    assert [block.repeat for block in prepared.plan] == [0, 1, 2]
+    run = Run(prepared, None, None, None)
+    for block in prepared.plan:
+        for wanted in run._wanted(block):
+            assert wanted.name not in {one.cell for one in run.cells}
+            kept = wanted.load.value <= 20.5
+            measured = cell(wanted.load.value, repeat=wanted.repeat, within=1.0 if kept else 0.5)
+            run.cells.append(changed(measured, cell=wanted.name, label="openai"))
+    assert {one.repeat for one in run.cells} == {0, 3, 4, 5}
+    assert only(run.cells).value <= 20.5
+    assert run._remaining(prepared.plan) == []
+
+
 def test_the_answer_says_what_its_loads_are():
     assert only(three(8, 8, 7, kind="concurrency")).kind == "concurrency"
     found = only(three(19.4, 20.0, 20.0))

@@ -195,3 +195,17 @@ def test_a_class_has_no_verdict_on_what_it_does_not_have(metric):
         load_scenario("context-depth", {"verdict.metrics": [metric]})
     with pytest.raises(SpecError, match="unknown metric"):
         load_scenario("context-depth", {"verdict.primary": "by_kind.*.ttft_ms.p50"})
+
+
+def test_a_profile_is_chosen_by_its_flag_alone():
+    for name in ("ramp", "fixed-length"):
+        with pytest.raises(SpecError, match="is no key of a scenario") as caught:
+            load_scenario(name, {"profile": "gpu"})
+        assert (caught.value.where, caught.value.hint) == ("profile, as given", "--profile gpu|cpu")
+
+
+def test_no_rest_is_between_the_turns_of_a_chat():
+    given = {"load.concurrency": [1], "load.rest_s": 60}
+    assert load_scenario("fixed-length", given).load.rest_s == 60
+    with pytest.raises(SpecError, match=r"load\.rest_s, as given: is of prompts with one turn"):
+        load_scenario("shared-prefix", given)

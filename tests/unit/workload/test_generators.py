@@ -10,7 +10,9 @@ from typing import get_args
 import pytest
 
 from harness.errors import SpecError
-from harness.metrics.prefix import ideal_hit_rate, reusable
+from harness.metrics.prefix import first_of_each_prefix, ideal_hit_rate, reusable
+from harness.plan import Cell, load_points, warmup_requests
+from harness.run.measure.workloads import Workloads
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.spec.scenario import PROFILES, LoraMix, load_scenario, with_profile
@@ -188,6 +190,22 @@ def test_structured_asks_the_same_tasks_free_and_constrained():
     assert not any(request.constraint for request in made if request.kind == "free")
 
 
+def test_warm_up_is_free_so_that_each_schema_is_new_to_the_measured_part():
+    """As 64 in flight warm up: 192 requests before 512."""
+    scenario = load_scenario("structured-output", {"load.concurrency": [64]}, "gpu")
+    (point,) = load_points(scenario.load)
+    made = Workloads(scenario, 1, 0, None).of(Cell("", 0, point, 0))
+    warmup = warmup_requests(scenario, point)
+    kinds = made.requested.kinds
+    assert (warmup, set(kinds[:warmup])) == (192, {"free"})
+    measured = [kind == "free" for kind in kinds[warmup:]]
+    assert measured == [True] * 128 + [False] * 256 + [True] * 128
+    assert (
+        "free"
+        not in generate(Structured(12, 60, free=False), 8, 0, TextMaker(words), warmup=4).requested.kinds
+    )
+
+
 def test_schemas_differ_from_seed_to_seed_so_that_none_is_compiled_yet():
     def sent(seed):
         made = generate(Structured(12, 60, ("json_schema",)), 40, seed, TextMaker(words))
@@ -278,6 +296,14 @@ def test_adapters_by_weight_and_by_popularity():
     adapters, _ = mixed(4000, adapters=2, assignment="zipf")
     shares = [adapters.count(name) / 4000 for name in ("", "adapter-1", "adapter-2")]
     assert shares == pytest.approx([6 / 11, 3 / 11, 2 / 11], abs=0.03)
+
+
+def test_a_prefix_is_shared_by_requests_of_one_adapter_alone():
+    """Two prefixes, two adapters and the base model: six of twelve requests are the first of their kind."""
+    mix, spec = LoraMix(adapters=2), SharedPrefix(2, 30, 10, 8, order="cyclic")
+    made = generate(spec, 12, 5, TextMaker(words), partial(assigned, mix))
+    assert list(first_of_each_prefix(made.requested)) == [0, 1, 2, 3, 4, 5]
+    assert reusable(made.requested)[0].tolist() == [0] * 6 + [30] * 6
 
 
 def test_the_prompts_are_those_without_adapters_and_the_hash_is_another():

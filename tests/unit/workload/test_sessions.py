@@ -15,7 +15,7 @@ from harness.records.request_table import RequestTable
 from harness.spec.scenario import TraceReplay
 from harness.workload.prompts.generate import generate
 from harness.workload.prompts.text import TextMaker
-from harness.workload.traces import read_trace, window
+from harness.workload.traces import read_trace, window, with_sessions
 from harness.workload.traces import sessions as layout
 from harness.workload.traces.sessions import Call, Thread
 from tests.unit.workload.test_prompts import letters, merging, words
@@ -83,6 +83,25 @@ def test_blocks_are_of_one_conversation_unless_they_are_global(file):
     assert workload.requested.numbers["kept"].tolist() == [0, 0]
 
 
+def test_a_prompt_begins_with_one_of_its_own_session_where_another_has_no_more_of_it(file):
+    """The second session begins as the first one and goes on; its last call has more of the first."""
+    first = conversation(call(0.0, 48, [1, 2, 3]), hash_id_scope="global")
+    second = conversation(
+        call(1.0, 32, [1, 2]),
+        call(2.0, 64, [1, 2, 8, 9]),
+        call(3.0, 64, [1, 2, 3, 4]),
+        hash_id_scope="global",
+    )
+    trace = read_trace(file(first, second))
+    assert trace.calls.base.tolist() == [0, 1, 1, 3]
+    assert trace.calls.kept.tolist() == [0, 32, 32, 48]
+    for alone in (
+        with_sessions(trace, None, unique=True).calls.only(np.arange(1, 3)),
+        window(trace, 0.5).calls,
+    ):
+        assert alone.kept.tolist()[:2] == [0, 32]
+
+
 def test_sessions_begin_in_the_order_of_their_times_and_a_later_one_gives_nothing_to_an_earlier(file):
     late = conversation(call(5.0, 32, [1, 2]), hash_id_scope="global")
     early = conversation(call(1.0, 48, [1, 2, 3]), hash_id_scope="global")
@@ -131,7 +150,7 @@ def test_prompts_are_of_exactly_the_traces_length_and_begin_as_it_says(file, tok
 
 def links(workload):
     calls = [request.call for request in workload.requests]
-    return [one.base for one in calls], [one.kept_chars for one in calls]
+    return [one.base for one in calls], [one.kept_bytes for one in calls]
 
 
 def whole(workload):
@@ -139,7 +158,7 @@ def whole(workload):
     prompts = []
     for request in workload.requests:
         front = (
-            prompts[len(prompts) - request.call.base][: request.call.kept_chars] if request.call.base else ""
+            prompts[len(prompts) - request.call.base][: request.call.kept_bytes] if request.call.base else ""
         )
         prompts.append(front + request.messages[0][1])
     return prompts

@@ -116,6 +116,15 @@ def test_an_open_loop_lasts_as_long_as_its_arrivals_and_no_longer_than_was_allow
     assert [(cell["expected_s"], cell["basis"]) for cell in found["cells"]] == [(seconds, basis)] * 2
 
 
+def test_a_rate_that_changes_is_counted_to_its_last_request(capsys):
+    """A rise to 4/s brings 20 requests in 10 s, and 20 more at 4/s take 5 s."""
+    profile = "load.profile=[{seconds=10,start=0,end=1},{seconds=5,start=1,end=1}]"
+    words = ["--requests", "40", "--rate", "4", "--set", profile]
+    (cell,) = document(capsys, *words, "--repeats", "1")["cells"]
+    assert cell["expected_s"] == 15.0
+    assert cell["basis"] == "40 requests at a rate that changes"
+
+
 @pytest.mark.parametrize(
     "change",
     [

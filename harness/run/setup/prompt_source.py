@@ -1,0 +1,60 @@
+"""Reads the file that prompts come from, and refuses what is asked of it that it cannot give."""
+
+from harness.errors import SpecError
+from harness.plan import ProbeSizes, load_points, most_requests, warmup_requests
+from harness.spec.scenario import Load, Scenario, TraceReplay
+from harness.workload.prompts.recorded import source_of
+from harness.workload.traces import Dataset, Trace
+
+
+def checked_source(scenario: Scenario, sizes: ProbeSizes | None) -> Trace | Dataset | None:
+    """The file of the scenario's prompts; None for generated ones. `sizes`: of a capacity search.
+
+    Raises SpecError.
+    """
+    source = source_of(scenario.prompts, most_requests(scenario, sizes))
+    if isinstance(source, Trace) and source.calls is not None:
+        _check_waits(scenario.load)
+    elif isinstance(source, Trace):
+        _check_no_sessions(scenario, source)
+    if source is not None:
+        _check_warmup(scenario, source)
+    return source
+
+
+def _check_waits(load: Load) -> None:
+    for key in ("think_time_s", "rest_s"):
+        if getattr(load, key):
+            raise SpecError(
+                "recorded sessions have waits of their own",
+                where=f"load.{key}",
+                hint="prompts.max_wait_s cuts them",
+            )
+
+
+def _check_no_sessions(scenario: Scenario, trace: Trace) -> None:
+    prompts = scenario.prompts
+    assert isinstance(prompts, TraceReplay)
+    of_sessions = {
+        "scenario.rules": bool(scenario.scenario.rules),
+        "prompts.unique_sessions": prompts.unique_sessions,
+        "prompts.max_wait_s": prompts.max_wait_s is not None,
+    }
+    for key, asked in of_sessions.items():
+        if asked:
+            raise SpecError(
+                f"is of recorded sessions, and {trace.source} has none",
+                where=key,
+                hint="--scenario trace replays a trace without sessions",
+            )
+
+
+def _check_warmup(scenario: Scenario, source: Trace | Dataset) -> None:
+    """A file gives each prompt once, so warm-up can take all of them."""
+    most = max(warmup_requests(scenario, point) for point in load_points(scenario.load))
+    if len(source) <= most:
+        raise SpecError(
+            f"no prompt is left to measure: the file gives {len(source)}, and warm-up takes {most}",
+            where=source.source,
+            hint="--set load.warmup_requests=0, or a longer file",
+        )

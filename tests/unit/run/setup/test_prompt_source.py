@@ -1,0 +1,61 @@
+"""Files of prompts that cannot give what is asked of them."""
+
+import pytest
+
+from harness.errors import SpecError
+from harness.host import paths
+from harness.run.setup.options import RunOptions
+from harness.run.setup.prepare import prepare
+
+PLAIN = str(paths.data_file("data/example-trace.jsonl"))
+
+
+def asked(scenario, **overrides):
+    given = {key.replace("__", "."): value for key, value in overrides.items()}
+    return prepare(RunOptions(scenario, "truth", overrides=given))
+
+
+@pytest.mark.parametrize(
+    ("scenario", "given", "said"),
+    [
+        ("prompt-file", {"load__warmup_requests": 4}, "the file gives 12, and warm-up takes 12"),
+        (
+            "trace",
+            {"load__replay_speed": [], "load__concurrency": [1, 64], "load__warmup_requests": 8},
+            "the file gives 120, and warm-up takes 192",
+        ),
+        ("agent-sessions", {"load__requests": 4, "load__warmup_requests": 56}, "the file gives 56"),
+    ],
+)
+def test_a_file_whose_prompts_are_all_warm_up_is_refused(scenario, given, said):
+    with pytest.raises(SpecError, match=f"no prompt is left to measure: {said}") as caught:
+        asked(scenario, **given)
+    assert caught.value.hint == "--set load.warmup_requests=0, or a longer file"
+
+
+def test_a_file_with_a_prompt_after_its_warm_up_is_measured():
+    assert len(asked("prompt-file", load__concurrency=[1], load__warmup_requests=11).source) == 12
+
+
+@pytest.mark.parametrize(
+    ("scenario", "given", "where"),
+    [
+        ("agentx", {"prompts__file": PLAIN}, "scenario.rules"),
+        ("trace", {"prompts__unique_sessions": True}, "prompts.unique_sessions"),
+        ("trace", {"prompts__max_wait_s": 3}, "prompts.max_wait_s"),
+    ],
+)
+def test_what_is_of_sessions_needs_a_trace_of_them(scenario, given, where):
+    with pytest.raises(
+        SpecError, match=r"is of recorded sessions, and .*example-trace\.jsonl has none"
+    ) as caught:
+        asked(scenario, **given)
+    assert caught.value.where == where
+
+
+@pytest.mark.parametrize("key", ["think_time_s", "rest_s"])
+def test_recorded_sessions_take_no_other_waits(key):
+    given = {"load__concurrency": [1], "load__warmup_requests": 8, f"load__{key}": 60}
+    with pytest.raises(SpecError, match="recorded sessions have waits of their own") as caught:
+        asked("agent-sessions", **given)
+    assert caught.value.where == f"load.{key}"
