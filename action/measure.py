@@ -83,18 +83,24 @@ def _merged_onto(pull_request: dict[str, Any]) -> str | None:
 
 
 def _fetched(ref: str) -> str:
-    """Its commit. actions/checkout leaves one commit, or with `fetch-depth: 0` each branch as `origin/…`."""
-    for name in (ref, f"origin/{ref}"):
-        found = subprocess.run(
-            ["git", "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"],
-            stdout=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-        if found.returncode == 0:
-            return found.stdout.strip()
-    _git("fetch", "--quiet", "--depth=1", "origin", ref)
-    return _git("rev-parse", "FETCH_HEAD")
+    """Its commit. A checkout by actions/checkout holds one commit and no other branch.
+
+    With `fetch-depth: 0` each branch is there as `origin/…`, and no token for another fetch has to be.
+    """
+    if found := _commit(ref):
+        return found
+    fetch = ["git", "fetch", "--quiet", "--depth=1", "origin", ref]
+    if subprocess.run(fetch, check=False).returncode == 0:  # newer than an `origin/…` of an earlier job
+        return _git("rev-parse", "FETCH_HEAD")
+    if found := _commit(f"origin/{ref}"):
+        return found
+    raise InputError(f"The base {ref} is not in this checkout and cannot be fetched.")
+
+
+def _commit(name: str) -> str:
+    """The commit of a name; "" if there is none."""
+    wanted = ["git", "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"]
+    return subprocess.run(wanted, stdout=subprocess.PIPE, text=True, check=False).stdout.strip()
 
 
 def _check_out(place: Path, commit: str) -> None:

@@ -15,20 +15,18 @@ def missing(
     history: Iterable[HistoryEntry],
     manifest: Manifest | None,
     summary: Summary | None,
-    of_files: Sequence[str] = (),
 ) -> Iterator[Missing]:
     """What is missing of one run of the suite. `history` holds earlier runs only.
 
     `manifest` and `summary` are None if it measured nothing, for the reason `why`. What the suite no longer
-    asks for is not missing. `of_files`: all backends of the suite whose figures are read from files.
+    asks for is not missing.
     """
     name = summary.scenario if summary else entry.runs_of
     labels = {backend.partition("=")[0] for backend in entry.backends}
     earlier = [
         earlier_entry
         for earlier_entry in history
-        if earlier_entry.scenario == name
-        and (_read_for(earlier_entry.label, of_files) if entry.files else earlier_entry.label) in labels
+        if earlier_entry.scenario == name and earlier_entry.label in labels
     ]
     if summary is None or manifest is None:
         for label in dict.fromkeys(earlier_entry.label for earlier_entry in earlier):
@@ -42,12 +40,6 @@ def missing(
     for (label, load), before in places.items():
         asked = manifest.repeats if manifest.stopping is None else 1
         yield from _place((label, load), before, summary, asked)
-
-
-def _read_for(label: str, names: Sequence[str]) -> str:
-    """The backend whose files gave a label: `vllm` of `vllm-pp512`, which names rows of a file."""
-    found = (name for name in names if label == name or label.startswith(f"{name}-"))
-    return max(found, key=len, default=label)
 
 
 def _asked(scenario: ScenarioTables) -> set[LoadPoint]:

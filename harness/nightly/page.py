@@ -75,6 +75,8 @@ def verdict(night: Night) -> str:
         rest += f" Measured in earlier nights and missing now: {len(night.missing)}."
     if night.drifts:
         return f"Slower for several nights: {counted(len(night.drifts), 'figure')}.{rest}"
+    if night.unfinished:
+        return f"No run was measured to its end, so this night has not passed.{rest}"
     known = counted(night.nights, "run")
     return f"No figure has been at a worse level for several nights; {known} in the history.{rest}"
 

@@ -25,6 +25,7 @@ State = Literal["measured", "failed", "out of time", "left out"]
 
 STOP_S = 120.0  # an interrupted run stops its engine and writes what it has
 ESTIMATE_S = 120.0
+_RESULTS = (".json", ".jsonl", ".csv", ".yaml", ".yml")  # suffixes of what an import reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,11 @@ class Night:
     missing: tuple[tuple[str, Missing], ...] = ()  # with its scenario; what was allowed is left out
 
     @property
+    def unfinished(self) -> bool:
+        """Whether no run was measured to its end."""
+        return all(step.state in ("left out", "out of time") for step in self.steps)
+
+    @property
     def exit_code(self) -> int:
         """A level that became worse fails the gate, and so does what earlier nights had and this one lacks.
 
@@ -57,8 +63,7 @@ class Night:
         """
         if self.interrupted:
             return ExitCode.INTERRUPTED
-        unfinished = all(step.state in ("left out", "out of time") for step in self.steps)
-        if self.drifts or self.missing or unfinished:
+        if self.drifts or self.missing or self.unfinished:
             return ExitCode.LIMIT_FAILED
         return max((step.exit_code for step in self.steps), default=ExitCode.OK)
 
@@ -92,7 +97,7 @@ def spend(
     gone = tuple(
         (step.entry.scenario or step.entry.runs_of, figure)
         for step in steps
-        for figure in _missing(step, suite, out)
+        for figure in _missing(step, out)
         if figure.names.isdisjoint(allow_missing)
     )
     return Night(suite, tuple(steps), drifting, _nights(out), interrupted, missing=gone)
@@ -145,7 +150,11 @@ def _files(entry: Entry, out: Path) -> Step:
     began, found = time.monotonic(), entry.matching()
     if not found:
         return Step(entry, "failed", f"no file matches {', '.join(entry.files)}", ExitCode.SETUP, 0.0)
-    if old := _seen_before(found, out):
+    try:
+        old = _seen_before(found, out)
+    except OSError as error:
+        return Step(entry, "failed", f"cannot be read: {error}", ExitCode.SETUP, 0.0)
+    if old:
         why = f"{old[0]} was read in an earlier night: nothing new was measured"
         return Step(entry, "failed", why, ExitCode.SETUP, 0.0)
     words = [f"{entry.backends[0]}={path}" for path in found]
@@ -165,13 +174,13 @@ def _failure(code: int) -> int:
 
 
 def _seen_before(found: Sequence[Path], out: Path) -> list[Path]:
-    """Files, also of folders, that were seen before, by their content."""
+    """Files, also of folders, that were seen before, by their content. Only what may be results is read."""
     seen = set()
     for summary in sorted(out.glob("*/summary.json")):
         cells = RunFolder(summary.parent).read_summary().cells
         seen |= {cell.imported.sha256 for cell in cells if cell.imported}
     files = (file for path in found for file in ([path] if path.is_file() else sorted(path.rglob("*"))))
-    return [file for file in files if file.is_file() and _sha256(file) in seen]
+    return [file for file in files if file.suffix in _RESULTS and file.is_file() and _sha256(file) in seen]
 
 
 def _sha256(path: Path) -> str:
@@ -234,16 +243,14 @@ def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:
     return [drift for drift in drifts(_history(path), floor) if drift.series.entries[-1].run in tonight]
 
 
-def _missing(step: Step, suite: Suite, out: Path) -> list[Missing]:
+def _missing(step: Step, out: Path) -> list[Missing]:
     """Compares with all runs of other nights: what is broken for long does not become the usual."""
-    names = [name for entry in suite.run if entry.files for name in entry.backends]
     folder = None if step.folder is None else RunFolder(step.folder)
     earlier = [entry for entry in _history(history_path(out)) if folder is None or entry.run != folder.run_id]
     why = f"{step.state}: {step.why}" if step.why else step.state
     if folder is None or not folder.has("summary.json"):
-        return list(missing(step.entry, why, earlier, None, None, names))
-    tonight = folder.read_manifest(), folder.read_summary()
-    return list(missing(step.entry, why, earlier, *tonight, names))
+        return list(missing(step.entry, why, earlier, None, None))
+    return list(missing(step.entry, why, earlier, folder.read_manifest(), folder.read_summary()))
 
 
 def _history(path: Path) -> list[HistoryEntry]:

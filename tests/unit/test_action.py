@@ -101,7 +101,7 @@ def test_the_input_wins_over_the_event(event, monkeypatch):
     assert measure.base_commit() == first
 
 
-def test_a_branch_that_only_the_remote_has_is_found_without_a_fetch(event, tmp_path, monkeypatch):
+def test_a_branch_of_a_whole_checkout_is_found_where_a_fetch_is_refused(event, tmp_path, monkeypatch):
     """As in a checkout of a private repository with `fetch-depth: 0` and without the token."""
     main = commit("first")
     git("checkout", "--quiet", "-b", "change")
@@ -111,6 +111,20 @@ def test_a_branch_that_only_the_remote_has_is_found_without_a_fetch(event, tmp_p
     git("remote", "set-url", "origin", str(tmp_path / "gone"))
     monkeypatch.setenv("BENCH_BASE_REF", "main")
     assert measure.base_commit() == main
+    monkeypatch.setenv("BENCH_BASE_REF", "gone")
+    with pytest.raises(measure.InputError, match="gone is not in this checkout"):
+        measure.base_commit()
+
+
+def test_a_branch_that_an_earlier_job_left_is_fetched_again(event, tmp_path, monkeypatch):
+    commit("first")
+    git("checkout", "--quiet", "-b", "change")
+    git("clone", "--quiet", str(Path.cwd()), str(tmp_path / "clone"))
+    git("checkout", "--quiet", "main")
+    newest = commit("second")
+    monkeypatch.chdir(tmp_path / "clone")
+    monkeypatch.setenv("BENCH_BASE_REF", "main")
+    assert measure.base_commit() == newest
 
 
 @pytest.mark.parametrize("content", [{}, {"before": "0" * 40}])

@@ -10,7 +10,7 @@ from harness.doctor.result import advice
 from harness.errors import DamagedError, StorageError
 from harness.metrics.pooled import Samples, samples
 from harness.model import CellFacts, CellResult, Failure, LoadPoint, Summary, known
-from harness.plan import load_points, slots_of
+from harness.plan import highest_load, slots_of
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
 from harness.records.series import Telemetry
@@ -42,7 +42,7 @@ class Stored:
     @classmethod
     def start(cls, prepared: Prepared, ui: Ui) -> Self:
         load = prepared.scenario.load
-        most = max(load_points(load), key=attrgetter("value"))
+        most = highest_load(load)
         slots = slots_of(load, most)
         value = slots or most.value
         if most.kind == "trace" and isinstance(prepared.source, Trace):

@@ -112,7 +112,11 @@ def test_the_worst_run_decides_where_the_gate_does_not(tmp_path):
 
 def test_what_is_missing_is_said(tmp_path):
     left_out = night(tmp_path, ("left out", "3 minutes left, 9 needed", 0))
-    assert verdict(left_out).endswith("4 runs in the history. 1 of 1 runs are missing.")
+    words = "No run was measured to its end, so this night has not passed. 1 of 1 runs are missing."
+    assert verdict(left_out) == words
+    assert verdict(night(tmp_path, ("failed", "", 3))).endswith(
+        "4 runs in the history. 1 of 1 runs are missing."
+    )
     assert (
         "| shared-prefix: vllm, llamacpp@no-prefix-cache | left out | 1.0 | 3 minutes left, 9 needed |"
         in page(left_out)
@@ -172,22 +176,6 @@ def test_what_earlier_nights_had_and_this_one_lacks(tmp_path, earlier, summary, 
     assert [place_words(one) for one in found] == words
 
 
-@pytest.mark.parametrize(
-    ("label", "words"),
-    [
-        ("vllm", ["vllm: failed: no file"]),
-        ("vllm-pp512", ["vllm-pp512: failed: no file"]),
-        ("vllm-fp8", []),
-        ("vllm-fp8-pp512", []),
-    ],
-)
-def test_a_figure_of_files_is_missing_under_the_name_that_the_import_gave_it(label, words):
-    entry = Entry(backends=("vllm",), files=("*.json",))
-    earlier = [history(scenario="imported", label=label)]
-    found = missing(entry, "failed: no file", earlier, None, None, ["vllm", "vllm-fp8"])
-    assert [place_words(one) for one in found] == words
-
-
 @pytest.fixture
 def own_signals(monkeypatch):
     """A night takes the process's signals."""
@@ -198,6 +186,7 @@ def own_signals(monkeypatch):
 def test_a_folder_of_an_earlier_night_is_no_new_measurement(tmp_path):
     out, artifact = tmp_path / "results", tmp_path / "artifacts" / "tonight-1"
     foreign.write(artifact / "below" / "r.json", foreign.vllm())
+    (artifact / "engine.log").mkdir()  # is no result, and no file to read
     entry = Entry(backends=("ours",), files=(str(tmp_path / "artifacts" / "tonight-*"),))
     suite = Suite(About("mine", "x", 1), (entry,))
     assert [step.state for step in spend(suite, out, print).steps] == ["measured"]
