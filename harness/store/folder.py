@@ -49,6 +49,7 @@ T = TypeVar("T")
 _FREE_BYTES, _BYTES_PER_BYTE = 64 << 20, 64
 _FREE_LINES, _ROW_BYTES = 100_000, 8
 _LONGEST_LINE = 8 << 20
+_CUT_SHORT = "-cut-short"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,17 +254,19 @@ class RunFolder:
         written = {name: self.files.sha256(name) for name in names}
         self._write_as(f"{folder}/cell.json", facts, written)
 
-    def set_aside(self, cell: str) -> str:
+    def set_aside(self, cell: str, *, cut_short: bool = False) -> str:
         """Moves a cell with all its files out of the measured ones; returns its new place in the folder."""
-        target = f"set-aside/{cell}.{self.times_set_aside(cell) + 1}"
+        target = f"set-aside/{cell}.{self.times_set_aside(cell) + 1}{_CUT_SHORT * cut_short}"
         self.files.make_folder("set-aside")
         seal.move(self.files, f"cells/{cell}", target)
         self.files.move(f"cells/{cell}", target)
         seal.leave(self.files, f"cells/{cell}")
         return target
 
-    def times_set_aside(self, cell: str) -> int:
-        return sum(name.startswith(f"{cell}.") for name in self.files.children("set-aside"))
+    def times_set_aside(self, cell: str, *, whole: bool = False) -> int:
+        """`whole`: without those that an interruption cut short."""
+        names = (name for name in self.files.children("set-aside") if name.startswith(f"{cell}."))
+        return sum(not (whole and name.endswith(_CUT_SHORT)) for name in names)
 
     def cells(self) -> list[str]:
         """Names of the complete cells, in plan order."""

@@ -16,7 +16,7 @@ def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> 
     name, reason = cell.cell, blame(cell.validity)
     if reason is None or reason[0] not in ("client", "machine"):
         return None
-    if folder.times_set_aside(name) >= MOST_AGAIN:
+    if folder.times_set_aside(name, whole=True) >= MOST_AGAIN:
         return None
     kept = folder.set_aside(name)
     measured = next(doubt.measured for doubt in cell.validity.reasons if doubt.code == reason[1])

@@ -79,7 +79,7 @@ class Stored:
             try:
                 records, facts = folder.read_cell(cell)
                 if facts.interrupted:
-                    folder.set_aside(cell)
+                    folder.set_aside(cell, cut_short=True)
                 else:
                     run.keep(records, facts, folder.read_requested(facts), folder.read_telemetry(cell))
             except DamagedError as error:

@@ -39,6 +39,14 @@ def test_twice_and_no_more_and_all_is_kept(folder):
     assert folder.cells() == [made.cell]
 
 
+def test_a_cell_that_was_cut_short_is_measured_again_as_often(folder):
+    warnings = Warnings()
+    for _ in range(2):
+        folder.set_aside(measured(folder, "client-busy").cell, cut_short=True)
+    again = [set_aside(folder, warnings, measured(folder, "client-busy")) for _ in range(3)]
+    assert [why is None for why in again] == [False, False, True]
+
+
 @pytest.mark.parametrize("code", ["failed-requests", "engine-died", "too-few-samples"])
 def test_what_is_not_the_clients_doing_stays(folder, code):
     made = measured(folder, code)

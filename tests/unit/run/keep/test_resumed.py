@@ -55,7 +55,7 @@ def test_a_cell_that_was_cut_short_leaves_the_folder_until_it_is_measured_again(
     run.write_summary(resumed.summary)
     assert [cell.cell for cell in resumed.cells] == [whole]
     assert verify(run).whole
-    assert (run.path / "set-aside" / f"{cut_short}.1" / "requests.parquet").is_file()
+    assert (run.path / "set-aside" / f"{cut_short}.1-cut-short" / "requests.parquet").is_file()
 
 
 def begun(host, version=__version__):
