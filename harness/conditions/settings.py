@@ -14,7 +14,7 @@ from harness.model.json_path import value_at
 
 _UNSET = ("auto", "None", "", "given")  # the engine chooses: what it chose is not known
 # The folder of one start, as harness.host.scratch names it; without `scratch` before 0.2.
-_SCRATCH = re.compile(r"[^\s=\"']*/bench-(?:scratch-)?engine-\w+")
+_SCRATCH = re.compile(r"(?:[^\s=\"']*/)?bench-(?:scratch-)?engine-\w+")
 _KINDS = ("info", "flag", "variable", "value")
 
 
@@ -108,7 +108,7 @@ def _options(command: Sequence[Any]) -> dict[str, str]:
     options: dict[str, str] = {}
     name = ""
     for word in command:
-        text = _SCRATCH.sub("{scratch}", str(word))
+        text = str(word)
         if text.startswith("-") and not text[1:2].isdigit():
             name, equals, value = text.partition("=")
             options[name], name = _without_folders(value) if equals else "given", "" if equals else name
@@ -121,6 +121,6 @@ def _options(command: Sequence[Any]) -> dict[str, str]:
 
 def _without_folders(text: str) -> str:
     """The last part of a path; JSON with such parts, where a name such as `org/model` stays whole."""
-    if text.startswith(("{", "[")):
-        return re.sub('"/[^"]*/', '"', text)
-    return text.rstrip("/").rpartition("/")[2]
+    is_json = text.startswith(("{", "["))
+    short = re.sub('"/[^"]*/', '"', text) if is_json else text.rstrip("/").rpartition("/")[2]
+    return _SCRATCH.sub("{scratch}", short)

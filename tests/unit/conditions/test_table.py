@@ -387,6 +387,27 @@ def test_a_verdict_on_throughput_over_disagreeing_answers_needs_force():
     assert words[True]["tpot_ms.p50"] != "not comparable"
 
 
+@pytest.mark.parametrize("option", ["--config", "--kv-transfer-config", "--dir"])
+def test_where_bench_keeps_a_file_of_an_engine_is_no_difference(option):
+    """In a container that is /bench; a start as a process has a folder of its own."""
+    form = {
+        "--config": "%s/options.yaml",
+        "--kv-transfer-config": '{"model": "org/a", "path": "%s/kv"}',
+        "--dir": "%s",
+    }[option]
+
+    def started(folder):
+        made = manifest("vllm")
+        made["backends"]["vllm"]["engine"]["command"] = ["serve", option, form % folder]
+        return Run(folder, typed(made), cells("vllm", 100), {})
+
+    folders = ["/tmp/bench-scratch-engine-ab12", "/var/tmp/bench-engine-cd34"]
+    folders += ["/bench"] * (option != "--dir")
+    for folder in folders[1:]:
+        (pair,) = compare_runs([started(folders[0]), started(folder)]).pairs
+        assert not pair.differences
+
+
 @pytest.mark.parametrize(
     ("option", "name", "old", "new"),
     [
