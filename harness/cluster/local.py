@@ -21,6 +21,7 @@ from harness.host.helper_process import without_credentials
 _UP_S = 60.0
 _DOWN_S = 20.0
 _STARTED = "Ray runtime started"  # as `ray start` says once the node is one; its port is open long before
+_AUTHENTICATION = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +92,25 @@ def running() -> Head | None:
     return head if same else None
 
 
-def token_path() -> Path:
-    """The file in which Ray looks for its token. Every process that joins must have the same one."""
-    return Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
+def authentication(address: str) -> dict[str, str]:
+    """Variables by which this machine's node of the cluster authenticates, or does not.
+
+    Who joins in another way is refused, or its actors die. Empty where the node says nothing, or is of
+    somebody else.
+    """
+    port = address.rpartition(":")[2]
+    for process in psutil.process_iter(["name", "cmdline"]):
+        name, words = process.info["name"], process.info["cmdline"] or ()
+        if name == "raylet" and (address == "auto" or any(word.endswith(f":{port}") for word in words)):
+            with suppress(psutil.Error):
+                found = process.environ()
+                return {variable: found[variable] for variable in _AUTHENTICATION if variable in found}
+    return {}
 
 
 def ensure_token() -> Path:
-    token = token_path()
+    """The file in which Ray looks for it. Every process that joins must have the same token."""
+    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
     if not token.exists():
         paths.made(token.parent)
         token.touch(mode=0o600)

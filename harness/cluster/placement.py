@@ -245,8 +245,8 @@ def _join(asked: ClusterOptions) -> None:
 def _init(asked: ClusterOptions) -> None:
     """ "auto" is a cluster that this machine belongs to, else one of its own."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    if local.token_path().exists():  # without the mode Ray sends none, and a cluster that asks refuses
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
+    for name, value in local.authentication(asked.address).items():
+        os.environ.setdefault(name, value)
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", _HEAD_AWAY_S)
     import ray
 

@@ -3,6 +3,8 @@
 import argparse
 import json
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,16 +43,25 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.html:
         return _several(arguments)
     width = page_width()
-    with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
-        made_in = Path(imports) if arguments.tool else arguments.out
+    with _imports(arguments) as imports:
         for name in arguments.runs:
             found = results_at(name)
-            folder = made([found], made_in, [name]) if found else open_run(name, arguments.out)
+            folder = made([found], imports, [name]) if found else open_run(name, arguments.out)
             if arguments.tool:
                 _as_peer(folder, arguments.tool, width, as_json=arguments.json)
             else:
                 _rebuild(folder, arguments, prices.given(arguments))
     return ExitCode.OK
+
+
+@contextmanager
+def _imports(arguments: argparse.Namespace) -> Iterator[Path]:
+    """The folder for runs that are made of result files: with --as one that is removed afterwards."""
+    if not arguments.tool:
+        yield arguments.out
+        return
+    with tempfile.TemporaryDirectory(prefix="bench-import-") as folder:
+        yield Path(folder)
 
 
 def _several(arguments: argparse.Namespace) -> int:

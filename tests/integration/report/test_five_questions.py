@@ -174,5 +174,6 @@ def test_is_it_slower_than_last_week(old, new):
                 assert all(str(one.new) in first for one in pair.differences if one.matters)
             if figure.verdict in ("slower", "faster") and figure.ratio:
                 times = max(figure.ratio.estimate, 1 / figure.ratio.estimate)
-                assert (f"{times:.3g}×" if times >= 2 else f"{100 * (times - 1):.2g} %") in first
+                by = float(f"{100 * (times - 1):.2g}")  # two digits, and 100 is no 1e+02
+                assert (f"{times:.3g}×" if times >= 2 else f"{by:g} %") in first
         assert names[pair.b.run] in first

@@ -3,11 +3,14 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import psutil
 import pytest
 
 from harness.cli.flags.parsers import command_parser
+from harness.cluster import local
 from harness.cluster.options import ClusterOptions, asked
 from harness.cluster.refusals import cannot_join, cannot_place
 from harness.errors import SetupError, SpecError
@@ -226,3 +229,31 @@ def test_the_commands_of_the_deploy_files_have_only_flags_that_exist(name):
     flags = set(re.findall(r"(?<!\S)--[a-z-]+", command))
     known = {flag for one in command_parser("run")._actions for flag in one.option_strings}
     assert {"--cluster", "--load-nodes", "--workers-per-node"} <= flags <= known
+
+
+NODE = ["raylet", "--gcs-address=192.0.2.2:6399"]
+
+
+@pytest.mark.parametrize(
+    ("address", "words", "environment", "found"),
+    [
+        ("192.0.2.2:6399", NODE, {"RAY_AUTH_MODE": "token", "HOME": "/"}, {"RAY_AUTH_MODE": "token"}),
+        ("auto", NODE, {"RAY_AUTH_TOKEN_PATH": "/t"}, {"RAY_AUTH_TOKEN_PATH": "/t"}),
+        ("192.0.2.2:6399", NODE, {}, {}),
+        ("192.0.2.2:7000", NODE, {"RAY_AUTH_MODE": "token"}, {}),
+        ("192.0.2.2:6399", None, {"RAY_AUTH_MODE": "token"}, {}),
+    ],
+)
+def test_a_run_authenticates_as_the_node_on_its_machine_does(monkeypatch, address, words, environment, found):
+    process = SimpleNamespace(info={"name": "raylet", "cmdline": words}, environ=lambda: environment)
+    monkeypatch.setattr("psutil.process_iter", lambda _fields: [process])
+    assert local.authentication(address) == found
+
+
+def test_the_node_of_somebody_else_says_nothing(monkeypatch):
+    def refused():
+        raise psutil.AccessDenied
+
+    process = SimpleNamespace(info={"name": "raylet", "cmdline": NODE}, environ=refused)
+    monkeypatch.setattr("psutil.process_iter", lambda _fields: [process])
+    assert local.authentication("auto") == {}
