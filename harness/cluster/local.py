@@ -96,8 +96,10 @@ def authentication(address: str) -> dict[str, str]:
     """Variables by which this machine's node of the cluster authenticates, or does not.
 
     Who joins in another way is refused, or its actors die. Empty where the node says nothing, or is of
-    somebody else.
+    somebody else. With Ray Client this machine is no node: a token that is here is sent.
     """
+    if address.startswith("ray://"):
+        return {"RAY_AUTH_MODE": "token"} if _token_path().exists() else {}
     port = address.rpartition(":")[2]
     for process in psutil.process_iter(["name", "cmdline"]):
         name, words = process.info["name"], process.info["cmdline"] or ()
@@ -109,13 +111,18 @@ def authentication(address: str) -> dict[str, str]:
 
 
 def ensure_token() -> Path:
-    """The file in which Ray looks for it. Every process that joins must have the same token."""
-    token = Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
+    """The file with the token that every process that joins must have."""
+    token = _token_path()
     if not token.exists():
         paths.made(token.parent)
         token.touch(mode=0o600)
         token.write_text(secrets.token_hex(32), encoding="ascii")
     return token
+
+
+def _token_path() -> Path:
+    """The file in which Ray looks for its token."""
+    return Path(os.environ.get("RAY_AUTH_TOKEN_PATH") or "~/.ray/auth_token").expanduser()
 
 
 def _environment(token: Path) -> dict[str, str]:

@@ -250,6 +250,13 @@ def test_a_run_authenticates_as_the_node_on_its_machine_does(monkeypatch, addres
     assert local.authentication(address) == found
 
 
+def test_a_client_of_a_cluster_sends_the_token_that_it_has(monkeypatch, tmp_path):
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "token"))
+    assert local.authentication("ray://192.0.2.2:10001") == {}
+    (tmp_path / "token").touch()
+    assert local.authentication("ray://192.0.2.2:10001") == {"RAY_AUTH_MODE": "token"}
+
+
 def test_the_node_of_somebody_else_says_nothing(monkeypatch):
     def refused():
         raise psutil.AccessDenied
