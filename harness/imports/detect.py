@@ -22,6 +22,7 @@ from harness.imports import (
 from harness.imports.source import Document, Source, wrong
 from harness.imports.taken import VERSION, Taken
 from harness.imports.yaml_text import YAML, as_json, is_yaml
+from harness.model.imported import RESULT_SUFFIXES
 
 PARQUET = b"PAR1"
 MOST_ENTRIES = 10_000
@@ -81,7 +82,7 @@ def _of_version(taken: Taken, source: Source) -> Taken:
 
 def is_result(path: Path) -> bool:
     """Whether it may be one: JSON, JSON lines, CSV or YAML. A run folder's own documents are not."""
-    return path.suffix in (".json", ".jsonl", ".csv", *YAML)
+    return path.suffix in RESULT_SUFFIXES
 
 
 def _taken(source: Source) -> Iterator[Taken]:

@@ -3,18 +3,17 @@
 import errno
 import gc
 import os
-import resource
 import socket
 import ssl
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from hmac import compare_digest
 
 from harness.errors import SetupError
+from harness.host import descriptors
 from harness.host.tls import Secure
 from harness.mockserver.ask import Ask, BadAskError, load_object, parse_ask, parse_recording, parse_values
 from harness.mockserver.connection import SO_TIMESTAMPNS, Connection, DiedError
@@ -93,7 +92,7 @@ class Server:
         """Serves until stdin closes, where that was asked for; raises DiedError when that fault strikes."""
         if self.options.until_stdin_closes:
             self.loop.on_readable(sys.stdin.fileno(), self._read_stdin)
-        _allow_descriptors()
+        descriptors.allow_all()  # each connection takes one
         # A full collection holds every stream back for milliseconds, and requests leave no cycles behind.
         gc.freeze()
         gc.disable()
@@ -246,13 +245,6 @@ class Server:
     def _read_stdin(self) -> None:
         if not os.read(sys.stdin.fileno(), 4096):
             self.loop.stop()
-
-
-def _allow_descriptors() -> None:
-    """Raises the limit as far as the system allows: each connection takes a descriptor."""
-    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with suppress(ValueError, OSError):  # macOS calls its limit infinite, and refuses that
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _die() -> None:

@@ -6,6 +6,8 @@ import msgspec
 
 from harness.model.record import Record, doc
 
+# Suffixes of the files in which tools keep their results.
+RESULT_SUFFIXES = (".json", ".jsonl", ".csv", ".yaml", ".yml")
 Level = Literal["records", "answers", "summary"]
 # What a file can tell; a rule that needs more than is there is not applied.
 Fact = Literal["answers", "outcomes", "tokens", "asked", "times", "arrivals", "load"]

@@ -14,6 +14,7 @@ from typing import Literal
 from harness.errors import ExitCode, SpecError
 from harness.host.helper_process import asked_to_stop, follow
 from harness.model import HistoryEntry
+from harness.model.imported import RESULT_SUFFIXES
 from harness.nightly.missing import missing
 from harness.nightly.suite import Entry, Suite
 from harness.store import RunFolder
@@ -25,7 +26,6 @@ State = Literal["measured", "failed", "out of time", "left out"]
 
 STOP_S = 120.0  # an interrupted run stops its engine and writes what it has
 ESTIMATE_S = 120.0
-_RESULTS = (".json", ".jsonl", ".csv", ".yaml", ".yml")  # suffixes of what an import reads
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,9 @@ def _seen_before(found: Sequence[Path], out: Path) -> list[Path]:
         cells = RunFolder(summary.parent).read_summary().cells
         seen |= {cell.imported.sha256 for cell in cells if cell.imported}
     files = (file for path in found for file in ([path] if path.is_file() else sorted(path.rglob("*"))))
-    return [file for file in files if file.suffix in _RESULTS and file.is_file() and _sha256(file) in seen]
+    return [
+        file for file in files if file.suffix in RESULT_SUFFIXES and file.is_file() and _sha256(file) in seen
+    ]
 
 
 def _sha256(path: Path) -> str:

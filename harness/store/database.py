@@ -1,6 +1,5 @@
 """Runs as tables for SQL: `cells`, `verdicts`, `requests`, `events` and `telemetry`, each with its `run`."""
 
-import resource
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from harness.errors import SpecError
+from harness.host import descriptors
 from harness.store import columns, parquet, samples, seal, tables
 from harness.store.folder import RunFolder
 
@@ -54,7 +54,7 @@ def database(
     kept: list[_File] = []
     faults: list[SpecError] = []
     with ExitStack() as stack, parquet.interruptible():
-        _allow_descriptors()
+        descriptors.allow_all()  # each file of a run takes one
         found: list[tuple[RunFolder, list[_File]]] = []
         for folder in folders:
             try:
@@ -76,12 +76,6 @@ def database(
         for view in views:
             connected.execute(f"create view {view} as {_view(view, kept)}")
         yield connected, faults
-
-
-def _allow_descriptors() -> None:
-    """Raises the limit as far as the system allows: each file of a run takes a descriptor."""
-    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _opened(folder: RunFolder, views: Sequence[str], stack: ExitStack) -> list[_File]:

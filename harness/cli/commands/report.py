@@ -3,8 +3,7 @@
 import argparse
 import json
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,10 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.html:
         return _several(arguments)
     width = page_width()
-    with _imports(arguments) as imports:
+    with ExitStack() as stack:
+        imports = arguments.out
+        if arguments.tool:  # runs that are made of files for --as are removed afterwards
+            imports = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-import-")))
         for name in arguments.runs:
             found = results_at(name)
             folder = made([found], imports, [name]) if found else open_run(name, arguments.out)
@@ -52,16 +54,6 @@ def main(arguments: argparse.Namespace) -> int:
             else:
                 _rebuild(folder, arguments, prices.given(arguments))
     return ExitCode.OK
-
-
-@contextmanager
-def _imports(arguments: argparse.Namespace) -> Iterator[Path]:
-    """The folder for runs that are made of result files: with --as one that is removed afterwards."""
-    if not arguments.tool:
-        yield arguments.out
-        return
-    with tempfile.TemporaryDirectory(prefix="bench-import-") as folder:
-        yield Path(folder)
 
 
 def _several(arguments: argparse.Namespace) -> int:
