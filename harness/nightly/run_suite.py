@@ -174,15 +174,17 @@ def _failure(code: int) -> int:
 
 
 def _seen_before(found: Sequence[Path], out: Path) -> list[Path]:
-    """Files, also of folders, that were seen before, by their content. Only what may be results is read."""
+    """Files, also of folders, that were seen before, by their content. In a folder only results are read."""
     seen = set()
     for summary in sorted(out.glob("*/summary.json")):
         cells = RunFolder(summary.parent).read_summary().cells
         seen |= {cell.imported.sha256 for cell in cells if cell.imported}
-    files = (file for path in found for file in ([path] if path.is_file() else sorted(path.rglob("*"))))
-    return [
-        file for file in files if file.suffix in RESULT_SUFFIXES and file.is_file() and _sha256(file) in seen
-    ]
+    files = (file for path in found for file in ([path] if path.is_file() else _results_below(path)))
+    return [file for file in files if _sha256(file) in seen]
+
+
+def _results_below(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in RESULT_SUFFIXES and path.is_file())
 
 
 def _sha256(path: Path) -> str:

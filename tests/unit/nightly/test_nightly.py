@@ -183,16 +183,19 @@ def own_signals(monkeypatch):
 
 
 @pytest.mark.usefixtures("own_signals")
-def test_a_folder_of_an_earlier_night_is_no_new_measurement(tmp_path):
-    out, artifact = tmp_path / "results", tmp_path / "artifacts" / "tonight-1"
-    foreign.write(artifact / "below" / "r.json", foreign.vllm())
-    (artifact / "engine.log").mkdir()  # is no result, and no file to read
+@pytest.mark.parametrize("name", ["tonight-1/below/r.json", "tonight-r.out"])
+def test_what_an_earlier_night_read_is_no_new_measurement(tmp_path, name):
+    """A folder, or a file of any name."""
+    out, artifact = tmp_path / "results", tmp_path / "artifacts" / name.partition("/")[0]
+    file = foreign.write(tmp_path / "artifacts" / name, foreign.vllm())
+    if artifact.is_dir():
+        (artifact / "engine.log").mkdir()  # is no result, and no file to read
     entry = Entry(backends=("ours",), files=(str(tmp_path / "artifacts" / "tonight-*"),))
     suite = Suite(About("mine", "x", 1), (entry,))
     assert [step.state for step in spend(suite, out, print).steps] == ["measured"]
     (again,) = spend(suite, out, print).steps
     assert (again.state, again.exit_code) == ("failed", 3)
-    assert "r.json was read in an earlier night: nothing new was measured" in again.why
+    assert f"{file.name} was read in an earlier night: nothing new was measured" in again.why
 
 
 @pytest.mark.usefixtures("own_signals")
