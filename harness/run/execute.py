@@ -10,29 +10,18 @@ from functools import partial
 
 from msgspec import structs
 
-from harness import agreement
-from harness.apis import APIS
 from harness.cluster.placement import Cluster, joined
 from harness.engines.session import EngineSession
-from harness.errors import SetupError
 from harness.host import scratch
-from harness.model import AskedBackend, CellFacts, CellResult
+from harness.model import CellFacts, CellResult
 from harness.plan import Block, Cell, together, turns
 from harness.records.layout import was_sent
 from harness.run.conformance import keep_probe, probe_engine, refusal
 from harness.run.interrupts import Interrupts
 from harness.run.lives import Lives
-from harness.run.measure.agreement_answers import (
-    ACCURACY_LIMIT_S,
-    Asking,
-    agreement_wanted,
-    ask_all,
-    questions_of,
-)
-from harness.run.measure.agreement_load import under_load
-from harness.run.measure.agreement_values import ask_values, reference_values
 from harness.run.measure.measure_cell import CellMeasurement, Measured, measure
 from harness.run.measure.workloads import Workloads
+from harness.run.questions import Questions
 from harness.run.search import probes
 from harness.run.setup.context import too_long
 from harness.run.status_lines import cell_line, cell_words
@@ -52,6 +41,10 @@ class Run(Lives):
     interrupted: bool = False
     cluster: Cluster | None = None  # sends the load; None: this machine does
     interrupts: Interrupts = field(default_factory=Interrupts)
+    questions: Questions = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.questions = Questions(self.prepared, self.folder, self.manifest, self.ui, self.interrupts)
 
     def execute(self) -> None:
         """Measures everything. However that ends, manifest and summary are written in their final state."""
@@ -110,7 +103,7 @@ class Run(Lives):
                 cells = block.cells if any(self._wanted(block)) else ()
             else:
                 cells = tuple(cell for cell in block.cells if cell.name not in done)
-            unasked = block == first[block.backend] and self._unasked(block)
+            unasked = block == first[block.backend] and self.questions.unasked(self.prepared.of(block).label)
             if cells or unasked:
                 blocks.append(replace(block, cells=cells))
         return blocks
@@ -147,9 +140,11 @@ class Run(Lives):
             if blocks[0].start is not None and self.cells:
                 self.folder.write_summary(self.summary)
             for backend, engine in engines.items():
-                if not self.interrupted and self._unasked(first[backend]):
+                asked = self.prepared.of(first[backend])
+                if not self.interrupted and self.questions.unasked(asked.label):
                     with self.recorded(first[backend]):
-                        self._agreement(first[backend], engine)
+                        workloads = partial(self.workloads_of, engine)
+                        self.interrupted |= self.questions.ask(asked, engine, workloads)
 
     def _alone(self, block: Block, engines: dict[int, EngineSession]) -> set[int]:
         """Loads one engine; returns its backend if it died.
@@ -185,30 +180,30 @@ class Run(Lives):
         return True
 
     def _duet(self, blocks: Sequence[Block], engines: dict[int, EngineSession]) -> set[int]:
-        """Loads these engines at the same moments with one plan of arrivals; returns those that died.
+        """Loads these engines at the same moments with one plan of arrivals; returns those that failed.
 
         A cell that the client spoiled is not measured again: its partner would be idle meanwhile.
         """
-        began_s, dead = time.monotonic(), set()
-        parts = [
-            (cell, self._ready(cell, self.workloads_of(engine), engine), engine)
-            for block in blocks
-            for cell, engine in [(block.cells[0], engines[block.backend])]
-        ]
+        began_s, failed, parts = time.monotonic(), {block.backend for block in blocks}, []
+        for block in blocks:
+            cell, engine = block.cells[0], engines[block.backend]
+            with self.recorded(block, engine):
+                parts.append((block, cell, self._ready(cell, self.workloads_of(engine), engine), engine))
+        if not parts:
+            return failed
         meeting = threading.Barrier(len(parts))
         with self.interrupts.window() as stop, ThreadPoolExecutor(len(parts)) as pool:
-            loads = [pool.submit(self._load, *part, stop, meeting) for part in parts]
-        for block, (cell, workload, engine), load in zip(blocks, parts, loads, strict=True):
+            loads = [pool.submit(self._load, *part[1:], stop, meeting) for part in parts]
+        for (block, cell, workload, engine), load in zip(parts, loads, strict=True):
             with self.recorded(block, engine):
                 summary, facts = self._stored(cell, workload, load.result(), stop)
                 self.took_s[cell] = (time.monotonic() - began_s) / len(parts)
                 self.ui.note(cell_line(self._words(cell), summary))
                 if facts.engine_exited:
                     self._died(cell, engine, facts)
-                    dead.add(block.backend)
-                continue
-            dead.add(block.backend)  # a failure was recorded
-        return dead
+                else:
+                    failed.discard(block.backend)
+        return failed
 
     def _begin(self, cell: Cell, engine: EngineSession) -> None:
         """Checks and probes an engine that is up. `cell` is the first that it will measure."""
@@ -312,88 +307,9 @@ class Run(Lives):
             self.refused[label] = error
             raise error
 
-    def _unasked(self, block: Block) -> bool:
-        """Whether this backend still has to answer the agreement questions."""
-        label = self.prepared.of(block).label
-        return agreement_wanted(self.prepared) and label not in self.folder.read_answers()[1]
-
-    def _agreement(self, block: Block, engine: EngineSession) -> None:
-        """Puts the agreement questions to the engine and stores its answers, or warns why there are none."""
-        label = self.prepared.of(block).label
-        definition = self.prepared.of(block).ref.definition
-        of_text = APIS[definition.dialect.api].gives == "text"
-        questions = questions_of(self.prepared.options) if of_text else agreement.load_questions()
-        asked, missing, hint = None, _death(engine), None
-        if missing is None:
-            try:
-                with self.interrupts.window() as stop:
-                    if not of_text:
-                        asked = ask_values(self.prepared, engine, questions)
-                    else:
-                        say = partial(self._stage, label)
-                        asking = self._asking(label, engine)
-                        asked = ask_all(definition, engine, questions, say, stop, asking)
-            except SetupError as error:
-                missing, hint = str(error), error.hint or None
-            self.interrupted |= stop.is_set()
-            if not self.interrupted and (asked is None or _failed(asked)):
-                missing = _death(engine, suspected=True) or missing
-        if missing:
-            self.manifest.warn(notices.AGREEMENT_MISSING.warning(f"{label}: {missing}", hint))
-        elif asked is not None:
-            self.folder.write_answers(agreement.as_json(questions), label, asked)
-            if asked.values:
-                self._reference(questions)
-
-    def _asking(self, label: str, engine: EngineSession) -> Asking:
-        """How the questions are put: between requests of the load if an accuracy was asked for."""
-        between = self.workloads_of(engine).between
-        if between is None:
-            return Asking()
-        known = self.folder.read_answers()[1]
-        before = [
-            backend.label
-            for backend in self.prepared.backends
-            if backend.label in known and backend.label != label
-        ]
-        return Asking(
-            ACCURACY_LIMIT_S,
-            under_load(self.prepared, between, engine),
-            [known[name] for name in before],
-            len(self.prepared.backends),
-        )
-
-    def _reference(self, questions: Sequence[agreement.Question]) -> None:
-        """Stores the values that the model's own library gives for the same texts, once in a run."""
-        if any(
-            backend.values and backend.values.library for backend in self.folder.read_answers()[1].values()
-        ):
-            return
-        try:
-            reference = reference_values(self.prepared, questions, partial(self._stage, "reference"))
-        except SetupError as error:
-            self.manifest.warn(notices.AGREEMENT_MISSING.warning(str(error), error.hint or None))
-            return
-        for label, asked in reference.items():
-            self.folder.write_answers(agreement.as_json(questions), label, asked)
-
-    def _stage(self, label: str, text: str) -> None:
-        self.ui.stage(f"{label}: {text}")
-
     def _died(self, cell: Cell, engine: EngineSession, facts: CellFacts) -> None:
         """Reports a dead engine: its cell is kept as INVALID, its later cells of this repeat are missing."""
         text = f"the engine died during {cell.name}: {facts.engine_exited}"
         label = self.prepared.of(cell).label
         self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", f"its log: {facts.engine_log}"))
         self.ui.note(f"error: {label}: {text}\n{engine.log_tail(15)}\nhint: its log is {facts.engine_log}")
-
-
-def _death(engine: EngineSession, *, suspected: bool = False) -> str | None:
-    ended = engine.exited(suspected=suspected)
-    return f"the engine died: {ended}" if ended else None
-
-
-def _failed(asked: AskedBackend) -> bool:
-    """Whether a question got no answer."""
-    conditions = (asked.unloaded, asked.saturated)
-    return any(answer.outcome != "ok" for condition in conditions for answer in condition.answers.values())

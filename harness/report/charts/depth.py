@@ -6,7 +6,7 @@ from dataclasses import replace
 from harness.model.measures import measure
 from harness.report.charts.axes import fitted, loads
 from harness.report.charts.model import Chart, Line, Point
-from harness.report.charts.values import Values
+from harness.report.charts.values import Value, Values, kinds_words
 from harness.report.depths import depths
 from harness.report.view import Group, Row, point_words
 from harness.report.wording import number, plain
@@ -19,24 +19,28 @@ def against_depth(groups: Sequence[Group], values: Values, order: Sequence[str])
     """Draws a chart of each at every load that has several depths."""
     for group in groups:
         for path in _SHOWN:
-            lines = [
-                Line(row.label, order.index(row.label), points)
-                for row in group.rows
-                if len(points := tuple(_points(row, path, values))) >= _LEAST
-            ]
+            lines: list[Line] = []
+            drawn: list[Value] = []
+            for row in group.rows:
+                found = tuple(_values(row, path, values))
+                if len(found) >= _LEAST:
+                    points = tuple(point for _, point in found)
+                    lines.append(Line(row.label, order.index(row.label), points))
+                    drawn.extend(value for value, _ in found)
             if lines:
-                yield _chart(group, path, lines)
+                yield _chart(group, path, lines, kinds_words(drawn))
 
 
-def _points(row: Row, path: str, values: Values) -> Iterator[Point]:
+def _values(row: Row, path: str, values: Values) -> Iterator[tuple[Value, Point]]:
     for classes, tokens in depths(row).items():
         shown = measure(f"{classes}.{path}")
         if value := values.value(row, shown):
             name = classes.partition(".")[2]
-            yield Point(float(tokens), value.middle, name, value.text(shown), value.low, value.high)
+            point = Point(float(tokens), value.middle, name, value.text(shown), value.low, value.high)
+            yield value, point
 
 
-def _chart(group: Group, path: str, lines: Sequence[Line]) -> Chart:
+def _chart(group: Group, path: str, lines: Sequence[Line], bars: str) -> Chart:
     shown = measure(path)
     points = [point for line in lines for point in line.points]
     ends = [end for point in points for end in (point.low, point.y, point.high) if end is not None]
@@ -56,6 +60,6 @@ def _chart(group: Group, path: str, lines: Sequence[Line]) -> Chart:
         y=fitted(shown.title, ends),
         lines=tuple(lines),
         reading="x",
-        bars="spread of the repeats, or 95 % interval over three runs and more",
+        bars=bars,
         paper=True,
     )

@@ -124,7 +124,7 @@ def _group(source: Source, group: Group) -> Html:
     bounds = [
         _latency(source, metric, f", {BOUNDED}", cells, BOUNDS)
         for metric in family("latency")
-        if metric.per_request
+        if any(number_at(cell, f"{metric.name}.{bound}") is not None for cell in cells for bound in BOUNDS)
     ]
     rates = _values(source, "Rates", cells, RATES)
     parts = [_by(source, cells, field, what) for field, what in PARTS.items()]

@@ -158,6 +158,15 @@ class ManifestWriter:
         if (warning.code, warning.text) not in known:
             self.document = replace(self.document, warnings=(*self.document.warnings, warning))
 
+    def withdraw(self, notice: notices.Notice, start: str) -> None:
+        """Removes the warnings of this kind whose text starts so. The next `write` stores it."""
+        kept = [
+            warning
+            for warning in self.document.warnings
+            if warning.code != notice.code or not warning.text.startswith(start)
+        ]
+        self.document = replace(self.document, warnings=tuple(kept))
+
     def failed(self, label: str, repeat: int, error: str) -> None:
         failure = Failure(backend=label, repeat=repeat, error=error)
         self.write(failures=(*self.document.failures, failure))

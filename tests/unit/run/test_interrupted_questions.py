@@ -7,7 +7,7 @@ import pytest
 
 from harness.errors import SetupError
 from harness.model import AskedBackend
-from harness.run import execute
+from harness.run import questions
 from harness.run.execute import Run
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
@@ -16,6 +16,10 @@ from tests.factories.documents import made
 ENGINE = SimpleNamespace(exited=lambda suspected: None)
 UI = SimpleNamespace(note=lambda text: None, stage=lambda text: None)
 VALUES = {"gives": "vectors", "alone": {"q": [1.0]}, "together": {}}
+
+
+def _no_library(*_):
+    raise SetupError("no library here")
 
 
 @pytest.fixture
@@ -27,16 +31,16 @@ def asked(tmp_path, monkeypatch):
             signal.raise_signal(signal.SIGINT)
             return answer()
 
-        monkeypatch.setattr(execute, asks, interrupted)
+        monkeypatch.setattr(questions, asks, interrupted)
         options = RunOptions(scenario, "vllm,llamacpp", launch="simulate", agreement=True, out=tmp_path)
         run = Run.start(prepare(options), UI)
-        run.workloads = SimpleNamespace(between=None)
         with run.interrupts:
-            run._agreement(run.prepared.plan[0], ENGINE)
+            backend = run.prepared.of(run.prepared.plan[0])
+            run.interrupted = run.questions.ask(backend, ENGINE, lambda: SimpleNamespace(between=None))
         return run
 
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(execute, "reference_values", lambda *_: {})
+    monkeypatch.setattr(questions, "reference_values", lambda *_: {})
     return ask
 
 
@@ -57,3 +61,17 @@ def test_an_interruption_before_an_answer_that_fails_ends_the_run(asked):
     run = asked("embed-queries", "ask_values", refuse)
     assert run.interrupted
     assert run.folder.read_answers()[1] == {}
+
+
+def test_a_reference_that_was_computed_later_ends_the_warning_that_it_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(questions, "ask_values", lambda *_: made(AskedBackend, {"values": VALUES}))
+    options = RunOptions("embed-queries", "vllm,llamacpp", launch="simulate", agreement=True, out=tmp_path)
+    run = Run.start(prepare(options), UI)
+    of_library = {"library": made(AskedBackend, {"values": {**VALUES, "library": "library"}})}
+    warned = []
+    for block, computed in zip(run.prepared.plan, (_no_library, lambda *_: of_library), strict=False):
+        monkeypatch.setattr(questions, "reference_values", computed)
+        run.questions.ask(run.prepared.of(block), ENGINE, lambda: SimpleNamespace(between=None))
+        warned.append([one.text for one in run.manifest.document.warnings if one.code == "agreement-missing"])
+    assert warned == [["reference: no library here"], []]

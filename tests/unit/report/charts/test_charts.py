@@ -49,6 +49,7 @@ def test_calls_are_drawn_against_the_depth_of_their_context():
         (1024.0, 90.0, "1k"),
     ]
     assert [text for _, text in chart.x.ticks] == ["512", "1k"]
+    assert chart.bars == "range of the repeats"
     assert "tpot-depth-c1" in found
     single = made(cell(p50=10.0, load=ONE, by_depth={"1k": depths["1k"]}))
     assert "ttft-depth-c1" not in single
