@@ -37,6 +37,17 @@ def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str
     return {name: value for name, value in values.items() if 0 <= value < math.inf}
 
 
+def whole_prompts(values: Mapping[str, float]) -> dict[str, float]:
+    """Returns the values with cached tokens in `prompt_tokens`, of an engine that counts them apart.
+
+    Without a counter of the cached ones there is no `prompt_tokens`: the prompts are longer than it says.
+    """
+    whole = {name: value for name, value in values.items() if name != "prompt_tokens"}
+    if values.keys() >= {"prompt_tokens", "cached_prompt_tokens"}:
+        whole["prompt_tokens"] = values["prompt_tokens"] + values["cached_prompt_tokens"]
+    return whole
+
+
 def summed(parts: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
     """Returns, of several engines what all of them have, added up; None where one did not answer."""
     given = [part for part in parts if part is not None]

@@ -15,7 +15,7 @@ from harness.client.answer import Answer
 from harness.client.client import Client
 from harness.client.limits import Limits
 from harness.engines.speak.access import KEY_HINT
-from harness.engines.speak.prometheus import Histogram, histogram, read_series
+from harness.engines.speak.prometheus import Histogram, histogram, read_series, whole_prompts
 from harness.errors import SetupError
 from harness.host.access import Access
 from harness.model.json_path import value_at
@@ -252,9 +252,7 @@ class Server:
         if metrics is None or text is None:
             return None
         ours = read_series(text, dataclasses.asdict(metrics.counters), dataclasses.asdict(metrics.gauges))
-        if metrics.prompt_tokens_exclude_cached and "prompt_tokens" in ours:
-            ours["prompt_tokens"] += ours.get("cached_prompt_tokens", 0.0)
-        return ours
+        return whole_prompts(ours) if metrics.prompt_tokens_exclude_cached else ours
 
     def histograms(self) -> dict[str, Histogram]:
         """[metrics.histograms] by our names, those present, since the start of the engine; in seconds."""

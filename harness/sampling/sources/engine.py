@@ -7,7 +7,7 @@ from http import HTTPStatus
 from harness.client.answer import Answer
 from harness.client.limits import Limits
 from harness.client.look_up import LookUp
-from harness.engines.speak.prometheus import gauge_paths, read_series
+from harness.engines.speak.prometheus import gauge_paths, read_series, whole_prompts
 from harness.errors import SetupError
 from harness.sampling.job import Exporter
 from harness.sampling.sources import Put, UnreadableError
@@ -47,8 +47,12 @@ class EngineExporter:
         ours = self._exporter
         answer, at_ns = self._ask(ours.url)
         values = read_series(answer.figures, ours.counters, ours.gauges)
-        if ours.prompt_tokens_exclude_cached and "prompt_tokens" in values:
-            values["prompt_tokens"] += values.get("cached_prompt_tokens", 0.0)
+        if ours.prompt_tokens_exclude_cached:
+            if "prompt_tokens" in values and "cached_prompt_tokens" not in values:
+                self.missing["engine.prompt_tokens"] = (
+                    f"{ours.counters['prompt_tokens']} leaves out cached tokens, and nothing counts those"
+                )
+            values = whole_prompts(values)
         return self._put(put, {**ours.counters, **ours.gauges}, values, at_ns)
 
     def _read_json(self, put: Put, given: set[str]) -> set[str]:
