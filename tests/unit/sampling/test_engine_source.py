@@ -59,7 +59,11 @@ def test_cached_tokens_are_added_where_the_engine_leaves_them_out(exclude, promp
 
 
 def test_prompt_tokens_without_cached_ones_are_none_where_the_engine_does_not_count_those():
-    counters = {"prompt_tokens": "a_total", "cached_prompt_tokens": "cached_total", "output_tokens": "b_total"}
+    counters = {
+        "prompt_tokens": "a_total",
+        "cached_prompt_tokens": "cached_total",
+        "output_tokens": "b_total",
+    }
     source = EngineExporter(exporter(counters=counters, prompt_tokens_exclude_cached=True), 1.0)
     assert reading(source, {URL: answer(TEXT)}) == {"engine.output_tokens": 7}
     assert source.missing == {
