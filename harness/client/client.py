@@ -1,14 +1,12 @@
 """An HTTP client for one server that reads whole answers within limits."""
 
-import time
-import zlib
-from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 import httpcore
 import httpx
 
 from harness.client.answer import Answer
+from harness.client.body import read_body
 from harness.client.limits import CONNECT_S, Account, LimitError, Limits
 from harness.client.transport import Transport, accounted
 from harness.errors import SetupError
@@ -25,7 +23,6 @@ _NO_ANSWER = (
     httpx.HTTPError,
     httpx.InvalidURL,
 )
-_CODINGS = ("gzip", "x-gzip", "deflate")
 
 
 class Client:
@@ -96,17 +93,12 @@ class Client:
         try:
             account.head_over = True
             _check_head(response.headers, account)
-            whole, pieces = bytearray(), []
-            for part in _unpacked(response, account.limits.body_bytes):
-                whole += part
-                pieces.append((time.monotonic(), len(whole)))
-                if len(whole) > account.limits.body_bytes:
-                    raise LimitError(f"the answer is longer than {account.limits.body_bytes} bytes")
-                account.left_s(None)  # what h11 held already is read without waiting
+            coding = response.headers.get("content-encoding", "")
+            body, pieces = read_body(response.iter_raw(), coding, account)
         finally:
             response.close()
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Answer(where, response.status_code, headers, bytes(whole), tuple(pieces), self._secrets)
+        return Answer(where, response.status_code, headers, body, pieces, self._secrets)
 
 
 def _check_head(headers: httpx.Headers, account: Account) -> None:
@@ -115,25 +107,6 @@ def _check_head(headers: httpx.Headers, account: Account) -> None:
         raise LimitError(f"the answer has more than {limits.headers} headers")
     if sum(len(name) + len(value) for name, value in headers.raw) > limits.head_bytes:
         raise LimitError(account.long_head)
-
-
-def _unpacked(response: httpx.Response, most_bytes: int) -> Iterator[bytes]:
-    """Decompressed parts, none longer than the limit whatever the ratio."""
-    coding = response.headers.get("content-encoding", "").strip().lower()
-    if coding in ("", "identity"):
-        yield from response.iter_raw()
-        return
-    if coding not in _CODINGS:
-        raise LimitError(f"the answer is in the content-encoding {one_line(coding, 30)!r}, not asked for")
-    inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
-    try:
-        for part in response.iter_raw():
-            data = inflate.decompress(part, most_bytes)
-            if inflate.unconsumed_tail:
-                raise LimitError(f"the answer is longer than {most_bytes} bytes once decompressed")
-            yield data
-    except zlib.error as error:
-        raise LimitError(f"the compressed answer is damaged: {error}") from None
 
 
 def _words(error: Exception) -> str:

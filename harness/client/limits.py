@@ -51,6 +51,10 @@ class Account:
         return f"the head of the answer is longer than {self.limits.head_bytes} bytes"
 
     @property
+    def long_body(self) -> str:
+        return f"the answer is longer than {self.limits.body_bytes} bytes"
+
+    @property
     def head_is_too_long(self) -> bool:
         return not self.head_over and self.received_bytes >= self.limits.head_bytes
 

@@ -4,15 +4,18 @@ import http.client
 import io
 import socket
 import ssl
-import time
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 from harness.client.answer import Answer
+from harness.client.body import read_body
 from harness.client.limits import Account, LimitError, Limits
 from harness.errors import SetupError
 from harness.host.access import Access
 from harness.untrusted import Secrets, one_line
+
+_PIECE_BYTES = 65536
 
 
 class LookUp:
@@ -29,7 +32,7 @@ class LookUp:
         path = parts.path + (f"?{parts.query}" if parts.query else "")
         try:
             return self._exchange(url, self._connection(parts.scheme, parts.netloc), path)
-        except (OSError, http.client.HTTPException, LimitError) as error:
+        except (OSError, http.client.HTTPException, LimitError, ValueError) as error:  # of a negative chunk
             self._connections.pop((parts.scheme, parts.netloc)).close()
             words = self._secrets.hidden(one_line(str(error), 200))
             raise SetupError(words or type(error).__name__, where=url) from None
@@ -40,9 +43,9 @@ class LookUp:
         connection.request("GET", path, headers=self._headers)
         with connection.getresponse() as answer:
             account.head_over = True
-            body = answer.read()
+            coding = answer.headers.get("content-encoding", "")
+            body, pieces = read_body(_parts(answer, account), coding, account)
         headers = {name.lower(): value for name, value in answer.getheaders()}
-        pieces = ((time.monotonic(), len(body)),)
         return Answer(url, answer.status, headers, body, pieces, self._secrets)
 
     def _connection(self, scheme: str, host: str) -> "_Connection":
@@ -60,6 +63,18 @@ class LookUp:
         self._connections.clear()
 
 
+def _parts(answer: http.client.HTTPResponse, account: Account) -> Iterator[bytes]:
+    """The body in pieces: http.client makes room at once for as much as the server announces."""
+    if answer.length is None and not answer.chunked and "content-length" in answer.headers:
+        raise http.client.HTTPException("the answer announces a length that is none")
+    if (answer.length or 0) > account.limits.body_bytes:
+        raise LimitError(account.long_body)
+    while piece := answer.read(_PIECE_BYTES):
+        yield piece
+    if answer.length:
+        raise http.client.HTTPException(f"the answer ended {answer.length} bytes early")
+
+
 class _Connection(http.client.HTTPConnection):
     """Reads answers on account."""
 
@@ -70,6 +85,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _SecureConnection(_Connection):
+    default_port = http.client.HTTPS_PORT
     trust: ssl.SSLContext
 
     def connect(self) -> None:
@@ -84,7 +100,7 @@ class _Socket:
 
     def makefile(self, _mode: str) -> io.BufferedReader:
         raw = self._sock.makefile("rb", buffering=0)  # keeps the socket open beyond its close by http.client
-        return io.BufferedReader(_Received(self._sock, raw, self._account), 65536)
+        return io.BufferedReader(_Received(self._sock, raw, self._account), _PIECE_BYTES)
 
 
 class _Received(io.RawIOBase):

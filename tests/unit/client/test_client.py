@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import socket
 from contextlib import closing
 
 import pytest
@@ -37,7 +38,7 @@ def test_every_harm_ends_within_the_limits_with_one_error(harm):
     assert re.search(r"longer than \d+ bytes|within 0.3 s", raised.value.what)
 
 
-@pytest.mark.parametrize("harm", [harm for harm in HARMS if harm != "small gzip bomb"])
+@pytest.mark.parametrize("harm", HARMS)
 def test_every_harm_ends_for_the_look_ups_of_the_sampler_too(harm):
     with serving(lambda _: HARMS[harm]()) as url, closing(LookUp(Access(), TIGHT)) as look_up:
         try:
@@ -45,6 +46,57 @@ def test_every_harm_ends_for_the_look_ups_of_the_sampler_too(harm):
         except SetupError as error:
             said = str(error)
             assert re.search(rf"{url}/metrics: .*(longer than|within 0.3 s|more than|line)", said)
+
+
+def looked_up(said):
+    with serving(lambda _: iter([said]), stay=False) as url, closing(LookUp(Access(), ROOMY)) as look_up:
+        return in_time(lambda: look_up.ask(f"{url}/metrics"))
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        (head(f"content-length: {10**15}") + b"abc", "longer than 2097152 bytes"),
+        (head("content-length: -5") + b"abc", "a length that is none"),
+        (head("content-length: many") + b"abc", "a length that is none"),
+        (head("content-length: 5") + b"abc", "ended 2 bytes early"),
+        (head("transfer-encoding: chunked") + b"fffffffffffff\r\nabc", "IncompleteRead"),
+        (head("transfer-encoding: chunked") + b"-5\r\nabc", "/metrics"),
+        (head("content-encoding: br", "content-length: 3") + b"abc", "content-encoding 'br', not asked for"),
+        (head("content-encoding: gzip", "content-length: 3") + b"abc", "compressed answer is damaged"),
+    ],
+)
+def test_a_look_up_takes_no_more_memory_than_its_limits_whatever_is_announced(said, error):
+    with pytest.raises(SetupError, match=error):
+        looked_up(said)
+
+
+@pytest.mark.parametrize("size", [0, 1, 1000, 100_000])
+def test_a_look_up_reads_what_is_within_the_limits_whole(size):
+    body = b"x" * size
+    chunked = head("transfer-encoding: chunked") + (b"%x\r\n%b\r\n" % (size, body) if size else b"")
+    for said in (
+        sized(body),
+        sized(gzip.compress(body), "content-encoding: gzip"),
+        chunked + b"0\r\n\r\n",
+        head() + body,
+    ):
+        assert looked_up(said).body == body
+
+
+def test_a_url_without_a_port_is_looked_up_at_that_of_its_scheme(monkeypatch):
+    asked = []
+
+    def refuse(address, *_more):
+        asked.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket, "create_connection", refuse)
+    with closing(LookUp(Access(), ROOMY)) as look_up:
+        for url in ("https://gate", "http://gate", "https://gate:81"):
+            with pytest.raises(SetupError):
+                look_up.ask(f"{url}/metrics")
+    assert asked == [("gate", 443), ("gate", 80), ("gate", 81)]
 
 
 def test_look_ups_open_again_what_was_closed():
