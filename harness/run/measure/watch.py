@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from harness.engines.session import EngineSession
 from harness.engines.speak.server import Server
 from harness.engines.start.started import EngineFacts
+from harness.host.address import port_of
 from harness.sampling import machine
 from harness.sampling.job import Exporter, Watch
 from harness.spec.engine_metrics import Counters, Metrics
@@ -15,7 +16,9 @@ from harness.spec.engine_metrics import Counters, Metrics
 # Only these have a difference over a cell; gauges (running, waiting) have none.
 COUNTERS = frozenset(field.name for field in fields(Counters))
 
-_GPU_ENV = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+# NVIDIA_VISIBLE_DEVICES is an order to a container runtime. Around a process it counts the GPUs of the host, or
+# is "void" or a path, and the process sees what the runtime made of it.
+_GPU_ENV = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
 def watch_of(
@@ -28,15 +31,14 @@ def watch_of(
     """
     if not hz:
         return None
-    addresses = [urlsplit(url) for url in engine.urls]
     # All replicas or none: what a part of them used would be shown as the engine's.
-    here = all(machine.is_this_machine(address.hostname or "") for address in addresses)
+    here = all(machine.is_this_machine(urlsplit(url).hostname or "") for url in engine.urls)
     return Watch(
         bench_pid=os.getpid(),
         hz=hz,
         exporters=tuple(_exporter(*exported) for exported in _with_metrics(engine)),
         engine_pid=engine.facts.get("pid") if here else None,
-        engine_ports=tuple(address.port for address in addresses if address.port) if here else (),
+        engine_ports=tuple(map(port_of, engine.urls)) if here else (),
         engine_env=gpu_env(engine.facts),
         engine_here=here,
         apart=bool(engine.roles),
