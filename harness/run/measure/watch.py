@@ -16,8 +16,8 @@ from harness.spec.engine_metrics import Counters, Metrics
 # Only these have a difference over a cell; gauges (running, waiting) have none.
 COUNTERS = frozenset(field.name for field in fields(Counters))
 
-# NVIDIA_VISIBLE_DEVICES is an order to a container runtime. Around a process it counts the GPUs of the host, or
-# is "void" or a path, and the process sees what the runtime made of it.
+# NVIDIA_VISIBLE_DEVICES is an order to a container runtime: indices of the host, "void" or a path. A process
+# sees what the runtime made of it.
 _GPU_ENV = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
