@@ -15,6 +15,7 @@ from harness import __version__
 from harness.cluster.pings import ClockServer
 from harness.errors import refused
 from harness.host import scratch
+from harness.host.address import port_of
 from harness.host.cpus import usable_cpus
 from harness.load.bodies import write_bodies
 from harness.load.job import LoadJob
@@ -95,12 +96,11 @@ class Node:
     def reach(self, job: LoadJob) -> Reach:
         """How such a job would leave this node; its bodies are not looked at."""
         for url in job.urls:
-            address = urlsplit(url)
-            port = address.port or (443 if address.scheme == "https" else 80)
+            host, port = urlsplit(url).hostname or "", port_of(url)
             try:
-                socket.create_connection((address.hostname or "", port), _REACH_S).close()
+                socket.create_connection((host, port), _REACH_S).close()
             except OSError as error:
-                return Reach(choose_transport(job)[0], f"cannot reach {address.hostname}:{port}: {error}")
+                return Reach(choose_transport(job)[0], f"cannot reach {host}:{port}: {error}")
         return Reach(choose_transport(job)[0])
 
     def open(self, sample_hz: float) -> None:

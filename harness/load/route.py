@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 
+from harness.host.address import port_of
 from harness.host.proxy import proxy_for
 from harness.host.tls import Certificates, Secure
 
-_PORTS = {"http": 80, "https": 443}
 _PROXY_HEAD_BYTES = 65_536  # a proxy that says more has said something else
 
 
@@ -40,7 +40,7 @@ def find_route(url: str, certificates: Certificates, *, always_tunnel: bool = Fa
     target, named = httpx.URL(url), proxy_for(url)
     proxy = httpx.URL(named) if named is not None else None
     first = proxy or target
-    address = resolve(first.host, first.port or _PORTS[first.scheme])
+    address = resolve(first.host, port_of(str(first)))
     secure = target.scheme == "https"
     tunnel = _connect(target, proxy) if proxy and (secure or always_tunnel) else b""
     return Route(address, target.host, certificates.context() if secure else None, tunnel)
@@ -84,7 +84,7 @@ def proxy_authorization(proxy: httpx.URL) -> dict[str, str]:
 
 def _connect(target: httpx.URL, proxy: httpx.URL) -> bytes:
     host = f"[{target.host}]" if ":" in target.host else target.host
-    authority = f"{host}:{target.port or _PORTS[target.scheme]}"
+    authority = f"{host}:{port_of(str(target))}"
     lines = [f"CONNECT {authority} HTTP/1.1", f"host: {authority}"]
     lines += [f"{name}: {value}" for name, value in proxy_authorization(proxy).items()]
     return "\r\n".join([*lines, "", ""]).encode()
