@@ -38,14 +38,11 @@ class Wire:
 
 
 def build_request(url: str, access: Access, api: ApiName, body: bytes) -> httpx.Request:
-    """User info in the URL becomes basic auth. No compression is asked for, since it would batch events."""
+    """No compression is asked for, since it would batch events."""
     headers = {"accept-encoding": "identity", "content-type": APIS[api].content_type}
     nowhere = httpx.BaseTransport()  # the default one would read every certificate of the system
     with httpx.Client(headers=headers, trust_env=False, transport=nowhere) as client:
-        request = client.build_request("POST", access.asked(url), headers=access.headers, content=body)
-    if request.url.userinfo and "authorization" not in request.headers:
-        request = next(httpx.BasicAuth(request.url.username, request.url.password).sync_auth_flow(request))
-    return request
+        return client.build_request("POST", access.asked(url), headers=access.headers, content=body)
 
 
 def render_head(request: httpx.Request, proxy: str | None = None) -> bytes:
@@ -83,9 +80,8 @@ def render(url: str, job: LoadJob, bodies: Sequence[bytes], seqs: Sequence[int])
 
 def secrets(url: str, access: Access) -> tuple[str, ...]:
     """Credentials of the job and of its proxy, longest first, which an error text must not repeat."""
-    places = [httpx.URL(url), httpx.URL(proxy_for(url) or "")]
-    secret_texts = {*access.credentials, *(address.password for address in places)}
-    for address in places:
-        for value in proxy_authorization(address).values():
-            secret_texts |= {value, value.rpartition(" ")[2]}
+    proxy = httpx.URL(proxy_for(url) or "")
+    secret_texts = {*access.credentials, proxy.password}
+    for value in proxy_authorization(proxy).values():
+        secret_texts |= {value, value.rpartition(" ")[2]}
     return tuple(sorted((text for text in secret_texts if text), key=len, reverse=True))
