@@ -42,6 +42,7 @@ class Api:
     marks: tuple[tuple[bytes, bytes], ...] = ()
     # All but text comes whole: such an API has no stream, no first token and no output tokens.
     gives: Gives = "text"
+    echoes: int = 0  # how often an answer repeats what was sent: instructions, or the documents to rank
     bare_list: str = ""  # key of the answer that some engines send alone: its list, with nothing around it
     counter_keys: tuple[str, ...] = ()  # whole numbers that differ from event to event and mean nothing here
     stream_options: bool = False  # usage in a stream must be requested

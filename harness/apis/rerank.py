@@ -57,6 +57,7 @@ RERANK = Api(
     body=_body,
     read=read,
     gives="scores",
+    echoes=1,
     bare_list="results",
     templated=False,
 )

@@ -153,6 +153,7 @@ RESPONSES = Api(
     read=read,
     text_keys=("delta",),
     end="response.completed",
+    echoes=3,  # in its first two events and in its last
     turn=_turn,
     marks=(
         (json.dumps(_assistant("\0"), separators=(",", ":")).encode(), ANSWER),

@@ -1,12 +1,17 @@
-"""Limits on the size of an answer: several times what any engine needs."""
+"""Limits on the size of an answer: several times what engines send for what was asked."""
 
 HEAD_BYTES = 64 << 10  # of an answer's head, interim answers before it included
-EVENT_BYTES = 1 << 20
+EVENT_BYTES = 1 << 20  # of a stream that does not repeat its request
 _ANSWER_BYTES = 1 << 20  # whatever was asked for: error pages, comments, usage
 _TOKEN_BYTES = 4 << 10  # an event of one token has 200 to 600 bytes, with every field that engines add
-UNTOLD_BYTES = 64 << 20  # where nobody tells how many tokens were asked for
+_ITEM_BYTES = 256 << 10  # a vector of 4,096 numbers has 90 kB in JSON
+_ESCAPED = 3  # a letter of two bytes may come back as \u00e9
+UNTOLD_BYTES = 64 << 20  # of a job that names no limit
 
 
-def answer_bytes(max_tokens: int) -> int:
-    """The limit of one answer, on the wire and decompressed."""
-    return _ANSWER_BYTES + _TOKEN_BYTES * max_tokens
+def answer_bytes(max_tokens: int, items: int = 0, echoed_bytes: int = 0) -> int:
+    """The limit of one answer, on the wire and decompressed.
+
+    `items`: the vectors or scores that it holds. `echoed_bytes`: as much of its request as it repeats.
+    """
+    return _ANSWER_BYTES + _TOKEN_BYTES * max_tokens + _ITEM_BYTES * items + _ESCAPED * echoed_bytes

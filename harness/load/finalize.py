@@ -165,7 +165,8 @@ class Finalizer:
             return Outcome.ABORTED, f'the server ended the answer with finish reason "{parsed.finish_reason}"'
         if failure is not None and not (parsed.done and failure in (Outcome.TRUNCATED, Outcome.RESET)):
             return failure, exchange.error
-        if not parsed.document and max(parsed.sizes, default=0) > EVENT_BYTES:
+        bounded_events = not (parsed.document or self.api.echoes)
+        if bounded_events and max(parsed.sizes, default=0) > EVENT_BYTES:
             return Outcome.OVERSIZED, f"an event is longer than {EVENT_BYTES} bytes"
         if parsed.malformed:
             return Outcome.MALFORMED, parsed.malformed

@@ -46,12 +46,14 @@ def make_job(
     sessions = _sessions(prepared, cell.load, cell.repeat, workload.requested)
     url, *other_urls = engine.api_urls
     by_load = prepared.options.balance == "least-outstanding"
+    api, numbers = APIS[engine.definition.dialect.api], workload.requested.numbers
+    sent = written(scratch / "bodies", workload, bodies(prepared, workload, engine, salt=salt))
     return LoadJob(
         url=url,
         other_urls=tuple(other_urls),
         replicas=None if by_load else round_robin(len(workload), sessions, 1 + len(other_urls)),
         access=engine.access,
-        bodies=written(scratch / "bodies", workload, bodies(prepared, workload, engine, salt=salt)),
+        bodies=sent,
         schedule=_schedule(prepared, cell, workload.requested),
         sessions=sessions,
         items=workload.requested.items(),
@@ -60,7 +62,11 @@ def make_job(
         duration_s=load.duration_s,
         request_timeout_s=request.timeout_s,
         drain_timeout_s=request.timeout_s,
-        answer_bytes=answer_bytes(int(workload.requested.numbers["max_tokens"].max(initial=0))),
+        answer_bytes=answer_bytes(
+            int(numbers["max_tokens"].max(initial=0)),
+            int(numbers["items"].max(initial=0)),
+            api.echoes * max(map(len, sent), default=0) if api.echoes else 0,
+        ),
         promised=replace(promised(engine), answer_id=request.kept_turns),
         api=engine.definition.dialect.api,
         http2=prepared.options.http2,

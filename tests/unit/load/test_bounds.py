@@ -1,10 +1,13 @@
 """An answer without end is cut off where no engine needs more, and says so."""
 
 import gzip
+import json
+import math
 import zlib
 
 import pytest
 
+from harness.apis import RESPONSES
 from harness.load.bounds import EVENT_BYTES, HEAD_BYTES, UNTOLD_BYTES, answer_bytes
 from harness.load.http1 import Answer
 from harness.records.layout import Outcome
@@ -92,3 +95,25 @@ def test_the_bound_grows_with_what_was_asked_for():
     longest = len(event(delta("\\u00e9" * 30, logprobs={"content": ["x" * 300]})))
     for tokens in (1, 1000, 100_000):
         assert answer_bytes(tokens) > 4 * tokens * longest
+
+
+@pytest.mark.parametrize(("items", "dimensions"), [(1, 8192), (32, 2048), (32, 4096), (256, 1024)])
+def test_vectors_of_any_model_are_within_the_bound(items, dimensions):
+    """Numbers as Python's json writes those of single vectors: every digit of a double."""
+    vector = [-math.pi / 1000 - place for place in range(dimensions)]
+    data = [{"object": "embedding", "index": index, "embedding": vector} for index in range(items)]
+    said = json.dumps({"object": "list", "data": data, "usage": {"prompt_tokens": 1}}, indent=1).encode()
+    assert 20 * items * dimensions < len(said) < answer_bytes(1, items)
+
+
+def test_what_a_response_repeats_of_its_request_is_within_the_bounds():
+    """Each of three events holds the instructions, here longer than any event of a chat, and escaped."""
+    instructions = "\u00e4" * EVENT_BYTES
+    asked = RESPONSES.encode(RESPONSES.body([{"role": "system", "content": instructions}], 16))
+    answer = {"object": "response", "status": "in_progress", "instructions": instructions}
+    starts = [event(json.dumps({"type": f"response.{name}", "response": answer}).encode()) for name in "ab"]
+    text = event(json.dumps({"type": "response.output_text.delta", "delta": "a"}).encode())
+    whole = {"type": "response.completed", "response": answer | {"status": "completed"}}
+    said = b"".join([*starts, text, event(json.dumps(whole).encode())])
+    assert len(said) < answer_bytes(16, echoed_bytes=RESPONSES.echoes * len(asked))
+    assert play([head(CHUNKED), chunked([said])], api=RESPONSES).outcome is Outcome.OK

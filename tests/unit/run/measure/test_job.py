@@ -5,7 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.run.measure.job import bodies, written
+from harness.apis import APIS
+from harness.host.access import Access
+from harness.load.bounds import answer_bytes
+from harness.run.measure.job import bodies, make_job, written
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.workload.prompts.generate import generate
@@ -29,3 +32,25 @@ def test_a_prompt_that_grows_is_whole_json_whatever_its_text_is_made_of(tmp_path
     for number, request in enumerate(made.requests):
         assert sent[number].endswith(request.messages[0][1])
         assert sent[number - request.call.base].startswith(sent[number].removesuffix(request.messages[0][1]))
+
+
+@pytest.mark.parametrize(
+    ("name", "api", "tokens", "echoes"),
+    [
+        ("embed-documents", "embeddings", 1, 0),
+        ("rerank-top-100", "rerank", 1, 1),
+        ("fixed-length", "responses", 64, 3),
+        ("fixed-length", "chat", 64, 0),
+    ],
+)
+def test_an_answer_may_be_as_long_as_what_was_asked_for_makes_it(tmp_path, name, api, tokens, echoes):
+    prepared = prepare(RunOptions(name, "openai=http://h:1", apis=(api,)))
+    made = generate(prepared.scenario.prompts, 9, 0, TextMaker(words, prepared.scenario.text))
+    definition = prepared.backends[0].ref.definition
+    engine = SimpleNamespace(
+        definition=definition, served_name="m", api_urls=("http://h:1",), access=Access()
+    )
+    job = make_job(prepared, prepared.plan[0].cells[0], made, engine, tmp_path)
+    items = 0 if job.items is None else max(job.items)
+    assert (items > 1) == (APIS[api].gives != "text")
+    assert job.answer_bytes == answer_bytes(tokens, items, echoes * max(map(len, job.bodies)))
