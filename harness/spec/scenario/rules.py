@@ -20,6 +20,7 @@ def check_rules(rules: str, prompts: Prompts, load: Load, where: str) -> None:
         "prompts.unique_sessions": (prompts.unique_sessions, "true"),
         "prompts.max_wait_s": (prompts.max_wait_s is None, "waits as recorded: leave it out"),
         "prompts.max_input_tokens": (prompts.max_input_tokens is None, "whole prompts: leave it out"),
+        "prompts.max_output_tokens": (prompts.max_output_tokens is None, "whole answers: leave it out"),
         "load.duration_s": ((load.duration_s or 0) >= LEAST_S, f"{LEAST_S} s or more"),
         "load.min_coverage": (load.min_coverage >= LEAST_COVERAGE, f"{LEAST_COVERAGE:g} or more"),
     }

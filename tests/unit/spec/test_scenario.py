@@ -174,6 +174,7 @@ def test_every_shipped_scenario_is_named_like_its_file(name):
         ("prompts.unique_sessions", False, "ask for true"),
         ("prompts.max_wait_s", 5, "ask for waits as recorded"),
         ("prompts.max_input_tokens", 100, "ask for whole prompts"),
+        ("prompts.max_output_tokens", 8, "ask for whole answers"),
         ("request.exact_output", False, "lock it to true"),
     ],
 )
