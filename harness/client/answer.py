@@ -45,9 +45,9 @@ class Answer:
         """The beginning, for a message."""
         if 300 <= self.status < 400:
             return (
-                f"a redirect to {self._line(self.headers.get('location', 'nowhere'))}, which is not followed"
+                f"a redirect to {self.line(self.headers.get('location', 'nowhere'))}, which is not followed"
             )
-        return self._line(self.body[: 16 * _SHOWN_CHARS].decode("utf-8", "replace"))
+        return self.line(self.body[: 16 * _SHOWN_CHARS].decode("utf-8", "replace"))
 
     def document(self) -> Any:
         """The body as JSON, credentials removed. Raises BadDocumentError."""
@@ -59,5 +59,6 @@ class Answer:
         except BadDocumentError:
             return None
 
-    def _line(self, text: str) -> str:
+    def line(self, text: str) -> str:
+        """Words of it for a message: one inert line."""
         return one_line(self.secrets.hidden(text), _SHOWN_CHARS)

@@ -160,7 +160,7 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
             check_alike(session, others)
         for server in session.replicas:  # one that is up and cannot generate is found before the first cell
             server.served_name = session.served_name
-            hello(server)
+            hello(server, request.answer_s)
         session.facts = _facts(ref, request.choice, session)
         yield session
 
@@ -186,7 +186,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     ref, choice, log = request.ref, request.choice, request.log_path
     model_name, model = request.model_name, request.model
     serves_weights = ref.definition.backend.weights != "none"
-    definition = configured(ref.definition, model if serves_weights else None, request.values)
+    definition = configured(ref.definition, model if serves_weights else None, request.values, choice)
     remarks = orphans.clear(say)
     port = _port(definition, request.host)
     shim_us = _shim_us_per_token(definition, say, ref.label)
@@ -211,7 +211,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
             ready = time.monotonic()
             with session.end_as_error(ref.label):
                 try:
-                    prepare(session, started.weights, say, ref.label)
+                    prepare(session, started.weights, say, ref.label, request.answer_s)
                 except SetupError as error:
                     what = f"ready, but cannot generate: {error}"
                     raise failure(what, ref.label, log, definition.server.failures) from error

@@ -93,6 +93,7 @@ class Lives(Stored):
             gpu_wait_s=prepared.options.gpu_wait_s,
             gpus=prepared.gpus_of(block),
             cores=prepared.cores_of(block),
+            answer_s=prepared.scenario.request.timeout_s,
         )
 
     def _show_known(self, label: str, engine: EngineSession) -> None:

@@ -216,6 +216,7 @@ def server_that_says(status: int, body: bytes) -> Server:
 QUESTIONS: dict[str, Callable[[Server], Any]] = {
     "models list": lambda server: server.model_names(),
     "chat answer": lambda server: server.one_chat([], 4),
+    "answer of an API": lambda server: server.refusal_of("responses"),
     "version": lambda server: server.version(),
     "info": lambda server: server.info(),
     "tokenize": lambda server: server.count_tokens(["a"]),

@@ -76,6 +76,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         body = json.loads(self.rfile.read(int(self.headers["content-length"] or 0)) or "{}")
         if self.path == "/v1/chat/completions":
+            if "loading" in habits:
+                time.sleep(60)
             if "mute" in habits:
                 return self.answer({"error": "no such model"}, 400)
             return self.answer({"choices": [{"message": {"content": "hello from " + body["model"]}}]})

@@ -376,6 +376,15 @@ def test_our_key_is_not_shown_to_an_engine_we_start(tmp_path, monkeypatch):
         assert "authorization" not in engine.access.headers
 
 
+def test_the_first_answer_has_the_time_that_is_given(tmp_path, running):
+    """It may load the model."""
+    urls = {"attached": running("loading"), "started": None}
+    for label, url in urls.items():
+        with pytest.raises(SetupError, match=r"did not end within 0.3 s") as caught:
+            opened(tmp_path, fake_backend(tmp_path, "loading"), url=url, answer_s=0.3).__enter__()
+        assert ("send one first" in caught.value.hint) == (label == "attached")
+
+
 def test_attach_to_nothing_or_to_another_kind_of_server(tmp_path, running):
     with pytest.raises(SetupError, match=r"http://127\.0\.0\.1:9: no answer to GET /health"):
         opened(tmp_path, fake_backend(tmp_path), url="http://127.0.0.1:9").__enter__()

@@ -158,13 +158,14 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
     from harness.engines.speak.server import Server
     from harness.spec.backend_refs import load_backend
 
-    with closing(Server(load_backend("openai"), url, "", access)) as server:
+    with closing(Server(load_backend("openai"), url, chosen or "", access)) as server:
         try:
+            if chosen:
+                server.check_reachable()
+                return chosen
             names = server.model_names()
         except SetupError as error:
             raise SetupError(error.what, where=error.where, hint=error.hint or _hint(url)) from None
-    if chosen:
-        return chosen
     if not names:
         raise SetupError(
             "lists no model",
@@ -196,7 +197,10 @@ def _hint(url: str) -> str:
             answers = "CERTIFICATE" in error.what
     if answers:
         return f"a server answers at {other}"
-    return "is an OpenAI-compatible server running there? Its address is what comes before /v1"
+    return (
+        "is an OpenAI-compatible server running there? Its address is what comes before /v1; "
+        "--model-name names the model where a server lists none"
+    )
 
 
 def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Namespace) -> list[str]:

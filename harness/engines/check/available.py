@@ -88,7 +88,7 @@ class Machine:
             check_port(self._host, port)
 
     def check_server(self, ref: BackendRef, url: str) -> None:
-        server = Server(ref.definition, url, "", access_of(ref.reach))
+        server = Server(ref.definition, url, ref.reach.served_name or "", access_of(ref.reach))
         try:
             server.check_reachable()
         finally:

@@ -28,6 +28,7 @@ from harness.untrusted import BadDocumentError, one_line
 SIMULATED_HEADER = "x-bench-simulated"
 _LIMITS = Limits()
 _OPEN = Access()
+_MODELS = "/v1/models"
 _LOOK_UP = Limits(total_s=20.0)  # what an engine answers without generating
 _SETTLES_S = 2.0
 _BUSY = (400, 409, 503)  # as servers refuse what they cannot do while requests run
@@ -80,24 +81,29 @@ class Server:
         return facts
 
     def check_reachable(self) -> None:
-        """Raises SetupError unless the readiness path answers 2xx."""
-        answer = self._ask("GET", self.definition.server.ready_path)
+        """Raises SetupError unless the readiness path answers 2xx.
+
+        Where that is the list of models, a server whose model was named need not have it.
+        """
+        path = self.definition.server.ready_path
+        answer = self._ask("GET", path)
+        if answer.missing and path == _MODELS and self.served_name:
+            return
         if answer.missing:
-            raise SetupError(
-                "no such path on this server",
-                where=answer.url,
-                hint=f"is this {self.definition.backend.title}? openai=URL takes any server",
-            )
+            hint = f"is this {self.definition.backend.title}? openai=URL takes any server"
+            if self.definition.name == "openai":
+                hint = "name the model with --model-name where a server lists none"
+            raise SetupError("no such path on this server", where=answer.url, hint=hint)
         self._accepted(answer)
 
     def model_names(self) -> list[str]:
         """Names the server answers to."""
-        answer = self._ok(self._ask("GET", "/v1/models"))
+        answer = self._ok(self._ask("GET", _MODELS))
         data = answer.get("data") if isinstance(answer, dict) else None
         entries = [entry for entry in data if isinstance(entry, dict)] if isinstance(data, list) else []
         return [name for entry in entries if (name := _text(entry.get("id")))]
 
-    def one_chat(self, messages: Sequence[Message], max_tokens: int) -> str:
+    def one_chat(self, messages: Sequence[Message], max_tokens: int, timeout_s: float | None = None) -> str:
         """The text of one short completion, outside any measurement."""
         body = {
             "model": self.served_name,
@@ -105,14 +111,15 @@ class Server:
             "max_tokens": max_tokens,
             "temperature": 0.0,
         }
-        answer = self._ok(self._ask("POST", self.definition.dialect.chat_path, json=body))
+        path = self.definition.dialect.chat_path
+        answer = self._ok(self._ask("POST", path, json=body, timeout_s=timeout_s))
         choices = answer.get("choices") if isinstance(answer, dict) else None
         first = choices[0] if isinstance(choices, list) and choices else None
         message = first.get("message") if isinstance(first, dict) else None
         if not isinstance(message, dict):
             raise SetupError(
                 f"answered a chat request without a message: {str(answer)[:200]}",
-                where=self.base_url + self.definition.dialect.chat_path,
+                where=self.base_url + path,
             )
         texts = (message.get(name) for name in ("content", "reasoning_content", "reasoning"))
         return next((text for text in texts if text and isinstance(text, str)), "")
@@ -121,22 +128,34 @@ class Server:
         """Returns why one short request of that API, outside any measurement, was not answered; "": it
         was.
         """
-        dialect, api = self.definition.dialect, APIS[name]
-        path = api.path
-        if name == dialect.api:
-            path = dialect.api_path
-        elif name in dialect.apis:
-            path = dialect.apis[name].path or path
-        body = {"model": self.served_name, **api.body(_short(api), _FEW)}
         try:
-            answer = self._ask("POST", path, content=api.encode(body), content_type=api.content_type)
+            return self._refusal(name, self._short_request(name))
         except SetupError as error:
-            return f"POST {path}: {error.what}"
+            return f"POST {self._path(name)}: {error.what}"
+
+    def _path(self, name: ApiName) -> str:
+        dialect = self.definition.dialect
+        if name == dialect.api:
+            return dialect.api_path
+        return (dialect.apis[name].path if name in dialect.apis else "") or APIS[name].path
+
+    def _short_request(self, name: ApiName, timeout_s: float | None = None) -> Answer:
+        api = APIS[name]
+        content = api.encode({"model": self.served_name, **api.body(_short(api), _FEW)})
+        return self._ask(
+            "POST", self._path(name), content=content, content_type=api.content_type, timeout_s=timeout_s
+        )
+
+    def _refusal(self, name: ApiName, answer: Answer) -> str:
+        """What is wrong with the answer to a short request; "": nothing."""
+        api, asked = APIS[name], f"POST {self._path(name)}"
         if not answer.ok:
-            return f"POST {path} answered {answer.status}: {answer.said}"
-        document = None if api.gives == "text" else read_json(answer.body, api.read, bare_list=api.bare_list)
-        wrong = document and (document.error or document.malformed)
-        return f"POST {path}: {wrong}" if wrong else ""
+            return f"{asked} answered {answer.status}: {answer.said}"
+        said = read_json(answer.body, api.read, bare_list=api.bare_list)
+        wrong = answer.line(said.error or said.malformed)
+        if api.gives == "text" and not (wrong or said.text or said.calls or said.finish_reason):
+            wrong = "an answer with neither text nor a finish reason"
+        return f"{asked}: {wrong}" if wrong else ""
 
     def values(self, messages: Sequence[Message], fields: Mapping[str, object]) -> Payload:
         """Returns the values of one request outside any measurement: its vectors or scores.
@@ -150,7 +169,7 @@ class Server:
         self._accepted(answer)
         payload = read_json(answer.body, api.read, bare_list=api.bare_list)
         if wrong := payload.error or payload.malformed:
-            raise SetupError(wrong, where=self.base_url + path)
+            raise SetupError(answer.line(wrong), where=self.base_url + path)
         return payload
 
     def check_keeps_turns(self) -> None:
@@ -170,12 +189,15 @@ class Server:
                 hint="start it with its store of responses; or leave out request.kept_turns",
             )
 
-    def check_api(self) -> None:
+    def check_api(self, timeout_s: float | None = None) -> None:
         """Raises SetupError where the server lacks the API that requests will speak."""
-        api = APIS[self.definition.dialect.api]
-        if refusal := self.refusal_of(self.definition.dialect.api):
+        name = self.definition.dialect.api
+        answer = self._short_request(name, timeout_s)
+        if answer.refuses_key:
+            self._accepted(answer)
+        if refusal := self._refusal(name, answer):
             raise SetupError(
-                f"no {api.title} API: {refusal}",
+                f"no {APIS[name].title} API: {refusal}",
                 where=self.base_url,
                 hint="`bench URL` says which APIs a server has; --api chat is what most have",
             )

@@ -22,4 +22,5 @@ class EngineRequest:
     cores: tuple[int, ...] = ()  # it is held to; (): any
     gpu_wait_s: float = 0.0  # for a GPU in use
     host: str = HOST  # address that a process listens on
+    answer_s: float = 300.0  # for its first answer: it may load the model
     keep: bool = False  # a container stays when the block is left without an error

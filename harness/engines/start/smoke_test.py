@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from harness.apis import APIS
 from harness.engines.provide.shared_folders import Say
 from harness.engines.provide.weights import Weights
 from harness.engines.speak.server import Server
@@ -17,35 +16,40 @@ from harness.spec.template import fill
 
 # An engine that is up but cannot generate is found before the first cell.
 _HELLO = [{"role": "user", "content": "Say hello."}]
+_LATE_HINT = "it may load its model at the first request: send one first, or set request.timeout_s higher"
 
 
-def prepare(server: Server, weights: Weights | None, say: Say, label: str) -> None:
+def prepare(server: Server, weights: Weights | None, say: Say, label: str, answer_s: float) -> None:
     """`weights` None: the server brings its own model. Raises SetupError with what was answered."""
     declared = server.definition.server
     for step in declared.prepare:
         if step.when in ("always", _where(weights)):
             _take(server, step, weights, say, label)
-    named_hello(server, weights)
+    named_hello(server, weights, answer_s)
 
 
-def named_hello(server: Server, weights: Weights | None) -> None:
+def named_hello(server: Server, weights: Weights | None, answer_s: float | None = None) -> None:
     """Asks the server by the name that it serves the model under. Raises SetupError unless it generates."""
     declared = server.definition.server
     if declared.served_name == "{listed}":
         server.served_name = first_name(server)
     else:
         server.served_name = fill(declared.served_name, _values(server, weights))
-    hello(server)
+    hello(server, answer_s)
 
 
-def hello(server: Server) -> None:
-    """Raises SetupError unless it generates, through the API that requests will speak too."""
+def hello(server: Server, answer_s: float | None = None) -> None:
+    """Raises SetupError unless it generates within `answer_s`, through the API that requests will speak."""
     asked = time.monotonic()
-    api = APIS[server.definition.dialect.api]
-    if api.gives == "text":
-        server.one_chat(_HELLO, max_tokens=4)
-    if api.name != "chat":
-        server.check_api()
+    try:
+        if server.definition.dialect.api == "chat":
+            server.one_chat(_HELLO, 4, answer_s)
+        else:
+            server.check_api(answer_s)
+    except SetupError as error:
+        if answer_s is None or time.monotonic() - asked < answer_s:
+            raise
+        raise SetupError(error.what, where=error.where, hint=_LATE_HINT) from None
     if server.first_answer_s is None:
         server.first_answer_s = time.monotonic() - asked
 

@@ -22,7 +22,7 @@ from harness.spec.server_urls import server_url
 class Handler(BaseHTTPRequestHandler):
     """Lists models to who has the key, and answers no chat."""
 
-    models = ("one",)
+    models = ("one",)  # None: it lists none at all
     key = ""
 
     def log_message(self, *_words):
@@ -31,7 +31,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.key and self.headers.get("authorization") != f"Bearer {self.key}":
             self._say(401, {"error": "no"})
-        elif self.path == "/v1/models":
+        elif self.path == "/v1/models" and self.models is not None:
             self._say(200, {"object": "list", "data": [{"id": name} for name in self.models]})
         else:
             self._say(404, {})
@@ -88,6 +88,17 @@ def test_no_model(called):
         code, error = called(f"{address}/v1/")
     assert code == ExitCode.SETUP
     assert f"{address}/v1/models: lists no model" in error
+
+
+def test_a_server_without_a_list_of_models_is_measured_by_the_name_that_is_given(called):
+    with server(models=None) as address:
+        code, error = called(address)
+        assert code == ExitCode.SETUP
+        assert "404" in error
+        assert "--model-name" in error
+        code, error = called(address, "--model-name", "m")  # then no chat is answered
+        assert code == ExitCode.SETUP
+        assert "503" in error
 
 
 def test_a_key_is_asked_for_taken_from_the_environment_and_never_shown(called, monkeypatch):
