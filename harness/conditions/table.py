@@ -322,6 +322,8 @@ _HOST = (
         "Other kernels: bf16 in hardware or in software.", "host", manifest=("host.cpu_features",)),
     Key("cores", "usable cores", "refuses", "refuses", "Other hardware.", "host",
         manifest=("host.cpus_usable",)),
+    Key("cpu-quota", "limit of CPU time", "refuses", "refuses", "More cores are more speed.", "host",
+        manifest=("host.cpu_quota",)),
     Key("cpu-limit", "CPU limit", "refuses", "refuses", "More cores are more speed.", "host",
         manifest=(".engine.container.nano_cpus",)),
     Key("cpu-set", "CPUs of the container", "refuses", "refuses", "More cores are more speed.", "host",

@@ -1,36 +1,81 @@
+import math
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 CPU_INFO = Path("/proc/cpuinfo")
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUPS = Path("/proc/self/cgroup")
 PRESSURE = Path("/proc/pressure/cpu")
 BF16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))  # instructions that compute in it, of x86-64 and of ARM
 
 
 def usable_cpus() -> int:
-    """CPUs that this process may run on; all of the machine if the system does not tell (macOS)."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """CPUs that this process may run on, no more than its limit of CPU time is worth; all of the machine if
+    the system does not tell (macOS).
+    """
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(allowed, math.ceil(cpu_quota() or allowed))
 
 
-def computing_cpus() -> int:
-    """CPUs for an engine: all usable but one, which the load generator and the engine's front end need."""
-    return max(1, usable_cpus() - 1)
+def cpu_quota() -> float | None:
+    """CPUs' worth of time that the cgroups of this process get: a pod's limit, or `docker run --cpus`.
+
+    None: there is no limit, or none that is seen here.
+    """
+    return min(_quotas(), default=None)
+
+
+def computing_cpus(cpuset: str = "") -> int:
+    """CPUs for an engine: all usable but one, which the load generator and the engine's front end need.
+
+    `cpuset`: those of its container, such as "0-3,8"; "": it may run where this process may.
+    """
+    return max(1, (_listed(cpuset) or usable_cpus()) - 1)
+
+
+def _quotas() -> Iterator[float]:
+    """The limit of each cgroup from this process's own up to the root: the least one holds."""
+    for line in _text(OWN_CGROUPS).splitlines():
+        _number, controllers, path = line.split(":", 2)
+        if "cpu" in controllers.split(","):
+            root, names = CGROUPS / "cpu", ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
+        elif not controllers:
+            root, names = CGROUPS, ["cpu.max"]
+        else:
+            continue
+        own = root / path.lstrip("/")
+        # In a container the path may be the host's, of which only the root is there.
+        for folder in (own, *own.parents):
+            words = " ".join(_text(folder / name) for name in names).split()
+            if len(words) == 2 and all(map(str.isdecimal, words)):  # else "max" or -1: no limit
+                yield int(words[0]) / int(words[1])
+            if folder == root:
+                break
+
+
+def _listed(cpuset: str) -> int:
+    """How many CPUs a list such as "0-3,8" names; 0 where it is none."""
+    parts = [re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip()) for part in cpuset.split(",")]
+    return sum(int(part[2] or part[1]) - int(part[1]) + 1 for part in parts if part)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def waited_for_cpu_s() -> float:
     """Seconds since the machine's start in which something waited for a CPU; 0 if Linux does not tell."""
-    try:
-        found = re.search(r"^some .*total=(\d+)", PRESSURE.read_text(encoding="utf-8"), re.MULTILINE)
-    except OSError:
-        found = None
+    found = re.search(r"^some .*total=(\d+)", _text(PRESSURE), re.MULTILINE)
     return int(found[1]) / 1e6 if found else 0.0
 
 
 def cpu_flags() -> frozenset[str]:
     """The instructions of the first CPU, as Linux names them; empty where it lists none."""
-    try:
-        lines = CPU_INFO.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return frozenset()
+    lines = _text(CPU_INFO).splitlines()
     names = ("flags", "Features")  # on x86-64, on ARM
     return frozenset(next((line.partition(":")[2].split() for line in lines if line.startswith(names)), ()))

@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+from harness.host.cpus import usable_cpus
 from harness.host.helper_process import without_credentials
 from harness.kit.parts import unpack
 
@@ -120,7 +121,7 @@ def _architecture() -> str:
 
 
 def _script(folder: Path) -> str:
-    jobs, flags = len(os.sched_getaffinity(0)), list(_FLAGS)
+    jobs, flags = usable_cpus(), list(_FLAGS)
     if cuda():
         root = _toolkit(folder / "cuda")
         driver = (root / "lib64" / "libcuda.so").exists()

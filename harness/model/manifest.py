@@ -29,7 +29,12 @@ class HostFacts(Record, frozen=True, kw_only=True):
         doc("Vector and matrix instructions, as Linux names them: CPUs of one name may differ."),
     ] = None
     cpus: Annotated[int | None, doc("Hardware threads of the machine.")] = None
-    cpus_usable: Annotated[int | None, doc("Hardware threads that bench may use.")] = None
+    cpus_usable: Annotated[
+        int | None, doc("Hardware threads that bench may use, no more than its limit of CPU time is worth.")
+    ] = None
+    cpu_quota: Annotated[
+        float | None, doc("Limit of CPU time of bench's cgroups, in CPUs; null: none, or not seen.")
+    ] = None
     cpu_governor: Annotated[str | None, doc("Frequency governor of the first CPU.")] = None
     memory_bytes: Annotated[int | None, doc("Memory of the machine.")] = None
     load_average_1min: Annotated[float | None, doc("Load average of one minute before the run.")] = None

@@ -14,7 +14,7 @@ from typing import TypeVar
 import psutil
 
 from harness import __version__
-from harness.host.cpus import cpu_flags, usable_cpus
+from harness.host.cpus import cpu_flags, cpu_quota, usable_cpus
 from harness.model import HostFacts
 
 T = TypeVar("T")
@@ -41,6 +41,7 @@ def host_facts() -> HostFacts:
         cpu_features=cpu_features(),
         cpus=os.cpu_count(),
         cpus_usable=usable_cpus(),
+        cpu_quota=cpu_quota(),
         cpu_governor=_read(_SYSTEM / "cpu0/cpufreq/scaling_governor"),
         memory_bytes=_memory_bytes(),
         load_average_1min=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,

@@ -1,9 +1,9 @@
 """`bench cluster`: a Ray cluster on this machine, for load from several."""
 
 import argparse
-import os
 
 from harness.errors import ExitCode, SetupError
+from harness.host.cpus import usable_cpus
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +32,7 @@ def main(arguments: argparse.Namespace) -> int:
 def _up(arguments: argparse.Namespace) -> int:
     from harness.cluster import local
 
-    cpus = arguments.cpus or max((os.cpu_count() or 1) // 2, 1)
+    cpus = arguments.cpus or max(usable_cpus() // 2, 1)
     head = local.up(arguments.host, arguments.port, cpus)
     print(f"a cluster of this machine alone is up at {head.address}, {cpus} CPU(s) for load")
     if head.host == "127.0.0.1":

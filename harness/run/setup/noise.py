@@ -18,7 +18,7 @@ from harness.store.atomic import write_json
 from harness.untrusted import read_document
 
 # A floor says nothing about another machine. The host name is left out: a container has a new one each time.
-_IDENTITY = ("machine", "cpu", "cpu_features", "cpus_usable", "gpus")
+_IDENTITY = ("machine", "cpu", "cpu_features", "cpus_usable", "cpu_quota", "gpus")
 
 Floors = dict[str, dict[str, float]]  # load label → metric → share
 
@@ -29,7 +29,7 @@ def path() -> Path:
 
 def host_key(host: HostFacts | None) -> str:
     """Fingerprint of the facts of a machine that set the speed of an engine."""
-    return files.fingerprint(_identity(host))
+    return files.fingerprint(_known(host))
 
 
 def host_differences(then: HostFacts, now: HostFacts) -> list[str]:
@@ -46,6 +46,12 @@ def _shown(fact: object) -> str:
     return ", ".join(fact) if isinstance(fact, tuple) else "none" if fact is None else str(fact)
 
 
+def _known(host: HostFacts | None) -> dict[str, object]:
+    """The identity for a fingerprint: without a limit it is what it was before limits were read."""
+    identity = _identity(host)
+    return {name: fact for name, fact in identity.items() if name != "cpu_quota" or fact is not None}
+
+
 def _identity(host: HostFacts | None) -> dict[str, object]:
     return {name: getattr(host, name, None) for name in _IDENTITY}
 
@@ -60,7 +66,7 @@ def key(host: HostFacts | None, prepared: Prepared, backend: BackendPlan, versio
     load = replace(scenario.load, concurrency=(), rate=(), replay_speed=())
     return files.fingerprint(
         {
-            "host": _identity(host),
+            "host": _known(host),
             "scenario": files.fingerprint(replace(scenario, load=load, verdict=Verdict(), slo={})),
             "model": [prepared.model_name, backend.track],
             "definition": definition_key(backend.ref.definition),

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from harness.engines.start.gpus import chosen_gpus, gpu_count, gpus_needed
 from harness.engines.start.launch_choice import LaunchChoice
 from harness.errors import SpecError
+from harness.host.cpus import usable_cpus
 from harness.metrics.distribution import samples_needed
 from harness.model.choices import Pairing
 from harness.plan import load_points, slots_of
@@ -109,7 +110,8 @@ def _share(load: Load, blocks: int) -> int:
 def _core_seats(engines: int) -> tuple[tuple[int, ...], ...]:
     if not hasattr(os, "sched_getaffinity"):
         raise _apart("this system cannot hold a process to some of the cores")
-    cores = sorted(os.sched_getaffinity(0))
+    # No more than there is CPU time for: a limit of two CPUs is a core each for two engines.
+    cores = sorted(os.sched_getaffinity(0))[: usable_cpus()]
     each = len(cores) // engines
     if not each:
         raise _apart(f"{engines} engines need a core each, and there are {len(cores)}")

@@ -24,6 +24,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 ENGINES = sorted(set(paths.definitions("backends")) - {"models", "truth", "openai"})
 KINDS = {
     "cpus_usable": int,
+    "cpu_quota": float,
     "run": int,
     "gpus": lambda name: [name],
     "cpu_features": lambda name: [name],

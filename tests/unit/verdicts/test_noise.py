@@ -6,6 +6,7 @@ from harness.model import HostFacts
 from harness.run.setup import noise
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
+from harness.spec import files
 from harness.verdicts import Rules, compare
 from tests.factories.documents import changed
 from tests.unit.verdicts.test_pairs import NOISE, cells
@@ -66,8 +67,15 @@ def test_a_floor_holds_for_the_same_values_engine_version_and_machine_only(cache
         key(version="0.2"),
         key(version=None),
         key(host=changed(HOST, cpu="Xeon")),
+        key(host=changed(HOST, cpu_quota=1.5)),
     }
-    assert len(others - {usual}) == 6
+    assert len(others - {usual}) == 7
+
+
+def test_a_machine_without_a_limit_of_cpu_time_is_the_one_that_it_was_before_limits_were_read():
+    assert noise.host_key(HOST) == files.fingerprint(
+        {"machine": "x86_64", "cpu": "EPYC", "cpu_features": None, "cpus_usable": 2, "gpus": None}
+    )
 
 
 def test_a_damaged_file_is_no_floor(cache):

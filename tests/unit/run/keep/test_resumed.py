@@ -74,6 +74,7 @@ def here(monkeypatch):
     ("before", "said"),
     [
         ({"gpus": ("H100",)}, "the machine (gpus: H100, now A100, A100)"),
+        ({"cpu_quota": 2.0}, "the machine (cpu_quota: 2.0, now none)"),
         ({"gpus": None, "cpus_usable": 4}, "the machine (cpus_usable: 4, now 8; gpus: none, now A100, A100)"),
     ],
 )

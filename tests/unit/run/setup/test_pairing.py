@@ -77,6 +77,12 @@ def test_what_cannot_be_up_together_is_one_error_that_says_why(given, why):
         prepare(options(**{**given, **launch}))
 
 
+def test_there_are_no_more_seats_than_the_limit_of_cpu_time_is_worth(monkeypatch):
+    monkeypatch.setattr("harness.host.cpus.cpu_quota", lambda: 2.0)
+    prepared = prepare(options())
+    assert {prepared.cores_of(block) for block in prepared.plan} == {(0,), (1,)}
+
+
 def test_what_does_not_fit_is_referred_to_starts(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3})
     with pytest.raises(SpecError, match="2 engines need a core each, and there are 1") as raised:
