@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from harness.engines.start.command import configured
+from harness.engines.start.command import configured, settable
 from harness.errors import SetupError, SpecError
 from harness.host.cpus import usable_cpus
 from harness.model import VERDICT_METRICS, LoadPoint, Summary, better_of
@@ -60,6 +60,7 @@ class Result:
     point: LoadPoint
     trials: Sequence[Trial]
     values: Mapping[str, Value]  # that differ from the default
+    simulated: bool = False
     comparison: RunFolder | None = None
     verdict: str | None = None
     why: str = ""
@@ -122,11 +123,13 @@ def _point(load: Load, given: float | None) -> LoadPoint:
 
 
 def _tunable(prepared: Prepared) -> dict[str, tuple[Value, ...]]:
-    """Candidates by key, without keys that the command line sets and threads that this machine lacks."""
-    ref, fixed = prepared.backends[0].ref, prepared.options.engine_values
-    keys = {
-        key: candidates(given) for key, given in ref.definition.engine.tunable.items() if key not in fixed
-    }
+    """Candidates by key, without keys that the command line sets or that the engine does not take as it is
+    started, and without threads that this machine lacks.
+    """
+    (backend,) = prepared.backends
+    ref, takes = backend.ref, settable(backend.ref.definition, backend.launch)
+    free = takes.keys() - prepared.options.engine_values.keys()
+    keys = {key: candidates(given) for key, given in ref.definition.engine.tunable.items() if key in free}
     if "threads" in keys:
         cpus = usable_cpus()
         keys["threads"] = tuple(value for value in keys["threads"] if int(value) <= cpus)
@@ -159,7 +162,10 @@ class _Session:
         began = time.monotonic()
         self._settings, self._prepared, self._folder, self._ui = settings, prepared, folder, ui
         self._start = configured(
-            prepared.backends[0].ref.definition, None, prepared.backends[0].engine_values
+            prepared.backends[0].ref.definition,
+            None,
+            prepared.backends[0].engine_values,
+            prepared.backends[0].launch,
         ).engine.values
         self._trials = Trials(
             prepared.options,
@@ -178,7 +184,8 @@ class _Session:
 
     def conduct(self, tunable: Mapping[str, Sequence[Value]]) -> Result:
         metric, trials = self._trials.metric, self._trials
-        result = Result(self._folder, metric, trials.point, trials.done, {})
+        simulated = self._ref.definition.backend.simulated
+        result = Result(self._folder, metric, trials.point, trials.done, {}, simulated)
         better = better_of(metric)
         assert better is not None  # a scenario cannot name such a primary metric either
         try:

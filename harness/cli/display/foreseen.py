@@ -38,7 +38,7 @@ def refusals(prepared: Prepared) -> list[Refusal]:
     ahead: dict[str, Ahead] = {}
     for engine in prepared.engines:
         ref = engine.ref
-        definition = configured(ref.definition, None, engine.values)
+        definition = configured(ref.definition, None, engine.values, engine.choice)
         tuned = frozenset(ref.tuned.values) if ref.tuned else frozenset()
         facts = facts_ahead(definition, engine.choice)
         lacking = _lacks(prepared, definition)

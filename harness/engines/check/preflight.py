@@ -67,7 +67,7 @@ def lacks(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
 
 def _missing(engine: Planned, machine: Machine) -> Iterator[SetupError]:
     mode = engine.choice.mode
-    definition = configured(engine.ref.definition, None, engine.values)
+    definition = configured(engine.ref.definition, None, engine.values, engine.choice)
     if mode == "attach":
         for url in engine.ref.urls:
             for error in _raised(partial(machine.check_server, engine.ref, url)):

@@ -11,20 +11,21 @@ from pathlib import Path
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.weights import HUB_TOKEN, Weights
 from harness.engines.start.kv_cache import GIB, kv_tokens
-from harness.engines.start.launch_choice import LaunchChoice
+from harness.engines.start.launch_choice import LaunchChoice, named
 from harness.engines.start.ports import free_port
 from harness.engines.start.started import EngineFacts
 from harness.errors import SpecError
 from harness.host import paths
 from harness.host.cpus import computing_cpus
 from harness.host.helper_process import CREDENTIAL, without_credentials
-from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, Compose, Engine, Image, Process, Value
+from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, Compose, Image, Process, Value
 from harness.spec.models import Model
 from harness.spec.strict import nearest
-from harness.spec.template import PLACEHOLDER, placeholders
+from harness.spec.template import PLACEHOLDER
 
 SERVED_NAME = "bench"
 HOST = "127.0.0.1"
+CPUSET = "BENCH_CPUSET"  # names the CPUs of containers
 _SHIMS = Path(__file__).parents[1] / "shims"
 
 # An engine sees of our environment what it needs to find programs, libraries, devices and its own settings.
@@ -55,40 +56,38 @@ class Command:
         }
 
 
-def settable(definition: Backend) -> dict[str, type[Value]]:
-    """Keys that --engine-set may set for this engine, with the type of each."""
+def settable(definition: Backend, choice: LaunchChoice | None = None) -> dict[str, type[Value]]:
+    """Keys that --engine-set may set for this engine, with the type of each.
+
+    `choice`: started so, else in any way. What only another way takes would be set without an effect.
+    """
     declared = {key: type(value) for key, value in definition.engine.values.items()}
     threads: dict[str, type[Value]] = {"threads": int} if _takes_threads(definition) else {}
-    return {"port": int, **threads, **declared}
+    elsewhere = _only_elsewhere(definition, choice) if choice else set()
+    kinds = {key: kind for key, kind in (threads | declared).items() if key not in elsewhere}
+    return {"port": int, **kinds}
 
 
 def _takes_threads(definition: Backend) -> bool:
     """An engine that is not given a number chooses one that nobody here knows."""
     starts = (definition.engine, definition.process, definition.compose, definition.image.cpu)
-    return any("threads" in _named(start) for start in starts if start)
-
-
-def _named(start: Engine | Process | Compose | Image) -> set[str]:
-    """Placeholders in a table of the definition. Those that are computed stand for what they are made of."""
-    found = set(placeholders(dataclasses.asdict(start)))
-    made_of = {
-        "context_total": ("context_tokens", "max_sequences"),
-        "kv_tokens": ("kv_cache_gib", "dtype"),
-        "kv_cache_bytes": ("kv_cache_gib",),
-    }
-    return found.union(*(names for name, names in made_of.items() if name in found))
+    return any("threads" in named(start) for start in starts if start)
 
 
 def values_in_use(definition: Backend, choice: LaunchChoice) -> dict[str, Value]:
     """Returns those of a configured definition, less what only another way of launching it takes."""
-    values = definition.engine.values
+    elsewhere = _only_elsewhere(definition, choice)
+    return {name: value for name, value in definition.engine.values.items() if name not in elsewhere}
+
+
+def _only_elsewhere(definition: Backend, choice: LaunchChoice) -> set[str]:
+    """Placeholders that another way of launching it has, and this one has not."""
     if choice.mode not in ("process", "compose"):
-        return dict(values)
+        return set()
     images = (getattr(definition.image, device) for device in DEVICES)
-    ways = (definition.process, definition.compose, *images)
-    elsewhere = set().union(*(_named(way) for way in ways if way))
-    here = set().union(*map(_named, (definition.engine, *_starts(definition, choice))))
-    return {name: value for name, value in values.items() if name in here or name not in elsewhere}
+    ways = (definition.process, definition.process_cuda, definition.compose, *images)
+    here = set().union(*map(named, (definition.engine, *_starts(definition, choice))))
+    return set().union(*(named(way) for way in ways if way)) - here
 
 
 def _starts(definition: Backend, choice: LaunchChoice) -> list[Process | Compose | Image]:
@@ -99,20 +98,27 @@ def _starts(definition: Backend, choice: LaunchChoice) -> list[Process | Compose
     return [start for start in found if start]
 
 
-def configured(definition: Backend, model: Model | None, overrides: Mapping[str, Value]) -> Backend:
+def configured(
+    definition: Backend,
+    model: Model | None,
+    overrides: Mapping[str, Value],
+    choice: LaunchChoice | None = None,
+) -> Backend:
     """The definition with `threads` and the user's changes in [engine.values], of the declared types.
 
-    Raises SpecError for a value it does not have and for more context than `model` offers (None: no model).
+    Raises SpecError for a value it does not have, or does not take when started as `choice` says (None: in
+    any way), and for more context than `model` offers (None: no model).
     """
-    kinds = settable(definition)
-    values: dict[str, Value] = {"threads": computing_cpus()} if "threads" in kinds else {}
+    kinds = settable(definition, choice)
+    cpuset = os.environ.get(CPUSET, "") if choice and choice.mode == "compose" else ""
+    values: dict[str, Value] = {"threads": computing_cpus(cpuset)} if "threads" in kinds else {}
     values |= definition.engine.values
     for key, given in overrides.items():
         where = f"--engine-set {key}={given}"
         if key not in kinds:
-            raise SpecError(
-                f"backend '{definition.name}' has no value '{key}'", where=where, hint=nearest(key, kinds)
-            )
+            also = key in settable(definition)
+            lacks = f"takes no '{key}' as it is started here" if also else f"has no value '{key}'"
+            raise SpecError(f"backend '{definition.name}' {lacks}", where=where, hint=nearest(key, kinds))
         try:
             values[key] = kinds[key](given)
         except ValueError:

@@ -2,14 +2,15 @@
 
 import os
 import shutil
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from harness.errors import SpecError
 from harness.model.choices import Device, LaunchMode
-from harness.spec.backend import Backend, BackendRef
+from harness.spec.backend import Backend, BackendRef, Compose, Engine, Image, Process
 from harness.spec.models import Model, choose_track
+from harness.spec.template import placeholders
 
 DEVICE_FILES = {"cuda": Path("/dev/nvidiactl"), "rocm": Path("/dev/kfd")}
 _DOCKER_SOCKET = Path("/var/run/docker.sock")
@@ -66,9 +67,24 @@ def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
         args, env = (*kept, *dialect.engine_args), definition.engine.env | dialect.engine_env
         definition = replace(definition, engine=replace(definition.engine, args=args, env=env))
         ref = replace(ref, definition=definition)
-    if choice.mode != "process" or choice.device != "cuda":
+    if choice.mode != "process" or choice.device != "cuda" or definition.process_cuda is None:
         return ref
-    return replace(ref, definition=replace(definition, process=definition.process_cuda))
+    engine, on_cpu = definition.engine, definition.process
+    lost = named(on_cpu) - named(engine) - named(definition.process_cuda) if on_cpu else set()
+    values = {name: value for name, value in engine.values.items() if name not in lost}
+    engine = replace(engine, values=values)
+    return replace(ref, definition=replace(definition, engine=engine, process=definition.process_cuda))
+
+
+def named(start: Engine | Process | Compose | Image) -> set[str]:
+    """Placeholders in a table of the definition. Those that are computed stand for what they are made of."""
+    found = set(placeholders(asdict(start)))
+    made_of = {
+        "context_total": ("context_tokens", "max_sequences"),
+        "kv_tokens": ("kv_cache_gib", "dtype"),
+        "kv_cache_bytes": ("kv_cache_gib",),
+    }
+    return found.union(*(names for name, names in made_of.items() if name in found))
 
 
 def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Model) -> str | None:

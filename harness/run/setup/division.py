@@ -22,7 +22,7 @@ def division(prepared: Prepared, backend: BackendPlan) -> Division | None:
     ref = backend.ref
     if ref.url is not None:
         return None
-    if set(prepared.options.engine_values) & set(settable(ref.definition)) - {"port"}:
+    if set(prepared.options.engine_values) & set(settable(ref.definition, backend.launch)) - {"port"}:
         return "custom"
     if ref.tuned is not None:
         return "tuned"

@@ -47,6 +47,7 @@ from harness.workload.traces import Dataset, Trace
 AA_LABELS = ("a", "b")
 # Least time of a long probe of a capacity search: a load above the capacity builds a queue meanwhile.
 PROBE_SECONDS = 45.0
+_SEEDS = 2**63  # a larger one could not be read from the manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,8 @@ def prepare(options: RunOptions) -> Prepared:
     """
     if isinstance(options.repeats, int) and options.repeats < 1:
         raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
+    if not -_SEEDS <= options.seed < _SEEDS:
+        raise SpecError(f"must be a number of 64 bits, not {options.seed}", where="--seed")
     if options.workers is not None and options.workers < 1:
         raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
     if options.accuracy and (options.find_capacity or options.agreement is False):
@@ -195,7 +198,7 @@ def prepare(options: RunOptions) -> Prepared:
         asked["threads"] = len(paired.cores[0])
     if scenario.lora.adapters:
         asked["lora_adapters"] = scenario.lora.adapters
-    values = _engine_values(backends, model, asked, options.engine_values)
+    values = _engine_values(backends, launches, model, asked, options.engine_values)
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
     planned = tuple(
@@ -356,26 +359,31 @@ def _probe_sizes(options: RunOptions, scenario: Scenario) -> ProbeSizes | None:
 
 
 def _engine_values(
-    backends: tuple[BackendRef, ...], model: Model, asked: Mapping[str, object], given: Mapping[str, str]
+    backends: tuple[BackendRef, ...],
+    launches: tuple[LaunchChoice, ...],
+    model: Model,
+    asked: Mapping[str, object],
+    given: Mapping[str, str],
 ) -> tuple[dict[str, str], ...]:
-    """Engine values of each backend. Raises SpecError for a key of the command line that no backend has.
+    """Engine values of each backend. Raises SpecError for a key of the command line that no backend takes.
 
     Tuned values replace those of the scenario, and the command line replaces both.
     """
-    keys = [settable(ref.definition) for ref in backends]
+    keys = [settable(ref.definition, launch) for ref, launch in zip(backends, launches, strict=True)]
     for key in given:
         if not any(key in own for own in keys):
             known = {name for own in keys for name in own}
-            raise SpecError(
-                f"no backend has an engine value '{key}'", where="--engine-set", hint=nearest(key, known)
-            )
+            also = any(key in settable(ref.definition) for ref in backends)
+            lacks = f"takes '{key}' as it is started here" if also else f"has an engine value '{key}'"
+            raise SpecError(f"no backend {lacks}", where="--engine-set", hint=nearest(key, known))
     wanted = {key: str(value) for key, value in asked.items()}
     values = tuple(
         {key: value for key, value in (wanted | _tuned(ref) | dict(given)).items() if key in own}
         for ref, own in zip(backends, keys, strict=True)
     )
-    for ref, own in zip(backends, values, strict=True):
-        configured(ref.definition, model if ref.definition.backend.weights != "none" else None, own)
+    for ref, launch, own in zip(backends, launches, values, strict=True):
+        serves_weights = ref.definition.backend.weights != "none"
+        configured(ref.definition, model if serves_weights else None, own, launch)
     return values
 
 

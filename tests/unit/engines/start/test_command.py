@@ -1,6 +1,5 @@
 import dataclasses
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -8,10 +7,12 @@ import pytest
 
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.weights import Weights
-from harness.engines.start.command import build_command, configured
+from harness.engines.start.command import build_command, configured, values_in_use
+from harness.engines.start.launch_choice import LaunchChoice, as_launched
 from harness.engines.start.ports import free_port
 from harness.errors import SetupError, SpecError
-from harness.spec.backend import Process
+from harness.host.cpus import computing_cpus
+from harness.spec.backend import BackendRef, Process
 from harness.spec.backend_refs import apply_variant, load_backend
 from harness.spec.models import Model
 
@@ -36,7 +37,7 @@ def test_every_placeholder_is_filled():
     assert after(argv, "--model") == "/models/m.gguf"
     assert after(argv, "--port") == "4711"
     assert after(argv, "--slot-save-path") == "/scratch"
-    assert after(argv, "--threads") == str(max(1, len(os.sched_getaffinity(0)) - 1))
+    assert after(argv, "--threads") == str(computing_cpus())
     assert not [part for part in argv if "{" in part]
 
 
@@ -151,3 +152,42 @@ def test_a_placeholder_without_a_value_is_named():
     odd = dataclasses.replace(truth, engine=dataclasses.replace(truth.engine, args=("{model}",)))
     with pytest.raises(SpecError, match=r"backend truth:engine.args: nothing to fill '\{model\}' with"):
         build_command(odd, env=None, weights=None, port=1, scratch=Path("/s"))
+
+
+# vLLM and llama.cpp, as they are started: keys that --engine-set refuses, and ones that it takes.
+STARTED = [
+    ("vllm", LaunchChoice("process", ""), {"gpu_layers"}, {"kv_cache_gib", "threads", "memory_share"}),
+    ("vllm", LaunchChoice("process", "", "cuda"), {"kv_cache_gib", "threads"}, {"memory_share"}),
+    ("vllm", LaunchChoice("compose", "", "cuda"), {"kv_cache_gib", "threads"}, {"memory_share"}),
+    ("vllm", LaunchChoice("compose", "", "cpu"), {"threads"}, {"kv_cache_gib", "memory_share"}),
+    ("llamacpp", LaunchChoice("process", ""), {"gpu_layers"}, {"threads", "cache_ram_mib"}),
+    ("llamacpp", LaunchChoice("process", "", "cuda"), set(), {"gpu_layers", "threads"}),
+    ("llamacpp", LaunchChoice("compose", "", "cpu"), {"gpu_layers"}, {"threads"}),
+    ("llamacpp", LaunchChoice("attach", ""), set(), {"gpu_layers", "threads"}),
+]
+
+
+@pytest.mark.parametrize(("name", "choice", "refused", "taken"), STARTED)
+def test_a_value_that_does_not_reach_the_engine_is_refused(name, choice, refused, taken):
+    definition = as_launched(BackendRef(load_backend(name), None, None), choice).definition
+    for key in sorted(refused):
+        with pytest.raises(SpecError, match=f"'{key}'"):
+            configured(definition, None, {key: "2"}, choice)
+    values = configured(definition, None, dict.fromkeys(taken, "2"), choice).engine.values
+    assert taken <= values.keys()
+    assert not refused & values_in_use(definition, choice).keys()
+
+
+def test_a_refusal_says_that_another_start_would_take_the_value():
+    with pytest.raises(SpecError, match="backend 'llamacpp' takes no 'gpu_layers' as it is started here"):
+        configured(load_backend("llamacpp"), None, {"gpu_layers": "10"}, LaunchChoice("process", ""))
+
+
+def test_an_engine_in_a_container_gets_a_thread_fewer_than_the_container_has_cpus(monkeypatch):
+    monkeypatch.setenv("BENCH_CPUSET", "0-3,6")
+    plain = load_backend("llamacpp")
+    threads = {
+        mode: configured(plain, None, {}, LaunchChoice(mode, "", "cpu")).engine.values["threads"]
+        for mode in ("compose", "process")
+    }
+    assert threads == {"compose": 4, "process": computing_cpus()}
