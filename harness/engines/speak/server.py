@@ -151,9 +151,9 @@ class Server:
         api, asked = APIS[name], f"POST {self._path(name)}"
         if not answer.ok:
             return f"{asked} answered {answer.status}: {answer.said}"
-        said = read_json(answer.body, api.read, bare_list=api.bare_list)
-        wrong = answer.line(said.error or said.malformed)
-        if api.gives == "text" and not (wrong or said.text or said.calls or said.finish_reason):
+        payload = read_json(answer.body, api.read, bare_list=api.bare_list)
+        wrong = answer.line(payload.error or payload.malformed)
+        if api.gives == "text" and not (wrong or payload.text or payload.calls or payload.finish_reason):
             wrong = "an answer with neither text nor a finish reason"
         return f"{asked}: {wrong}" if wrong else ""
 
