@@ -45,6 +45,60 @@ def test_false_alarms_are_about_one_in_a_thousand(burstiness):
     assert wrong <= 5
 
 
+def sent_one_after_another(asked, send_us):
+    """What a client sends that is otherwise exact: no send begins before the one ahead of it is over."""
+    sent = asked.copy()
+    for place in range(1, len(sent)):
+        sent[place] = max(asked[place], sent[place - 1] + send_us * 1000)
+    return sent
+
+
+@pytest.mark.parametrize(
+    ("process", "burstiness", "rate", "send_us"),
+    [
+        ("gamma", 0.25, 20.0, 50),
+        ("gamma", 0.25, 20.0, 300),
+        ("gamma", 0.1, 10.0, 50),
+        ("poisson", 1.0, 1000.0, 50),
+    ],
+)
+def test_gaps_shorter_than_a_send_are_no_other_process(process, burstiness, rate, send_us):
+    wrong = 0
+    for seed in range(100):
+        asked = drawn(process, rate, 2000, seed, burstiness=burstiness)
+        found = compare(asked, sent_one_after_another(asked, send_us), burstiness, process, rate)
+        wrong += found.verdict != "kept"
+    assert wrong <= 1
+
+
+@pytest.mark.parametrize("burstiness", [0.02, 0.05, 0.1])
+def test_bursts_longer_than_a_bin_are_counted_against_their_schedule(burstiness):
+    schedules = [drawn("gamma", count=2000, seed=seed, burstiness=burstiness) for seed in range(100)]
+    assert sum(compare(times, times, burstiness).verdict != "kept" for times in schedules) <= 1
+    for times in schedules[:5]:
+        even = np.linspace(times[0], times[-1], len(times)).astype(np.int64)
+        assert compare(times, even, burstiness).reason == "gap_cv, dispersion, ks"
+
+
+@pytest.mark.parametrize("burstiness", [0.25, 0.5])
+def test_bursts_sent_in_ticks_are_found(burstiness):
+    for seed in range(10):
+        asked = drawn("gamma", count=300, seed=seed, burstiness=burstiness)
+        found = compare(asked, asked // (20 * MS) * (20 * MS) + 20 * MS, burstiness)
+        assert "ks" in found.reason
+
+
+@pytest.mark.parametrize(("late_ns", "farthest"), [(900_000, 0.001), (-900_000, 0.001), (2_000_000, 0.1)])
+def test_a_gap_is_known_to_a_millisecond(late_ns, farthest):
+    """1,000 gaps of 100/s, spread as an exponential distribution is, and all longer or shorter by as much.
+
+    One millisecond of the two is a tenth of the mean gap, where e^-0.1 of the gaps should be longer.
+    """
+    gaps = -np.log1p(-(np.arange(1000) + 0.5) / 1000) / 100 * 1e9
+    times = np.cumsum(np.concatenate([[0], np.maximum(gaps + late_ns, 0)])).astype(np.int64)
+    assert compare(times, times, 1.0, None, 100.0).achieved["ks"] == pytest.approx(farthest, abs=0.006)
+
+
 def test_what_was_sent_late_by_little_is_still_the_process():
     asked = drawn()
     late = np.sort(asked + np.random.default_rng(3).integers(0, MS, len(asked)))
