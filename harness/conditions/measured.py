@@ -14,6 +14,7 @@ from harness.model import (
     Unequal,
     distorted_by,
 )
+from harness.model.numbers import short
 
 Group = Mapping[str, CellResult]  # by label, of one load point and repeat
 
@@ -163,7 +164,7 @@ def _apart(
     spread = values[high][0] / values[low][0] - 1
     apart = spread - CHANCE * error
     if apart > TOLD:
-        text = f"{title}: {listed({label: f'{mean:.3g}' for label, (mean, _) in values.items()})}"
+        text = f"{title}: {listed({label: short(mean) for label, (mean, _) in values.items()})}"
         matters = spread > MATTERS and spread > SURE * error
         yield Unequal(code, tuple(values), text, matters, distorted_by(*causes), apart, title)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import Load, known
+from harness.model.numbers import short
 from harness.records.layout import UNKNOWN, Outcome, Phase
 
 State = Literal["under load", "saturated", "unstable"]
@@ -104,5 +105,5 @@ def _falls_behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
     served = int(np.count_nonzero((good["end_ns"] > start) & (good["end_ns"] <= stop)))
     in_flight = due * usual_ns / (stop - start)
     if due - served > BEHIND * due + SURE * (2 * in_flight) ** 0.5:
-        return f"{served} answers to {due} requests in {(stop - start) / 1e9:.3g} s"
+        return f"{served} answers to {due} requests in {short((stop - start) / 1e9)} s"
     return None

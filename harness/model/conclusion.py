@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from harness.model.comparison import Interval, Unequal
 from harness.model.figures import Limit
 from harness.model.load import LoadPoint
+from harness.model.numbers import short
 from harness.model.record import Record, doc
 from harness.model.summary import Summary
 
@@ -39,7 +40,7 @@ class Speedup(Record, frozen=True, kw_only=True):
     @property
     def factor(self) -> str:
         """`2.44×`, or "" where no interval was found."""
-        return f"{self.times.estimate:.3g}×" if self.times else ""
+        return f"{short(self.times.estimate)}×" if self.times else ""
 
     @property
     def span(self) -> str:
@@ -49,7 +50,7 @@ class Speedup(Record, frozen=True, kw_only=True):
     @property
     def between(self) -> str:
         """`(0.96 to 6.2)`, or "" where no interval was found."""
-        return f"({self.times.low:.3g} to {self.times.high:.3g})" if self.times else ""
+        return f"({short(self.times.low)} to {short(self.times.high)})" if self.times else ""
 
     def other(self, label: str) -> str:
         """The label of the pair that is not `label`."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from harness.model.metric import Charts, Metric
 from harness.model.metric_table import METRICS, of_class
+from harness.model.numbers import short
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Measure:
 
     def words(self, value: float) -> str:
         """`TTFT p50 79.2 ms`, of a value in the metric's own unit."""
-        return f"{self.name} {self.scale * value:.4g} {self.unit}".rstrip()
+        return f"{self.name} {short(self.scale * value, 4)} {self.unit}".rstrip()
 
 
 def measure(path: str) -> Measure:

@@ -3,6 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.model.numbers import as_given as as_given
+from harness.model.numbers import counted as counted
+from harness.model.numbers import number as number
+from harness.model.numbers import percent as percent
+from harness.model.numbers import percent_of_all as percent_of_all
+from harness.model.numbers import short as short
+
 NOT_KNOWN = "n/a"
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -26,22 +33,6 @@ class Table:
             yield "  ".join([first, *rest]).rstrip()
 
 
-def number(value: float) -> str:
-    """Three significant digits, whole numbers from a hundred on."""
-    size = abs(value)
-    if size == 0:
-        return "0"
-    if size < 0.0095:
-        return f"{value:.2g}"
-    decimals = sum(size < limit for limit in (99.95, 9.995, 0.9995))
-    return f"{value:.{decimals}f}"
-
-
-def percent(share: float) -> str:
-    """Two digits as a plain number, without the sign: `:.2g` alone makes 1e+02 of 0.997."""
-    return f"{float(f'{100 * share:.2g}'):g}"
-
-
 def or_unknown(value: float | None) -> str:
     return NOT_KNOWN if value is None else number(value)
 
@@ -51,10 +42,6 @@ def plain(value: object, limit: int = 300) -> str:
     words = " ".join(str(value).split())
     clean = "".join(character if character.isprintable() else REPLACEMENT for character in words)
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
-
-
-def counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def listing(words: Sequence[str]) -> str:

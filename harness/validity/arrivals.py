@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from harness.metrics.arrivals import TITLES, compare_cell
 from harness.metrics.latency import of_metric
 from harness.model import IssueCode, known
+from harness.model.numbers import short
 from harness.records.layout import UNKNOWN
 from harness.validity.client import tail
 from harness.validity.requests import MIN_SAMPLES
@@ -105,10 +106,10 @@ def _arrivals_differ(cell: Evidence) -> Iterator[Violation]:
     if comparison and comparison.verdict == "differs" and comparison.limits and comparison.achieved:
         names = (known(comparison.reason) or "").split(", ")
         limits = ", ".join(
-            "{} {:.3g} to {:.3g}".format(TITLES[name], *comparison.limits[name]) for name in names
+            f"{TITLES[name]} {' to '.join(map(short, comparison.limits[name]))}" for name in names
         )
         yield Violation(
-            ", ".join(f"{TITLES[name]} {comparison.achieved[name]:.3g}" for name in names),
+            ", ".join(f"{TITLES[name]} {short(comparison.achieved[name])}" for name in names),
             f"{limits} ({comparison.against})",
         )
 

@@ -6,6 +6,7 @@ from harness.metrics.lockstep import MAX_INDEX, synchrony
 from harness.metrics.sample_size import WAVES_AT_CV_1, waves
 from harness.metrics.slots import slot_time
 from harness.model import IssueCode
+from harness.model.numbers import short
 from harness.records.layout import Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -21,7 +22,7 @@ def _slot_idle(cell: Evidence) -> Iterator[Violation]:
         return
     if slots.share > IDLE_SUSPECT:
         yield Violation(
-            f"{slots.share:.1%} idle: effective concurrency {slots.effective_concurrency:.3g} "
+            f"{slots.share:.1%} idle: effective concurrency {short(slots.effective_concurrency)} "
             f"instead of {slots.concurrency:g}",
             verdict="INVALID" if slots.share > IDLE_INVALID else "SUSPECT",
         )
@@ -41,8 +42,8 @@ def _few_waves(cell: Evidence) -> Iterator[Violation]:
     counted = waves(cell.view, cell.load)
     if counted is not None and counted.measured < counted.needed:
         yield Violation(
-            f"{counted.measured:.3g} waves of answers whose times vary by {counted.cv:.0%}",
-            f"{counted.needed:.3g} waves",
+            f"{short(counted.measured)} waves of answers whose times vary by {counted.cv:.0%}",
+            f"{short(counted.needed)} waves",
             f"requests/s may be too high: --requests {counted.requests_needed} would do",
         )
 

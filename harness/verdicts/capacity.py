@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from harness.model import METRICS, Capacity, CellResult, Limit, TestedLoad
+from harness.model.numbers import as_given, counted, short
 from harness.verdicts.crossing import Crossing, crossing, left_per_s
 from harness.verdicts.run_values import labels
 from harness.verdicts.slo_check import kept_limits, queue_reasons, why_not_kept
@@ -113,7 +114,10 @@ def _saturated(
         return next((why for cell in cells for why in queue_reasons(cell)), None)
     half = [load for load in served if load <= value / 1.9]
     if half and served[value] < (1 + KNEE) * served[max(half)]:
-        return f"{served[value]:.3g} requests/s, at {max(half):g} in flight it was {served[max(half)]:.3g}"
+        return (
+            f"{short(served[value])} requests/s, at {as_given(max(half))} in flight it was "
+            f"{short(served[max(half)])}"
+        )
     return None
 
 
@@ -121,7 +125,7 @@ def words(capacity: Capacity) -> str:
     """`vllm: 20 requests/s keep the limits (19.4 to 21.1; 12 probes in 3 starts); saturated from 24`."""
     unit = "requests/s" if capacity.kind == "rate" else "in flight"
     knee = capacity.saturated_from
-    saturated = f"; saturated from {knee:.3g}" if knee is not None else ""
+    saturated = f"; saturated from {as_given(knee)}" if knee is not None else ""
     known = capacity.kept_by_search is not None
     answer = _answer_words(capacity, unit) if known else _answer_of_before(capacity, unit)
     return f"{capacity.label}: {answer}{saturated}"
@@ -137,37 +141,33 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
         return None
     span = " or more" if high is None else f" ({_span(low, high)})"
     within = " and ".join(
-        f"{METRICS[limit.metric].short} {limit.share} {limit.limit_ms / 1000:.3g} s" for limit in limits
+        f"{METRICS[limit.metric].short} {limit.share} {short(limit.limit_ms / 1000)} s" for limit in limits
     )
     users = f"about {float(f'{value * USER_EVERY_S:.2g}'):,.0f} users who send one every {USER_EVERY_S} s"
-    return f"{capacity.label} carries {value:.3g} requests/s{span} within {within}: {users}."
+    return f"{capacity.label} carries {as_given(value)} requests/s{span} within {within}: {users}."
 
 
 def _answer_words(capacity: Capacity, unit: str) -> str:
     low, value, high = capacity.interval
     probes = sum(tried.runs for tried in capacity.tested)
-    effort = f"{_many(probes, 'probe')} in {_many(capacity.searches, 'start')}"
+    effort = f"{counted(probes, 'probe')} in {counted(capacity.searches, 'start')}"
     if value is not None and high is not None:
-        return f"{value:.3g} {unit} keep the limits ({_span(low, high)}; {effort})"
+        return f"{as_given(value)} {unit} keep the limits ({_span(low, high)}; {effort})"
     if value is not None:
-        return f"at least {value:.3g} {unit} keep the limits, the highest load tried ({effort})"
+        return f"at least {as_given(value)} {unit} keep the limits, the highest load tried ({effort})"
     if capacity.kept_short is not None and high is None:
-        return f"not decided: {capacity.kept_short:.3g} {unit} kept the limits for a short time only"
+        return f"not decided: {as_given(capacity.kept_short)} {unit} kept the limits for a short time only"
     if not capacity.tested:
         return "not decided: nothing was measured"
     lowest = capacity.tested[0]
-    return f"below {lowest.value:.3g} {unit}, the lowest load tried: {lowest.why}"
-
-
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"
+    return f"below {as_given(lowest.value)} {unit}, the lowest load tried: {lowest.why}"
 
 
 def _span(low: float | None, high: float) -> str:
-    return f"up to {high:.3g}" if low is None else f"{low:.3g} to {high:.3g}"
+    return f"up to {as_given(high)}" if low is None else f"{as_given(low)} to {as_given(high)}"
 
 
 def _answer_of_before(capacity: Capacity, unit: str) -> str:
     """The answer of a summary from before long probes, which only brackets the capacity."""
-    low, _, high = ("?" if end is None else f"{end:.3g}" for end in capacity.interval)
+    low, _, high = ("?" if end is None else as_given(end) for end in capacity.interval)
     return f"between {low} and {high} {unit}, not confirmed by long probes: measure it again"

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from harness.model import CellResult, Knee, known
+from harness.model.numbers import counted
 from harness.verdicts.run_values import labels
 
 HALF = 0.5
@@ -89,7 +90,7 @@ def words(knee: Knee) -> Iterator[str]:
         yield f"{knee.label}: no knee, since fewer than two working sets have a hit rate"
         return
     fits, low = f"{100 * knee.fits:.3g} %", knee.ideal is not None and knee.fits < HALF * knee.ideal
-    count = f"{knee.repeats} repeat" + ("s" if knee.repeats > 1 else "")
+    count = counted(knee.repeats, "repeat")
     if low:
         yield f"{knee.label}: no knee, since the smallest working set has {fits} hits: it does not fit"
     elif knee.value is None or knee.interval is None:

@@ -8,6 +8,7 @@ from itertools import combinations
 
 from harness.metrics.distribution import samples_needed
 from harness.model import ComparisonVerdict, Interval, Levels, LoadPoint, PairVerdict, better_of
+from harness.model.numbers import short
 from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.serial import correlation_steps, independent_share
 from harness.stats.student import t_quantile
@@ -247,8 +248,8 @@ class _Test:
         noise_s = correlation_steps(values) * (max(begun) - min(begun)) / (len(begun) - 1) / 1e9
         needed_s = max(INDEPENDENT_AFTER * noise_s / 2, 2 * block_s)
         return (
-            f"{worth}: more blocks would do, or, since noise may last {noise_s:.2g} s, blocks of "
-            f"{needed_s:.2g} s (--requests, {needed_s / block_s:.2g} times as many)"
+            f"{worth}: more blocks would do, or, since noise may last {short(noise_s, 2)} s, blocks of "
+            f"{short(needed_s, 2)} s (--requests, {short(needed_s / block_s, 2)} times as many)"
         )
 
     def _at_least(self, verdict: _Verdict) -> _Verdict:
@@ -391,9 +392,9 @@ def span_words(ratio: Interval) -> str:
 
 def _change(ratio: float) -> str:
     if ratio >= 2:
-        return f"{ratio:.3g} times"
+        return f"{short(ratio)} times"
     return f"{_percent(abs(ratio - 1))} {'lower' if ratio < 1 else 'higher'}"
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.3g} %" if share >= 0.1 else f"{100 * share:.2g} %"
+    return f"{short(100 * share, 3 if share >= 0.1 else 2)} %"

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from harness.model import Backlog, CellResult, IssueCode, Limit
+from harness.model.numbers import percent_of_all, short
 from harness.stats.binomial import share_above, trials_needed
 from harness.validity import eases
 
@@ -74,7 +75,7 @@ def queue_reasons(cell: CellResult, chance: float = CHANCE) -> Iterator[str]:
     error = math.sqrt(2 * queue.in_system_mean * min(1.0, 2 * kept_s / third_s))
     growth = queue.in_system_last - queue.in_system_first
     if growth > BACKLOG_TOLERANCE * queue.arrivals * 2 / 3 + chance * error:
-        first, last = f"{queue.in_system_first:.3g}", f"{queue.in_system_last:.3g}"
+        first, last = short(queue.in_system_first), short(queue.in_system_last)
         yield f"a queue builds: {first} requests in the system early, {last} late"
     left = queue.arrivals - queue.answered - cell.requests.failed  # those do not wait in a queue
     if left > BACKLOG_TOLERANCE * queue.arrivals + chance * math.sqrt(2 * queue.in_system_mean + 1):
@@ -90,7 +91,7 @@ def _length(cell: CellResult) -> Iterator[str]:
         LEAST_SHARE * (cell.probe.seconds if cell.probe else 0.0), LEAST_SPANS * time_in_system_s(queue)
     )
     if queue.probed_s < wanted_s:
-        yield f"too short: {queue.probed_s:.3g} s, needs {wanted_s:.3g} s"
+        yield f"too short: {short(queue.probed_s)} s, needs {short(wanted_s)} s"
 
 
 def time_in_system_s(queue: Backlog) -> float:
@@ -109,7 +110,7 @@ def _missed(cell: CellResult, confidence: float | None = None) -> Iterator[str]:
             continue
         missed = round((1 - limit.within) * requests)
         if confidence is None or share_above(missed, requests, confidence) > 1 - share:
-            yield f"{_name(limit)}: {limit.within:.1%} within the limit"
+            yield f"{_name(limit)}: {percent_of_all(limit.within)} % within the limit"
 
 
 def _name(limit: Limit) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 from harness.metrics.peers.answers import Answers, take
 from harness.metrics.peers.definitions import Measure, Percentile, Sample, Tool
 from harness.model import CellFacts
+from harness.model.numbers import short
 from harness.records.layout import Records
 
 STATISTICS = {"mean": None, "p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -75,13 +76,13 @@ def _evidence(answers: Answers) -> Iterator[tuple[str, str]]:
         yield (
             "chunks without text",
             f"{np.count_nonzero(early)} of {len(ahead)} answers began with one, "
-            f"{np.median(ahead[early]):.3g} ms before their text (median)",
+            f"{short(float(np.median(ahead[early])))} ms before their text (median)",
         )
     if not np.isnan(waited):
-        yield "intended to actual send", f"{waited:.3g} ms (median)"
-    yield "last text to end of stream", f"{tail:.3g} ms (median)"
-    yield "tokens per text event", f"{answers.tokens.sum() / max(answers.text_events.sum(), 1):.3g}"
+        yield "intended to actual send", f"{short(waited)} ms (median)"
+    yield "last text to end of stream", f"{short(tail)} ms (median)"
+    yield "tokens per text event", short(answers.tokens.sum() / max(answers.text_events.sum(), 1))
     if answers.handshake:
-        yield "TCP handshake", f"{answers.handshake:.3g} ms (median)"
+        yield "TCP handshake", f"{short(answers.handshake)} ms (median)"
     if answers.failed:
         yield "failed requests", str(answers.failed)

@@ -6,7 +6,7 @@ from harness.model import ComparedFigure, ComparedPair, ComparedRun, RunComparis
 from harness.model.measures import measure
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.sentences import load_words, waited
-from harness.report.wording import counted, listing, percent, plain
+from harness.report.wording import counted, listing, percent, plain, short
 
 # Verdicts in the order in which they are said: what is worse, or not known, stands first.
 _ORDER = ("slower", "not comparable", "not enough runs", "same", "faster")
@@ -117,4 +117,4 @@ def _span(low: float, high: float) -> str:
 
 def _by(times: float) -> str:
     """`33 %`; from a doubling on `2.3×`."""
-    return f"{times:.3g}×" if times >= 2 else f"{percent(times - 1)} %"
+    return f"{short(times)}×" if times >= 2 else f"{percent(times - 1)} %"

@@ -12,7 +12,7 @@ from harness.report.findings.next_steps import advice
 from harness.report.findings.stopping import one_start
 from harness.report.findings.verdict_words import tested
 from harness.report.view import Group, Row, charged, first_cells, groups, labels, repeats
-from harness.report.wording import counted, listing, plain
+from harness.report.wording import counted, listing, plain, short
 from harness.validity import RULES, unchecked
 
 Doubt = Literal["SUSPECT", "INVALID"]
@@ -244,7 +244,7 @@ def _first_look(summary: Summary) -> Iterator[Note]:
         answers, seconds = min(minimum.answers for minimum in few), min(minimum.seconds for minimum in few)
         yield Note(
             "note",
-            f"a first look: cells of {counted(answers, 'answer')} and {seconds:.3g} s at the least; "
+            f"a first look: cells of {counted(answers, 'answer')} and {short(seconds)} s at the least; "
             f"the default is {MIN_ANSWERS} in {MIN_SECONDS:g} s",
         )
 

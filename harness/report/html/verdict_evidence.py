@@ -8,7 +8,7 @@ from harness.model.measures import Measure, measure
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, table, tag
 from harness.report.view import point_words
-from harness.report.wording import NOT_KNOWN, number, plain
+from harness.report.wording import NOT_KNOWN, counted, number, plain, short
 
 
 def evidence(source: Source) -> Iterator[Html]:
@@ -21,7 +21,7 @@ def evidence(source: Source) -> Iterator[Html]:
         yield tag("h3", "Evidence for each verdict")
         yield from primary
     if others:
-        yield details(f"Evidence for the other metrics: {len(others)} verdicts", *others)
+        yield details(f"Evidence for the other metrics: {counted(len(others), 'verdict')}", *others)
 
 
 def _verdict(source: Source, entry: PairVerdict) -> Html:
@@ -96,7 +96,7 @@ def _facts(summary: Summary, entry: PairVerdict, shown: Measure) -> Iterator[str
             f"left out of {label}, and the verdict holds with them: {n} {why}" for why, n in out.items()
         )
     if (smallest := entry.smallest_detectable) is not None:
-        yield f"smallest difference found in 4 of 5 such experiments: {100 * smallest:.3g} %"
+        yield f"smallest difference found in 4 of 5 such experiments: {short(100 * smallest)} %"
     unequal = list(dict.fromkeys(_unequal(summary, entry)))
     yield from (f"unequal: {text}" for text in unequal)
     if not unequal:

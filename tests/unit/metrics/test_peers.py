@@ -134,7 +134,9 @@ def test_failed_requests_are_left_out_and_counted():
     assert evidence["chunks without text"].startswith("2 of 2 answers began with one, 80 ms")
 
 
-@pytest.mark.parametrize(("ahead_ms", "words"), [(80, "80 ms"), (0.5, "0.5 ms"), (0, None)])
+@pytest.mark.parametrize(
+    ("ahead_ms", "words"), [(80, "80 ms"), (0.5, "0.5 ms"), (1234, "1234 ms"), (0, None)]
+)
 def test_a_chunk_without_text_is_told_however_soon_the_text_follows(ahead_ms, words):
     made = stream()
     made.requests["first_text_ns"] = (30 + ahead_ms) * MS

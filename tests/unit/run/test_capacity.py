@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from msgspec import structs
 
-from harness.model import Capacity, CellResult, Limit, LoadPoint, Reason, Validity
+from harness.model import Capacity, CellResult, Interval, Limit, LoadPoint, Reason, Validity
 from harness.plan import (
     Cell,
     ProbeSizes,
@@ -253,8 +253,9 @@ def test_a_cell_that_keeps_up_with_its_load_and_its_limits_is_kept():
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"within": 0.949}, "e2e p95: 94.9% within the limit"),
-        ({"share": "max", "within": 599 / 600}, "e2e max: 99.8% within the limit"),
+        ({"within": 0.949}, "e2e p95: 94.9 % within the limit"),
+        ({"share": "max", "within": 599 / 600}, "e2e max: 99.8 % within the limit"),
+        ({"share": "max", "within": 0.99964}, "e2e max: 99.96 % within the limit"),
         ({"in_system_last": 24.0}, "a queue builds: 7 requests in the system early, 24 late"),
         ({"answered": 560}, "560 answers to 580 arrivals"),
         ({"probed_s": 12.0}, "too short: 12 s, needs 24 s"),
@@ -272,7 +273,7 @@ def test_failed_requests_count_in_the_share_of_a_limit_and_refute_no_load_by_the
     """One of 698 failed: SUSPECT, or INVALID beyond 1 %, by the engine; the limit's share says enough."""
     for reason in (doubt("failed-requests"), doubt("failed-requests", "INVALID")):
         assert kept_limits(cell(reasons=[reason], within=597 / 600))
-        assert why_not_kept(cell(reasons=[reason], within=0.94)) == ["e2e p95: 94.0% within the limit"]
+        assert why_not_kept(cell(reasons=[reason], within=0.94)) == ["e2e p95: 94 % within the limit"]
     refused = changed(cell(answered=550, reasons=[doubt("failed-requests")]), requests={"failed": 28})
     assert kept_limits(refused)  # nor do they wait in a queue
     assert why_not_kept(cell(answered=550)) == ["550 answers to 580 arrivals"]
@@ -298,7 +299,7 @@ def test_a_short_probe_fails_only_where_it_surely_does_not_keep_up():
     for change in (*kept, {"reasons": [doubt("not-steady")]}):
         assert why_not_kept(cell(**change), short=True) == []
     failed = {
-        "e2e p95: 94.0% within the limit": {"within": 0.94},
+        "e2e p95: 94 % within the limit": {"within": 0.94},
         "550 answers to 580 arrivals": {"answered": 550},
         "a queue builds: 7 requests in the system early, 60 late": {"in_system_last": 60.0},
         "schedule-lag: so much": {"reasons": [doubt("schedule-lag", "INVALID")]},
@@ -365,6 +366,26 @@ def test_a_closed_loop_needs_no_reserve():
     assert words(found).startswith("vllm: 8 in flight keep the limits (8 to 9; 9 probes in 3 starts)")
 
 
+def test_loads_from_a_thousand_on_are_printed_as_they_were_given():
+    loop = changed(
+        only(three(8, 8, 8, kind="concurrency")),
+        interval=(998, 1024, 1090),
+        kept_short=1024,
+        saturated_from=2048,
+    )
+    effort = "9 probes in 3 starts"
+    assert words(loop) == f"vllm: 1024 in flight keep the limits (998 to 1090; {effort}); saturated from 2048"
+    top = changed(loop, interval=(1024, 1024, None), saturated_from=None)
+    assert words(top).startswith("vllm: at least 1024 in flight keep the limits")
+    short = changed(top, interval=(None, None, None))
+    assert words(short) == "vllm: not decided: 1024 in flight kept the limits for a short time only"
+    limit = made(Limit, metric="ttft_ms", share="p95", limit_ms=1_200_000.0)
+    rates = structs.replace(loop, kind="rate", interval=Interval(1190.0, 1230.0, 1290.0))
+    assert sentence(rates, [limit]).startswith(
+        "vllm carries 1230 requests/s (1190 to 1290) within TTFT p95 1200 s: about 37,000 users"
+    )
+
+
 def test_a_short_probe_alone_decides_nothing():
     found = only([cell(10), cell(20)], searches=1)
     assert found.value is None
@@ -375,7 +396,7 @@ def test_loads_that_were_not_left_behind_are_told_as_such():
     top = only([cell(20), long(19.6, True, of=1), long(20, True, of=1)], searches=1)
     assert words(top).startswith("vllm: at least 20 requests/s keep the limits, the highest load tried")
     lowest = only([cell(1, within=0.5), long(1, False, of=1)], searches=1)
-    assert words(lowest).startswith("vllm: below 1 requests/s, the lowest load tried: e2e p95: 50.0% within")
+    assert words(lowest).startswith("vllm: below 1 requests/s, the lowest load tried: e2e p95: 50 % within")
 
 
 def test_a_start_that_kept_nothing_lowers_the_answer_and_says_so():
@@ -396,6 +417,15 @@ def test_what_was_tried_says_why_it_failed():
 def test_a_closed_loop_whose_doubling_brings_nothing_is_saturated():
     loops = [cell(load, kind="concurrency", served=served) for load, served in ((4, 10), (8, 19), (16, 19.2))]
     assert only(loops, 1).saturated_from == 16
+
+
+def test_rates_and_queues_of_thousands_are_plain_numbers():
+    loops = [cell(load, kind="concurrency", served=served) for load, served in ((1024, 1500), (2048, 1510.4))]
+    assert only(loops, 1).tested[1].why == "1510 requests/s, at 1024 in flight it was 1500"
+    grown = cell(
+        40, arrivals=9000, answered=2000, in_system_first=7, in_system_last=4321.0, in_system_mean=2000
+    )
+    assert next(queue_reasons(grown)) == "a queue builds: 7 requests in the system early, 4321 late"
 
 
 def test_a_summary_from_before_long_probes_is_not_read_as_an_answer():
@@ -548,6 +578,6 @@ def test_what_just_reaches_a_limit_keeps_it():
     assert why_not_kept(cell(within=0.95)) == []
     few = cell(of=10, within=0.9)  # one of ten may miss by chance
     assert kept_limits(few, short=True)
-    assert why_not_kept(few) == ["e2e p95: 90.0% within the limit"]
+    assert why_not_kept(few) == ["e2e p95: 90 % within the limit"]
     quiet = {"in_system_mean": 0.0, "in_system_first": 0.0, "in_system_last": 0.0}
     assert list(queue_reasons(cell(arrivals=0, answered=0, **quiet))) == []

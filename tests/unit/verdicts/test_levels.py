@@ -80,7 +80,7 @@ def test_noise_that_outlasts_the_blocks_is_no_verdict_and_names_the_length_that_
     one = judged(cells("a", 110, (-4, 4), seed=1, **given), cells("b", 100, seed=2, **given))
     assert one.verdict == "not enough runs"
     assert one.why.startswith("16 blocks are worth 0.08 independent ones, 8 are needed: more blocks would do")
-    assert "blocks of 5e+02 s (--requests, 5e+02 times as many)" in one.why
+    assert "noise may last 199 s, blocks of 497 s (--requests, 497 times as many)" in one.why
 
 
 def test_blocks_too_short_for_a_percentile_need_more_requests_and_not_more_blocks():

@@ -73,6 +73,7 @@ def test_of_a_rate_more_is_better():
     [
         ((0.9, 0.95, 1.25), "5 % lower (10 % lower to 25 % higher)"),
         ((1.0, 1.5, 2.0), "50 % higher (0 % higher to 2 times)"),
+        ((999.7, 2990.2, 12345.6), "2990 times (1000 times to 12346 times)"),
     ],
 )
 def test_ratios_in_words(ratio, words):

@@ -74,7 +74,8 @@ def test_runs_of_one_minute_whose_names_end_alike_have_their_whole_names():
 
 
 @pytest.mark.parametrize(
-    ("times", "shown"), [(1.126, "13 %"), (1.0031, "0.31 %"), (1.997, "100 %"), (2.0, "2×")]
+    ("times", "shown"),
+    [(1.126, "13 %"), (1.0031, "0.31 %"), (1.997, "100 %"), (2.0, "2×"), (1024.4, "1024×")],
 )
 def test_a_difference_is_a_percentage_until_it_is_a_doubling(times, shown):
     assert _by(times) == shown

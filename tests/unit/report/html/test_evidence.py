@@ -57,5 +57,17 @@ def test_what_was_unequal_and_what_failed_is_there():
     assert "unequal: weights: Q4 (a), bf16 (b) (forbids a comparison)" in page
 
 
+def test_a_difference_of_thousands_of_per_cent_and_one_verdict_are_written_out():
+    made = summary(*interleaved((10.0, 90.0, 10.5), (20.0, 2.5, 21.0)))
+    first, *_ = compare(made.cells, RULES).comparison
+    found = [
+        changed(first, smallest_detectable=328.94),
+        changed(first, metric="output_tokens_per_s", primary=False),
+    ]
+    page = "".join(evidence(SimpleNamespace(summary=changed(made, comparison=found))))
+    assert "smallest difference found in 4 of 5 such experiments: 32894\N{NO-BREAK SPACE}%" in page
+    assert "Evidence for the other metrics: 1 verdict<" in page
+
+
 def test_nothing_tested_is_nothing():
     assert opened(cell("a"), cell("b")) == ""

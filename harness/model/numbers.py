@@ -1,0 +1,42 @@
+"""Numbers as people read them, and how many there are of a thing. Knows no output format."""
+
+
+def number(value: float) -> str:
+    """Three significant digits, whole numbers from a hundred on."""
+    size = abs(value)
+    if size == 0:
+        return "0"
+    if size < 0.0095:
+        return f"{value:.2g}"
+    decimals = sum(size < limit for limit in (99.95, 9.995, 0.9995))
+    return f"{value:.{decimals}f}"
+
+
+def short(value: float, digits: int = 3) -> str:
+    """So many significant digits without zeros at their end; whole numbers are whole.
+
+    `:.3g` alone makes 1.02e+03 of 1024.
+    """
+    return f"{value:.{digits}g}" if abs(value) < 10**digits - 0.5 else f"{value:.0f}"
+
+
+def as_given(load: float) -> str:
+    """The value of a load as it was asked for, never rounded: two loads never get one name."""
+    return f"{load:.10g}"
+
+
+def percent(share: float) -> str:
+    """Two digits as a plain number, without the sign: `:.2g` alone makes 1e+02 of 0.997."""
+    return short(float(f"{100 * share:.2g}"))
+
+
+def percent_of_all(share: float) -> str:
+    """Three digits or more, without the sign: less than the whole is never 100."""
+    value, digits = 100 * share, 3
+    while value < 100 <= float(f"{value:.{digits}g}"):
+        digits += 1
+    return short(value, digits)
+
+
+def counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

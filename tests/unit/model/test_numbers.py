@@ -1,0 +1,76 @@
+"""Numbers as people read them: never in scientific notation from 1,000 on, and never more than is true."""
+
+import pytest
+
+from harness.model import Interval, Speedup
+from harness.model.measures import measure
+from harness.model.numbers import as_given, counted, number, percent, percent_of_all, short
+from tests.factories.documents import made
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0"),
+        (0.00012, "0.00012"),
+        (0.0123, "0.012"),
+        (0.9994, "0.999"),
+        (0.9996, "1.00"),
+        (9.994, "9.99"),
+        (9.996, "10.0"),
+        (99.94, "99.9"),
+        (99.96, "100"),
+        (1234.5, "1234"),
+        (-12.34, "-12.3"),
+        (1e6, "1000000"),
+    ],
+)
+def test_numbers_have_three_digits(value, text):
+    assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (2.0, "2"), (6.204, "6.2"), (999.4, "999"), (999.6, "1000"), (1024, "1024"), (2990.2, "2990"),
+     (-1024, "-1024"), (1e6, "1000000")],
+)  # fmt: skip
+def test_short_numbers_have_three_digits_at_most_and_no_exponent(value, text):
+    assert short(value) == text
+
+
+def test_more_or_fewer_digits_have_no_exponent_either():
+    assert [short(value, 4) for value in (79.2, 9999.6, 12044.3)] == ["79.2", "10000", "12044"]
+    assert [short(value, 2) for value in (1.23, 99.6, 496.1)] == ["1.2", "100", "496"]
+
+
+def test_loads_are_as_they_were_given():
+    assert [as_given(load) for load in (8, 0.5, 2048, 100.25, 100.4, 1234567.25)] == [
+        "8", "0.5", "2048", "100.25", "100.4", "1234567.25"
+    ]  # fmt: skip
+
+
+def test_percentages_have_two_digits_and_no_exponent():
+    assert [percent(share) for share in (0.997, 0.0312, 12.34, 12345.0)] == ["100", "3.1", "1200", "1200000"]
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0, "0"), (0.004, "0.4"), (0.98, "98"), (0.9951, "99.5"), (0.99964, "99.96"), (0.9999999, "99.99999"),
+     (1 - 2**-53, "99.99999999999999"), (1, "100")],
+)  # fmt: skip
+def test_only_all_is_a_hundred_per_cent(share, text):
+    assert percent_of_all(share) == text
+
+
+def test_counts_read_as_english():
+    assert [counted(count, "repeat") for count in (0, 1, 3)] == ["0 repeats", "1 repeat", "3 repeats"]
+
+
+def test_a_speed_up_of_thousands_is_a_plain_number():
+    pair = made(Speedup, state="separated", times=Interval(999.7, 2990.2, 12345.6))
+    assert pair.span == "2990× (1000 to 12346)"
+
+
+def test_a_value_of_many_seconds_is_a_plain_number():
+    found = measure("ttft_ms.p50")
+    assert [found.words(ms) for ms in (79.25, 12044.3)] == ["TTFT p50 79.25 ms", "TTFT p50 12044 ms"]
