@@ -132,7 +132,7 @@ def prepare(options: RunOptions) -> Prepared:
     """
     if isinstance(options.repeats, int) and options.repeats < 1:
         raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
-    if not -_SEEDS <= options.seed < _SEEDS:
+    if abs(options.seed) >= _SEEDS:
         raise SpecError(f"must be a number of 64 bits, not {options.seed}", where="--seed")
     if options.workers is not None and options.workers < 1:
         raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")

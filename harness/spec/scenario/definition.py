@@ -1,7 +1,7 @@
 """A scenario file as a whole."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
 from harness.apis import APIS, ApiName
@@ -9,7 +9,8 @@ from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
 from harness.spec.scenario.images import Images
-from harness.spec.scenario.load import Load, check_load
+from harness.spec.scenario.limits import at_least
+from harness.spec.scenario.load import Load, check_load, without_unread
 from harness.spec.scenario.lora import LoraMix
 from harness.spec.scenario.rules import check_rules
 from harness.spec.scenario.synthetic import Audio, FixedLength, SharedPrefix, Structured, Victim
@@ -39,6 +40,16 @@ class Request:
     language: str = "en"  # that is spoken in recordings; "": the server finds out
     dimensions: int | None = None  # of vectors, of models that can shorten them; None: the model's own
     timeout_s: float = 300.0
+
+    def check(self, where: str) -> None:
+        if not 0 < self.timeout_s < float("inf"):
+            raise SpecError(f"must be above 0, not {self.timeout_s:g}", where=f"{where}.timeout_s")
+        if not 0 <= self.temperature < float("inf"):
+            raise SpecError(f"must not be negative, not {self.temperature:g}", where=f"{where}.temperature")
+        if not 0 < self.top_p <= 1:
+            raise SpecError(f"must be above 0 and at most 1, not {self.top_p:g}", where=f"{where}.top_p")
+        if self.dimensions is not None:
+            at_least(self, where, 1, "dimensions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +127,7 @@ def load_scenario(
     for dotted, value in (overrides or {}).items():
         table = files.override(table, dotted, value)
     try:
-        return parse_scenario(table, str(path))
+        return parse_scenario(table, str(path), (overrides or {}).keys())
     except SpecError as error:
         key = (error.where or "").removeprefix(f"{path}:")
         if key not in (overrides or {}):
@@ -154,8 +165,8 @@ def _laid_over(table: Mapping[str, object], change: Mapping[str, object]) -> dic
     return result
 
 
-def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
-    """Builds the scenario from tables with their profile applied.
+def parse_scenario(table: Mapping[str, object], where: str, given: Collection[str] = ()) -> Scenario:
+    """Builds the scenario from tables with their profile applied. `given`: keys that stand in no file.
 
     Raises SpecError for what does not go together.
     """
@@ -176,6 +187,8 @@ def parse_scenario(table: Mapping[str, object], where: str) -> Scenario:
         scenario.text, f"{where}:text.content", made_up=not isinstance(generator_spec, PromptFile | Audio)
     )
     check_load(scenario.load, f"{where}:load", sessions=turns_of(generator_spec) > 1)
+    scenario = replace(scenario, load=without_unread(scenario.load, f"{where}:load", given))
+    scenario.request.check(f"{where}:request")
     _check_groups(scenario, where)
     check_rules(scenario.scenario.rules, generator_spec, scenario.load, where)
     if scenario.scenario.rules and not scenario.request.exact_output:

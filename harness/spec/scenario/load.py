@@ -1,6 +1,7 @@
 """[load]: how many requests, how fast."""
 
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, fields, replace
 from typing import Literal
 
 from harness.errors import SpecError
@@ -50,6 +51,33 @@ class Load:
     over_cap: Literal["wait", "drop"] = "wait"
 
 
+_DEFAULTS = {field.name: field.default for field in fields(Load)}
+# Keys that decide which others are read.
+_DECIDING = ("concurrency", "rate", "replay_speed", "arrival", "profile", "working_set")
+
+
+def without_unread(load: Load, where: str, given: Collection[str]) -> Load:
+    """The load without keys of the file that no such load reads, where `given` on the command line chose it.
+
+    Raises SpecError for others that are not read: they would be kept with the run as if they had an effect.
+    """
+    read = {
+        "arrival": (bool(load.rate), "a rate"),
+        "burstiness": (bool(load.rate) and load.arrival == "gamma", 'a rate with arrival = "gamma"'),
+        "repeat_profile": (bool(load.profile), "a profile"),
+        "max_in_flight": (not load.concurrency, "an open loop"),
+        "over_cap": (not load.concurrency, "an open loop"),
+        "kv_tokens": (bool(load.working_set), "working_set"),
+    }
+    unread = {key: what for key, (is_read, what) in read.items() if not is_read}
+    unread = {key: what for key, what in unread.items() if getattr(load, key) != _DEFAULTS[key]}
+    chosen = any(f"load.{key}" in given for key in _DECIDING)
+    for key, what in unread.items():
+        if not chosen or f"load.{key}" in given:
+            raise SpecError(f"only applies to {what}", where=f"{where}.{key}", hint="leave it out")
+    return replace(load, **{key: _DEFAULTS[key] for key in unread})  # type: ignore[arg-type]  # of its fields
+
+
 def check_load(load: Load, where: str, *, sessions: bool) -> None:
     points = {key: getattr(load, key) for key in ("concurrency", "rate", "replay_speed")}
     if sum(map(bool, points.values())) != 1:
@@ -74,7 +102,7 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
         raise SpecError("must not be negative", where=f"{where}.min_seconds")
     if not load.burstiness > 0:
         raise SpecError("must be above 0", where=f"{where}.burstiness")
-    if load.think_time_s < 0:
+    if not 0 <= load.think_time_s < float("inf"):
         raise SpecError("must not be negative", where=f"{where}.think_time_s")
     if load.think_time_s and not load.concurrency and not sessions:
         raise SpecError("an open loop has think time only between turns", where=f"{where}.think_time_s")

@@ -11,11 +11,14 @@ from harness.workload.prompts.lengths import spread
 from harness.workload.prompts.request import ChatRequest, Message
 from harness.workload.prompts.text import TextMaker
 
+_TRIES = 1000  # draws for a rank that is not drawn yet; more cost more than weights without those that are
+
 
 class Zipf:
     """Draws ranks from 0 with probabilities proportional to 1 / (rank + 1) ** exponent."""
 
     def __init__(self, ranks: int, exponent: float) -> None:
+        self._ranks, self._exponent = ranks, exponent
         self._weights = list(accumulate((rank + 1) ** -exponent for rank in range(ranks)))
 
     def draw(self, random: Random) -> int:
@@ -24,8 +27,15 @@ class Zipf:
     def several(self, count: int, random: Random) -> list[int]:
         """Draws `count` different ranks, in the order drawn."""
         drawn: dict[int, None] = {}
-        while len(drawn) < count:
+        for _ in range(_TRIES * count):
+            if len(drawn) == count:
+                break
             drawn[self.draw(random)] = None
+        while len(drawn) < count:  # almost all the weight is drawn already: the others are drawn by theirs
+            left = [rank for rank in range(self._ranks) if rank not in drawn]
+            # Relative to the first of them, so that not all weights are rounded to 0.
+            weights = [((rank + 1) / (left[0] + 1)) ** -self._exponent for rank in left]
+            drawn[random.choices(left, weights)[0]] = None
         return list(drawn)
 
 

@@ -210,3 +210,56 @@ def test_no_rest_is_between_the_turns_of_a_chat():
     assert load_scenario("fixed-length", given).load.rest_s == 60
     with pytest.raises(SpecError, match=r"load\.rest_s, as given: is of prompts with one turn"):
         load_scenario("shared-prefix", given)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("timeout_s", 0, "must be above 0, not 0"),
+        ("timeout_s", float("inf"), "must be above 0, not inf"),
+        ("temperature", -5, "must not be negative, not -5"),
+        ("top_p", 0, "must be above 0 and at most 1, not 0"),
+        ("top_p", 7, "must be above 0 and at most 1, not 7"),
+        ("dimensions", 0, "must be at least 1, not 0"),
+    ],
+)
+def test_a_value_that_no_request_can_have_is_refused(key, value, message):
+    with pytest.raises(SpecError, match=rf"^request\.{key}, as given: {message}$"):
+        load_scenario("fixed-length", {f"request.{key}": value})
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("arrival = 'gamma'", "arrival: only applies to a rate"),
+        ("burstiness = 0.5", "burstiness: only applies to a rate"),
+        ("repeat_profile = true", "repeat_profile: only applies to a profile"),
+        ("max_in_flight = 8", "max_in_flight: only applies to an open loop"),
+        ("over_cap = 'drop'", "over_cap: only applies to an open loop"),
+        ("kv_tokens = 8", "kv_tokens: only applies to working_set"),
+    ],
+)
+def test_a_key_that_no_such_load_reads_is_refused(line, message):
+    key, _, value = line.partition(" = ")
+    with pytest.raises(SpecError, match=rf"^x\.toml:load\.{message}"):
+        parse(SCENARIO + line)
+    with pytest.raises(SpecError, match=rf"^load\.{key}, as given: only applies to"):
+        load_scenario("fixed-length", {f"load.{key}": tomllib.loads(line)[key], "load.concurrency": [2]})
+
+
+def test_only_gamma_arrivals_have_a_burstiness():
+    rate = SCENARIO.replace("concurrency = [1]", "rate = [1]\nburstiness = 0.5")
+    assert parse(rate + "arrival = 'gamma'").load.burstiness == 0.5
+    with pytest.raises(SpecError, match=r"burstiness: only applies to a rate with arrival = \"gamma\""):
+        parse(rate)
+
+
+def test_a_load_on_the_command_line_takes_the_keys_of_the_other_one_away(tmp_path):
+    file = tmp_path / "mine.toml"
+    open_loop = "rate = [1]\narrival = 'gamma'\nburstiness = 0.5\nmax_in_flight = 8\nover_cap = 'drop'"
+    file.write_text(SCENARIO.replace("concurrency = [1]", open_loop))
+    closed = load_scenario(str(file), {"load.rate": [], "load.concurrency": [2]}).load
+    assert (closed.arrival, closed.burstiness) == ("poisson", 1)
+    assert (closed.max_in_flight, closed.over_cap) == (4096, "wait")
+    assert load_scenario(str(file), {"load.arrival": "constant"}).load.burstiness == 1
+    assert load_scenario(str(file), {"load.rate": [3]}).load.burstiness == 0.5

@@ -29,8 +29,10 @@ from harness.spec.scenario.synthetic import (
     Structured,
     Topic,
 )
+from harness.workload.prompts import shared
 from harness.workload.prompts.generate import generate
 from harness.workload.prompts.lora import assigned
+from harness.workload.prompts.shared import Zipf
 from harness.workload.prompts.text import TextMaker
 from harness.workload.prompts.topics import TOPICS
 
@@ -311,3 +313,17 @@ def test_the_prompts_are_those_without_adapters_and_the_hash_is_another():
     _, made = mixed(5, adapters=1)
     assert [one.messages for one in made.requests] == [one.messages for one in plain.requests]
     assert made.sha256 != plain.sha256
+
+
+@pytest.mark.parametrize("exponent", [12.0, 400.0])
+def test_documents_that_are_hardly_ever_drawn_are_drawn_in_the_end(exponent):
+    assert Zipf(200, exponent).several(4, Random(0)) == [0, 1, 2, 3]
+
+
+def test_what_is_drawn_after_the_tries_is_as_likely_as_before(monkeypatch):
+    ranks, random = Zipf(3, 1.0), Random(0)
+    tried = Counter(tuple(ranks.several(2, random)) for _ in range(4000))
+    monkeypatch.setattr(shared, "_TRIES", 0)
+    weighed = Counter(tuple(ranks.several(2, random)) for _ in range(4000))
+    assert tried.keys() == weighed.keys()
+    assert all(abs(tried[pair] - weighed[pair]) < 200 for pair in tried)
