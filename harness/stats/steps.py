@@ -34,8 +34,10 @@ def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
     candidates = range(least, len(values) - least + 1)
     if not candidates:
         return []
-    best = min(candidates, key=lambda split: _p_value(values, split))
-    if _p_value(values, best) * len(candidates) >= alpha:
+    # By t, not by p: in a long series p is 0 at several splits next to the true one.
+    best = max(candidates, key=lambda split: _t_value(values, split))
+    p_value = 2 * t_cdf(-_t_value(values, best), len(values) - 2)
+    if p_value * len(candidates) >= alpha:
         return []
     return [
         *_splits(values[:best], offset, alpha, least),
@@ -44,13 +46,12 @@ def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
     ]
 
 
-def _p_value(values: Floats, split: int) -> float:
-    """Two-sided p of a t test with the spread of both sides pooled: three values alone have little."""
+def _t_value(values: Floats, split: int) -> float:
+    """t without its sign, with the spread of both sides pooled: three values alone have little."""
     first, second = values[:split], values[split:]
-    freedom = len(values) - 2
     squares = float(((first - first.mean()) ** 2).sum() + ((second - second.mean()) ** 2).sum())
-    error = (squares / freedom * (1 / len(first) + 1 / len(second))) ** 0.5
+    error = (squares / (len(values) - 2) * (1 / len(first) + 1 / len(second))) ** 0.5
     away = abs(float(second.mean() - first.mean()))
     if away == 0:
-        return 1.0
-    return 2 * t_cdf(-away / error, freedom) if error > 0 else 0.0
+        return 0.0
+    return away / error if error > 0 else float("inf")

@@ -1,6 +1,7 @@
 """Levels of series by hand and by simulation: how often a change is seen that is none, and one that is."""
 
 import numpy as np
+import pytest
 
 from harness.stats.steps import levels
 
@@ -71,3 +72,11 @@ def test_a_side_counts_by_its_length():
     four, three = np.array([0.0, 1.0, 2.0, 3.0]), np.array([0.5, 1.5, 2.5])
     assert bounds([*four, *(three + 4.25)]) == [(0, 7)]
     assert bounds([*four, *(three + 4.4)]) == [(0, 4), (4, 7)]
+
+
+@pytest.mark.parametrize(("before", "after", "step"), [(400, 50, 0.25), (200, 200, 0.2), (500, 500, 0.05)])
+def test_a_step_in_a_long_series_is_one_and_where_it_is(before, after, step):
+    """Its p is below what a float can hold, here and at the splits around it."""
+    noise = np.random.default_rng(4).normal(0, 0.005, before + after)
+    values = np.repeat([0.0, step], [before, after]) + noise
+    assert bounds(values) == [(0, before), (before, before + after)]
