@@ -178,15 +178,12 @@ class Structured:
     output_tokens: int
     shapes: tuple[Literal["json_schema", "regex", "choice"], ...] = ("json_schema", "regex", "choice")
     schemas: str = ""  # folder of *.json files, also in folders below; "": the shipped ones
-    max_schemas: int | None = None  # the first so many of them by name
     schema_in_prompt: bool = True  # else the constraint alone says it
     free: bool = True  # also ask without a constraint
     generator: Literal["structured"] = "structured"
 
     def check(self, where: str) -> None:
         at_least(self, where, 1, "text_tokens", "output_tokens")
-        if self.max_schemas is not None:
-            at_least(self, where, 1, "max_schemas")
         if not self.shapes:
             raise SpecError("at least one shape is needed", where=f"{where}.shapes")
         if "json_schema" in self.shapes:

@@ -74,8 +74,7 @@ def _tasks(spec: Structured, choice: Random) -> Iterator[_Task]:
 
 
 def _by_schema(spec: Structured, choice: Random) -> Iterator[_Task]:
-    schemas = list(read_schemas(spec.schemas).items())[: spec.max_schemas]
-    for name, schema in schemas:
+    for name, schema in read_schemas(spec.schemas).items():
         question = "Answer with JSON."
         if spec.schema_in_prompt:
             question = f"Answer with JSON that follows this schema: {json.dumps(schema)}"

@@ -240,7 +240,7 @@ def test_a_value_that_no_request_can_have_is_refused(key, value, message):
     ],
 )
 def test_a_key_that_no_such_load_reads_is_refused(line, message):
-    key, _, value = line.partition(" = ")
+    key = line.partition(" = ")[0]
     with pytest.raises(SpecError, match=rf"^x\.toml:load\.{message}"):
         parse(SCENARIO + line)
     with pytest.raises(SpecError, match=rf"^load\.{key}, as given: only applies to"):
