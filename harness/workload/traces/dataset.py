@@ -108,9 +108,9 @@ def _prompt(entry: object, turns: int) -> Prompt:
     asked = entry.get("output_tokens")
     if asked is not None and (type(asked) is not int or asked < 1):
         raise BadRow("output_tokens that is not a whole number above 0")
+    system = entry.get("system")
+    before = (("system", _sendable(system)),) if isinstance(system, str) and system else ()
     if isinstance(prompt := entry.get("prompt"), str):
-        system = entry.get("system")
-        before = (("system", _sendable(system)),) if isinstance(system, str) and system else ()
         if not prompt.strip():
             raise BadRow("an empty prompt")
         return Prompt((*before, ("user", _sendable(prompt))), output_tokens=asked)
@@ -118,7 +118,8 @@ def _prompt(entry: object, turns: int) -> Prompt:
     if not isinstance(conversation, list):
         raise BadRow("none of prompt, messages, conversations")
     messages, answer = _conversation([_message(item) for item in conversation], turns)
-    return Prompt(messages, answer, asked)
+    own = messages[0][0] == "system"
+    return Prompt(messages if own else (*before, *messages), answer, asked)
 
 
 def _message(item: object) -> Message:

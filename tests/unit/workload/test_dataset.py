@@ -57,6 +57,16 @@ def test_plain_lines(file):
     assert dataset.prompts[1].messages == (("system", "s"), ("user", "b"))
 
 
+@pytest.mark.parametrize("key", ["messages", "conversations"])
+def test_a_system_prompt_of_the_line_goes_before_a_conversation_without_one(file, key):
+    own = [{"from": "system", "value": "be brief"}, *CHAT]
+    lines = [{"system": "s", key: CHAT, "output_tokens": 5}, {"system": "s", key: own}]
+    first, second = read_dataset(file(lines), turns=2).prompts
+    assert first.messages[:2] == (("system", "s"), ("user", "one"))
+    assert (first.answer, first.output_tokens) == ("second answer", 5)
+    assert second.messages[:2] == (("system", "be brief"), ("user", "one"))
+
+
 def test_bad_entries_are_counted(file):
     entries = [
         {"conversations": CHAT},
