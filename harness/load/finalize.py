@@ -13,7 +13,7 @@ from harness.apis.payload import error_message
 from harness.load.bounds import EVENT_BYTES
 from harness.load.http1 import Answer, DecodeError, OversizedError
 from harness.load.job import Promised
-from harness.load.sse import Parsed, parse_document, parse_events
+from harness.load.sse import Parsed, parse_answer
 from harness.load.stamps import bounded
 from harness.records.event_kind import EventKind
 from harness.records.finish import Finish, finish_of
@@ -93,7 +93,9 @@ class Finalizer:
             except OversizedError as error:
                 exchange.failure, exchange.error = Outcome.OVERSIZED, str(error)
             else:
-                parsed = _parse(answer, body, self.api, ended=exchange.failure is None)
+                if 200 <= answer.status < 300:
+                    content_type, ended = answer.header(b"content-type"), exchange.failure is None
+                    parsed = parse_answer(body, content_type, self.api, ended=ended)
                 events = _event_rows(exchange.seq, parsed, read_ends, stamps)
         outcome, error_text = self._judge(exchange, parsed, body)
         generated = events["stamp_ns"][events["text_chars"] > 0]
@@ -209,18 +211,6 @@ class Finalizer:
     def _clean(self, text: str, most_chars: int = ERROR_CHARS) -> str:
         """One inert line without the job's credentials, which servers like to repeat."""
         return one_line(self.secrets.hidden(text), most_chars) if text else ""
-
-
-def _parse(answer: Answer, body: bytes, api: Api, *, ended: bool) -> Parsed:
-    if not 200 <= answer.status < 300:
-        return Parsed()
-    content_type = answer.header(b"content-type")
-    if b"event-stream" not in content_type and (b"json" in content_type or body.lstrip()[:1] == b"{"):
-        return parse_document(body, api) if ended else Parsed()
-    parsed = parse_events(body, api, ended=ended)
-    if body.strip() and not parsed.kinds and b"event-stream" not in content_type:
-        parsed.malformed = "neither server-sent events nor JSON"
-    return parsed
 
 
 def _event_rows(

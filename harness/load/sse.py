@@ -7,6 +7,7 @@ number too. An event that equals a parsed one in all else is read without anothe
 import json
 import re
 from array import array
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -110,6 +111,20 @@ class Parsed:
         return joined
 
 
+def parse_answer(body: bytes, content_type: bytes, api: Api = CHAT, *, ended: bool) -> Parsed:
+    """Reads the body of a 2xx answer by its content type, and by its look where that says nothing.
+
+    `content_type`: in lower case. `ended`: the body is whole; a part of a JSON document says nothing.
+    """
+    streamed = b"event-stream" in content_type
+    if not streamed and (b"json" in content_type or body.lstrip()[:1] == b"{"):
+        return parse_document(body, api) if ended else Parsed()
+    parsed = parse_events(body, api, ended=ended)
+    if body.strip() and not parsed.kinds and not streamed:
+        parsed.malformed = "neither server-sent events nor JSON"
+    return parsed
+
+
 def parse_document(body: bytes, api: Api = CHAT) -> Parsed:
     """Reads a non-streamed JSON answer as one event."""
     parsed = Parsed(document=True)
@@ -150,6 +165,18 @@ def parse_events(body: bytes, api: Api = CHAT, *, ended: bool) -> Parsed:
     return parsed
 
 
+def event_data(body: bytes, parsed: Parsed) -> Iterator[bytes]:
+    """The data of each event of a body that was parsed: most often JSON."""
+    if parsed.document:
+        yield body
+        return
+    end = 0
+    for size in parsed.sizes:
+        start, end = end, end + size
+        block = body[start:end] if start else body[:end].removeprefix(_BOM)
+        yield _fields(block)[0]
+
+
 def _block_end(body: bytes, start: int, has_cr: bool) -> tuple[int, int]:
     """The end of the text of a block, and the start of the next block."""
     if has_cr:
@@ -163,6 +190,16 @@ def read_block(block: bytes, api: Api = CHAT) -> Payload | None:
     """Reads one event without its closing empty line; None if it says nothing."""
     if block.startswith(b"data: {") and b"\n" not in block and b"\r" not in block:
         return read_json(block[6:], api.read)
+    text, event, comment = _fields(block)
+    if not text.strip():
+        return Payload(EventKind.COMMENT) if comment else None
+    if text.strip() == b"[DONE]":
+        return Payload(EventKind.DONE, ends=True)
+    return read_json(text, api.read, is_error=event == b"error")
+
+
+def _fields(block: bytes) -> tuple[bytes, bytes, bool]:
+    """The data of one event, its name, and whether it has a comment."""
     data: list[bytes] = []
     event = b""
     comment = False
@@ -180,9 +217,4 @@ def read_block(block: bytes, api: Api = CHAT) -> Payload | None:
             comment = comment or bool(line)
         elif line.startswith(b"{"):  # an error that a proxy or server wrote without its field name
             data.append(line)
-    text = b"\n".join(data)
-    if not text.strip():
-        return Payload(EventKind.COMMENT) if comment else None
-    if text.strip() == b"[DONE]":
-        return Payload(EventKind.DONE, ends=True)
-    return read_json(text, api.read, is_error=event == b"error")
+    return b"\n".join(data), event, comment

@@ -1,37 +1,35 @@
 """One chat request to a running server, and everything a client could see of the answer."""
 
-import re
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from math import inf
 from typing import Any
 
 from harness.apis import CHAT, Api
-from harness.apis.payload import Payload, error_message, mapping
+from harness.apis.payload import error_message, mapping
 from harness.client.answer import Answer
 from harness.client.client import Client
 from harness.client.limits import Limits
 from harness.errors import SetupError
 from harness.host.access import Access
-from harness.load.sse import read_block
-from harness.records.layout import GENERATED, UNKNOWN, EventKind
+from harness.load.sse import Parsed, event_data, parse_answer
+from harness.records.layout import GENERATED, EventKind
 from harness.untrusted import BadDocumentError, Secrets, inert, one_line, read_document
 
-_BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _ERROR_CHARS = 200
-_NO_SECRETS = Secrets()
 _MOST_BYTES = 4 << 20  # no answer to a probe comes near it
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An answer as it came. Token counts are UNKNOWN where no usage block gives them."""
+    """An answer as the load would read it. Token counts are UNKNOWN where no usage block gives them."""
 
     status: int  # 0: there was no complete answer, or no request
-    events: tuple[Payload, ...] = ()
+    parsed: Parsed = field(default_factory=Parsed)
     documents: tuple[Mapping[str, object], ...] = ()  # of the events that are JSON objects
     error: str = ""
     lead_ms: float = 0.0  # from the first event to the first text
@@ -43,20 +41,26 @@ class Seen:
         return 200 <= self.status < 300 and not self.error
 
     @property
+    def kinds(self) -> list[EventKind]:
+        return list(map(EventKind, self.parsed.kinds))
+
+    @property
     def text(self) -> str:
-        text = "".join(event.text for event in self.events if event.kind is EventKind.TEXT)
+        """Without reasoning and tool calls."""
+        whole, ends = "".join(self.parsed.texts), accumulate(self.parsed.chars)
+        spans = zip(self.kinds, self.parsed.chars, ends, strict=True)
+        text = "".join(whole[end - chars : end] for kind, chars, end in spans if kind is EventKind.TEXT)
         return self.secrets.hidden(inert(text))
 
     @property
     def text_events(self) -> int:
-        return sum(event.kind in GENERATED for event in self.events)
+        return sum(kind in GENERATED for kind in self.kinds)
 
     @property
     def silent_events(self) -> int:
         """Tokens without text, such as special ones: empty events between others that usage has."""
-        text = [index for index, event in enumerate(self.events) if event.kind in GENERATED]
-        inside = self.events[text[0] : text[-1]] if text else ()
-        silent = sum(event.kind is EventKind.OTHER for event in inside)
+        text = [index for index, kind in enumerate(self.kinds) if kind in GENERATED]
+        silent = self.kinds[text[0] : text[-1]].count(EventKind.OTHER) if text else 0
         return silent if len(text) + silent <= self.count("output_tokens") else 0
 
     @property
@@ -82,10 +86,10 @@ class Seen:
     @property
     def first(self) -> str | None:
         """`role` where an event without text comes ahead of the first text."""
-        for event in self.events:
-            if event.kind in GENERATED:
+        for kind in self.kinds:
+            if kind in GENERATED:
                 return "text"
-            if event.kind is EventKind.OTHER:
+            if kind is EventKind.OTHER:
                 return "role"
         return None
 
@@ -107,15 +111,14 @@ class Seen:
 
     def count(self, name: str) -> int:
         """`prompt_tokens`, `cached_tokens` or `output_tokens` as the last event that has it says."""
-        counts = [getattr(event, name) for event in self.events if getattr(event, name) != UNKNOWN]
-        return int(counts[-1]) if counts else UNKNOWN
+        return int(getattr(self.parsed, name))
 
     @property
     def finish_reason(self) -> str:
-        return next((event.finish_reason for event in reversed(self.events) if event.finish_reason), "")
+        return self.parsed.finish_reason
 
     def has(self, kind: EventKind) -> bool:
-        return any(event.kind is kind for event in self.events)
+        return kind in self.kinds
 
     def reasoning_fields(self) -> set[str]:
         """Names of the fields that carried reasoning text; in other APIs than chat, whatever it was."""
@@ -166,9 +169,8 @@ class Line:
             return Seen(0, error=f"no complete answer: {error.what}")
         if not answer.ok:
             return Seen(answer.status, error=_message(answer))
-        stream = "event-stream" in answer.headers.get("content-type", "")
         pieces = [(moment - asked, length) for moment, length in answer.pieces]
-        return _read(answer.status, answer.body, pieces, answer.secrets, stream=stream, api=self.api)
+        return _read(answer, pieces, self.api)
 
 
 def _list(value: Any) -> list[Any]:
@@ -179,50 +181,28 @@ def _message(answer: Answer) -> str:
     return one_line(error_message(answer.document_or_none()) or answer.said, _ERROR_CHARS)
 
 
-def _read(
-    status: int,
-    body: bytes,
-    pieces: Sequence[tuple[float, int]],
-    secrets: Secrets = _NO_SECRETS,
-    *,
-    stream: bool,
-    api: Api = CHAT,
-) -> Seen:
+def _read(answer: Answer, pieces: Sequence[tuple[float, int]], api: Api) -> Seen:
     """`pieces`: seconds since the request, and the body's length then."""
-    events: list[Payload] = []
-    documents: list[Mapping[str, object]] = []
-    first = None
-    texts: list[float] = []
-    end = 0
-    for block in _BLANK.split(body) if stream else [b"data: " + body.strip()]:
-        end += len(block)
-        payload = read_block(block, api)
-        if payload is None:
+    content_type = answer.headers.get("content-type", "").lower().encode()
+    parsed = parse_answer(answer.body, content_type, api, ended=True)
+    lengths = [length for _, length in pieces]
+    moments = [pieces[bisect_left(lengths, end)][0] for end in accumulate(parsed.sizes)]
+    events = [
+        (kind, at_s) for kind, at_s in zip(parsed.kinds, moments, strict=True) if kind != EventKind.COMMENT
+    ]
+    texts = [at_s for kind, at_s in events if kind in GENERATED]
+    lead_ms = (texts[0] - events[0][1]) * 1e3 if texts else 0.0
+    error = one_line(answer.secrets.hidden(parsed.error or parsed.malformed), _ERROR_CHARS)
+    documents = tuple(_documents(answer, parsed))
+    return Seen(answer.status, parsed, documents, error, lead_ms, tuple(texts), answer.secrets)
+
+
+def _documents(answer: Answer, parsed: Parsed) -> Iterator[Mapping[str, object]]:
+    """The events that are JSON objects."""
+    for data in event_data(answer.body, parsed):
+        try:
+            document = read_document(data, answer.secrets.hidden)
+        except BadDocumentError:
             continue
-        events.append(payload)
-        document = _document(block, secrets)
-        if document is not None:
-            documents.append(document)
-        if payload.kind is not EventKind.COMMENT:
-            first = first or _arrival(pieces, end)
-        if payload.kind in GENERATED:
-            texts.append(_arrival(pieces, end))
-    error = next((event.error or event.malformed for event in events if event.error or event.malformed), "")
-    lead_ms = (texts[0] - first) * 1e3 if texts and first else 0.0
-    error = one_line(secrets.hidden(error), _ERROR_CHARS)
-    return Seen(status, tuple(events), tuple(documents), error, lead_ms, tuple(texts), secrets)
-
-
-def _arrival(pieces: Sequence[tuple[float, int]], end: int) -> float:
-    return next((moment for moment, length in pieces if length >= end), pieces[-1][0])
-
-
-def _document(block: bytes, secrets: Secrets) -> Mapping[str, object] | None:
-    data = b"".join(
-        line.removeprefix(b"data:").strip() for line in block.splitlines() if line.startswith(b"data:")
-    )
-    try:
-        document = read_document(data, secrets.hidden)
-    except BadDocumentError:
-        return None
-    return document if isinstance(document, dict) else None
+        if isinstance(document, dict):
+            yield document

@@ -48,14 +48,14 @@ def _shape(seen: Seen, habits: Habits, end: str) -> Iterator[Finding]:
     yield held(
         end,
         habits.done,
-        any(event.ends for event in seen.events),
+        seen.parsed.done,
         then="none needed: an answer is complete with its finish reason and its framing",
         matters=False,
     )
     yield held(
         "finish reason",
         habits.finish_reason,
-        any(event.finish_reason for event in seen.events),
+        bool(seen.finish_reason),
         then=f"an answer without it and without {end} fails as unfinished",
         matters=False,
     )

@@ -43,7 +43,7 @@ def _exchange(seq: int) -> Exchange:
 def test_an_answer_that_nobody_foresaw_has_a_record_and_takes_no_other_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(body: bytes, api: Api, *, ended: bool) -> None:
+    def fail(body: bytes, content_type: bytes, api: Api, *, ended: bool) -> None:
         raise KeyError(body[:4])
 
     spill = Spill(tmp_path)
@@ -51,7 +51,7 @@ def test_an_answer_that_nobody_foresaw_has_a_record_and_takes_no_other_with_it(
     for seq in range(3):
         with monkeypatch.context() as patched:
             if seq == 1:
-                patched.setattr("harness.load.finalize.parse_events", fail)
+                patched.setattr("harness.load.finalize.parse_answer", fail)
             tally.finalize(_exchange(seq))
     spill.close()
     records = merge([tmp_path], empty_requests(0), "lost")

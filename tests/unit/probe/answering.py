@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 
 from harness.apis import CHAT
+from harness.client.answer import Answer
 from harness.probe.asker import Asker
 from harness.probe.exchange import Seen, _read
 from harness.spec.backend_refs import parse_backend
@@ -13,10 +14,16 @@ from harness.spec.backend_refs import parse_backend
 USAGE = {"prompt_tokens": 9, "completion_tokens": 2}
 
 
-def seen(*documents, done=True, stream=True, api=CHAT):
-    body = b"".join(b"data: " + json.dumps(document).encode() + b"\n\n" for document in documents)
-    body += b"data: [DONE]\n\n" if done else b""
-    return _read(200, body, [(0.0, 10), (0.5, len(body))], stream=stream, api=api)
+def read(body, content_type="text/event-stream", *, pieces=None, api=CHAT):
+    """`pieces`: seconds since the request, and the body's length then."""
+    headers = {} if content_type is None else {"content-type": content_type}
+    answer = Answer("http://h:1/x", 200, headers, body, ())
+    return _read(answer, pieces or [(0.0, 10), (0.5, len(body))], api)
+
+
+def seen(*documents, done=True, api=CHAT, before=b""):
+    body = before + b"".join(b"data: " + json.dumps(document).encode() + b"\n\n" for document in documents)
+    return read(body + (b"data: [DONE]\n\n" if done else b""), api=api)
 
 
 def chunk(content=None, *, finish=None, usage=None, **delta):

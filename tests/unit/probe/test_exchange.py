@@ -5,9 +5,9 @@ import json
 import pytest
 
 from harness.apis import RESPONSES
-from harness.probe.exchange import _read
 from harness.records.layout import UNKNOWN
-from tests.unit.probe.answering import chunk, seen
+from tests.factories.answers import DONE, event
+from tests.unit.probe.answering import chunk, read, seen
 
 OWN = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}}
 
@@ -64,9 +64,37 @@ def test_nothing_that_a_server_writes_breaks_the_reading(document):
     assert found.usage in ("never", "last", "finish")
 
 
-def test_an_answer_in_one_piece_is_one_event():
-    body = json.dumps({"choices": [{"message": {"content": "ab"}}]}).encode()
-    assert _read(200, body, [(0.0, len(body))], stream=False).text == "ab"
+ANSWER = {"choices": [{"message": {"content": "ab"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 9}}
+STREAM = b"".join(event(json.dumps(chunk(text)).encode()) for text in ("a", "b", "c")) + event(DONE)
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/plain", None])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_an_answer_in_one_piece_is_one_event(content_type, indent):
+    found = read(json.dumps(ANSWER, indent=indent).encode(), content_type)
+    assert (found.ok, found.text, found.text_events) == (True, "ab", 1)
+    assert (found.usage, found.count("prompt_tokens"), found.finish_reason) == ("finish", 9, "stop")
+
+
+@pytest.mark.parametrize("content_type", ["text/event-stream; charset=utf-8", "text/plain", None])
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"id: 1\n\n", b"\xef\xbb\xbfevent: x\r\n"])
+def test_a_stream_is_read_as_the_load_reads_it(content_type, start):
+    found = read(start + STREAM, content_type)
+    assert (found.ok, found.text, found.text_events, len(found.documents)) == (True, "abc", 3, 3)
+
+
+def test_what_is_neither_a_stream_nor_json_is_an_error():
+    assert not read(b"<html></html>", "text/html").ok
+
+
+def test_each_event_has_the_time_at_which_its_last_byte_came():
+    """The empty lines between events count: without them a late event would take an earlier arrival."""
+    ends = [STREAM.index(end) + len(end) for end in (b'"a"', b'"b"', b'"c"')]
+    ends = [STREAM.index(b"\n\n", end) + 2 for end in ends]
+    found = read(STREAM, pieces=[(1.0, ends[0]), (2.0, ends[1]), (3.0, ends[2]), (4.0, len(STREAM))])
+    assert found.text_s == (1.0, 2.0, 3.0)
+    found = read(STREAM, pieces=[(1.0, ends[0]), (2.0, ends[1] - 1), (3.0, ends[2] - 1), (4.0, len(STREAM))])
+    assert found.text_s == (1.0, 3.0, 4.0)
 
 
 def test_special_tokens_are_events_without_text():

@@ -64,14 +64,8 @@ def test_a_habit_other_than_declared_is_found(answer, name, said, matters):
 
 
 def test_comments_are_found():
-    found = Seen(200, (*seen(*AS_DECLARED).events, *_comment().events))
+    found = seen(*AS_DECLARED, before=b": still here\n\n")
     assert topic(shown(found), "comments").seen == "yes"
-
-
-def _comment():
-    from harness.probe.exchange import _read
-
-    return _read(200, b": still here\n\n", [(0.0, 20)], stream=True)
 
 
 def test_a_refused_request_is_the_only_finding():
