@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics import latency
-from harness.metrics.view import CellView, Figures, RequestView
+from harness.metrics.view import CellView, Figures, Mask, RequestView, Rows
 from harness.model import CellFacts, EngineStall, Stall, Standstill, known
-from harness.records.layout import UNKNOWN, Records
+from harness.records.layout import UNKNOWN, Outcome, Records
 
 HIT_SHARE = 0.1  # of an answer's own time, from which on a stall shows in its latency
 # Processes that go on together do not all run at once: the server may write before the client looks.
@@ -196,6 +196,13 @@ def _silence_limit_ms(view: RequestView, lasted_ns: int) -> float:
     return max(LEAST_SILENCE_MS, SILENCE_TTFTS * usual, SILENCE_SHARE * lasted_ns / 1e6)
 
 
+def _ended_by_engine(requests: Rows) -> Mask:
+    """Requests whose end is something that the engine sent, an error included."""
+    ours = np.isin(requests["outcome"], (Outcome.TIMEOUT, Outcome.CANCELLED, Outcome.LOST))
+    mask: Mask = (requests["outcome"] == Outcome.OK) | ((requests["http_status"] != UNKNOWN) & ~ours)
+    return mask
+
+
 def _busy_bins(view: RequestView, stalls: Sequence[Stall], start_ns: int, end_ns: int) -> NDArray[np.bool_]:
     """Whether something came in each bin of 50 ms of the measured part, or may have come unseen."""
     busy = np.zeros((end_ns - start_ns) // _BIN_NS + 1, bool)
@@ -206,7 +213,7 @@ def _busy_bins(view: RequestView, stalls: Sequence[Stall], start_ns: int, end_ns
 
     for block in view.records.event_blocks():
         mark(block["stamp_ns"])
-    mark(view.answers["end_ns"])
+    mark(view.requests["end_ns"][_ended_by_engine(view.requests)])
     for start, end in zip(*_span(stalls, (start_ns, end_ns)), strict=True):
         busy[(start - start_ns) // _BIN_NS : (end - start_ns) // _BIN_NS + 1] = True
     return busy

@@ -156,6 +156,18 @@ def test_silence_while_the_load_process_stood_still_is_not_the_engines():
     assert engine_stall(RequestView(rows), told(stall(3.0, 1990), sampler=[])) is None
 
 
+@pytest.mark.parametrize(("outcome", "found"), [(Outcome.HTTP_ERROR, False), (Outcome.TIMEOUT, True)])
+def test_an_engine_that_sends_errors_is_not_silent(outcome, found):
+    """For 2 s a request each 100 ms ends without text. Where bench gave it up, nothing came."""
+    made = records(
+        *without(answers(), 3000, 5000), *({"sent": 3000 + 100 * i, "outcome": outcome} for i in range(20))
+    )
+    ended = made.requests["outcome"] == outcome
+    made.requests["http_status"] = 200 if found else 503
+    made.requests["end_ns"][ended] = made.requests["sent_ns"][ended] + 90_000_000
+    assert (engine_stall(RequestView(made), told(sampler=[])) is not None) == found
+
+
 @pytest.mark.parametrize(("first_ms", "found"), [(900, False), (400, True)])
 def test_a_prefill_is_as_silent_as_it_is_for_this_cell(first_ms, found):
     """1.6 s of silence, among first tokens after 0.9 and 0.4 s."""
