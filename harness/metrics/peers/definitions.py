@@ -39,6 +39,8 @@ def _rates(answers: Answers, ended: float | None = None) -> Measures:
     """Rates over the wall time of the measured requests, ramp and drain included, to `ended` or the latest
     end."""
     span_s = ((answers.ended if ended is None else ended) - answers.begun) / 1e3
+    if span_s <= 0:  # a damaged file of another tool
+        return {}
     return {"output": float(answers.tokens.sum()) / span_s, "requests": len(answers.sent) / span_s}
 
 

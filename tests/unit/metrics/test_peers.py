@@ -175,6 +175,15 @@ def test_what_makes_the_difference_is_told_by_its_name():
 
 
 @pytest.mark.parametrize("tool", TOOLS)
+def test_a_file_in_which_no_time_passed_gives_no_rates(tool):
+    made = records({"texts": [0], "tokens": 1})
+    made.requests["end_ns"] = 0
+    figures, _ = said(tool, made)
+    assert figures["TTFT", "mean"] in (0, None)
+    assert not {"output", "requests"} & {measure for measure, _ in figures}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
 def test_nothing_measured_gives_no_figures(tool):
     assert said(tool, stream(count=0, failed=2)) == ({}, {})
 
