@@ -1,7 +1,5 @@
 """A sample of latencies as named statistics, or null with the reason."""
 
-import math
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,11 +33,12 @@ def latency_stats(
     reasons: dict[str, str] = {}
     ordered = np.sort(values)
     finite = ordered[: np.searchsorted(ordered, np.inf)]
+    clipped = np.minimum(ordered, finite.max(initial=0.0))  # infinite values would make NaN of a neighbour
     lost = len(values) - len(finite)
     never = f"{lost} of {len(values)} requests {NEVER}"
     statistics["mean"] = float(finite.mean()) if len(finite) else None
     if not len(finite):
-        reasons["mean"] = "no request has this value"
+        reasons["mean"] = never if lost else "no request has this value"
     for percentile in PERCENTILES:
         name, needed = f"p{percentile}", samples_needed(percentile)
         upper = f"{name}_upper"
@@ -47,12 +46,11 @@ def latency_stats(
         if len(values) < needed:
             reasons[name] = reasons[upper] = f"{len(values)} samples; {name} needs {needed}"
             continue
-        # 'higher' keeps an infinite neighbour infinite where interpolation would give NaN.
-        value = float(np.quantile(ordered, percentile / 100, method="linear" if not lost else "higher"))
-        if math.isinf(value):
-            reasons[name] = never
+        upper_neighbour = -(-(len(values) - 1) * percentile // 100)
+        if upper_neighbour < len(finite):
+            statistics[name] = float(np.quantile(clipped, percentile / 100))
         else:
-            statistics[name] = value
+            reasons[name] = never
         rank = upper_rank(percentile / 100, len(values)) if independent else None
         if rank is None:
             reasons[upper] = "gaps of one answer are not independent of each other"

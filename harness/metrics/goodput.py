@@ -28,7 +28,7 @@ def compute(cell: CellView) -> Kept:
     if not cell.facts.slo:
         why = "the scenario sets no limits ([slo])"
     else:
-        why = "no answer to count" if good.slo else "a latency with a limit is not known"
+        why = "no answer to count" if cell.window is None else "a latency with a limit is not known"
     return Kept(
         goodput_requests_per_s=good.requests_per_s,
         slo=good.slo,
@@ -44,10 +44,9 @@ def _tpot_ms(view: RequestView) -> Floats:
     """One per measured request: +inf without an answer, 0 for an answer of one token, NaN where it is not
     known (tokens not counted, or all at once)."""
     rows = view.measured_requests
-    tokens, spans = rows["output_tokens"], latency.per_token_ms(rows)
+    tokens, spans = rows["output_tokens"], latency.tpot_of_each_ms(view)
     single = (tokens != UNKNOWN) & (np.maximum(tokens - 1, rows["text_events"]) <= 1)
-    spans = np.where(tokens == UNKNOWN, np.nan, np.where(single, 0.0, spans))
-    return np.where(rows["outcome"] == Outcome.OK, spans, np.inf)
+    return np.where(single & np.isnan(spans), 0.0, spans)
 
 
 def _few_missed(values: Floats) -> Floats:

@@ -1,7 +1,7 @@
 """Latencies in milliseconds, from the two clocks a request has: start and sent.
 
 Only measured requests are looked at. A latency that was never reached (failed, dropped, timed out) is +inf: a
-failure can push a percentile up or out of reach, never down.
+failure can push a percentile up or out of reach, never down. Gaps between arrivals are of answers only.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -163,10 +163,21 @@ def by_arrival(records: Records) -> Records:
     return replace(records, requests=rows)
 
 
+def tpot_of_each_ms(view: RequestView) -> Floats:
+    """`per_token_ms` of each measured request; +inf for one that failed, whatever came before."""
+    rows = view.measured_requests
+    return np.where(rows["outcome"] == Outcome.OK, per_token_ms(rows), np.inf)
+
+
 def tpot_ms(view: RequestView) -> Floats:
-    """`per_token_ms` of the measured answers that have one."""
-    spans = per_token_ms(view.answers)
-    return spans[~np.isnan(spans)]
+    """`tpot_of_each_ms` of the measured requests that have one.
+
+    A failed request does not show whether its answer would have had one. It counts, unless no answer has
+    one: then a single token was asked for, or the server sends answers at once.
+    """
+    spans = tpot_of_each_ms(view)
+    spans = spans[~np.isnan(spans)]
+    return spans if np.isfinite(spans).any() or not len(view.answers) else spans[:0]
 
 
 def event_gaps_ms(view: RequestView) -> Floats:

@@ -87,7 +87,7 @@ class Timed(Identity, frozen=True, kw_only=True):
             about="Gaps between successive arrivals of text in one answer, pooled over requests. Events that "
             "came as one are one arrival (`events_per_arrival`), and an event may carry several tokens "
             "(`output_tokens.tokens_per_event`): that is one gap. A gap in which tokens without text came is "
-            "left out (`output_tokens.unknown_gaps`).",
+            "left out (`output_tokens.unknown_gaps`), and so are those of failed requests.",
             per_request=False,
             distorted_by=("output-length", "tokens-per-event"),
             columns=(Column(statistic="p50"),),
@@ -102,7 +102,8 @@ class Timed(Identity, frozen=True, kw_only=True):
             short="TPOT",
             title="Time per output token",
             about="Time per output token of a request: (last text event − first) / (output tokens − those "
-            "of the first arrival); answers of one token, or that came at once, have none.",
+            "of the first arrival); answers of one token, or that came at once, have none. A failed request "
+            "counts as never reached.",
             distorted_by=OF_TOKENS,
             columns=(Column(statistic="p50"),),
             charts=Charts(stem="tpot", load=("p50",), rate=("p50",), distribution="page"),

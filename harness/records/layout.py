@@ -18,7 +18,7 @@ from harness.records.event_kind import EventKind as EventKind
 
 
 class Outcome(IntEnum):
-    """How a request ended. Only OK requests enter latency statistics."""
+    """How a request ended. All but OK and CANCELLED are infinite latencies."""
 
     OK = 0
     HTTP_ERROR = 1  # a status other than 2xx, redirects included

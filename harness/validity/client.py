@@ -68,7 +68,7 @@ def merged_events(cell: Evidence) -> Iterator[Violation]:
     If every answer came at once, no gap is known. Then the client is the cause only if it was starved: its
     median look was later than a loop may be.
     """
-    share, gaps_ms = cell.client.merged_share or 0.0, tpot_ms(cell.view)
+    share, gaps_ms = cell.client.merged_share or 0.0, tpot_ms(cell.view.without_events(cell.view.answered))
     lag_ms = cell.client.loop_lag_ms
     percentile, late_ms = tail(lag_ms) if len(gaps_ms) else ("p50", lag_ms.p50)
     if share <= MERGED_SUSPECT or late_ms is None:

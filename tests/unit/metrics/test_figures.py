@@ -29,6 +29,25 @@ def test_tpot_divides_by_tokens_not_by_events():
     assert latency.tpot_ms(RequestView(made)).tolist() == [10]
 
 
+def test_a_failed_request_never_improves_a_time_per_token():
+    """Gaps of 10 ms, and one answer of 500 ms each: it times out after two tokens, or never begins."""
+    quick, slow = {"texts": [10, 20, 30]}, {"texts": [10, 510, 1010]}
+    assert latency.tpot_ms(RequestView(records(quick, slow))).tolist() == [10, 500]
+    for texts in ([10, 510], []):
+        cut = records(quick, {"texts": texts, "outcome": Outcome.TIMEOUT})
+        assert latency.tpot_ms(RequestView(cut)).tolist() == [10, np.inf]
+        assert latency.itl_ms(RequestView(cut)).tolist() == [10, 10], "gaps are of answers"
+
+
+def test_a_failed_request_has_no_time_per_token_where_no_answer_has_one():
+    single, whole, failed = {"texts": [10]}, {"texts": [10], "tokens": 9}, {"outcome": Outcome.RESET}
+    for answer in (single, whole):
+        assert latency.tpot_ms(RequestView(records(answer, failed))).tolist() == []
+    assert latency.tpot_ms(RequestView(records(single, {"texts": [10, 20]}, failed))).tolist() == [10, np.inf]
+    found = latency.compute(CellView(records(*[failed] * 6), facts()))
+    assert found.nulls["tpot_ms.p50"] == found.nulls["tpot_ms.mean"] == "6 of 6 requests never got there"
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_gaps_are_the_same_however_the_events_are_cut_into_blocks(monkeypatch, size):
     monkeypatch.setattr("harness.records.layout._EVENTS_PER_BLOCK", size)
@@ -120,6 +139,21 @@ def test_a_refusing_server_never_gets_a_better_tail():
     assert statistics.p95 is None
     assert reasons["p95"] == "5 of 100 requests never got there"
     assert statistics.mean == 10
+
+
+def test_a_failure_leaves_a_percentile_between_two_answers_where_it_was():
+    """The neighbours of this median are 120 and 200, whatever the largest value is."""
+    for last in (220.0, np.inf):
+        assert latency_stats(np.array([100, 110, 120, 200, 210, last]))[0].p50 == 160
+
+
+@pytest.mark.parametrize(("lost", "p50"), [(1, 3.0), (2, 3.0), (3, None)])
+def test_a_percentile_is_infinite_where_one_of_its_neighbours_is(lost, p50):
+    """Of five values the median is the third; of six it lies between the third and the fourth."""
+    five = np.array([1.0, 2, 3, 4, 5])
+    five[5 - lost :] = np.inf
+    assert latency_stats(five)[0].p50 == p50
+    assert latency_stats(np.append(five, np.inf))[0].p50 == (3.5 if lost == 1 else None)
 
 
 def test_percentiles_need_enough_samples():

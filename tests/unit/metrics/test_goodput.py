@@ -125,6 +125,7 @@ def test_without_limits_or_counts_nothing_is_said():
     ("rows", "slo", "why"),
     [
         ([{"outcome": Outcome.HTTP_ERROR}] * 20, {"ttft_ms": {"p95": 50.0}}, "no answer to count"),
+        ([{"outcome": Outcome.CANCELLED}] * 6, {"ttft_ms": {"p95": 50.0}}, "no answer to count"),
         (
             [{"texts": [10, 20], "tokens": -1}],
             {"tpot_ms": {"p95": 50.0}},

@@ -93,6 +93,12 @@ def test_gaps_that_a_late_reader_lost(share, late_ms, tick_ms, expected):
     assert codes(client__merged_share=share, **client) == expected
 
 
+def test_failed_requests_widen_no_gap_that_a_late_reader_lost():
+    made = records(*GOOD, *[{"outcome": Outcome.RESET}] * 11)
+    client = {"client__loop_lag_ms": lag(0.7), "client__merged_share": 0.05}
+    assert "merged-events" in codes(made, **client)[1]
+
+
 def test_one_late_send_among_few_does_not_decide():
     few = lag(70.0) | {"samples": 36}
     assert codes(load=OPEN, client__send_lag_ms=few) == ("VALID", [])
