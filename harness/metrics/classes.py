@@ -8,14 +8,18 @@ import numpy as np
 
 from harness.metrics import in_flight, latency
 from harness.metrics.cache_hits import cached_share
-from harness.metrics.distribution import latency_stats
+from harness.metrics.distribution import NEVER, latency_stats
 from harness.metrics.replicas import replicas
 from harness.metrics.view import CellView, Figures, Mask, RequestView
-from harness.model import ClassStats, Replicas
+from harness.model import ClassStats, LatencyStats, Replicas
 from harness.records.request_table import RequestTable
 
 _LEAST_POWER = 7  # shorter prompts are of one depth
 ALONE, BESIDE, HEAVY = "alone", "beside", "heavy"  # of a victim probe
+
+# Latencies by the name of the class, and by its dotted path the reason for each that failed requests made
+# infinite. Reasons of classes that are merely small are left out: they would be most of a summary.
+ByClass = tuple[dict[str, ClassStats] | None, dict[str, str]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,23 +33,26 @@ class Classes(Figures):
 
 def compute(cell: CellView) -> Classes:
     loss, why = victim_loss(cell, cell.requested)
+    kinds, of_kinds = by_kind(cell, cell.requested)
+    turns, of_turns = by_turn(cell, cell.requested)
+    depths, of_depths = by_depth(cell, cell.requested)
     return Classes(
         victim_loss=loss,
-        nulls={"victim_loss": why} if why else {},
-        by_kind=by_kind(cell, cell.requested),
-        by_turn=by_turn(cell, cell.requested),
-        by_depth=by_depth(cell, cell.requested),
+        nulls=({"victim_loss": why} if why else {}) | of_kinds | of_turns | of_depths,
+        by_kind=kinds,
+        by_turn=turns,
+        by_depth=depths,
         replicas=replicas(cell, cell.facts, cell.window, cell.shares),
     )
 
 
-def by_kind(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
+def by_kind(view: RequestView, requested: RequestTable | None) -> ByClass:
     """Latencies by kind of request; None for a workload of one kind."""
     if requested is None or len(set(requested.kinds)) < 2:
-        return None
+        return None, {}
     kinds = np.array(requested.kinds, object)[view.requests["seq"]]
     in_order = sorted(set(requested.kinds), key=lambda kind: (size_of(kind), kind))
-    return _by(view, {str(kind): kinds == kind for kind in in_order})
+    return _by("by_kind", view, {str(kind): kinds == kind for kind in in_order})
 
 
 def size_of(name: str) -> int:
@@ -67,48 +74,54 @@ def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[floa
     alone, beside = (latency.values_ms(view.part(mask))["e2e_ms"] for mask in chosen)
     if disturbed.any() and not len(alone):
         return None, "heavy requests were in flight whenever a victim was to be alone"
-    if not len(alone) or not len(beside) or not np.isfinite([*alone, *beside]).all() or not alone.any():
-        return None, "a victim failed, or none was measured"
+    if not len(alone) or not len(beside) or not alone.any():
+        return None, "no victim was measured"
+    if lost := np.count_nonzero(np.isinf([*alone, *beside])):
+        return None, f"{lost} of {len(alone) + len(beside)} victims {NEVER}"
     return float(beside.mean() / alone.mean()), ""
 
 
-def by_turn(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
+def by_turn(view: RequestView, requested: RequestTable | None) -> ByClass:
     """Latencies by turn, counted from "1"; None where requests are not turns of a chat."""
     if requested is None or not requested.has_sessions():
-        return None
+        return None, {}
     turns = requested.numbers["turn"][view.requests["seq"]]
-    return _by(view, {str(turn + 1): turns == turn for turn in np.unique(turns).tolist()})
+    return _by("by_turn", view, {str(turn + 1): turns == turn for turn in np.unique(turns).tolist()})
 
 
-def by_depth(view: RequestView, requested: RequestTable | None) -> dict[str, ClassStats] | None:
+def by_depth(view: RequestView, requested: RequestTable | None) -> ByClass:
     """Latencies by prompt tokens without the chat template, in classes up to a power of two.
 
     None if no calls were recorded.
     """
     if requested is None or not requested.has_calls():
-        return None
+        return None, {}
     numbers = requested.numbers[view.requests["seq"]]
     tokens = np.maximum(numbers["kept"] + numbers["content_tokens"], 1)
     powers = np.maximum(np.ceil(np.log2(tokens)), _LEAST_POWER).astype(int)
-    return _by(view, {_tokens(1 << power): powers == power for power in np.unique(powers).tolist()})
+    of_power = {_tokens(1 << power): powers == power for power in np.unique(powers).tolist()}
+    return _by("by_depth", view, of_power)
 
 
 def _tokens(count: int) -> str:
     return str(count) if count < 1024 else f"{count >> 10}k"
 
 
-def _by(view: RequestView, masks: Mapping[str, Mask]) -> dict[str, ClassStats]:
-    stats = {}
-    for name, mask in masks.items():
+def _by(key: str, view: RequestView, masks: Mapping[str, Mask]) -> ByClass:
+    classes: dict[str, ClassStats] = {}
+    nulls: dict[str, str] = {}
+    for kind, mask in masks.items():
         part = view.part(mask)
-        stats[name] = ClassStats(
+        stats: dict[str, LatencyStats] = {}
+        for metric, values in latency.values_ms(part).items():
+            if metric in ClassStats.__struct_fields__:
+                stats[metric], reasons = latency_stats(values)
+                never = {name: why for name, why in reasons.items() if why.endswith(NEVER)}
+                nulls |= {f"{key}.{kind}.{metric}.{name}": why for name, why in never.items()}
+        classes[kind] = ClassStats(
             requests=len(part.measured_requests),
             ok=len(part.answers),
-            **{
-                metric: latency_stats(values)[0]
-                for metric, values in latency.values_ms(part).items()
-                if metric in ClassStats.__struct_fields__
-            },
+            **stats,
             cached_share=cached_share(part.answers),
         )
-    return stats
+    return classes, nulls

@@ -27,6 +27,7 @@ from harness.metrics import (
 from harness.metrics.distribution import latency_stats
 from harness.metrics.view import CellView, Figures
 from harness.model import METRICS, WITHOUT_TEXT
+from harness.model.metric_table import root_of
 
 # Also the order of the reasons for nulls in summary.json.
 FAMILIES: Sequence[Callable[[CellView], Figures]] = (
@@ -76,4 +77,4 @@ def _without_text(nulls: dict[str, str], api: str) -> tuple[dict[str, object], d
     reason = f"answers of {api} come whole: there is no first token, and none after it"
     paths = [f"{lacking.name}.{key}" for lacking in of_text if lacking.family == "latency" for key in reasons]
     names = [lacking.name for lacking in of_text]
-    return figures, {path: reason for path in (*nulls, *paths, *names) if path.partition(".")[0] in names}
+    return figures, {path: reason for path in (*nulls, *paths, *names) if root_of(path) in names}

@@ -197,7 +197,10 @@ class CellResult(Measured, frozen=True, kw_only=True):
         Imported | None, doc("File of another tool that the cell is from; null: bench measured it.")
     ] = None
     conditions: Annotated[Conditions, doc("Conditions of the cell that a comparison looks at.")]
-    null_reasons: Annotated[dict[str, str], doc("Reasons why figures are null, by dotted path.")]
+    null_reasons: Annotated[
+        dict[str, str],
+        doc("Reasons why figures are null, by dotted path; of classes, only where requests failed."),
+    ]
 
     @property
     def point(self) -> LoadPoint:

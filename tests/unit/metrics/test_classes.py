@@ -3,9 +3,12 @@
 import pytest
 
 from harness.metrics import classes
-from harness.metrics.view import RequestView
+from harness.metrics.view import CellView, RequestView
 from harness.records.layout import Outcome, Phase
-from tests.factories.recorded import records, requested
+from harness.summary import summarise_cell
+from harness.verdicts import Rules, compare
+from tests.factories.documents import changed
+from tests.factories.recorded import facts, records, requested
 
 
 def loss(*rows):
@@ -61,13 +64,13 @@ def test_the_warm_up_is_no_victim():
 @pytest.mark.parametrize("failed", ["alone", "beside"])
 def test_a_victim_that_failed_leaves_no_loss(failed):
     rows = [("alone", 100), ("beside", 300), (failed, None)]
-    assert loss(*rows) == (None, "a victim failed, or none was measured")
+    assert loss(*rows) == (None, "1 of 3 victims never got there")
 
 
 @pytest.mark.parametrize("early", ["alone", "beside"])
 def test_victims_of_the_warm_up_alone_leave_no_loss(early):
     rows = [(kind, 100, Phase.WARMUP if kind == early else Phase.MEASURE) for kind in ("alone", "beside")]
-    assert loss(*rows) == (None, "a victim failed, or none was measured")
+    assert loss(*rows) == (None, "no victim was measured")
 
 
 def test_without_both_kinds_of_victims_there_is_no_probe():
@@ -84,7 +87,7 @@ def test_each_kind_has_the_latencies_of_its_own_requests():
     """Odd ones are short, first tokens after 10, 30 and 50 ms; of the even ones one failed."""
     rows = [*SIX[:5], {"outcome": Outcome.HTTP_ERROR}]
     asked = requested(*((("short", "long")[i % 2], {}) for i in range(6)))
-    found = classes.by_kind(RequestView(records(*rows)), asked)
+    found, _ = classes.by_kind(RequestView(records(*rows)), asked)
     assert list(found) == ["long", "short"]
     assert (found["short"].requests, found["short"].ok) == (3, 3)
     assert (found["long"].requests, found["long"].ok) == (3, 2)
@@ -94,15 +97,71 @@ def test_each_kind_has_the_latencies_of_its_own_requests():
     assert found["long"].ttft_ms.mean == pytest.approx(30)  # of 20 and 40
 
 
+@pytest.mark.parametrize(
+    ("key", "asked"),
+    [
+        ("by_kind.long", requested(*((("short", "long")[i % 2], {}) for i in range(12)))),
+        ("by_turn.2", requested(*(("", {"session": i // 2, "turn": i % 2}) for i in range(12)))),
+        ("by_depth.256", requested(*(("", {"tool_ns": 0, "kept": 100 + i % 2 * 99}) for i in range(12)))),
+    ],
+)
+def test_a_figure_of_a_class_that_failed_requests_made_infinite_says_so(key, asked):
+    """Four of the six requests of one class failed. Figures that it is too small for have no reason."""
+    lost = (1, 3, 5, 7)
+    rows = [
+        {"outcome": Outcome.TIMEOUT} if i in lost else {"texts": [10, 20 + i], "prompt": 1} for i in range(12)
+    ]
+    found = classes.compute(CellView(records(*rows), facts(), asked))
+    never = dict.fromkeys(("p50", "p50_upper"), "4 of 6 requests never got there")
+    expected = {
+        f"{key}.{name}.{of}": why for name in ("ttft_ms", "tpot_ms", "e2e_ms") for of, why in never.items()
+    }
+    assert {path: why for path, why in found.nulls.items() if path != "victim_loss"} == expected
+
+
+def cell_of(label, repeat, kinds, lost=()):
+    """A cell whose requests of these kinds take 100 ms; those at `lost` failed."""
+    rows = [
+        {
+            "sent": 200 * i,
+            **({"outcome": Outcome.TIMEOUT} if i in lost else {"texts": [200 * i + 1, 200 * i + 100]}),
+        }
+        for i in range(len(kinds))
+    ]
+    started = {"workload__sha256": f"{repeat:064d}", "t0_unix_ns": 10**18 + repeat * 10**10 + ord(label)}
+    return changed(
+        summarise_cell(records(*rows), facts(**started), requested(*((kind, {}) for kind in kinds))),
+        label=label, repeat=repeat, cell=f"{label}{repeat}", validity={"verdict": "VALID", "reasons": []},
+        state="under load",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metric", "kinds", "lost"),
+    [
+        ("by_kind.long.e2e_ms.p50", ("short", "long") * 6, (1, 3, 5)),
+        ("by_kind.long.e2e_ms.mean", ("short", "short", "long"), (2,)),
+        ("victim_loss", ("alone", "beside", "alone", "beside"), (1,)),
+    ],
+)
+def test_a_run_whose_class_failed_is_a_failed_run(metric, kinds, lost):
+    """Two runs of five lost requests of the class that the verdict is about."""
+    cells = [cell_of(label, repeat, kinds, lost if label == "b" and repeat in (1, 3) else ())
+             for label in "ab" for repeat in range(5)]  # fmt: skip
+    (one,) = compare(cells, Rules(metric, (metric,))).comparison
+    assert (one.verdict, one.failed) == ("not comparable", (0, 2))
+    assert one.why == "b: 2 of 5 failed: its remaining runs would flatter it"
+
+
 def test_one_kind_alone_is_no_class():
     view = RequestView(records(*SIX))
-    assert classes.by_kind(view, requested(*[("chat", {})] * 6)) is None
-    assert classes.by_kind(view, None) is None
+    assert classes.by_kind(view, requested(*[("chat", {})] * 6))[0] is None
+    assert classes.by_kind(view, None)[0] is None
 
 
 def test_kinds_that_are_lengths_come_by_their_length():
     kinds = ("1k", "512", "10 s", "256", "2 s", "long")
-    found = classes.by_kind(
+    found, _ = classes.by_kind(
         RequestView(records(*[{"texts": [1, 2]}] * len(kinds))), requested(*((kind, {}) for kind in kinds))
     )
     assert list(found) == ["long", "2 s", "10 s", "256", "512", "1k"]
@@ -110,18 +169,18 @@ def test_kinds_that_are_lengths_come_by_their_length():
 
 def test_turns_are_counted_from_one():
     asked = requested(*(("", {"session": i // 2, "turn": i % 2}) for i in range(6)))
-    found = classes.by_turn(RequestView(records(*SIX)), asked)
+    found, _ = classes.by_turn(RequestView(records(*SIX)), asked)
     assert {turn: stats.ttft_ms.mean for turn, stats in found.items()} == pytest.approx({"1": 30, "2": 40})
     view = RequestView(records(*SIX))
-    assert classes.by_turn(view, requested(*[("", {})] * 6)) is classes.by_turn(view, None) is None
+    assert classes.by_turn(view, requested(*[("", {})] * 6))[0] is classes.by_turn(view, None)[0] is None
 
 
 def test_depth_is_the_prompt_up_to_a_power_of_two():
     """Kept and new tokens together: 128 is the least class, 129 is in the next one."""
     lengths = [(0, 5), (100, 28), (100, 29), (500, 523), (1000, 24), (1000, 25)]
     asked = requested(*(("", {"tool_ns": 0, "kept": kept, "content_tokens": new}) for kept, new in lengths))
-    found = classes.by_depth(RequestView(records(*SIX)), asked)
+    found, _ = classes.by_depth(RequestView(records(*SIX)), asked)
     assert {depth: stats.requests for depth, stats in found.items()} == {"128": 2, "256": 1, "1k": 2, "2k": 1}
     assert found["128"].ttft_ms.mean == pytest.approx(15)
     view = RequestView(records(*SIX))
-    assert classes.by_depth(view, requested(*[("", {})] * 6)) is classes.by_depth(view, None) is None
+    assert classes.by_depth(view, requested(*[("", {})] * 6))[0] is classes.by_depth(view, None)[0] is None

@@ -14,7 +14,7 @@ from harness.model import METRICS, CellResult, Identity, as_json
 from harness.model.metrics import Measured
 from harness.records.layout import Outcome, Phase
 from harness.summary.cell import about, summarise_view, view_of
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, records, requested
 
 ROWS = [{"intended": 10 * i, "texts": [10 * i + 5, 10 * i + 8], "prompt": 9} for i in range(4)]
 RECORDS = sorted({inspect.signature(compute).return_annotation for compute in (*FAMILIES, about)}, key=str)
@@ -92,6 +92,21 @@ def test_answers_that_come_whole_have_no_first_token_and_say_so(api):
     assert figures["e2e_ms"].p50 == pytest.approx(50)
     assert nulls["e2e_ms.p99"] == "8 samples; p99 needs 299"
     assert figures["requests_per_s"] > 0
+
+
+def test_a_class_of_answers_that_come_whole_lacks_no_first_token():
+    """Without text, no first token ever comes; of one class most failed."""
+    rows = [
+        {"sent": 100 * i, "tokens": 0, **({"outcome": Outcome.RESET} if i % 2 and i < 8 else {})}
+        for i in range(12)
+    ]
+    made = records(*rows)
+    made.requests["last_text_ns"] = made.requests["end_ns"] = made.requests["sent_ns"] + 50_000_000
+    asked = requested(*((("short", "long")[i % 2], {}) for i in range(12)))
+    _, nulls = figures_of(view_of(made, facts(request={"api": "embeddings"}), asked))
+    assert nulls["by_kind.long.e2e_ms.p50"] == "4 of 6 requests never got there"
+    whole = "answers of embeddings come whole: there is no first token, and none after it"
+    assert {why for path, why in nulls.items() if path.startswith("by_kind.short.")} == {whole}
 
 
 def test_answers_of_text_keep_their_first_tokens():
