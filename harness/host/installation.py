@@ -20,6 +20,15 @@ def version_text() -> str:
     return f"{__version__} ({', '.join(_parts())})"
 
 
+def requirements() -> list[str]:
+    """What this package needs, without its extras: `numpy>=2.0`. Empty where it is not installed."""
+    try:
+        found = metadata.requires(DISTRIBUTION) or []
+    except metadata.PackageNotFoundError:
+        return []
+    return [line.partition(";")[0].strip() for line in found if "extra ==" not in line]
+
+
 def _parts() -> list[str]:
     git = revision()
     commit = f"commit {git.revision[:12]}" if git else "commit unknown"

@@ -7,7 +7,6 @@ import tarfile
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import metadata
 from pathlib import Path
 
 from harness import __version__
@@ -19,7 +18,7 @@ from harness.engines.provide.pip import Pip
 from harness.engines.provide.shared_folders import Say
 from harness.errors import SetupError, SpecError
 from harness.host import paths
-from harness.host.installation import DISTRIBUTION, version_text
+from harness.host.installation import DISTRIBUTION, requirements, version_text
 from harness.kit import parts
 from harness.kit.compile import ARCHIVE
 from harness.kit.packages import Has, locked, read_has
@@ -88,7 +87,7 @@ def _fill(
     pip, wheels = Pip(Path(sys.executable), log, say, "kit"), kit / "wheels"
     own = _own_wheel(pip, wheels)
     tested = _TESTING if (paths.CHECKOUT / _TESTS[0]).is_file() else ()
-    wanted = {"bench": [*_own_requirements(), "pip", "gguf", *tested]}
+    wanted = {"bench": [*requirements(), "pip", "gguf", *tested]}
     for definition in definitions:
         wanted[definition.name] = (
             [*recipe_of(definition).requirements, "pip"] if definition.name != COMPILED else []
@@ -161,11 +160,6 @@ def _startable(name: str, has: Has) -> Backend:
         kept = tuple(line for line in install.requirements if not line.startswith("torch=="))
         process = replace(process, install=replace(install, requirements=kept))
     return replace(definition, process=process)
-
-
-def _own_requirements() -> list[str]:
-    found = metadata.requires(DISTRIBUTION) or []
-    return [line.partition(";")[0].strip() for line in found if "extra ==" not in line]
 
 
 def _own_wheel(pip: Pip, wheels: Path) -> Path:

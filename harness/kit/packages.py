@@ -3,9 +3,7 @@
 import json
 import re
 import shutil
-import zipfile
 from collections.abc import Iterable, Mapping
-from email.parser import HeaderParser
 from pathlib import Path
 
 from packaging.markers import default_environment
@@ -14,6 +12,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from harness.engines.provide.install import requires
 from harness.engines.provide.pip import Pip
 from harness.errors import SetupError, SpecError
 from harness.kit.target import Target
@@ -129,20 +128,13 @@ def _too_old(text: str, kept: Has, target: Target, wheels: Path) -> set[str]:
     for file in wheels.glob("*.whl"):
         if parse_wheel_filename(file.name)[0] not in ours:
             continue
-        for line in _requires(file):
+        for line in requires(file):
             need = Requirement(line)
             name = canonicalize_name(need.name)
             asked = need.marker is None or need.marker.evaluate({**environment, "extra": ""})
             if asked and name in kept and not _fits(need.specifier, kept[name]):
                 found.add(name)
     return found
-
-
-def _requires(wheel: Path) -> list[str]:
-    with zipfile.ZipFile(wheel) as archive:
-        name = next(n for n in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", n))
-        found = HeaderParser().parsestr(archive.read(name).decode("utf-8")).get_all("Requires-Dist", [])
-    return [str(line) for line in found]
 
 
 def _fits(wanted: SpecifierSet, version: str) -> bool:

@@ -12,16 +12,15 @@ from types import ModuleType
 from typing import TypeVar
 
 import psutil
+from packaging.requirements import Requirement
 
 from harness import __version__
+from harness.host import installation
 from harness.host.cpus import cpu_flags, cpu_quota, usable_cpus
 from harness.model import HostFacts
 
 T = TypeVar("T")
 
-_PACKAGES = """
-    httpx httptools uvloop asyncio-throttle numpy pandas duckdb matplotlib docker nvidia-ml-py psutil
-""".split()
 _BRIDGES = ("docker", "br-")  # of Docker's networks: behind them are this machine's containers
 _CPU_FEATURES = frozenset(
     "avx avx2 fma f16c avx_vnni avx512f avx512_vnni avx512_bf16 avx512_fp16 amx_tile amx_int8 amx_bf16 "
@@ -87,8 +86,8 @@ def _nvml(read: Callable[[ModuleType], T]) -> T | None:
 
 def package_versions() -> dict[str, str]:
     """The installed versions of this package's own requirements."""
-    versions = {"llm-servebench": __version__}
-    for name in _PACKAGES:
+    versions = {installation.DISTRIBUTION: __version__}
+    for name in sorted(Requirement(line).name for line in installation.requirements()):
         try:
             versions[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

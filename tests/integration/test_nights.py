@@ -105,12 +105,6 @@ def test_a_load_that_the_server_refuses_fails_the_gate_and_is_not_measured_again
     assert not list(out.glob("*/set-aside/*"))
 
 
-def test_a_page_that_cannot_be_written_is_known_before_the_night(tmp_path, capsys):
-    assert night(tmp_path / "results", "--page", str(tmp_path / "no" / "page.md")) == 3
-    assert not (tmp_path / "results").exists()
-    assert "page.md: cannot be written" in capsys.readouterr().err
-
-
 def test_a_spent_budget_leaves_runs_out(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr("harness.nightly.run_suite._expected_s", lambda _command: 60.0)
     assert night(tmp_path / "results", "--budget", "0.00001") == 1  # nothing was measured

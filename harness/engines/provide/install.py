@@ -16,6 +16,8 @@ from email.parser import HeaderParser
 from pathlib import Path
 
 import msgspec
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from harness.engines.provide.fitness import MB, check_room, unfit
 from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, locked_files, read_lock, resolve
@@ -149,7 +151,7 @@ def newest(definition: Backend, say: Say) -> tuple[str, str]:
     install = recipe_of(definition)
     name, _, version = (pinned(install) or install.requirements[0]).partition("==")
     log = new_log(f"outdated-{definition.name}")
-    return version, Pip(Path(sys.executable), log, say, definition.name).newest(_project(name))
+    return version, Pip(Path(sys.executable), log, say, definition.name).newest(Requirement(name).name)
 
 
 def recipe_of(definition: Backend) -> Install:
@@ -224,7 +226,7 @@ def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
             where=name,
             hint=f"name them in [process.install] without; log: {log}",
         )
-    return _Built(packages, packages[_normal(install.version_of)], torch_source)
+    return _Built(packages, packages[canonicalize_name(install.version_of)], torch_source)
 
 
 def _kitted(kit: Path, name: str) -> Path:
@@ -245,7 +247,7 @@ def _from_kit(kit: Path, folder: Path, name: str, install: Install) -> _Built:
     except kit_env.KitError as error:
         raise SetupError(str(error), where=name) from None
     packages = _packages(python)
-    version = packages.get(_normal(install.version_of), "")
+    version = packages.get(canonicalize_name(install.version_of), "")
     return _Built(packages, version, "torch of this machine" if "torch" in packages else "")
 
 
@@ -288,15 +290,15 @@ def _download(pip: Pip, folder: Path, engine: str) -> Path:
 
 def _pinned_torch(wheel: Path) -> str | None:
     """The version of torch that the wheel was built for, where it says so."""
-    pins = (re.match(r"torch\s*==\s*([0-9.]+)", line) for line in _requires(wheel))
+    pins = (re.match(r"torch\s*==\s*([0-9.]+)", line) for line in requires(wheel))
     return next((pin[1] for pin in pins if pin), None)
 
 
 def _install_without(pip: Pip, wheel: Path, install: Install, constraint: tuple[str, ...]) -> None:
     """The wheel of the first requirement after everything it asks for, less what is left out."""
     engine, *others = install.requirements
-    left_out = {_normal(name) for name in install.without}
-    wanted = [line for line in _requires(wheel) if _normal(_project(line)) not in left_out]
+    left_out = {canonicalize_name(name) for name in install.without}
+    wanted = [line for line in requires(wheel) if canonicalize_name(Requirement(line).name) not in left_out]
     listing = wheel.with_name("requirements.txt")
     listing.write_text("\n".join([*wanted, *others]) + "\n", encoding="utf-8")
     pip.run(f"installing what {engine} needs", "install", *constraint, "--requirement", str(listing))
@@ -304,22 +306,13 @@ def _install_without(pip: Pip, wheel: Path, install: Install, constraint: tuple[
     wheel.unlink()
 
 
-def _requires(wheel: Path) -> list[str]:
+def requires(wheel: Path) -> list[str]:
     """Requirements in the wheel's metadata, those of optional extras left out."""
     with zipfile.ZipFile(wheel) as archive:
         name = next(n for n in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", n))
         metadata = HeaderParser().parsestr(archive.read(name).decode("utf-8"))
     lines: list[str] = metadata.get_all("Requires-Dist", [])
     return [line for line in lines if not re.search(r"\bextra\s*==", line)]
-
-
-def _project(requirement: str) -> str:
-    match = re.match(r"[A-Za-z0-9._-]+", requirement)
-    return match.group() if match else requirement
-
-
-def _normal(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _alias(python: Path, alias: str) -> None:
@@ -334,7 +327,7 @@ def _alias(python: Path, alias: str) -> None:
 
 def _packages(python: Path) -> dict[str, str]:
     listed = _said(python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check")
-    return {_normal(entry["name"]): entry["version"] for entry in json.loads(listed)}
+    return {canonicalize_name(entry["name"]): entry["version"] for entry in json.loads(listed)}
 
 
 def _said(python: Path, *arguments: str) -> str:

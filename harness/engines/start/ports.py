@@ -1,9 +1,12 @@
 """A port to serve on."""
 
+import errno
 import socket
 from contextlib import suppress
 from pathlib import Path
 from random import SystemRandom
+
+import psutil
 
 from harness.errors import SetupError
 
@@ -14,8 +17,9 @@ _GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")  # from 32,768 on by def
 
 
 def free_port(host: str) -> int:
-    """A port that the system gives to nobody who asks for any, if one is free: an engine may bind it a minute
-    later, and until then the system would give it away.
+    """A free port outside the ephemeral range, if there is one.
+
+    An engine may bind it a minute later, and the system hands out ephemeral ports meanwhile.
     """
     for port in _others():
         with suppress(OSError):
@@ -51,7 +55,7 @@ def check_port(host: str, port: int) -> None:
     if not 0 < port < 65536:
         raise SetupError(f"{port} is not a port number", where=f"{host}:{port}")
     with socket.socket() as probe:
-        # As servers do: connections of an earlier server that are still closing are no hindrance.
+        # As servers do: connections of an earlier server that are still closing do not prevent it.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, port))
@@ -59,7 +63,7 @@ def check_port(host: str, port: int) -> None:
             owner = _owner(port)
             raise SetupError(
                 f"port {port} is taken{f' by {owner}' if owner else ''}"
-                if owner or error.errno == 98
+                if owner or error.errno == errno.EADDRINUSE
                 else f"port {port} cannot be used: {error.strerror}",
                 where=f"{host}:{port}",
                 hint="stop that process, or leave the port out to have a free one chosen",
@@ -67,24 +71,10 @@ def check_port(host: str, port: int) -> None:
 
 
 def _owner(port: int) -> str | None:
-    """`name (pid N)` of the process listening on `port`; None where /proc does not say."""
-    sockets = {f"socket:[{inode}]" for inode in _listening_inodes(port)}
-    for link in Path("/proc").glob("[0-9]*/fd/*") if sockets else ():
-        try:
-            if str(link.readlink()) in sockets:
-                pid = link.parts[2]
-                return f"{Path(f'/proc/{pid}/comm').read_text().strip()} (pid {pid})"
-        except OSError:  # gone meanwhile, or another user's
-            continue
+    """`name (pid N)` of the process listening on `port`; None where the system does not say."""
+    with suppress(psutil.Error, OSError):  # ended meanwhile, or may not be read
+        for connection in psutil.net_connections("tcp"):
+            here = connection.laddr and connection.laddr.port == port
+            if here and connection.status == psutil.CONN_LISTEN and connection.pid:
+                return f"{psutil.Process(connection.pid).name()} (pid {connection.pid})"
     return None
-
-
-def _listening_inodes(port: int) -> set[str]:
-    inodes = set()
-    for table in (Path("/proc/net/tcp"), Path("/proc/net/tcp6")):
-        if table.is_file():
-            for line in table.read_text().splitlines()[1:]:
-                fields = line.split()
-                if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
-                    inodes.add(fields[9])
-    return inodes

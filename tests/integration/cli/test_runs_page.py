@@ -50,8 +50,3 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(runs, tmp_path, caps
 def test_one_run_has_its_own_page(runs, tmp_path, capsys):
     assert main(["report", runs[0], "--html", str(tmp_path / "page.html")]) == ExitCode.USAGE
     assert "one run has its own page" in capsys.readouterr().err
-
-
-def test_a_place_that_cannot_be_written_is_one_error(runs, tmp_path, capsys):
-    assert main(["report", *runs, "--html", str(tmp_path / "none" / "page.html")]) == ExitCode.SETUP
-    assert "cannot be written" in capsys.readouterr().err

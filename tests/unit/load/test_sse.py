@@ -203,17 +203,6 @@ def test_whole_json_answer() -> None:
     assert (list(parsed.kinds), parsed.text(), parsed.output_tokens) == ([EventKind.TEXT], "Hi", 1)
 
 
-def test_equal_events_are_read_without_parsing_each(monkeypatch: pytest.MonkeyPatch) -> None:
-    body = b"".join(event(delta(f"w{i}")) for i in range(500))
-    calls = []
-    monkeypatch.setattr(
-        "harness.apis.payload.json.loads", lambda text: calls.append(1) or json.JSONDecoder().decode(text)
-    )
-    parsed = parse_events(body, ended=True)
-    assert parsed.text() == "".join(f"w{i}" for i in range(500))
-    assert len(calls) < 5
-
-
 # Streams that mix what engines send; texts include what must be escaped in JSON.
 _texts = st.one_of(
     st.sampled_from(["", " the", "\n", '"', "\\", "é", "😀", "data: ", "\u2028", '"}}]}\n\n', "\x00"]),

@@ -17,6 +17,9 @@ def test_durations(text, seconds):
     [
         (duration_s, "", "is not a duration"),
         (duration_s, "90", "is not a duration"),
+        (duration_s, "2x", "is not a duration"),
+        (duration_s, "h", "is not a duration"),
+        (duration_s, "1.5", "is not a duration"),
         (duration_s, "1h 30m", "is not a duration"),
         (duration_s, "-1s", "is not a duration"),
         (duration_s, "1hx", "is not a duration"),
