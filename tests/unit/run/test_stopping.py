@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 import pytest
 
-from harness.cli.flags.argument_types import duration_s, repeats
+from harness.cli.flags.argument_types import repeats
 from harness.errors import SpecError
 from harness.model import Levels, LoadPoint, Manifest, Summary
 from harness.plan import make_plan
@@ -187,17 +187,6 @@ def test_an_engine_that_is_kept_has_one_life():
     assert [backend.between for backend in kept.backends] == ["keep"]
     attached = replace(TWO, backends="vllm=http://127.0.0.1:1,sglang=http://127.0.0.1:2", launch="auto")
     assert [backend.between for backend in prepare(attached).backends] == ["keep", "keep"]
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("2h", 7200), ("45m", 2700), ("90s", 90), ("1h30m", 5400)])
-def test_durations(text, seconds):
-    assert duration_s(text) == seconds
-
-
-@pytest.mark.parametrize("text", ["", "5", "2x", "h", "-1s", "1.5"])
-def test_what_is_no_duration(text):
-    with pytest.raises(Exception, match="is not a duration"):
-        duration_s(text)
 
 
 def test_repeats_are_auto_or_a_number():
