@@ -12,7 +12,6 @@ from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib.util import find_spec
-from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -24,6 +23,7 @@ from harness.cluster.pings import TOKEN_BYTES, Clock
 from harness.cluster.refusals import cannot_join, cannot_place
 from harness.cluster.worker_pool import Call, ClusterWorkerPool, RemoteNode, reason_of
 from harness.errors import SetupError, SpecError, extra_hint
+from harness.host.address import is_loopback
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.transport import choose_transport
 
@@ -149,7 +149,7 @@ class Cluster:
         bare = replace(job, bodies=(), sessions=None, replicas=None, schedule=ClosedLoop(1))
         for url in job.urls:
             host = urlsplit(url).hostname or ""
-            if _loopback(host) and any(node.about.address != here for node in self._nodes):
+            if is_loopback(host) and any(node.about.address != here for node in self._nodes):
                 raise SpecError(
                     f"is another server on every node: {host}",
                     where=url,
@@ -179,13 +179,6 @@ def _asked_reach(node: RemoteNode, answer: "Future[Any]") -> Reach:
 
 def _caller(actor: Any) -> Call:
     return lambda method, *arguments: getattr(actor, method).remote(*arguments).future()
-
-
-def _loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 @contextmanager

@@ -7,8 +7,8 @@ from importlib.util import find_spec
 import httpx
 
 from harness.errors import SetupError
+from harness.host.address import is_loopback
 
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _KINDS = ("http://", "https://", "socks5://", "socks5h://")
 
 
@@ -40,7 +40,7 @@ def require_socks(url: str) -> None:
 def _variable(url: str) -> str | None:
     """The variable that counts for this URL, without `_proxy`."""
     target, proxies = httpx.URL(url), urllib.request.getproxies()
-    if target.host in _LOOPBACK or urllib.request.proxy_bypass(target.host):
+    if is_loopback(target.host) or urllib.request.proxy_bypass(target.host):
         return None
     return next((name for name in (target.scheme, "all") if proxies.get(name)), None)
 

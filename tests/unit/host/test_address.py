@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.host.address import port_of
+from harness.host.address import is_loopback, port_of
 
 
 @pytest.mark.parametrize(
@@ -18,3 +18,17 @@ from harness.host.address import port_of
 )
 def test_a_url_without_a_port_has_that_of_its_scheme(url, port):
     assert port_of(url) == port
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "127.0.0.1", "127.0.0.2", "0.0.0.0", "::1", "::", "::ffff:127.0.0.1"]
+)
+def test_an_address_of_this_machine_to_itself_is_loopback(host):
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["", "10.0.0.1", "localhost.example", "128.0.0.1", "::ffff:10.0.0.1", "fe80::1"]
+)
+def test_every_other_host_is_not(host):
+    assert not is_loopback(host)

@@ -57,3 +57,4 @@ def test_a_server_that_takes_no_proxy_has_no_error(monkeypatch):
     monkeypatch.setenv("no_proxy", "engine.invalid")
     assert proxy_for(SERVER) is None
     assert proxy_for("http://127.0.0.1:8000/v1") is None
+    assert proxy_for("http://127.0.0.2:8000/v1") is None

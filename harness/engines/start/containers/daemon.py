@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from harness.engines.provide.weights import HUB_TOKEN
 from harness.errors import SetupError
+from harness.host.address import is_loopback
 from harness.host.helper_process import without_credentials
 
 # Compose's own labels, and ours.
@@ -17,7 +18,6 @@ OURS = "llm-servebench."
 
 _TIMEOUT_S = 60
 _REFUSED = (401, 403, 404)
-_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Daemon:
@@ -38,7 +38,7 @@ class Daemon:
     def check_here(self) -> None:
         """Raises SetupError when it runs on another machine, whose loopback is not ours."""
         address = urlsplit(self.host or "")
-        if address.scheme in ("tcp", "http", "https", "ssh") and address.hostname not in _LOOPBACK:
+        if address.scheme in ("tcp", "http", "https", "ssh") and not is_loopback(address.hostname or ""):
             raise SetupError(
                 "this Docker runs on another machine",
                 where=self.host,
