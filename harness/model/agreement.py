@@ -263,7 +263,9 @@ class ValuesAgreement(Record, frozen=True, kw_only=True):
         if not self.pairs or len(least) < len(self.pairs):
             return ""
         library = f", also with {self.reference}" if self.reference else ""
-        return f"{self.gives.capitalize()} agree{library}: {self.pairs[0].measure} {min(least):.5f} or more."
+        lowest = f"{min(least):.5f}"
+        more = " or more" if float(lowest) < 1 else ""
+        return f"{self.gives.capitalize()} agree{library}: {self.pairs[0].measure} {lowest}{more}."
 
 
 class Agreement(Record, frozen=True, kw_only=True):

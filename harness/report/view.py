@@ -10,7 +10,7 @@ from statistics import median
 
 from harness.model import VERDICTS, CellResult, Estimate, LoadPoint, Price, Reason, Summary
 from harness.model.json_path import number_at
-from harness.report.wording import counted, listing, number
+from harness.report.wording import as_given, counted, listing
 
 Json = Mapping[str, object]
 
@@ -138,7 +138,7 @@ def charged(summary: Summary) -> dict[Price, str]:
 
 def point_words(point: LoadPoint) -> str:
     """Names the loop in any case: closed and open answer different questions."""
-    value = number(point.value) if point.value % 1 else f"{point.value:.0f}"
+    value = as_given(point.value)
     if point.kind == "concurrency":
         return f"closed loop, concurrency {value}"
     if point.kind == "working-set":

@@ -7,7 +7,7 @@ from harness.model.measures import Measure, measure
 from harness.report.findings.conclusion import doubts, doubts_by_count, goodput, order, orders
 from harness.report.findings.conclusion import under_load as courses
 from harness.report.view import Group, Row
-from harness.report.wording import counted, listing, number, plain
+from harness.report.wording import as_given, counted, listing, number, percent_of_all, plain, short
 
 IN_WORDS = 3  # backends: with more, a list of values is harder to read than the table
 NAMED = 2  # backends that a short claim names; of more it says how many
@@ -42,8 +42,9 @@ def load_words(point: LoadPoint) -> str:
     if point.kind == "concurrency":
         return _users(point.value)
     if point.kind == "working-set":
-        return f"{point.value:g}× KV" if point.value else "no reuse"
-    return f"{point.value:g} req/s" if point.kind == "rate" else f"{point.value:g}× pace"
+        return f"{as_given(point.value)}× KV" if point.value else "no reuse"
+    value = as_given(point.value)
+    return f"{value} req/s" if point.kind == "rate" else f"{value}× pace"
 
 
 def claims(summary: Summary, group: Group) -> list[Claim]:
@@ -290,7 +291,7 @@ def _adapters(row: Row) -> str:
     parts += [f"{number(later.median)}× its further ones"] if later else []
     if swap and swaps:
         planned = row.usable[0].requests.planned
-        parts.append(f"{number(swap.median)} ms more to load one ({number(swaps.median)} of {planned})")
+        parts.append(f"{number(swap.median)} ms more to load one ({short(swaps.median)} of {planned})")
     return f"{row.label} {', '.join(parts)}" if parts else ""
 
 
@@ -310,7 +311,7 @@ def goodput_words(group: Group) -> str:
     limits = listing([_at_most(metric, ms) for metric, ms in _loosest_ms(found.limits).items()])
     places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
     words = [
-        f"{standing.label} {number(standing.requests_per_s)} req/s, {100 * standing.share:.3g} %"
+        f"{standing.label} {number(standing.requests_per_s)} req/s, {percent_of_all(standing.share)} %"
         for standing in places
     ]
     some = "" if len(places) == len(found.places) else "least and most "

@@ -8,7 +8,7 @@ from harness.report.findings.sentences import limit_words
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, section, table, tag
 from harness.report.view import Row, groups, point_words
-from harness.report.wording import NOT_KNOWN, number, or_unknown, plain
+from harness.report.wording import NOT_KNOWN, as_given, number, or_unknown, percent_of_all, plain
 from harness.verdicts import capacity
 
 EXPLAINED = "A limit is kept when the share it names was within it; a request without an answer never is."
@@ -26,9 +26,9 @@ def _capacity(source: Source) -> Iterator[Html]:
         yield tag("p", tag("strong", f"Capacity: {capacity.words(result)}"))
         rows = (
             [
-                number(load.value),
+                as_given(load.value),
                 f"{load.kept} of {load.runs}",
-                or_unknown(None if load.attainment is None else 100 * load.attainment),
+                NOT_KNOWN if load.attainment is None else percent_of_all(load.attainment),
                 or_unknown(load.requests_per_s),
                 ": ".join(filter(None, ("saturated" if load.saturated else "", load.why))),
             ]
@@ -55,7 +55,7 @@ def _limits_of(row: Row) -> Iterator[list[str]]:
     slo = row.usable[0].slo if row.usable else None
     for limit in slo.limits if slo else ():
         kept = tag("span", "yes", class_="faster") if limit.met else tag("span", "no", class_="slower")
-        yield [limit_words(limit), number(100 * limit.within), kept, _bound(row.usable[0], limit)]
+        yield [limit_words(limit), percent_of_all(limit.within), kept, _bound(row.usable[0], limit)]
 
 
 def _bound(cell: CellResult, limit: Limit) -> str:

@@ -94,7 +94,9 @@ def test_the_models_own_library_is_compared_and_has_no_batch() -> None:
 
 def test_agreement_is_one_line_and_silent_where_there_is_none() -> None:
     found = compare_values({"x": stored(ONE), "transformers": LIBRARY})
-    assert found.words == "Vectors agree, also with transformers: cosine 1.00000 or more."
+    assert found.words == "Vectors agree, also with transformers: cosine 1.00000."
+    close = stored(ONE | {"b": (0.7, 0.7141)})
+    assert compare_values({"x": stored(ONE), "y": close}).words == "Vectors agree: cosine 0.99131 or more."
     assert compare_values({"x": stored(ONE), "y": stored(TURNED)}).words == ""
 
 

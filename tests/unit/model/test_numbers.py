@@ -31,8 +31,8 @@ def test_numbers_have_three_digits(value, text):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (2.0, "2"), (6.204, "6.2"), (999.4, "999"), (999.6, "1000"), (1024, "1024"), (2990.2, "2990"),
-     (-1024, "-1024"), (1e6, "1000000")],
+    [(0.0, "0"), (2.0, "2"), (6.204, "6.2"), (999.4, "999"), (999.6, "1000"), (1024, "1024"),
+     (2990.2, "2990"), (-1024, "-1024"), (1e6, "1000000")],
 )  # fmt: skip
 def test_short_numbers_have_three_digits_at_most_and_no_exponent(value, text):
     assert short(value) == text

@@ -131,6 +131,25 @@ def test_goodput_is_as_doubtful_as_what_it_limits(limited, doubted):
         assert bool(doubt(row, "goodput_requests_per_s")) == doubted
 
 
+def test_less_than_all_requests_is_never_a_hundred_per_cent():
+    limit = {"metric": "ttft_ms", "share": "max", "limit_ms": 200.0, "within": 0.99964, "met": False}
+    slo = {"limits": [limit], "attainment": 0.99964}
+    made = summary(cell("a", slo=slo, goodput_requests_per_s=12.0))
+    assert dict(claims(made, groups(made)[0]))["goodput"] == (
+        "inside TTFT ≤ 200 ms: a 12.0 req/s, 99.96 % of the requests"
+    )
+
+
+@pytest.mark.parametrize(("swaps", "words"), [((7, 7), "(7 of 32)"), ((7, 8), "(7.5 of 32)")])
+def test_requests_that_load_an_adapter_are_counted_in_whole_numbers(swaps, words):
+    cells = [
+        cell("a", repeat=repeat, adapters={"swaps": count, "swap_ms": 120.0})
+        for repeat, count in enumerate(swaps)
+    ]
+    made = summary(*cells)
+    assert dict(claims(made, groups(made)[0]))["adapters"] == f"a 120 ms more to load one {words}"
+
+
 @pytest.mark.parametrize(
     ("word", "why"),
     [("not enough runs", ""), ("not comparable", "Not comparable in TTFT p50: so it is. ")],

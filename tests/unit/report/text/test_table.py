@@ -184,7 +184,7 @@ def test_load_points_are_in_order_and_closed_and_open_loop_are_apart():
     assert headings == [
         "closed loop, concurrency 4",
         "closed loop, concurrency 32",
-        "open loop, 0.500 requests/s",
+        "open loop, 0.5 requests/s",
         "open loop, 2 requests/s",
     ]
 
