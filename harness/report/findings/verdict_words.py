@@ -85,9 +85,9 @@ def _finding(entry: PairVerdict) -> Finding:
 
 
 def runs(summary: Summary) -> str:
-    """`5 runs`, or their range; `of one start` if the engines went on between them."""
-    compared = [finding for finding in summary.comparison if finding.ratio] or summary.comparison
-    counts = [count for finding in compared for count in finding.runs]
+    """`5 runs` of the pairs with an interval, or their range; `of one start` if the engines went on between
+    them. "" if no pair has one."""
+    counts = [count for finding in summary.comparison if finding.ratio for count in finding.runs]
     if not counts:
         return ""
     low, high = min(counts), max(counts)

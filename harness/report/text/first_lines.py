@@ -22,7 +22,6 @@ from harness.report.findings.verdict_words import (
     knee_lines,
     noise_lines,
     runs,
-    tested,
 )
 from harness.report.text.agreement_tables import accuracy_lines
 from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging, wrap
@@ -72,10 +71,9 @@ def caveats(summary: Summary) -> Iterator[str]:
 
 
 def intervals(summary: Summary) -> str:
-    """The meaning of the figures in brackets; "" if nothing was tested."""
-    if not tested(summary):
-        return ""
-    return f"In brackets: {confidence(summary)} intervals of the geometric mean over {runs(summary)}."
+    """The meaning of the figures in brackets; "" if no pair has an interval."""
+    over = runs(summary)
+    return f"In brackets: {confidence(summary)} intervals of the geometric mean over {over}." if over else ""
 
 
 def _loads(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:

@@ -106,6 +106,16 @@ def test_the_verdicts_stand_at_the_beginning(page):
     assert "No verdict" not in found
 
 
+@pytest.mark.parametrize("page", [lambda made: terminal(made, 100, color=False), markdown])
+def test_brackets_are_explained_only_where_a_pair_has_an_interval(page):
+    """One backend failed in every run: that was tested, and there is nothing to bracket."""
+    failed = {**COMPARED, "ratio": None, "runs": [5, 0], "failed": [0, 5]}
+    alone = page(summary(cell(), cell(OFF), comparison=[failed], verdict_rules=RULES))
+    assert "In brackets" not in alone
+    both = page(summary(cell(), cell(OFF), comparison=[failed, COMPARED], verdict_rules=RULES))
+    assert "In brackets: 95 % intervals of the geometric mean over 5 runs." in both
+
+
 def test_a_condition_that_refuses_everything_is_why_there_is_no_verdict():
     apart = {"code": "agreement", "labels": ["llamacpp", OFF], "text": "answers disagree: cosine down to 0.3"}
     other = {**apart, "code": "dtype", "text": "number type"}
