@@ -8,6 +8,7 @@ import numpy as np
 from harness.metrics.quality import form_refused
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, amount
 from harness.model import IssueCode
+from harness.model.numbers import counted
 from harness.records.finish import Finish, finish_of
 from harness.records.layout import UNKNOWN, Outcome
 from harness.validity.rule import Evidence, Rule, Violation
@@ -49,12 +50,12 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
 def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
     """Doubts unknown reasons of answers that count as whole. Records of earlier versions also hold some that
     were given up."""
-    counted = cell.view.answered
-    reasons = (cell.records.finish_reasons[row] for row in np.flatnonzero(counted).tolist())
+    whole = cell.view.answered
+    reasons = (cell.records.finish_reasons[row] for row in np.flatnonzero(whole).tolist())
     odd = Counter(reason for reason in reasons if reason and finish_of(reason) in (None, Finish.GIVEN_UP))
     if odd:
         named = ", ".join(f'{count} "{reason}"' for reason, count in odd.most_common(_MOST_NAMED))
-        yield Violation(f"{odd.total()} of {np.count_nonzero(counted)} answers: {named}")
+        yield Violation(f"{odd.total()} of {np.count_nonzero(whole)} answers: {named}")
 
 
 def _dropped(cell: Evidence) -> Iterator[Violation]:
@@ -78,8 +79,8 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
     needed = measured.requests_needed
     longer = "--duration" if _closed_by_time(cell) else f"--requests {needed}" if needed else None
     yield Violation(
-        f"{measured.answers} answers in {measured.seconds:.1f} s",
-        f"{measured.min_answers} answers in {measured.min_seconds:g} s",
+        f"{counted(measured.answers, 'answer')} in {measured.seconds:.1f} s",
+        f"{counted(measured.min_answers, 'answer')} in {measured.min_seconds:g} s",
         longer and f"measure longer: {longer}",
     )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import chain
 from statistics import median
 
 from harness.cli.display.foreseen import refusals, unsupported
@@ -23,7 +24,7 @@ from harness.model import (
     ScenarioTables,
     from_json,
 )
-from harness.plan import MOST_LONGER, Cell, all_requests, together
+from harness.plan import MOST_LONGER, Block, Cell, all_requests, together
 from harness.report.wording import counted
 from harness.run.setup.prepare import Prepared
 from harness.spec import files
@@ -31,6 +32,9 @@ from harness.spec.scenario import Load
 from harness.store import RunFolder, stored_runs
 from harness.workload.arrivals import NS, Profile, arrivals
 from harness.workload.traces import Trace, window
+
+# Seconds per request in the cells of each run, by backend, launch and load.
+History = dict[tuple[str, str, LoadPoint], dict[str, list[float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,10 +99,8 @@ class Description:
                 )
         yield ""
         yield from self._each_cell() if verbose else self._each_load()
-        starts, most = len(prepared.lives), "at most " if prepared.looks else ""
-        took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
         yield ""
-        yield f"{self._amount}, and {most}{counted(starts, 'engine start')}{took}"
+        yield f"{self._amount}, and {self._starts}"
         if self.expected_s is None and prepared.probe_sizes is None:
             yield f"no time is known: {prepared.options.out} has no earlier run of all these cells"
         yield from (f"warning: {lack}" for lack in self.missing)
@@ -148,6 +150,14 @@ class Description:
             f"{MOST_LONGER * sizes.seconds:g} s"
         )
 
+    @property
+    def _starts(self) -> str:
+        starts, most = len(_started(self.prepared)), "at most " if self.prepared.looks else ""
+        if not starts:
+            return "no engine start" + (f", about {self.starts_s:.0f} s of pauses" if self.starts_s else "")
+        took = "" if self.starts_s is None else f", about {self.starts_s:.0f} s with pauses"
+        return f"{most}{counted(starts, 'engine start')}{took}"
+
 
 def _expected(cell: PlannedCell) -> str:
     return "?" if cell.expected_s is None else f"{cell.expected_s:.0f} s"
@@ -185,6 +195,11 @@ def describe(prepared: Prepared) -> Description:
     )
 
 
+def _started(prepared: Prepared) -> list[Block]:
+    """The first block of each life that begins with a start: what is measured where it runs has none."""
+    return [block for block in prepared.lives if prepared.of(block).launch.mode != "attach"]
+
+
 def _starts(prepared: Prepared) -> float | None:
     """Seconds, from the last start of each backend in an earlier run that was launched in the same way."""
     took: dict[tuple[str, str], float] = {}
@@ -195,7 +210,7 @@ def _starts(prepared: Prepared) -> float | None:
                 took[label, backend.launch.mode] = startup_s
     needed = [
         took.get((prepared.of(block).label.partition("#")[0], prepared.of(block).launch.mode))
-        for block in prepared.lives
+        for block in _started(prepared)
     ]
     known = [seconds for seconds in needed if seconds is not None]
     pauses = (len(list(together(prepared.plan))) - 1) * prepared.scenario.verdict.cool_down_s
@@ -209,9 +224,7 @@ def _backends(folder: RunFolder) -> Mapping[str, BackendEntry]:
         return {}
 
 
-def _planned(
-    prepared: Prepared, cell: Cell, history: dict[tuple[str, str, LoadPoint], list[float]]
-) -> PlannedCell:
+def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
     load = prepared.scenario.load
     sizes = prepared.probe_sizes
     count = all_requests(prepared.scenario, cell.load, sizes.long(cell.load) if sizes else None)
@@ -227,19 +240,19 @@ def _planned(
     point = f"{cell.load.value:g} {words[cell.load.kind]}"
     seen = history.get((label, prepared.of(cell).launch.mode, cell.load))
     if cell.load.kind == "rate":
-        basis = f"{count} requests at {'a rate that changes' if load.profile else 'this rate'}"
+        basis = f"{counted(count, 'request')} at {'a rate that changes' if load.profile else 'this rate'}"
         expected = _sending_s(load, cell.load.value, count)
     elif cell.load.kind == "trace" and isinstance(prepared.source, Trace):
         sent = window(prepared.source, max_requests=count)
-        expected, basis = sent.span_s / cell.load.value, f"{len(sent)} requests of the trace"
+        expected, basis = sent.span_s / cell.load.value, f"{counted(len(sent), 'request')} of the trace"
     elif seen:
         expected, basis = (
-            median(seen) * count,
+            median(chain(*seen.values())) * count,
             f"{counted(len(seen), 'earlier run')} of this scenario in {prepared.options.out}",
         )
     else:
         more = " and one of each prefix" if cell.load.kind == "working-set" and cell.load.value else ""
-        expected, basis = None, f"{count} requests{more}"
+        expected, basis = None, f"{counted(count, 'request')}{more}"
     if load.duration_s is not None and (expected is None or expected > load.duration_s):
         sooner = f", unless {basis} end sooner" if expected is None else ""
         expected, basis = load.duration_s, f"--duration{sooner}"
@@ -252,15 +265,16 @@ def _sending_s(load: Load, rate: float, count: int) -> float:
     return float(arrivals("constant", rate, count + 1, 0, profile=profile)[-1]) / NS
 
 
-def _history(prepared: Prepared) -> dict[tuple[str, str, LoadPoint], list[float]]:
-    """Seconds per request of earlier runs of a scenario of this name, by backend, launch and load."""
-    seconds: dict[tuple[str, str, LoadPoint], list[float]] = {}
+def _history(prepared: Prepared) -> History:
+    """Of earlier runs of a scenario of this name."""
+    seconds: History = {}
     for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
         for cell in _cells(folder, prepared.scenario.name):
             requests = cell.requests.ok + cell.requests.warmup
             if requests and cell.client.wall_s is not None:
                 key = (cell.label, cell.launch, cell.point)
-                seconds.setdefault(key, []).append(cell.client.wall_s / requests)
+                by_run = seconds.setdefault(key, {})
+                by_run.setdefault(folder.path.name, []).append(cell.client.wall_s / requests)
     return seconds
 
 

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from harness.model.numbers import counted
+
 if TYPE_CHECKING:
     from harness.load.job import Progress
     from harness.plan import Cell
@@ -58,7 +60,7 @@ class State:
             return ""
         name = run.prepared.scenario.name
         if self.cells_left is None:
-            return f"{name}: {len(run.cells)} cells measured"
+            return f"{name}: {counted(len(run.cells), 'cell')} measured"
         most = "at most " if run.prepared.looks else ""
         at = f"{name}: {len(run.cells)} of {most}{run.prepared.cells} cells"
         if run.progress:

@@ -32,7 +32,7 @@ def stopping_lines(summary: Summary) -> Iterator[str]:
 def _why(summary: Summary, stopping: Stopping) -> str:
     mine = [finding for finding in summary.comparison if finding.primary]
     waiting = sum(finding.verdict == "not enough runs" for finding in mine)
-    left = f"{waiting} of {len(mine)} pairs not decided"
+    left = f"{waiting} of {counted(len(mine), 'pair')} not decided"
     if stopping.reason == "decided":
         return "no pair is left that more repeats could decide"
     if stopping.reason == "no-figure":

@@ -47,7 +47,8 @@ def _answered(summary: Summary) -> str:
     planned = sum(counts.planned for counts in requests)
     answered = sum(counts.ok for counts in requests)
     if answered >= planned:
-        return f"All {planned} requests were answered." if planned else ""
+        who = "The one request was" if planned == 1 else f"All {planned} requests were"
+        return f"{who} answered." if planned else ""
     lost = {
         "failed": sum(counts.failed for counts in requests),
         "were due and not sent": sum(counts.dropped for counts in requests),

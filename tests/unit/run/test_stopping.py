@@ -206,10 +206,10 @@ LEFT = {
     ("reason", "words"),
     [
         ("decided", "stopped after 4 repeats: no pair is left that more repeats could decide; looks planned"),
-        ("max-repeats", "1 of 1 pairs not decided with the most repeats allowed (--max-repeats)"),
-        ("budget", "1 of 1 pairs not decided, and more repeats would exceed the budget of 90 s; looks"),
+        ("max-repeats", "1 of 1 pair not decided with the most repeats allowed (--max-repeats)"),
+        ("budget", "1 of 1 pair not decided, and more repeats would exceed the budget of 90 s; looks"),
         ("no-figure", "for want of a figure that more repeats would not bring"),
-        ("unlikely", "1 of 1 pairs not decided, and the repeats allowed would hardly decide them"),
+        ("unlikely", "1 of 1 pair not decided, and the repeats allowed would hardly decide them"),
         (None, "the run did not come to its end"),
     ],
 )

@@ -71,7 +71,7 @@ def test_too_short_names_what_would_do():
     assert (found.measured, found.limit) == ("20 answers in 2.0 s", "50 answers in 0 s")
     assert found.hint == "measure longer: --requests 50"
     found = reasons(made, minimum={"seconds": 10.0, "answers": 1})["too-short"]
-    assert found.hint == "measure longer: --requests 100"
+    assert (found.limit, found.hint) == ("1 answer in 10 s", "measure longer: --requests 100")
     assert "too-short" not in reasons(made, minimum={"seconds": 1.9, "answers": 20})
 
 

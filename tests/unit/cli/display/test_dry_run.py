@@ -60,13 +60,23 @@ def test_a_search_says_how_many_probes_it_may_take(capsys):
 
 def test_time_is_that_of_earlier_requests_and_starts_with_the_pause_between_them(earlier, capsys):
     lines = planned(capsys, *CLOSED, "--repeats", "2")
-    assert "  llamacpp  4 in flight  10 s each: 2 earlier runs of this scenario in results" in lines
+    assert "  llamacpp  4 in flight  10 s each: 1 earlier run of this scenario in results" in lines
     assert "2 cells, about 20 s of load, and 2 engine starts, about 12 s with pauses" in lines
     found = document(capsys, *CLOSED, "--repeats", "2")
     assert (found["expected_s"], found["expected_starts_s"]) == (20.0, 12.0)
     assert "1 cell, about 10 s of load, and 1 engine start, about 5 s with pauses" in planned(
         capsys, *CLOSED, "--repeats", "1"
     )
+
+
+def test_a_server_that_runs_already_is_not_started(capsys):
+    urls = "vllm=http://127.0.0.1:9,tgi=http://127.0.0.1:10"
+    load = ["--requests", "1", "--rate", "2", "--repeats", "3", "--set", "load.warmup_requests=0"]
+    words = ["run", "--scenario", "shared-prefix", "--backends", urls, *load]
+    assert main([*words, "--set", "verdict.cool_down_s=2", "--dry-run"]) == ExitCode.OK
+    shown = capsys.readouterr().out
+    assert "6 cells, about 3 s of load, and no engine start, about 10 s of pauses" in shown
+    assert "1 request at this rate" in shown
 
 
 def test_each_cell_is_listed_on_request(earlier, capsys):

@@ -49,6 +49,7 @@ def test_the_page_shows_a_load_as_the_view_does():
             "first-look: 3 of at most 20 cells, decided 1 of 3 pairs",
         ),
         (run(*MEASURED, search=True), "first-look: 3 cells measured"),
+        (run(*MEASURED[:1], search=True), "first-look: 1 cell measured"),
     ],
 )
 def test_what_is_known_of_the_time_left(made, words):

@@ -1,0 +1,36 @@
+"""Whether limits were kept, with shares that do not contradict the answer."""
+
+from types import SimpleNamespace
+
+from harness.report.html.limits import limits
+from harness.report.html.trust import wrong
+from tests.factories.summaries import cell, summary
+
+REQUESTS = {"planned": 1, "sent": 1, "ok": 1, "failed": 0, "outcomes": {"ok": 1}}
+
+
+def page(part, *cells, **changes):
+    source = SimpleNamespace(summary=summary(*cells, **changes), name=str, index=lambda _label: 0)
+    made = part(source)
+    return made if isinstance(made, str) else "".join(made)
+
+
+def test_less_than_all_requests_is_never_a_hundred_per_cent():
+    limit = {"metric": "ttft_ms", "share": "max", "limit_ms": 200.0, "within": 0.99964, "met": False}
+    missed = cell(slo={"limits": [limit], "attainment": 0.99964})
+    kept = cell("vllm", slo={"limits": [{**limit, "within": 1.0, "met": True}]})
+    tried = {"value": 100.25, "runs": 1, "kept": 0, "attainment": 0.99964, "why": "e2e max"}
+    found = page(
+        limits,
+        missed,
+        kept,
+        capacity=[{"label": "vllm", "kind": "rate", "kept_by_search": [], "tested": [tried]}],
+    )
+    assert found.count(">99.96<") == 2  # the load that was tried, and the limit that was missed
+    assert found.count(">100<") == 1
+    assert ">100.25<" in found
+
+
+def test_one_request_is_no_plural():
+    assert "The one request was answered." in page(wrong, cell(requests=REQUESTS))
+    assert "All 32 requests were answered." in page(wrong, cell())
