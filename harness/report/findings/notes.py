@@ -113,7 +113,7 @@ def warnings(summary: Summary) -> Iterator[Note]:
 
 
 def reason_text(reason: Reason) -> str:
-    return plain(f"{reason.code}, measured {reason.measured}, limit {reason.limit}")
+    return plain(f"{reason.code}, {reason.measured}; limit {reason.limit}")
 
 
 def place(cell: CellResult) -> str:
@@ -203,7 +203,7 @@ def _validity(summary: Summary) -> Iterator[Note]:
         text = f"{title} {_places_words(places)}: {reason_text(reasons[0])}{others}"
         rank = _INVALID if title == "INVALID" else _SUSPECT
         at = places[0] if len(cases) == 1 else counted(len(cases), "cell")
-        short = plain(f"{title} {at}: {code}, {reasons[0].measured}; limit {reasons[0].limit}{others}")
+        short = plain(f"{title} {at}: {reason_text(reasons[0])}{others}")
         yield Note("warning", text, plain(advice(summary, code, reasons)), rank, code, len(cases), short)
 
 
