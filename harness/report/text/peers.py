@@ -8,7 +8,7 @@ from statistics import median
 from harness.metrics.peers import Figure, Tool, View
 from harness.model import Summary
 from harness.report.view import Row, groups, point_words
-from harness.report.wording import NOT_KNOWN, or_unknown, plain
+from harness.report.wording import NOT_KNOWN, listing, or_unknown, plain
 
 DIFFERS = 0.01  # relative: less is not worth a reason
 GAP = 2
@@ -25,10 +25,18 @@ class Pair:
     measure: str
     here: float | None
     there: float | None
+    pooled: bool  # `here` is over the requests of all repeats, as in the table
+    why_unknown: str  # of `here`; "" where it is known
+
+    @property
+    def title(self) -> str:
+        """`TTFT p50`."""
+        return self.name.rpartition(", ")[0]
 
     @property
     def differs(self) -> bool:
-        if self.here is None or self.there is None:
+        """Whether the tool's definition makes another figure. Pooled ones differ for another reason."""
+        if self.here is None or self.there is None or self.pooled:
             return False
         return abs(self.there - self.here) > DIFFERS * abs(self.here)
 
@@ -42,10 +50,17 @@ def pairs(row: Row, views: Views) -> list[Pair]:
 def _pair(row: Row, figures: Sequence[Figure]) -> Pair:
     """`figures`: the same one of every repeat."""
     first = figures[0]
-    here = row.spread(first.path)
+    spread, pooled = row.spread(first.path), row.pooled.get(first.path)
+    here = spread.median if spread else pooled[1] if pooled else None
     there = [figure.value for figure in figures if figure.value is not None]
-    name = f"{' '.join(filter(None, (first.measure, first.statistic)))}, {first.unit}"
-    return Pair(name, first.measure, here.median if here else None, median(there) if there else None)
+    return Pair(
+        name=f"{' '.join(filter(None, (first.measure, first.statistic)))}, {first.unit}",
+        measure=first.measure,
+        here=here,
+        there=median(there) if there else None,
+        pooled=spread is None and here is not None,
+        why_unknown=row.why_unknown(first.path) if here is None else "",
+    )
 
 
 def terminal(summary: Summary, tool: Tool, views: Views, width: int) -> str:
@@ -56,21 +71,17 @@ def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[s
     yield from textwrap.wrap(
         plain(f"{summary.scenario}: the same records as {tool.title} would have reported them"), width
     )
-    differing: set[str] = set()
-    withheld: set[str] = set()
+    shown: list[Pair] = []
     for group in groups(summary):
         by_label = {row.label: pairs(row, views) for row in group.rows}
-        differing |= {pair.measure for row in by_label.values() for pair in row if pair.differs}
+        shown += (pair for row in by_label.values() for pair in row)
         yield ""
         yield point_words(group.point)
-        withheld |= {
-            pair.name for row in by_label.values() for pair in row if pair.here is None and pair.there
-        }
         yield from _blocks({label: row for label, row in by_label.items() if row}, tool, width)
     yield ""
-    yield from _why(tool, differing, width)
-    if withheld:
-        yield f"{NOT_KNOWN} here: too few samples for that percentile; {tool.name} prints it all the same."
+    yield from _why(tool, {pair.measure for pair in shown if pair.differs}, width)
+    for line in _unlike(tool, shown):
+        yield from textwrap.wrap(plain(line, 600), width, subsequent_indent="  ")
     yield from _evidence(summary, views, width)
 
 
@@ -100,6 +111,21 @@ def _why(tool: Tool, differing: set[str], width: int) -> Iterator[str]:
     yield "Why they differ by more than 1 %:" if reasons else "Nothing differs by more than 1 %."
     for measure, why in reasons:
         yield from textwrap.wrap(f"{measure}: {why}", width, initial_indent="  ", subsequent_indent="    ")
+
+
+def _unlike(tool: Tool, shown: Sequence[Pair]) -> Iterator[str]:
+    """Figures here that are over all repeats together, and those that only the tool has, with the reason."""
+    if pooled := dict.fromkeys(pair.title for pair in shown if pair.pooled and pair.there is not None):
+        yield (
+            f"pooled here, {listing(list(pooled))}: over the requests of all repeats, since one is too short "
+            f"for it; of {tool.name} the median of the repeats."
+        )
+    withheld: dict[str, dict[str, None]] = {}
+    for pair in shown:
+        if pair.here is None and pair.there is not None:
+            withheld.setdefault(pair.why_unknown, {})[pair.title] = None
+    for why, titles in withheld.items():
+        yield f"{NOT_KNOWN} here, {listing(list(titles))}: {why}; {tool.name} prints it all the same."
 
 
 def _evidence(summary: Summary, views: Views, width: int) -> Iterator[str]:

@@ -1,0 +1,53 @@
+"""`bench report --as TOOL`: the figures of the table, and the true reason where there is none."""
+
+from harness.metrics.peers import TOOLS, Figure, View
+from harness.report.text.peers import pairs, terminal
+from harness.report.view import groups
+from tests.factories.summaries import cell, summary
+
+POOLED = {
+    "label": "vllm",
+    "load": {"kind": "concurrency", "value": 4},
+    "metric": "ttft_ms.p90",
+    "interval": [70.0, 80.0, 95.0],
+    "runs": 2,
+    "method": "pooled",
+}
+FIGURES = (
+    Figure("TTFT", "p50", "ms", "ttft_ms.p50", 20.0),
+    Figure("TTFT", "p90", "ms", "ttft_ms.p90", 55.0),
+    Figure("TTFT", "p99", "ms", "ttft_ms.p99", 66.0),
+    Figure("output", "", "tok/s", "output_tokens_per_s", 100.0),
+)
+
+
+def printed():
+    short = {"ttft_ms": {"mean": 20.0, "p50": 20.0}, "output_tokens_per_s": None}
+    why = {
+        "ttft_ms.p90": "24 samples; p90 needs 29",
+        "ttft_ms.p99": "24 samples; p99 needs 299",
+        "output_tokens_per_s": "the server reports no token counts",
+    }
+    cells = [cell("vllm", repeat=repeat, **short, null_reasons=why) for repeat in (0, 1)]
+    made = summary(*cells, estimates=[POOLED])
+    views = {one.cell: View(FIGURES, {}) for one in cells}
+    (row,) = groups(made)[0].rows
+    return {pair.title: pair for pair in pairs(row, views)}, terminal(made, TOOLS["vllm"], views, 200)
+
+
+def test_a_figure_that_the_table_pools_is_pooled_here_and_differs_for_no_reason_of_the_tool():
+    found, text = printed()
+    assert (found["TTFT p90"].here, found["TTFT p90"].pooled, found["TTFT p90"].differs) == (
+        80.0,
+        True,
+        False,
+    )
+    assert "pooled here, TTFT p90: over the requests of all repeats" in text
+    assert "Nothing differs by more than 1 %." in text
+
+
+def test_each_figure_that_only_the_tool_has_comes_with_its_own_reason():
+    _, text = printed()
+    assert "n/a here, TTFT p99: 24 samples; p99 needs 299; vllm prints it all the same." in text
+    assert "n/a here, output: the server reports no token counts; vllm prints it all the same." in text
+    assert "p90 needs" not in text
