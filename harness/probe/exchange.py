@@ -46,7 +46,7 @@ class Seen:
 
     @property
     def text(self) -> str:
-        """Without reasoning and tool calls."""
+        """Leaves out reasoning and tool calls."""
         whole, ends = "".join(self.parsed.texts), accumulate(self.parsed.chars)
         spans = zip(self.kinds, self.parsed.chars, ends, strict=True)
         text = "".join(whole[end - chars : end] for kind, chars, end in spans if kind is EventKind.TEXT)
