@@ -72,10 +72,10 @@ def _tokenizer(table: Table | None) -> Tokenizer | None:
 
 
 def _reset(table: Table | None) -> Reset | None:
-    """A path with a {slot} is served for every one."""
+    """A path with a {slot} is served for every one, and whatever the query says."""
     if table is None:
         return None
-    return Reset(table["path"].partition("{")[0], table.get("method", "POST"))
+    return Reset(table["path"].partition("{")[0].partition("?")[0], table.get("method", "POST"))
 
 
 def _series(metrics: Table, unused: frozenset[str]) -> Iterator[Series]:

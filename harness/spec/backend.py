@@ -260,7 +260,7 @@ class Reset:
     body: Fields = field(default_factory=dict)  # JSON; may hold {served_name}
     then: Fields = field(default_factory=dict)  # body of a second request there, which makes it ready again
     success_key: str = ""  # dotted path that must be true in the answer; "": the status decides
-    leaves: str = ""  # what it does not empty; harmless while no cell repeats another's prompts
+    leaves: str = ""  # what it does not empty; harmless while nothing repeats a cell's prompts
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,6 +271,11 @@ class PrefixCache:
     matching: Literal["", "blocks", "tokens", "slots"] = ""  # whole blocks, any prefix, one prompt per slot
     block_tokens: int = 0  # of "blocks"; 0: not known
     note: str = ""
+
+    @property
+    def keeps(self) -> str:
+        """What its reset does not empty; "": nothing, or there is no reset."""
+        return self.reset.leaves if self.reset else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +291,7 @@ class Variant:
     track: str = ""
     request: Fields = field(default_factory=dict)  # added to [dialect] extra
     prefix_cache: bool | None = None
+    leaves: str | None = None  # by the reset of [prefix_cache], in place of what that says
     tokens_per_event: Literal["one", "several"] | None = None  # in place of [dialect.habits]
     lora: bool = True  # False: every request goes to the base model, whatever adapter it names
     not_on_cpu: str = ""  # why [process] cannot start it; "": it can

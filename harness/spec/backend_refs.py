@@ -227,6 +227,8 @@ def apply_variant(definition: Backend, variant: str | None) -> Backend:
     cache = definition.prefix_cache
     if change.prefix_cache is not None:
         cache = dataclasses.replace(cache, enabled=change.prefix_cache)
+    if change.leaves is not None and cache.reset is not None:
+        cache = dataclasses.replace(cache, reset=dataclasses.replace(cache.reset, leaves=change.leaves))
     return dataclasses.replace(
         definition,
         backend=dataclasses.replace(

@@ -1,27 +1,37 @@
 """Brings the prefix cache into the state that the scenario declares, before the window of a cell."""
 
-import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
+from harness.apis import APIS
 from harness.engines.session import EngineSession
 from harness.errors import SetupError
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob
-from harness.metrics.prefix import first_of_each_prefix
+from harness.metrics.prefix import first_of_each_prefix, reusable
 from harness.model import CachePreparation
+from harness.plan import Cell, seed_for
 from harness.records.layout import Outcome
 from harness.records.request_table import RequestTable
-from harness.run.measure.job import promised, whole_bodies
-from harness.run.setup.prepare import Prepared
+from harness.run.measure.job import UNSALTED, Salt, promised, whole_bodies
+from harness.run.setup.prepare import BackendPlan, Prepared
 from harness.workload.prompts.workload import Workload
 
 Method = Literal["none", "off", "reset", "restart", "salt"]
 
 _PRIMING = 4  # requests in flight while a cache is filled
+# A number of five digits: few tokens of a prompt, and two runs seldom draw the same one.
+_LEAST, _NUMBERS = 10_000, 90_000
+
+
+class Attempt(NamedTuple):
+    """One try to measure a cell. No other one sends its prompts."""
+
+    run: str  # sets this run apart from others
+    number: int  # 0: the first
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +41,7 @@ class CacheState:
     requested: str
     method: Method
     description: str
-    salt: str = ""  # sent with every request of the cell; "": none
+    salt: Salt = UNSALTED  # of every request of the cell
     primed: int = 0
 
     @property
@@ -42,22 +52,29 @@ class CacheState:
             method=self.method,
             reset=self.method == "reset",
             description=self.description,
-            salted=bool(self.salt),
+            salted=bool(self.salt.value),
+            salt=self.salt.value,
             primed=self.primed,
         )
 
 
-def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -> CacheState:
+def bring_about(
+    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, attempt: Attempt
+) -> CacheState:
     """Empties the cache; for `warm`, sends everything that requests share once, for `primed` every request.
 
     It is emptied by the engine's own reset. If that fails, the restart just before this cell does it, or a
-    salt that sets the cell's prefixes apart. Raises SetupError if a request that fills the cache fails.
+    salt that sets the cell's prefixes apart. `any` leaves it as it is, and a salt then keeps prompts that share
+    nothing apart from those of earlier runs. Raises SetupError if a request that fills the cache fails.
     """
-    requested = prepared.scenario.cache.state
-    if requested == "any":
+    requested, number = prepared.scenario.cache.state, _number(prepared, cell, attempt)
+    if APIS[engine.definition.dialect.api].gives == "transcripts":
+        return CacheState(requested, "none", "recordings are sent as they are")
+    if requested == "any" and reusable(workload.requested)[0].any():
         return CacheState(requested, "none", "not asked for")
-    state = _emptied(requested, engine, twice=prepared.options.aa)
-    if requested == "cold":
+    in_front = any(_needs_front(requested, backend) for backend in prepared.backends)
+    state = _emptied(requested, engine, number, again=attempt.number > 0, in_front=in_front)
+    if requested in ("any", "cold"):
         return state
     chosen = (
         first_of_each_prefix(workload.requested) if requested == "warm" else first_turns(workload.requested)
@@ -65,25 +82,58 @@ def bring_about(prepared: Prepared, workload: Workload, engine: EngineSession) -
     return replace(state, primed=_send(prepared, workload, engine, set(chosen), state.salt))
 
 
-def _emptied(requested: str, engine: EngineSession, *, twice: bool) -> CacheState:
+def _number(prepared: Prepared, cell: Cell, attempt: Attempt) -> str:
+    """Every backend gets the same, but for those that reach the server of an earlier one."""
+    urls = set(prepared.of(cell).ref.urls)
+    earlier = sum(not urls.isdisjoint(other.ref.urls) for other in prepared.backends[: cell.backend])
+    place = attempt.run, cell.load.label, cell.repeat, attempt.number, earlier
+    return str(_LEAST + seed_for(prepared.options.seed, "salt", *place) % _NUMBERS)
+
+
+def _needs_front(requested: str, backend: BackendPlan) -> bool:
+    """Whether nothing but a salt in front of its prompts keeps them from what an attached server holds.
+
+    If one backend needs that, all get it, so that all get the same prompts.
+    """
+    definition = backend.ref.definition
+    cache = definition.prefix_cache
+    if backend.launch.mode != "attach" or cache.enabled is False:
+        return False
+    emptied = requested != "any" and cache.reset is not None
+    return bool(cache.keeps) or not (emptied or definition.dialect.cache_salt)
+
+
+def _emptied(
+    requested: str, engine: EngineSession, number: str, *, again: bool, in_front: bool
+) -> CacheState:
     """Empties the cache, or sets prompts apart by a salt.
 
-    `twice`: another label sends the same prompts to the server. If nothing empties its cache, they then get a
-    salt even without a field for it.
+    `again`: the cell was measured before. `in_front`: some backend needs the salt in front of its prompts.
     """
-    if engine.definition.prefix_cache.enabled is False:
-        return CacheState(requested, "off", "this backend runs without a prefix cache")
+    definition = engine.definition
+    method, how = _method(requested, engine, again=again)
+    if method != "salt" and not in_front:
+        return CacheState(requested, method, how)
+    # Whether a tier that the reset leaves heeds the field is not known.
+    in_front = in_front or not definition.dialect.cache_salt or bool(definition.prefix_cache.keeps)
+    own = "a number of its own in front of each prompt" if in_front else "a salt of its own"
+    return CacheState(requested, method, f"{how}; {own}", Salt(number, in_front))
+
+
+def _method(requested: str, engine: EngineSession, *, again: bool) -> tuple[Method, str]:
+    """The method, and what it did in words."""
+    cache = engine.definition.prefix_cache
+    if cache.enabled is False:
+        return "off", "this backend runs without a prefix cache"
+    seen = again or not engine.started_here  # it may hold these very prompts
+    if requested == "any":
+        return ("salt", "not emptied") if seen else ("none", "not asked for")
     reset = engine.reset_prefix_cache()
-    if reset.done:
-        return CacheState(requested, "reset", reset.how)
+    if reset.done and not (seen and cache.keeps):
+        return "reset", reset.how
     if engine.fresh:
-        return CacheState(requested, "restart", f"{reset.how}; this engine was started for this cell")
-    if engine.definition.dialect.cache_salt:
-        return CacheState(requested, "salt", f"{reset.how}; a salt of its own", secrets.token_hex(8))
-    if twice:
-        how = f"{reset.how}; a number of its own in front of each prompt"
-        return CacheState(requested, "salt", how, str(secrets.randbelow(9_000_000) + 1_000_000))
-    return CacheState(requested, "none", reset.how)
+        return "restart", f"{reset.how}; this engine was started for this cell"
+    return "salt", f"{reset.how}, but leaves {cache.keeps}" if reset.done else reset.how
 
 
 def first_turns(requested: RequestTable) -> Iterator[int]:
@@ -91,7 +141,7 @@ def first_turns(requested: RequestTable) -> Iterator[int]:
     return iter(np.flatnonzero(requested.numbers["turn"] <= 0).tolist())
 
 
-def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen: set[int], salt: str) -> int:
+def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen: set[int], salt: Salt) -> int:
     """Sends each chosen request for one token, to leave its prompt in the cache. Returns their number."""
     picked = whole_bodies(prepared, workload, engine, chosen, salt=salt, max_tokens=1)
     if not picked:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,16 @@ from harness.workload.typical import typical_seed
 _ESCAPED = b"\\u0000"  # BLANK, as JSON has it
 
 
+class Salt(NamedTuple):
+    """What sets the prompts of a cell apart from equal ones: for the dialect's field, if it has one."""
+
+    value: str = ""  # "": none
+    in_front: bool = False  # it also stands in front of each prompt
+
+
+UNSALTED = Salt()
+
+
 def make_job(
     prepared: Prepared,
     cell: Cell,
@@ -39,7 +50,7 @@ def make_job(
     engine: EngineSession,
     scratch: Path,
     *,
-    salt: str = "",
+    salt: Salt = UNSALTED,
 ) -> LoadJob:
     """Builds the job of a cell. Its bodies are in `scratch`, which must exist until the load has ended."""
     load, request = prepared.scenario.load, prepared.scenario.request
@@ -87,7 +98,7 @@ def whole_bodies(
     engine: EngineSession,
     chosen: Iterable[int],
     *,
-    salt: str = "",
+    salt: Salt = UNSALTED,
     max_tokens: int | None = None,
 ) -> list[bytes]:
     """The chosen bodies in `seq` order, each with all that its prompt begins with, for a job of their own."""
@@ -109,16 +120,17 @@ def bodies(
     workload: Workload,
     engine: EngineSession,
     *,
-    salt: str = "",
+    salt: Salt = UNSALTED,
     max_tokens: int | None = None,
 ) -> Iterator[bytes]:
     """Yields the bodies of the requests in `seq` order. A recorded call has BLANK for what it begins with.
 
-    `max_tokens` replaces each request's own, and then lengths are not forced and turns not kept. A `salt`
-    that the dialect has no field for goes in front of the first message.
+    `max_tokens` replaces each request's own, and then lengths are not forced and turns not kept. A recording
+    is sent without the `salt`.
     """
-    front = "" if engine.definition.dialect.cache_salt or not salt else f"{salt} "
+    front = f"{salt.value} " if salt.in_front else ""
     request, api = prepared.scenario.request, APIS[engine.definition.dialect.api]
+    salted = None if api.gives == "vectors" else 1  # messages: each text to embed is a prompt
     if max_tokens is not None:
         request = replace(request, exact_output=False, kept_turns=False)
     messages: list[Message] = []
@@ -133,7 +145,8 @@ def bodies(
         if asked_chat.call is not None:
             turns[0]["content"] = BLANK + turns[0]["content"]
         if asked_chat.call is not None or asked_chat.turn == 0:
-            turns[0]["content"] = front + turns[0]["content"]
+            for turn in turns[:salted]:
+                turn["content"] = front + turn["content"]
         messages += turns
         if asked_chat.images:
             spec, last = prepared.scenario.images, turns[-1]["content"]
@@ -148,7 +161,7 @@ def bodies(
             asked_chat.constraint,
             tools.definitions if tools else (),
             tools.choice if tools else "auto",
-            salt,
+            salt.value,
             asked_chat.adapter,
             prepared.scenario.lora.adapters,
             later=asked_chat.turn > 0,
