@@ -11,6 +11,7 @@ from harness.mockserver.dialects import DIALECTS
 from harness.mockserver.faults import Fault
 from harness.spec.backend import BackendRef, Engine, Process
 from harness.spec.strict import nearest
+from harness.spec.template import placeholders
 
 TIMING = ("--ttft-ms", "20", "--gap-ms", "5", "--prefill-us-per-token", "50", "--loading-s", "0.2",
           "--image-ms", "30", "--image-cache", "64", "--audio-ms-per-s", "20")  # fmt: skip
@@ -46,13 +47,17 @@ def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
     if "lora_adapters" in values:
         args += ["--adapters", "{lora_adapters}", "--adapter-swap-ms", "100"]
         args += ["--adapter-slots", "{lora_slots}" if "lora_slots" in values else "1000"]
+    # What it takes no notice of would be kept with the run as if it had an effect.
+    used = set(placeholders(args))
+    values = {key: value for key, value in values.items() if key in used}
+    tunable = {key: allowed for key, allowed in definition.engine.tunable.items() if key in used}
     lora = definition.lora and dataclasses.replace(definition.lora, args=(), each=())
     metrics = definition.metrics and dataclasses.replace(definition.metrics, own_port=False)
     standing_in = dataclasses.replace(
         definition,
         backend=dataclasses.replace(definition.backend, weights="none", simulated=True),
         server=dataclasses.replace(definition.server, effective={}),  # it has settings of its own
-        engine=Engine(args=tuple(args), values=values, tunable=definition.engine.tunable),
+        engine=Engine(args=tuple(args), values=values, tunable=tunable),
         process=Process(program=("{harness_python}", "-m", "harness", "truth")),
         lora=lora,  # its adapters are names alone
         metrics=metrics,  # which it serves besides its API

@@ -131,7 +131,7 @@ def test_divisions():
     keep(TUNED)
     of = prepared("llamacpp,llamacpp@tuned,llamacpp@q8_0,llamacpp@no-host-cache")
     assert [division(of, backend) for backend in of.backends] == ["default", "tuned", "default", "custom"]
-    given = prepared("llamacpp,llamacpp@tuned", engine_values={"batch_tokens": "64"})
+    given = prepared("llamacpp,llamacpp@tuned", engine_values={"max_sequences": "4"})
     assert [division(given, backend) for backend in given.backends] == ["custom", "custom"]
     port = prepared("llamacpp", engine_values={"port": "9000"})
     assert division(port, port.backends[0]) == "default"
