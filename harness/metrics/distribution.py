@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import LatencyStats
+from harness.model.numbers import counted
 from harness.stats.binomial import trials_needed, upper_rank
 
 PERCENTILES = (50, 90, 95, 99)
@@ -44,7 +45,7 @@ def latency_stats(
         upper = f"{name}_upper"
         statistics[name] = statistics[upper] = None
         if len(values) < needed:
-            reasons[name] = reasons[upper] = f"{len(values)} samples; {name} needs {needed}"
+            reasons[name] = reasons[upper] = f"{counted(len(values), 'sample')}; {name} needs {needed}"
             continue
         upper_neighbour = -(-(len(values) - 1) * percentile // 100)
         if upper_neighbour < len(finite):

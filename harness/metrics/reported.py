@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from harness.metrics.distribution import samples_needed
 from harness.model import CellResult, Imported, LatencyStats, Requests
+from harness.model.numbers import counted
 
 _NONE = LatencyStats(mean=None, p50=None, p90=None, p95=None, p99=None)
 _SAID = "only what the file says is known"
@@ -48,7 +49,9 @@ def _too_few(statistic: str, file: Imported) -> str:
     if not statistic.startswith("p") or file.answered is None:
         return ""
     needed = samples_needed(int(statistic[1:]))
-    return "" if file.answered >= needed else f"{file.answered} samples; {statistic} needs {needed}"
+    return (
+        "" if file.answered >= needed else f"{counted(file.answered, 'sample')}; {statistic} needs {needed}"
+    )
 
 
 def _counts(cell: CellResult, file: Imported) -> Requests:

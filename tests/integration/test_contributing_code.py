@@ -114,7 +114,7 @@ def test_a_metric_is_one_field_and_its_test(checkout):
 def test_a_cell_and_its_schema_have_decode_ms():
     cell = summarise_cell(records({"intended": 0, "texts": [100, 150, 350]}), facts(), None)
     assert cell.decode_ms.mean == 250
-    assert cell.null_reasons["decode_ms.p99"] == "1 samples; p99 needs 299"
+    assert cell.null_reasons["decode_ms.p99"] == "1 sample; p99 needs 299"
     assert "decode_ms" in SLO_METRICS
     assert VERDICT_METRICS["decode_ms.p50"] == "lower"
     assert "decode_ms" in schema.text("summary")

@@ -161,6 +161,7 @@ def test_percentiles_need_enough_samples():
     statistics, reasons = latency_stats(np.arange(298.0))
     assert statistics.p99 is None
     assert reasons == dict.fromkeys(("p99", "p99_upper"), "298 samples; p99 needs 299")
+    assert latency_stats(np.arange(1.0))[1]["p50"] == "1 sample; p50 needs 5"
     statistics, reasons = latency_stats(np.arange(299.0))
     assert statistics.p99 == pytest.approx(np.quantile(np.arange(299.0), 0.99))
     assert statistics.p99_upper == 298  # the largest
