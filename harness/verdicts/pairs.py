@@ -90,10 +90,10 @@ def _family(tests: Sequence["_Test"]) -> list["_Judged"]:
 
     def adjusted(p: Callable[["_Test"], float]) -> list[tuple[float, float]]:
         values = [p(test) for test in tests]
-        return list(zip(holm(values), holm_levels(values, tests[0].rules.alpha), strict=True))
+        alphas = [test.rules.alpha for test in tests]  # runs that are compared may have unlike ones
+        levels_at = {alpha: holm_levels(values, alpha) for alpha in set(alphas)}
+        return list(zip(holm(values), (levels_at[alpha][i] for i, alpha in enumerate(alphas)), strict=True))
 
-    if not tests:
-        return []
     apart, same = adjusted(lambda test: test.p_apart), adjusted(lambda test: test.p_same)
     return [_Judged(*beyond, *within, len(tests)) for beyond, within in zip(apart, same, strict=True)]
 

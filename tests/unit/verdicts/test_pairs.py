@@ -10,7 +10,7 @@ from harness.model import Interval
 from harness.report.text import table
 from harness.stats.student import t_quantile
 from harness.verdicts import Rules, compare
-from harness.verdicts.pairs import find, left_out_words, span_words
+from harness.verdicts.pairs import Pairing, decide, find, left_out_words, span_words
 from harness.verdicts.run_values import loads, series
 from tests.factories.documents import changed
 from tests.factories.runs import Engine, Shape, make_run
@@ -34,6 +34,10 @@ def cells(label, p50, *, noise=NOISE, repeats=5, load=None, work="w", **changes)
         )
         for repeat in range(repeats)
     ]
+
+
+def rows_of(a, b):
+    return {load: series([*a, *b], load, {}) for load in loads(a)}
 
 
 def only(found):
@@ -271,9 +275,27 @@ def test_no_number_of_runs_is_promised_where_the_floor_forbids_same():
 def test_a_smaller_level_asks_for_more():
     """What a look at the figures before the last one is worth."""
     a, b = cells("a", 105, noise=1.5 * ODD), cells("b", 100, noise=np.zeros(5))
-    rows = {load: series([*a, *b], load, {}) for load in loads(a)}
+    rows = rows_of(a, b)
     assert [one.verdict for one in find(rows, ONE)] == ["slower"]
     assert [one.verdict for one in find(rows, ONE, alpha=0.001)] == ["not enough runs"]
+
+
+@pytest.mark.parametrize("alphas", [(0.05, 0.01), (0.01, 0.05)])
+def test_each_run_of_a_comparison_has_a_level_of_its_own(alphas):
+    """Two pairs of one family: the interval of each is at half of its own level."""
+    ratios = {"a": 105, "b": 110}
+    pairings = [
+        Pairing(first, second, load, replace(ONE, alpha=alpha))
+        for (label, p50), alpha in zip(ratios.items(), alphas, strict=True)
+        for load, (first, second) in rows_of(cells(label, p50, noise=2 * ODD), cells("z", 100)).items()
+    ]
+    open_, surer = decide(pairings)
+    assert (open_.verdict, surer.verdict) == ("not enough runs", "slower")
+    for one, alpha in zip((open_, surer), alphas, strict=True):
+        reach = t_quantile(1 - alpha / 4, 4) / t_quantile(1 - alpha / 2, 4)
+        alone, wide = (np.log(span.high / span.estimate) for span in (one.ratio, one.family_ratio))
+        assert wide == pytest.approx(reach * alone)
+        assert (one.family_ratio.low > 1.02) == (one.verdict == "slower")
 
 
 DIED = verdict("INVALID", "failed-requests", "9 of 32", "1%", "")
