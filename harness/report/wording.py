@@ -44,6 +44,11 @@ def plain(value: object, limit: int = 300) -> str:
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
 
 
+def capital(text: str) -> str:
+    """The first letter large, all others as they are: a name such as KV or GPU stays itself."""
+    return text[:1].upper() + text[1:]
+
+
 def listing(words: Sequence[str]) -> str:
     """a, b and c."""
     return " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))

@@ -1,13 +1,24 @@
 """The first screen: who is ahead at each load, how sure that is, what is wrong, and what to run next."""
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from harness.model import Order
 from harness.model.measures import measure
 from harness.report.findings import notes
 from harness.report.findings.conclusion import doubts, order, orders
-from harness.report.findings.sentences import by_metric, doubts_line, goodput_words, sentence, under_load
-from harness.report.findings.verdict_words import capacity_lines, confidence, primary
+from harness.report.findings.sentences import (
+    ADAPTERS,
+    GOODPUT,
+    HITS,
+    IMAGES,
+    by_metric,
+    claims,
+    doubts_line,
+    sentence,
+    under_load,
+)
+from harness.report.findings.verdict_words import capacity_lines, confidence, knee_lines, primary
 from harness.report.html import figures
 from harness.report.html.next_steps import next_steps, own_command
 from harness.report.html.source import Source
@@ -17,10 +28,11 @@ from harness.report.html.trust import wrong
 from harness.report.text.agreement_tables import accuracy_lines
 from harness.report.text.first_lines import caveats
 from harness.report.view import Group, groups, point_words
-from harness.report.wording import counted, listing
+from harness.report.wording import capital, counted, listing
 
 MOST_DOUBTS = 3  # in a line
 OPEN_LOADS = 2  # more are folded: the table of load against metric has them all
+BEYOND = (GOODPUT, HITS, ADAPTERS, IMAGES)  # claims that are neither in the sentence nor in the matrix
 
 
 def answer(source: Source) -> Html:
@@ -42,11 +54,9 @@ def _conclusion(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
     if not load_groups:
         yield tag("p", "No cell of this run was finished: there is nothing to compare.")
         return
-    for line in capacity_lines(summary):
+    course = under_load(summary) if len(source.labels) == 1 else ()
+    for line in chain(capacity_lines(summary), knee_lines(summary), accuracy_lines(summary), course):
         yield tag("p", tag("strong", line))
-    yield from (tag("p", tag("strong", line)) for line in accuracy_lines(summary))
-    if len(source.labels) == 1:
-        yield from (tag("p", tag("strong", line)) for line in under_load(summary))
     yield from (tag("p", line, class_="doubt small") for line in caveats(summary))
     parts = [join(_load(source, group)) for group in load_groups]
     shown = parts if len(parts) <= OPEN_LOADS else [parts[-1]]
@@ -57,12 +67,14 @@ def _conclusion(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
 
 
 def _load(source: Source, group: Group) -> Iterator[Html]:
-    """The backends by median if there are several, a sentence, and the figures in doubt."""
+    """The backends by median if there are several, a sentence, what the scenario asks for beyond it, and
+    the figures in doubt."""
     if len(group.rows) > 1:
         yield standing(source, group, order(source.summary, group))
     yield tag("p", sentence(source.summary, group))
-    if good := goodput_words(group):
-        yield tag("p", f"Goodput: {good}.")
+    for name, text in claims(source.summary, group):
+        if name in BEYOND:
+            yield tag("p", f"{capital(name)}: {text}.")
     yield from in_doubt(group)
 
 

@@ -11,7 +11,7 @@ from harness.report.html.medians import every_row, folded, median, medians, of_r
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.view import Group, cell_name, groups, labels, point_words
-from harness.report.wording import NOT_KNOWN, counted, listing, number, plain
+from harness.report.wording import NOT_KNOWN, capital, counted, listing, number, plain
 
 EVERY = {name: name for name in STATISTICS}
 BOUNDS = {f"{name}_upper": f"{name} at most" for name in PERCENTILES}
@@ -129,7 +129,7 @@ def _group(source: Source, group: Group) -> Html:
     rates = _values(source, "Rates", cells, RATES)
     parts = [_by(source, cells, field, what) for field, what in PARTS.items()]
     each = (*latencies, *bounds, rates, *filter(None, parts))
-    return details(point_words(group.point).capitalize(), *_medians(source, group), folded(len(cells), *each))
+    return details(capital(point_words(group.point)), *_medians(source, group), folded(len(cells), *each))
 
 
 def _medians(source: Source, group: Group) -> Iterator[Html]:

@@ -12,7 +12,7 @@ from harness.report.text import claims as claim_text
 from harness.report.text.agreement_tables import agreement_tables
 from harness.report.text.peers import pairs
 from harness.report.view import Group, groups, point_words
-from harness.report.wording import NOT_KNOWN, or_unknown
+from harness.report.wording import NOT_KNOWN, capital, or_unknown
 
 AGREEMENT_EXPLAINED = (
     "The same questions with known answers, put to each backend greedily: a backend that is fast and answers "
@@ -31,7 +31,7 @@ def claims(source: Source) -> Html | None:
         return None
     here = claim_text.here(entries)
     parts = [
-        details(f"{word.capitalize()}: {len(mine)}", _claim_table(word, mine))
+        details(f"{capital(word)}: {len(mine)}", _claim_table(word, mine))
         if word == "not decidable here"
         else _claim_table(word, mine)
         for word, mine in claim_text.by_verdict(entries).items()
@@ -96,10 +96,8 @@ def _peers_of(source: Source, group: Group) -> list[Html]:
                 owners.append(str(source.index(row.label)))
     if not rows:
         return []
-    result = table(
-        point_words(group.point).capitalize(), ["backend and figure", "here", *TOOLS], rows, owners, "numbers"
-    )
-    return [details(point_words(group.point).capitalize(), result)]
+    title = capital(point_words(group.point))
+    return [details(title, table(title, ["backend and figure", "here", *TOOLS], rows, owners, "numbers"))]
 
 
 def agreement(source: Source) -> Html | None:

@@ -11,7 +11,7 @@ from harness.report.text import claims
 from harness.report.text.sessions import session_tables
 from harness.report.text.table import engine_words, marks
 from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
-from harness.report.wording import NOT_KNOWN, counted, listing
+from harness.report.wording import NOT_KNOWN, capital, counted, listing
 
 OPEN_LOADS = 2  # tables; more are folded, but for the highest load
 POOLED = (
@@ -66,7 +66,7 @@ def _table(source: Source, group: Group) -> Html:
         for row in group.rows
     )
     owners = [source.index(row.label) for row in group.rows]
-    caption = point_words(group.point).capitalize()
+    caption = capital(point_words(group.point))
     return table(caption, ["backend", *map(_head, columns)], rows, owners, "numbers")
 
 

@@ -6,7 +6,7 @@ from harness.report.html.source import Source
 from harness.report.html.svg import sample
 from harness.report.html.tags import Html, join, tag
 from harness.report.view import Group, Row, point_words
-from harness.report.wording import NOT_KNOWN, number
+from harness.report.wording import NOT_KNOWN, capital, number
 
 BRACKET = "; bracket: not all separated"
 
@@ -28,7 +28,7 @@ def standing(source: Source, group: Group, ranking: Order) -> Html:
     if unknown:
         bodies.append(tag("tbody", *map(line, unknown)))
     better = "highest" if by.metric.better == "higher" else "lowest"
-    title = tag("strong", point_words(group.point).capitalize())
+    title = tag("strong", capital(point_words(group.point)))
     tied = BRACKET if any(len(labels) > 1 for labels in ranking.groups) else ""
     caption = tag("caption", title, f", median {by.name}, {better} first{tied}")
     return tag("table", caption, *bodies, class_="standing")

@@ -1,0 +1,51 @@
+"""The first screen of the page."""
+
+import pytest
+
+from harness.report.findings.sentences import ADAPTERS, HITS, IMAGES, claims
+from harness.report.findings.verdict_words import knee_lines
+from harness.report.html.answer import answer
+from harness.report.html.source import Source
+from harness.report.html.tags import text
+from harness.report.view import groups
+from harness.report.wording import capital
+from tests.factories.summaries import cell, summary
+
+KNEE = {
+    "label": "vllm", "value": 1.4, "interval": [1.0, 2.0], "repeats": 3, "crossed": 3, "largest": 4.0,
+    "fits": 0.9, "ideal": 0.95, "unrelated": 0.0,
+}  # fmt: skip
+OF_IMAGES = {"images": {"ms_by_sort": {"fresh": 41.0}}}
+OF_ADAPTERS = {"adapters": {"ttft_over_base": 1.3, "tpot_over_base": 1.1}}
+
+
+def page_of(found):
+    return answer(Source(found, None, {}, (), (), {}, {}, ()))
+
+
+@pytest.mark.parametrize(
+    ("load", "changes", "about"),
+    [
+        ({"kind": "working-set", "value": 8}, {}, HITS),
+        ({"kind": "concurrency", "value": 8}, OF_ADAPTERS, ADAPTERS),
+        ({"kind": "concurrency", "value": 8}, OF_IMAGES, IMAGES),
+    ],
+)
+def test_the_page_gives_what_the_terminal_gives_beyond_the_verdicts(load, changes, about):
+    found = summary(cell("vllm", load=load, **changes), cell("sglang", load=load, **changes))
+    said = dict(claims(found, groups(found)[0]))[about]
+    assert text(f"{capital(about)}: {said}.") in page_of(found)
+
+
+def test_the_page_names_the_knee_of_working_sets():
+    load = {"kind": "working-set", "value": 8}
+    found = summary(cell("vllm", load=load), cell("sglang", load=load), knees=[KNEE])
+    lines = list(knee_lines(found))
+    assert lines
+    assert all(text(line) in page_of(found) for line in lines)
+
+
+def test_names_in_a_caption_keep_their_letters():
+    load = {"kind": "working-set", "value": 8}
+    found = summary(cell("vllm", load=load), cell("sglang", load=load))
+    assert "Working set of 8 times the KV cache" in page_of(found)
