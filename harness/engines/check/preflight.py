@@ -122,9 +122,13 @@ def _gpus(definition: Backend, device: str, machine: Machine) -> Iterator[SetupE
     beyond = [gpu for gpu in gpus if here is not None and gpu.isdigit() and int(gpu) >= here]
     if len(gpus) < wanted or beyond:
         seen = f"{here} on this machine" if beyond else f"{len(gpus)} to choose from"
+        change = "change --gpus or CUDA_VISIBLE_DEVICES"
+        named = f" ({', '.join(gpus)})" if gpus else ""
         yield SetupError(
-            f"needs {wanted} GPU(s) ({', '.join(gpus)}), and there are {seen}",
-            hint="lower --engine-set tensor_parallel=N, or change --gpus or CUDA_VISIBLE_DEVICES",
+            f"needs {wanted} GPU(s){named}, and there are {seen}",
+            hint=f"lower --engine-set tensor_parallel=N, or {change}"
+            if gpus
+            else f"{change}, or use --device cpu",
         )
     else:
         yield from _raised(lambda: machine.check_gpus_free(gpus))

@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from harness.engines.provide.shared_folders import Say
@@ -38,9 +39,17 @@ def gpus_needed(definition: Backend) -> int:
 
 
 def chosen_gpus(count: int, asked: Sequence[str] = ()) -> list[str]:
-    """The first `count` of those asked for, else of CUDA_VISIBLE_DEVICES, else of all."""
-    visible = [name.strip() for name in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if name.strip()]
-    return list(asked or visible or [str(index) for index in range(count)])[:count]
+    """The first `count` of those asked for, else of CUDA_VISIBLE_DEVICES, else of all.
+
+    That variable hides all of them where it is empty or -1.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if asked:
+        return list(asked[:count])
+    if visible is None:
+        return [str(index) for index in range(count)]
+    names = [name.strip() for name in visible.split(",") if name.strip()]
+    return list(takewhile("-1".__ne__, names))[:count]
 
 
 def environment(gpus: Sequence[str]) -> dict[str, str]:

@@ -153,6 +153,11 @@ def test_a_container_needs_docker_its_image_its_gpu_and_its_port(missing, line):
     [
         (None, 1, "needs 2 GPU(s) (0, 1), and there are 1 on this machine"),
         ("3", 8, "needs 2 GPU(s) (3), and there are 1 to choose from"),
+        (
+            "",
+            8,
+            "needs 2 GPU(s), and there are 0 to choose from → change --gpus or CUDA_VISIBLE_DEVICES, or use",
+        ),
         ("0,9", 8, "needs 2 GPU(s) (0, 9), and there are 8 on this machine"),
         ("GPU-a,GPU-b", 8, None),
         ("2,3", 8, None),
@@ -160,7 +165,7 @@ def test_a_container_needs_docker_its_image_its_gpu_and_its_port(missing, line):
     ],
 )
 def test_as_many_gpus_are_needed_as_it_is_told_to_use(monkeypatch, visible, there, said):
-    if visible:
+    if visible is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     lines = told(planned("sglang", "compose", "cuda", tensor_parallel="2"), gpus=there)
     assert [said in line for line in lines] == ([True] if said else [])

@@ -101,6 +101,10 @@ def test_as_many_as_the_engine_is_spread_over(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3, GPU-abc,5")
     assert gpus.chosen_gpus(2) == ["3", "GPU-abc"]
     assert gpus.chosen_gpus(1, ("7", "8")) == ["7"]
+    for hidden in ("", " ", "-1"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        assert gpus.chosen_gpus(2) == []
+        assert gpus.chosen_gpus(1, ("7",)) == ["7"]
     assert gpus.environment(["7", "8"])["CUDA_VISIBLE_DEVICES"] == "7,8"
 
 
