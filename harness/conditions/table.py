@@ -291,7 +291,7 @@ _INTERFACE = (
                "--openai-port", "--rest_port", "--rest_bind_address", "-p", "--scratch"),
         values=("port",),
         variables=("PATH", "PWD", "OLDPWD", "HOME", "SHLVL", "TMPDIR", "BENCH_CACHE", "_", "OLLAMA_HOST",
-                   "VLLM_CACHE_ROOT", "LOCALAI_ADDRESS", "MAX_SERVE_METRICS_ENDPOINT_PORT",
+                   "OLLAMA_MODELS", "VLLM_CACHE_ROOT", "LOCALAI_ADDRESS", "MAX_SERVE_METRICS_ENDPOINT_PORT",
                    "RAY_TMPDIR", "PORT", "PYTHONPATH"), several=True),
     Key("shell", "settings of the shell", "ignored", "shown", "Every engine that bench starts sees the same.",
         variables=("LANG", "LC_*", "TZ", "XDG_*", "SSL_CERT_*", "REQUESTS_CA_BUNDLE", "*_proxy", "*_PROXY",

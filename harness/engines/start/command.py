@@ -29,12 +29,15 @@ CPUSET = "BENCH_CPUSET"  # names the CPUs of containers
 _SHIMS = Path(__file__).parents[1] / "shims"
 
 # An engine sees of our environment what it needs to find programs, libraries, devices and its own settings.
-# The rest is none of its business, and what it does not see cannot change a measurement unrecorded.
+# The rest is none of its business, and what it does not see cannot change a measurement unrecorded. By an address
+# it would listen elsewhere, or join a cluster that runs already.
 _PASSED = re.compile(
     r"(PATH|HOME|USER|LANG|LC_\w+|TMPDIR|TZ|LD_LIBRARY_PATH|LD_PRELOAD|XDG_\w+|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
     r"|\w+_proxy|\w+_PROXY|CUDA_\w+|NVIDIA_\w+|NCCL_\w+|HIP_\w+|ROCR_\w+|OMP_\w+|KMP_\w+|GOMP_\w+|MKL_\w+"
     r"|OPENBLAS_\w+|TORCH_\w+|HF_\w+|FLASHINFER_\w+|TRITON_\w+|TVM_\w+"
-    r"|VLLM_\w+|APHRODITE_\w+|SGLANG_\w+|LMDEPLOY_\w+|TRTLLM_\w+|TLLM_\w+|GGML_\w+|LLAMA_\w+)"
+    r"|VLLM_\w+|APHRODITE_\w+|SGLANG_\w+|LMDEPLOY_\w+|TRTLLM_\w+|TLLM_\w+|GGML_\w+|LLAMA_\w+"
+    r"|PYTORCH_\w+|HSA_\w+|MODULAR_\w+|CT2_\w+|MLX_\w+"
+    r"|OLLAMA_(?!HOST$)\w+|MAX_SERVE_(?!HOST$|PORT$)\w+|RAY_(?!ADDRESS$|AUTH_|JOB_)\w+)"
 )
 
 

@@ -185,3 +185,20 @@ def test_an_engine_in_a_container_gets_a_thread_fewer_than_the_container_has_cpu
         for mode in ("compose", "process")
     }
     assert threads == {"compose": 4, "process": computing_cpus()}
+
+
+SETTINGS = """
+OLLAMA_MODELS PYTORCH_CUDA_ALLOC_CONF HSA_OVERRIDE_GFX_VERSION MODULAR_NVPTX_COMPILER_PATH
+MAX_SERVE_LOGS_CONSOLE_LEVEL RAY_DEDUP_LOGS CT2_USE_MKL MLX_METAL_DEBUG VLLM_LOGGING_LEVEL NCCL_DEBUG
+""".split()
+WITHHELD = """
+OLLAMA_API_KEY OLLAMA_HOST MODULAR_AUTH_TOKEN MAX_SERVE_HOST MAX_SERVE_PORT RAY_ADDRESS RAY_AUTH_MODE
+RAY_AUTH_TOKEN RAY_JOB_ID MLX_SECRET AWS_REGION DATABASE_URL
+""".split()
+
+
+def test_an_engine_sees_its_own_settings_and_neither_secrets_nor_addresses(monkeypatch):
+    for name in (*SETTINGS, *WITHHELD):
+        monkeypatch.setenv(name, "as set here")
+    seen = {name for name, value in command("llamacpp").env.items() if value == "as set here"}
+    assert seen == set(SETTINGS)
