@@ -14,7 +14,10 @@ WARM_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """`holds` is None where the engine's counts cannot tell, or nothing was declared."""
+    """`holds` is None where the engine's counts cannot tell, or nothing was declared.
+
+    Under `any` it is False where prompts that share nothing were found in the cache.
+    """
 
     holds: bool | None
     measured: str
@@ -24,7 +27,7 @@ class Verified:
 def verify(view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verified:
     """`hit_rate` as metrics.cache.hit_rate() gives it."""
     wanted = state(facts)
-    if wanted == "any":
+    if wanted == "any" and facts.workload.ideal_hit_rate:
         return Verified(None, "", "no state is declared")
     if facts.prefix_cache is False and wanted == "cold":
         return Verified(True, "prefix cache off", "")
@@ -38,9 +41,12 @@ def verify(view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verif
         return Verified(None, "the server counts no prompt tokens", "")
     template = max(prompt - content, 0.0)
     measured = f"hit rate {hit_rate:.1%}"
-    if wanted == "cold":
+    if wanted in ("any", "cold"):
         ceiling = (workload.ideal_hit_rate * content + template) / prompt
-        return Verified(hit_rate <= ceiling + COLD_TOLERANCE, measured, f"{ceiling:.1%} from a cold start")
+        holds = hit_rate <= ceiling + COLD_TOLERANCE
+        if wanted == "any" and holds:
+            return Verified(None, measured, "no state is declared")
+        return Verified(holds, measured, f"{ceiling:.1%} from a cold start")
     share = 1.0 if wanted == "primed" else workload.shared_share
     if share is None:
         return Verified(None, "what requests share is not known", "")

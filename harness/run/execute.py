@@ -19,6 +19,7 @@ from harness.records.layout import was_sent
 from harness.run.conformance import keep_probe, probe_engine, refusal
 from harness.run.interrupts import Interrupts
 from harness.run.lives import Lives
+from harness.run.measure.cache_state import Attempt
 from harness.run.measure.measure_cell import CellMeasurement, Measured, measure
 from harness.run.measure.workloads import Workloads
 from harness.run.questions import Questions
@@ -252,7 +253,8 @@ class Run(Lives):
         stop: threading.Event,
         meeting: threading.Barrier | None = None,
     ) -> Measured:
-        window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster, meeting, self.up)
+        attempt = Attempt(self.manifest.document.run, self.folder.times_set_aside(cell.name))
+        window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster, attempt, meeting, self.up)
         try:
             return measure(self.prepared, cell, workload, engine, window)
         except BaseException:

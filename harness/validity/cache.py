@@ -16,13 +16,27 @@ def _not(wanted: str, cell: Evidence) -> Iterator[Violation]:
         yield Violation(cache.measured, cache.limit)
 
 
+def _not_cold(cell: Evidence) -> Iterator[Violation]:
+    """Doubts prompts that share nothing under `any` too, and a cold cache that nothing vouches for."""
+    yield from _not("cold", cell)
+    yield from _not("any", cell)
+    unvouched = state(cell.facts) == "cold" and cell.facts.cache.method == "none"
+    if unvouched and verify(cell.view, cell.facts, cell.hit_rate).holds is None:
+        yield Violation(
+            "it was not emptied, and no cached tokens are reported",
+            "known to be cold",
+            'restart the server, or declare cache.state = "any"',
+        )
+
+
 _rule = partial(Rule, cause="work", eases=True)
 
 RULES = (
     _rule(
         code=IssueCode.CACHE_NOT_COLD,
-        find=partial(_not, "cold"),
-        measures="the hit rate of an engine whose cache is declared to be cold at the start",
+        find=_not_cold,
+        measures="the hit rate of an engine whose cache is declared to be cold at the start, or whose "
+        "prompts share nothing; also a cold cache that was not emptied and has no hit rate",
         limit=f"what the requests share among themselves, and {COLD_TOLERANCE:.0%}",
         hint="the cache held these prompts before: restart the server or change --seed",
     ),

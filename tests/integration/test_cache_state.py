@@ -111,6 +111,27 @@ def test_a_server_that_cannot_be_restarted_is_salted(here):
     assert summary["cells"][0]["workload_sha256"]
 
 
+@pytest.mark.parametrize("state", ["cold", "any"])
+def test_the_same_run_again_on_a_running_server_finds_none_of_its_prompts(here, state):
+    """Nothing empties this server's cache, and its prompts share nothing."""
+    engine("plain")
+    what = ("--scenario", "fixed-length", "--set", f"cache.state={state}", "--requests", "4")
+    load = ("--concurrency", "1", "--output-tokens", "2", "--no-probe", "--no-report", "--json")
+    with running(ttft_ms=TTFT_MS, gap_ms=10) as server:
+        for _ in range(2):
+            done = bench("run", *what, *load, "--backends", f"plain={server.url}", code=(0, 4))
+            (cell,) = json.loads(done.stdout)["cells"]
+            assert cell["prefix_cache_hit_rate"] < 0.1
+            assert "cache-not-cold" not in reasons(cell)
+    first, second = (
+        json.loads(next(folder.glob("cells/*/cell.json")).read_text())
+        for folder in sorted(Path("results").iterdir())
+    )
+    assert first["cache"]["method"] == second["cache"]["method"] == "salt"
+    assert first["cache"]["salt"] != second["cache"]["salt"]
+    assert first["workload"]["sha256"] == second["workload"]["sha256"]
+
+
 def test_a_cache_that_was_not_emptied_is_found_by_the_hit_rate(here):
     """The same prompts twice on one server whose reset does nothing."""
     engine("liar", LYING)

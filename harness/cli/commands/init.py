@@ -95,7 +95,8 @@ stream_usage = true # it understands stream_options.include_usage
 
 # [prefix_cache]
 # enabled = true
-# reset = {{ path = "/reset_prefix_cache" }} # POST; without one the server is restarted for a cold cache
+# reset = {{ path = "/reset_prefix_cache" }} # POST; without one, bench restarts the servers that it starts
+#                                            # for a cold cache, and sends running ones prompts that are new
 
 # Its counters in Prometheus' format, by the names that bench knows them under.
 # [metrics]

@@ -64,7 +64,7 @@ def bring_about(
     """Empties the cache; for `warm`, sends everything that requests share once, for `primed` every request.
 
     It is emptied by the engine's own reset. If that fails, the restart just before this cell does it, or a
-    salt that sets the cell's prefixes apart. `any` leaves it as it is, and a salt then keeps prompts that share
+    salt that sets the cell's prefixes apart. `any` leaves it as it is. A salt then sets prompts that share
     nothing apart from those of earlier runs. Raises SetupError if a request that fills the cache fails.
     """
     requested, number = prepared.scenario.cache.state, _number(prepared, cell, attempt)

@@ -44,7 +44,7 @@ from harness.model import (
 )
 from harness.plan import Cell, prefixes, slots_of, start_of, warmup_requests
 from harness.records.series import Telemetry
-from harness.run.measure.cache_state import CacheState, bring_about
+from harness.run.measure.cache_state import Attempt, CacheState, bring_about
 from harness.run.measure.job import make_job
 from harness.run.measure.roles import by_role, together
 from harness.run.measure.watch import COUNTERS, watch_of
@@ -117,6 +117,7 @@ class CellMeasurement(NamedTuple):
     progress: ProgressSink
     stop: threading.Event
     cluster: Cluster | None  # None: this machine
+    attempt: Attempt
     meeting: threading.Barrier | None = None  # waited for by cells whose loads begin together
     up: Sequence[EngineSession] = ()  # every engine that is, this cell's among them
 
@@ -129,7 +130,7 @@ def measure(
     window: CellMeasurement,
 ) -> Measured:
     """Measures a cell. Nothing but the load and the sampler runs inside the window. Raises SetupError."""
-    cache = bring_about(prepared, workload, engine)
+    cache = bring_about(prepared, cell, workload, engine, window.attempt)
     workers = choose_workers(prepared.options.all_workers, cell.load)
     with (
         scratch.folder("bodies") as folder,

@@ -198,7 +198,8 @@ def test_cells_measured_before_conditions_were_kept_are_taken():
         ("warm", 0.7, True),
         ("primed", 0.7, False),
         ("primed", 0.9, True),
-        ("any", 0.9, None),
+        ("any", 0.1, None),
+        ("any", 0.9, False),  # these prompts share nothing
     ],
 )
 def test_a_declared_cache_state_is_held_against_the_hit_rate(wanted, hit_rate, holds):

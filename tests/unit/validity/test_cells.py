@@ -140,6 +140,24 @@ def test_more_hits_than_a_cold_cache_can_give(hit_rate, verdict):
 
 
 @pytest.mark.parametrize(
+    ("cache", "hit_rate", "found"),
+    [
+        ({"requested": "cold", "method": "none"}, None, ["cache-not-cold"]),
+        ({"requested": "cold", "method": "none"}, 0.0, []),
+        ({"requested": "cold", "method": "salt"}, None, []),
+        ({"requested": "cold"}, None, []),
+        ({"requested": "any", "method": "none"}, None, []),
+    ],
+)
+def test_a_cold_cache_that_nothing_vouches_for(cache, hit_rate, found):
+    assert codes(hit_rate=hit_rate, cache=cache)[1] == found
+
+
+def test_prompts_that_share_something_may_be_found_in_a_cache_that_is_left_alone():
+    assert codes(hit_rate=0.9, cache={"requested": "any"}, workload__ideal_hit_rate=0.2)[1] == []
+
+
+@pytest.mark.parametrize(
     ("wanted", "hit_rate", "found"),
     [
         ("warm", 0.39, ["cache-not-warm"]),
@@ -147,6 +165,7 @@ def test_more_hits_than_a_cold_cache_can_give(hit_rate, verdict):
         ("primed", 0.79, ["cache-not-primed"]),
         ("primed", 0.81, []),
         ("any", 0.0, []),
+        ("any", 0.9, ["cache-not-cold"]),
     ],
 )
 def test_fewer_hits_than_a_cache_in_the_declared_state_gives(wanted, hit_rate, found):
