@@ -74,7 +74,9 @@ def _ranked(
     signs, failed = _signs(findings, rules), _failed(findings)
     involved = {label for finding in findings for label in (finding.a, finding.b)}
     known = involved.intersection((*estimates, *failed))
-    labels = [label for label in known if failed or any(label in pair for pair in signs)]
+    signed = known.intersection(label for pair in signs for label in pair)
+    # Where nothing else is known, all others are ahead of those that failed.
+    labels = signed.union(failed) if len(signed) > 1 or not failed else known
     if len(labels) < 2:
         return None
     ordered = sorted(labels, key=lambda label: (*_place(label, estimates, metric, failed), label))

@@ -1,5 +1,7 @@
 """Rank lines from hand-made verdicts, and from hand-made runs."""
 
+import pytest
+
 from harness.model import Interval, LoadPoint, PairVerdict
 from harness.verdicts import Rules, compare
 from harness.verdicts.ranking import rank, weights_of
@@ -12,16 +14,24 @@ RULES = Rules(primary=METRIC, metrics=(METRIC,))
 WORDS = {">": "faster", ">>": "faster", "≈": "same", "?": "not enough runs", "∦": "not comparable"}
 
 
-def pair(a, b, word, ratio):
-    return documents.made(
-        PairVerdict, a=a, b=b, load=LOAD, metric=METRIC, verdict=word, runs=[5, 5], ratio=ratio
-    )
+def pair(a, b, word, ratio, **counts):
+    made = {"a": a, "b": b, "load": LOAD, "metric": METRIC, "verdict": word, "runs": [5, 5], "ratio": ratio}
+    return documents.made(PairVerdict, **made, **counts)
 
 
-def line(estimates, signs):
-    """`signs`: {"ab": ">"}, of the first against the second."""
+def line(estimates, signs, failed=()):
+    """`signs`: {"ab": ">"}, of the first against the second. Of each that `failed`, 2 of 5 runs did."""
     ratios = {">": Interval(0.85, 0.9, 0.95), ">>": Interval(0.4, 0.5, 0.6)}
-    findings = [pair(*labels, WORDS[sign], ratios.get(sign)) for labels, sign in signs.items()]
+    findings = [
+        pair(
+            *labels,
+            WORDS[sign],
+            ratios.get(sign),
+            measured=[5, 5],
+            failed=[2 * (label in failed) for label in labels],
+        )
+        for labels, sign in signs.items()
+    ]
     found = rank(findings, estimates, LOAD, METRIC, RULES)
     return next(((one.line, ["".join(group) for group in one.groups]) for one in found), None)
 
@@ -53,6 +63,18 @@ def test_a_backend_that_compares_with_none_is_named_behind_the_line():
     assert found == ("a > b (not comparable: c)", ["a", "b"])
     assert line({"a": 1, "b": 2}, {"ab": "∦"}) is None
     assert line({"a": 1}, {}) is None
+
+
+@pytest.mark.parametrize("of_c", [1.5, 3])
+def test_who_compares_with_none_has_no_rank_where_another_failed(of_c):
+    signs = {"bd": ">", "ab": "∦", "ad": "∦", "ac": "∦", "bc": "∦", "cd": "∦"}
+    found = line({"a": 1, "b": 2, "c": of_c, "d": 4}, signs, failed="a")
+    assert found == ("b > d ∦ a (2 of 5 failed) (not comparable: c)", ["b", "da"])
+
+
+def test_where_nothing_is_decided_who_failed_comes_last():
+    found = line({"a": 1, "b": 2, "c": 3}, {"ab": "∦", "bc": "∦", "ac": "∦"}, failed="a")
+    assert found == ("b ∦ c ∦ a (2 of 5 failed)", ["bca"])
 
 
 def test_a_circle_is_called_one():
