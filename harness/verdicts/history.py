@@ -18,6 +18,7 @@ from harness.model import (
     Summary,
     as_json,
     better_of,
+    known,
 )
 from harness.stats.steps import Level, levels
 from harness.verdicts.gate import TAIL, failed_of
@@ -77,6 +78,11 @@ class Series:
     def values(self) -> list[float]:
         return [entry.metrics[self.metric].interval[1] for entry in self.entries]
 
+    @property
+    def simulated(self) -> bool:
+        """Whether a scripted server answered: in all of them, or in none."""
+        return bool(known(self.entries[0].simulated))
+
 
 @dataclass(frozen=True, slots=True)
 class Drift:
@@ -92,6 +98,7 @@ class Drift:
         return {
             "scenario": self.series.scenario,
             "label": self.series.label,
+            "simulated": self.series.simulated,
             "load": as_json(self.series.load),
             "metric": self.series.metric,
             "worse_by": self.ratio - 1,
@@ -123,10 +130,13 @@ class Change:
 
 
 def series(history: Sequence[HistoryEntry]) -> list[Series]:
-    """A series for each metric, backend, load, machine and workload, with its runs in order of time."""
+    """A series for each metric, backend, load, machine and workload, with its runs in order of time. Those of
+    a scripted server are apart.
+    """
     by_figure: dict[tuple[object, ...], list[HistoryEntry]] = {}
     for entry in sorted(history, key=attrgetter("created_utc")):
-        work = (entry.scenario, *entry.place, entry.host, entry.workload_sha256)
+        simulated = bool(known(entry.simulated))
+        work = (entry.scenario, *entry.place, entry.host, entry.workload_sha256, simulated)
         for metric, figure in entry.metrics.items():
             if better_of(metric) and figure.interval[1] > 0:
                 by_figure.setdefault((metric, *work), []).append(entry)

@@ -25,7 +25,9 @@ def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
 
 
 def _name(series: Series) -> str:
-    return plain(f"{series.scenario} {series.label} {series.load.label} {measure(series.metric).name}")
+    made_up = "SIMULATED " if series.simulated else ""
+    name = f"{series.scenario} {series.label} {series.load.label} {measure(series.metric).name}"
+    return plain(f"{made_up}{name}")
 
 
 def _line(series: Series) -> str:

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from harness.errors import SpecError
 from harness.model import HistoryEntry, LoadPoint, Manifest, as_json
@@ -61,6 +62,7 @@ def test_a_step_is_found_once_it_stays():
     assert found.as_json() == {
         "scenario": "chat",
         "label": "vllm",
+        "simulated": False,
         "load": {"kind": "concurrency", "value": 4},
         "metric": METRIC,
         "worse_by": found.ratio - 1,
@@ -70,6 +72,15 @@ def test_a_step_is_found_once_it_stays():
         "best_run": "run-09",
         "best_engine_version": found.best.engine_version,
     }
+
+
+def test_a_scripted_server_has_a_series_of_its_own():
+    """Its figures and an engine's are no two levels of one backend."""
+    nights = history([100.0] * 3 + [150.0] * 3)
+    made_up = [replace(entry, simulated=True) for entry in nights[:3]]
+    found = series([*made_up, *nights[3:]])
+    assert [(one.simulated, len(one.values)) for one in found] == [(True, 3), (False, 3)]
+    assert drifts([*made_up, *nights[3:]]) == []
 
 
 def test_slow_creep_is_found():

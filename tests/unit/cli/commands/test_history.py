@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from harness.cli.main import main
 from harness.errors import ExitCode
@@ -76,6 +77,23 @@ def test_the_document_has_shares_and_the_page_a_table(results, capsys):
     page = capsys.readouterr().out
     assert page.startswith("**chat vllm c4 TTFT p50: 20")
     assert "| chat sglang c4 output | 14 | 594 | " in page
+
+
+def test_figures_of_a_scripted_server_are_marked(tmp_path, capsys):
+    for number in range(6):
+        value = 100 if number < 3 else 150
+        night = [replace(entry(number, "vllm", **{"ttft_ms.p50": value}), simulated=True)]
+        append_history(history_path(tmp_path), night)
+    history(tmp_path)
+    line, _, drift = capsys.readouterr().out.splitlines()
+    assert line.startswith("SIMULATED chat vllm c4 TTFT p50  ")
+    assert drift.startswith("SIMULATED chat vllm c4 TTFT p50: 50.0 % worse")
+    history(tmp_path, "--markdown")
+    page = capsys.readouterr().out
+    assert page.startswith("**SIMULATED chat vllm")
+    assert "| SIMULATED chat vllm c4 TTFT p50 | 6 |" in page
+    history(tmp_path, "--json")
+    assert json.loads(capsys.readouterr().out)["drifts"][0]["simulated"] is True
 
 
 def test_a_run_is_added_once(tmp_path, capsys):
