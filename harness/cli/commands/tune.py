@@ -92,12 +92,15 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _show(result: "Result", arguments: argparse.Namespace) -> int:
     from harness.model.measures import measure
+    from harness.report.findings.notes import SIMULATED
     from harness.report.view import point_words
     from harness.report.wording import counted
     from harness.spec.tuned import values_text
 
     backend = arguments.backend
     failed = sum(trial.value is None for trial in result.trials)
+    if result.simulated:
+        print(SIMULATED)
     trials, name = counted(len(result.trials), "trial"), measure(result.metric).name
     print(f"{trials}, {failed} failed: {name} at {point_words(result.point)}")
     if result.interrupted:

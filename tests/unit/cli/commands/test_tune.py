@@ -100,6 +100,12 @@ def test_where_nothing_is_stored_the_default_stands(search, capsys, changes, lin
     assert search.reported == ([RUN] if "comparison" in changes else [])
 
 
+def test_a_search_with_a_scripted_server_says_so_first(search, capsys):
+    search.result = result(simulated=True)
+    assert main(COMMAND) == ExitCode.OK
+    assert capsys.readouterr().out.startswith("SIMULATED: no inference engine was measured")
+
+
 def test_an_interrupted_search_says_where_its_trials_are(search, capsys):
     search.result = result(interrupted=True)
     assert main(COMMAND) == ExitCode.INTERRUPTED
