@@ -29,8 +29,8 @@ CPUSET = "BENCH_CPUSET"  # names the CPUs of containers
 _SHIMS = Path(__file__).parents[1] / "shims"
 
 # An engine sees of our environment what it needs to find programs, libraries, devices and its own settings.
-# The rest is none of its business, and what it does not see cannot change a measurement unrecorded. By an address
-# it would listen elsewhere, or join a cluster that runs already.
+# The rest is none of its business, and what it does not see cannot change a measurement unrecorded. With an
+# address it would listen elsewhere, or join a cluster that runs already.
 _PASSED = re.compile(
     r"(PATH|HOME|USER|LANG|LC_\w+|TMPDIR|TZ|LD_LIBRARY_PATH|LD_PRELOAD|XDG_\w+|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
     r"|\w+_proxy|\w+_PROXY|CUDA_\w+|NVIDIA_\w+|NCCL_\w+|HIP_\w+|ROCR_\w+|OMP_\w+|KMP_\w+|GOMP_\w+|MKL_\w+"
