@@ -5,7 +5,8 @@ the rooms that compute our own, with "not known" where the file says nothing.
 """
 
 from harness.imports.detect import TOOLS, is_result, read
-from harness.imports.folder import Part, imported
+from harness.imports.folder import imported
+from harness.imports.repeats import Part
 from harness.imports.taken import Taken
 
 __all__ = ["TOOLS", "Part", "Taken", "imported", "is_result", "read"]

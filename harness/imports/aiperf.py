@@ -3,7 +3,7 @@
 Where profile_export_aiperf.json lies next to it, version and load are known; alone, it is read as figures.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
 import msgspec
@@ -11,7 +11,20 @@ import numpy as np
 
 from harness.imports import serving
 from harness.imports.source import Document, Source, finite, next_to, plain, wrong
-from harness.imports.taken import INTENDED, LOAD_STANDS_IN, TEXTS, Answer, Rows, Taken, agree, mean
+from harness.imports.taken import (
+    INTENDED,
+    LOAD,
+    TEXTS,
+    UNKNOWN_LOAD,
+    ZONE,
+    Answer,
+    Rows,
+    Taken,
+    agree,
+    figures_of,
+    mean,
+    unix_ns,
+)
 from harness.model import PERCENTILES, STATISTICS, Load
 from harness.records.layout import Outcome
 
@@ -85,6 +98,14 @@ class _Summary(msgspec.Struct):
     input_config: dict[str, Any] | None = None
 
 
+def is_aggregate(document: Document, keys: Set[str]) -> bool:
+    """Whether it has figures over several runs, as `--num-profile-runs` and sweeps write them."""
+    if "per_combination_metrics" in keys or not keys >= KEYS:
+        return "per_combination_metrics" in keys
+    about = document.read_as(dict[str, msgspec.Raw], TOOL)["metadata"]
+    return "request_start_ns" not in document.part(about).keys
+
+
 def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
     about = next_to(source.path, SUMMARY, _Summary, TOOL)
     where = str(source.path)
@@ -106,28 +127,28 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
             scale = _scale(about.time_to_first_token.unit, where)
             agree(f"time_to_first_token (in {SUMMARY})", average and average * scale, mean(ttfts_ms), where)
     phase = _phase(about, where)
-    load = _load(phase, rows, where)
+    load = _load(phase, len(rows.measured), where)
     lacks = [INTENDED, TEXTS]
     if about is None:
         lacks.append(f"{SUMMARY}, which has version and model")
     if phase is None:
-        lacks.append(LOAD_STANDS_IN)
+        lacks.append(LOAD)
     if own_counts:
         lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
-    taken = Taken(
+    yield Taken(
         tool=TOOL,
         version=about.aiperf_version if about else None,
         level="records",
         took=f"{len(rows)} requests: start, first text, gaps, end, tokens",
         load=load,
-        records=rows.records(load.slots if phase else None),
+        cap=_cap(phase),
+        records=rows.records(load.slots),
         model=_model(about),
         started_unix_ns=round(min((a.sent_s for a in rows.measured), default=0.0) * 1e9) or None,
         planned=len(rows.measured),
         facts=("answers", "outcomes", "tokens", "times", "arrivals"),
         lacks=tuple(lacks),
     )
-    yield serving.capped(taken, _cap(phase))
 
 
 def _answer(line: _Line, where: str) -> Answer:
@@ -205,17 +226,15 @@ def _phase(about: _Summary | None, where: str) -> dict[str, Any] | None:
     return profiling[0]
 
 
-def _load(phase: dict[str, Any] | None, rows: Rows, where: str) -> Load:
-    """The load of the profiling phase. Without one, the most that were in flight."""
+def _load(phase: dict[str, Any] | None, requests: int, where: str) -> Load:
+    """The load of the profiling phase."""
     if phase is None:
-        if not len(rows):
-            raise wrong("names no load in input_config.phases", where)
-        return Load(kind="concurrency", value=rows.most_in_flight, think_time_s=0.0)
+        return UNKNOWN_LOAD
     kind, rate = phase.get("type"), plain(phase.get("rate"))
     if kind in ("poisson", "gamma", "constant") and rate:
         return Load(kind="rate", value=rate, arrival=str(kind))
     if kind == "concurrency":
-        return serving.load(None, _cap(phase), None, len(rows.measured))
+        return serving.load(None, _cap(phase), None, requests)
     read = "concurrency, poisson, gamma and constant are read"
     raise wrong(f"a phase of type '{kind}', which is not read", where, hint=read)
 
@@ -251,15 +270,21 @@ def read_summary(document: Document) -> Iterator[Taken]:
         raise wrong("has no figures", where)
     count = int(about.request_count.avg or 0) if about.request_count else None
     phase = _phase(about, where)
-    taken = Taken(
+    started = unix_ns(about.start_time)
+    lacks = ["requests (profile_export.jsonl has them)", *([ZONE] if started else [])]
+    if phase is None:
+        lacks.append(f"{LOAD} (input_config.phases)")
+    yield Taken(
         tool=TOOL,
         version=about.aiperf_version,
         level="summary",
-        took=f"figures of {count} answers",
-        load=_load(phase, Rows(where), where),
+        took=figures_of(count),
+        load=_load(phase, count or 0, where),
+        cap=_cap(phase),
         records=Rows(where).records(),
         model=_model(about),
-        lacks=("requests (profile_export.jsonl has them)",),
+        started_unix_ns=started,
+        lacks=tuple(lacks),
         definitions=serving.definitions("aiperf", reported, {"ITL": "tpot_ms"}),
         reported=reported,
         facts=("answers", "outcomes") if count is not None else (),
@@ -267,4 +292,3 @@ def read_summary(document: Document) -> Iterator[Taken]:
         failed=int(about.error_request_count.avg or 0) if about.error_request_count else 0,
         planned=count or 0,
     )
-    yield serving.capped(taken, _cap(phase))

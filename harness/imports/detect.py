@@ -19,13 +19,14 @@ from harness.imports import (
     sums,
     vllm,
 )
-from harness.imports.source import Document, Source, wrong
-from harness.imports.taken import VERSION, Taken
+from harness.imports.source import Document, Source, all_next_to, wrong
+from harness.imports.taken import LOAD, VERSION, WHEN, Taken
 from harness.imports.yaml_text import YAML, as_json, is_yaml
 from harness.model.imported import RESULT_SUFFIXES
 
 PARQUET = b"PAR1"
 MOST_ENTRIES = 10_000
+_MOST_REPEATED = 16 << 20  # bytes: figures over runs are shorter, and what is longer is not read for them
 _READERS = (vllm, sglang, aiperf, guidellm, inference_perf, genai, llamabench, inferencex, mlperf, report02)
 TOOLS = tuple(reader.TOOL for reader in _READERS)
 _BY_KEYS: tuple[tuple[set[str], Callable[[Document], Iterator[Taken]]], ...] = (
@@ -61,12 +62,28 @@ def read(path: Path, tool_version: str | None = None) -> tuple[Source, list[Take
     Raises SpecError for a file that is damaged, of no known tool, or of another version than was given.
     """
     source = Source(path, tool_version)
-    taken = [_of_version(measurement, source) for measurement in _taken(source)]
+    taken = [_complete(measurement, source) for measurement in _taken(source)]
     if not taken:
         raise wrong("holds no measurement", str(path))
     for measurement in taken:
         sums.check(measurement, str(path))
     return source, taken
+
+
+def _complete(taken: Taken, source: Source) -> Taken:
+    """Adds what holds for the files of every tool."""
+    if taken.started_unix_ns is None:
+        taken = replace(taken, lacks=(*taken.lacks, WHEN))
+    return _of_version(_capped(taken), source)
+
+
+def _capped(taken: Taken) -> Taken:
+    """Sets a rate with at most so many requests in flight apart from the same rate with another cap."""
+    if taken.load.kind != "rate" or not taken.cap:
+        return taken
+    rate = f"{taken.load.value:g}"
+    lack = f"{LOAD}: with at most {taken.cap} requests in flight, fewer than {rate}/s may have been sent"
+    return replace(taken, variant=f"max{taken.cap}", lacks=(*taken.lacks, lack))
 
 
 def _of_version(taken: Taken, source: Source) -> Taken:
@@ -89,7 +106,7 @@ def _taken(source: Source) -> Iterator[Taken]:
     if source.head.startswith(PARQUET):
         hint = "aiperf's Parquet file has the server's metrics; profile_export.jsonl has the requests"
         raise wrong("is Parquet, in which no tool writes its results", str(source.path), hint=hint)
-    if source.head.startswith((b"build_commit,", b'"build_commit"')):
+    if source.head.startswith(llamabench.CSV):
         yield from llamabench.read_csv(source)
         return
     if is_yaml(source):
@@ -125,6 +142,8 @@ def _list_reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
 
 def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     keys = document.keys
+    if aiperf.is_aggregate(document, keys):
+        raise wrong("has figures over several runs of aiperf", document.where, hint="import the runs")
     if keys >= aiperf.KEYS:  # one request alone is a line too
         return lambda candidate: aiperf.read(Source(candidate.path), [candidate])
     for wanted, reader in _BY_KEYS:
@@ -150,7 +169,9 @@ def entries_below(folder: Path) -> list[Path]:
 
 
 def results_among(entries: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Results by folder, and files that repeat them: a tool's CSV, or its summary next to its requests."""
+    """Results by folder, and files that repeat them: a tool's CSV, its summary next to its requests, or its
+    figures over several runs.
+    """
     found = sorted(
         (path for path in entries if is_result(path) and path.is_file()),
         key=lambda path: (path.parent, path.name),
@@ -158,7 +179,24 @@ def results_among(entries: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     kept: list[Path] = []
     for _, files in groupby(found, key=lambda path: path.parent):
         kept += _results(list(files))
+    kept = [path for path in kept if not _of_others(path)] or kept
     return kept, [path for path in found if path not in kept]
+
+
+def _of_others(path: Path) -> bool:
+    """Whether it repeats what files in other folders have: a table, or figures over several runs."""
+    try:
+        if path.stat().st_size > _MOST_REPEATED:
+            return False
+        source = Source(path)
+        if path.suffix == ".csv":
+            return not source.head.startswith(llamabench.CSV)
+        if is_yaml(source) or source.is_list:
+            return False
+        first = next(source.documents())
+        return aiperf.is_aggregate(first, first.keys)
+    except (OSError, SpecError):
+        return False
 
 
 def _results(files: list[Path]) -> list[Path]:
@@ -166,19 +204,25 @@ def _results(files: list[Path]) -> list[Path]:
     if len(files) == 1:
         return files
     keys = {path: _first_keys(path) for path in files if path.suffix != ".csv"}
+    stages = all_next_to(files[0], inference_perf.STAGES)
     for wanted in _BEFORE_OTHERS:
-        if of_tool := [path for path, found in keys.items() if found >= wanted]:
-            of_stages = [path for path in of_tool if path.name.startswith("stage_")]
-            return of_stages or of_tool
-    return [path for path in keys if path.suffix not in YAML] or list(keys) or files
+        if wanted == inference_perf.KEYS and len(stages) > 1:
+            continue  # the requests of all stages are in one file
+        if of_tool := [path for path, (found, _) in keys.items() if found >= wanted]:
+            return [path for path in of_tool if path in stages] or of_tool
+    of_vllm = {path: is_list for path, (found, is_list) in keys.items() if found >= vllm.KEYS}
+    single = [path for path, is_list in of_vllm.items() if not is_list and path.name != vllm.WARM_UP]
+    repeated = set(of_vllm) - set(single) if single else set()
+    return [path for path in keys if path.suffix not in YAML and path not in repeated] or list(keys) or files
 
 
-def _first_keys(path: Path) -> frozenset[str]:
+def _first_keys(path: Path) -> tuple[frozenset[str], bool]:
+    """Keys of the first entry, and whether it is one of a list."""
     try:
         source = Source(path)
         if is_yaml(source):
-            return frozenset()
+            return frozenset(), False
         first = next(source.documents())
-        return first.keys_of_first if source.is_list else first.keys
+        return (first.keys_of_first, True) if source.is_list else (first.keys, False)
     except SpecError:
-        return frozenset()
+        return frozenset(), False

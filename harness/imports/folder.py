@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -10,8 +9,8 @@ from msgspec.structs import replace
 
 from harness import __version__
 from harness.host import installation
-from harness.imports.source import Source, wrong
-from harness.imports.taken import Taken
+from harness.imports import repeats
+from harness.imports.repeats import Part
 from harness.model import (
     BackendEntry,
     CellFacts,
@@ -42,57 +41,22 @@ _CLIENT = ClientStats(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """One measurement of a file, under the name of its backend."""
-
-    label: str
-    source: Source
-    taken: Taken
-
-
 def imported(parts: Sequence[Part], out: Path, command: Sequence[str] = ()) -> RunFolder:
-    """Raises SpecError if they are not of one model, StorageError if nothing can be written."""
-    models = {part.taken.model for part in parts if part.taken.model}
-    _check(parts, models)
+    """Raises SpecError if they are no repeats or not of one model, StorageError if nothing can be written."""
+    parts = sorted(parts, key=_began)
+    names = repeats.labels(parts)
+    repeats.check(parts, names)
     folder = RunFolder.create(out, SCENARIO)
     seen: Counter[tuple[str, LoadPoint]] = Counter()
     order = []
-    for number, part in enumerate(sorted(parts, key=_began)):
-        label = f"{part.label}-{part.taken.variant}" if part.taken.variant else part.label
+    for number, (part, label) in enumerate(zip(parts, names, strict=True)):
         key = (label, part.taken.load.point)
         facts = _facts(part, label, number, seen[key])
         seen[key] += 1
         folder.write_cell(part.taken.records, facts)
-        order.append((facts.cell, label))
-    labels = list(dict.fromkeys(label for _, label in order))
-    folder.write_manifest(
-        _manifest(folder, parts, labels, [cell for cell, _ in order], seen, models, command)
-    )
+        order.append(facts.cell)
+    folder.write_manifest(_manifest(folder, parts, list(dict.fromkeys(names)), order, seen, command))
     return folder
-
-
-def _check(parts: Sequence[Part], models: set[str]) -> None:
-    """Raises SpecError if they are not repeats of one measurement, or if one of them is there twice."""
-    where = ", ".join(dict.fromkeys(str(part.source.path) for part in parts))
-    if len(models) > 1:
-        names = ", ".join(sorted(models))
-        raise wrong(f"different models: {names}", where, hint="import the files of each model apart")
-    seen: dict[str, Part] = {}
-    for part in parts:
-        first = seen.setdefault(part.source.sha256, part)
-        if first.source is not part.source:  # one file may hold several measurements
-            text = f"is the same as {first.source.path} of {first.label}: no repeat"
-            raise wrong(text, str(part.source.path), hint="leave it out")
-    for label in dict.fromkeys(part.label for part in parts):
-        kinds = {
-            f"{part.taken.tool} {part.taken.version or '(version not known)'}, {part.taken.level}": None
-            for part in parts
-            if part.label == label
-        }
-        if len(kinds) > 1:
-            what = f"no repeats of one backend: {'; '.join(kinds)}"
-            raise wrong(what, where, hint="give each a name: a=FILE b=FILE; or compare them: two runs")
 
 
 def _began(part: Part) -> int:
@@ -119,8 +83,8 @@ def _facts(part: Part, label: str, number: int, repeat: int) -> CellFacts:
     return CellFacts(
         cell=cell,
         identity=Identity(
-            cell=cell, backend=label, variant=None, label=label, title=label, simulated=False, track=None,
-            quantisation=None, engine_version=None, launch=LAUNCH, division=None, repeat=repeat,
+            cell=cell, backend=label, variant=None, label=label, title=label, simulated=taken.simulated,
+            track=None, quantisation=None, engine_version=None, launch=LAUNCH, division=None, repeat=repeat,
         ),
         load=taken.load,
         workload=CellWorkload(
@@ -144,12 +108,11 @@ def _manifest(
     labels: Sequence[str],
     order: Sequence[str],
     seen: Counter[tuple[str, LoadPoint]],
-    models: set[str],
     command: Sequence[str],
 ) -> Manifest:
     """Nothing is known of the machine: it is not the one that imports."""
     began = datetime.fromtimestamp(min(map(_began, parts)) / 1e9, UTC)
-    name = next(iter(models), None)
+    name = next((part.taken.model for part in parts if part.taken.model), None)
     entry = BackendEntry(launch=LaunchChoice(mode=LAUNCH, why="from files of other tools"))
     return Manifest(
         run=folder.run_id,

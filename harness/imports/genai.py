@@ -7,7 +7,7 @@ import msgspec
 from harness.errors import SpecError
 from harness.imports import serving
 from harness.imports.source import Document, finite, next_to, wrong
-from harness.imports.taken import TEXTS, WHEN, Answer, Rows, Taken, agree, mean
+from harness.imports.taken import TEXTS, Answer, Rows, Taken, agree, as_name, mean
 from harness.records.layout import Outcome
 
 TOOL = "genai-bench"
@@ -74,9 +74,7 @@ def read(document: Document) -> Iterator[Taken]:
         raise wrong(
             f"an iteration over {metrics.iteration_type}, which is not read", where, hint="num_concurrency is"
         )
-    lacks = [WHEN, "when each request was sent",
-             "the arrival of each piece of text, so ITL is not known",
-             TEXTS]  # fmt: skip
+    lacks = ["when each request was sent", "the arrival of each piece of text, so ITL is not known", TEXTS]
     if about is None:
         lacks.append(f"{ABOUT}, which has version and model")
     yield Taken(
@@ -87,7 +85,7 @@ def read(document: Document) -> Iterator[Taken]:
         load=serving.load(None, metrics.num_concurrency or None, None, len(rows)),
         records=rows.records(),
         model=about.api_model_name if about else None,
-        variant="".join(letter if letter.isalnum() else "-" for letter in metrics.scenario).strip("-"),
+        variant=as_name(metrics.scenario, "").strip("-"),
         planned=len(rows),
         facts=("answers", "outcomes", "tokens"),
         lacks=tuple(lacks),

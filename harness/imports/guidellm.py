@@ -89,12 +89,12 @@ def read(document: Document) -> Iterator[Taken]:
 
 def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
     requests = benchmark.requests
-    load, paced = _load(benchmark.config.strategy, len(requests.successful), where)
     ended = (
         [(request, Outcome.OK) for request in requests.successful]
         + [(request, Outcome.HTTP_ERROR) for request in requests.errored]
         + [(request, Outcome.CANCELLED) for request in requests.incomplete]
     )
+    load, paced = _load(benchmark.config.strategy, len(ended), where)
     rows, unsent, began = Rows(where), 0, []
     for request, outcome in ended:
         answer = _answer(request, outcome, paced)

@@ -7,17 +7,18 @@ import msgspec
 import numpy as np
 
 from harness.imports import serving
-from harness.imports.source import Document, finite, next_to, plain, wrong
+from harness.imports.source import Document, all_next_to, finite, next_to, plain, wrong
 from harness.imports.taken import (
     INTENDED,
-    LOAD_STANDS_IN,
+    LOAD,
     TEXTS,
+    UNKNOWN_LOAD,
     VERSION,
-    WHEN,
     Answer,
     Rows,
     Taken,
     agree,
+    figures_of,
     mean,
 )
 from harness.model import STATISTICS, Load
@@ -28,6 +29,8 @@ TOOL = "inference-perf"
 KEYS = {"start_time", "end_time", "info", "error"}  # of an entry
 SUMMARY_KEYS = {"load_summary", "successes", "failures"}
 SUMMARY = "summary_lifecycle_metrics.json"
+STAGES = "stage_*_lifecycle_metrics.json"  # summaries, each of one load
+_OF_STAGE = "the summary of each stage has it: per_stage: true"
 _RATES = {
     "requests_per_s": "requests_per_sec",
     "output_tokens_per_s": "output_tokens_per_sec",
@@ -68,6 +71,11 @@ class _Entry(msgspec.Struct):
 
 def read(document: Document) -> Iterator[Taken]:
     where = document.where
+    if len(stages := all_next_to(document.path, STAGES)) > 1:
+        hint = f"import the stages: {', '.join(stage.name for stage in stages)}"
+        raise wrong(
+            f"holds the requests of {len(stages)} stages, each with a load of its own", where, hint=hint
+        )
     entries = document.read_as(list[msgspec.Raw], TOOL)
     rows, own_counts, model = Rows(where), False, None
     for index, raw in enumerate(entries):
@@ -78,7 +86,11 @@ def read(document: Document) -> Iterator[Taken]:
         rows.add(answer)
     rows.check_streamed()
     _agree_with_summary(document, rows)
-    lacks = [VERSION, LOAD_STANDS_IN, INTENDED, WHEN, TEXTS]
+    about = next_to(document.path, stages[0].name, _Summary, TOOL) if stages else None
+    load = _load(about.load_summary) if about else UNKNOWN_LOAD
+    lacks = [VERSION, INTENDED, TEXTS]
+    if load == UNKNOWN_LOAD:
+        lacks.append(f"{LOAD} ({_OF_STAGE})")
     if own_counts:
         lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
     yield Taken(
@@ -86,8 +98,8 @@ def read(document: Document) -> Iterator[Taken]:
         version=None,
         level="records",
         took=f"{len(rows)} requests: start, arrival of each text, end, tokens",
-        load=Load(kind="concurrency", value=rows.most_in_flight, think_time_s=0.0),
-        records=rows.records(),
+        load=load,
+        records=rows.records(load.slots),
         model=model,
         planned=len(rows),
         facts=("answers", "outcomes", "tokens", "times", "arrivals"),
@@ -174,15 +186,15 @@ def read_summary(document: Document) -> Iterator[Taken]:
     if not reported:
         raise wrong("has no figures", where)
     count, failed = about.successes.count, about.failures.count
-    load, known = _load(about.load_summary, count + failed)
+    load = _load(about.load_summary)
     lacks = [VERSION, "requests (report.request_lifecycle.per_request: true)", "the model"]
-    if not known:
-        lacks.append("the load (the summary of each stage has it: per_stage: true)")
+    if load == UNKNOWN_LOAD:
+        lacks.append(f"{LOAD} ({_OF_STAGE})")
     yield Taken(
         tool=TOOL,
         version=None,
         level="summary",
-        took=f"figures of {count} answers",
+        took=figures_of(count),
         load=load,
         records=Rows(where).records(),
         lacks=tuple(lacks),
@@ -195,9 +207,8 @@ def read_summary(document: Document) -> Iterator[Taken]:
     )
 
 
-def _load(settings: dict[str, Any], requests: int) -> tuple[Load, bool]:
-    """The load, and whether the file names it."""
+def _load(settings: dict[str, Any]) -> Load:
     most, rate = plain(settings.get("concurrency")), plain(settings.get("requested_rate"))
-    if most:
-        return serving.load(None, int(most), None, requests), True
-    return serving.load(rate, None, None, requests), bool(rate)
+    if not most and not rate:
+        return UNKNOWN_LOAD
+    return serving.load(None if most else rate, int(most or 0), None, 1)

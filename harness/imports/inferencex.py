@@ -8,7 +8,7 @@ import msgspec
 from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, plain, wrong
-from harness.imports.taken import VERSION, WHEN, Rows, Taken
+from harness.imports.taken import COUNTS, VERSION, Rows, Taken, as_name
 from harness.model import STATISTICS, Load
 from harness.model.exchanged import INFERENCEX_LATENCIES, KEY, as_median
 
@@ -71,8 +71,7 @@ def _taken(row: _Row, values: dict[str, Any], where: str) -> Taken:
             if value > _MOST_S:
                 raise wrong(f"{word}_{name} is {value:g} s: other units?", where)
             reported[f"{metric}.{statistic}"] = finite(value * 1e3, f"{word}_{name}", where)
-    lacks = [VERSION, "requests", "how many were answered, and how many failed",
-             WHEN]  # fmt: skip
+    lacks = [VERSION, "requests", COUNTS]
     if row.output_tput_per_gpu is not None and row.gpus:
         reported["output_tokens_per_s"] = finite(row.output_tput_per_gpu * row.gpus, "output", where)
     else:
@@ -90,7 +89,7 @@ def _taken(row: _Row, values: dict[str, Any], where: str) -> Taken:
         load=Load(kind="concurrency", value=row.conc or 1, think_time_s=0.0),
         records=Rows(where).records(),
         model=row.model,
-        variant="-".join(_word(part) for part in _setup(row, values) if part),
+        variant="-".join(as_name(part) for part in _setup(row, values) if part),
         lacks=tuple(lacks),
         definitions=serving.definitions("vllm", reported),
         reported=reported,
@@ -113,7 +112,3 @@ def _known(value: object) -> str:
     """Empty for what is not set, such as 1 of a degree of parallelism."""
     text = str(value).lower()
     return "" if text in ("none", "false", "0", "1") else text
-
-
-def _word(text: str) -> str:
-    return "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in text)

@@ -2,16 +2,30 @@
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from harness.imports.source import Document, Source, finite, wrong
-from harness.imports.taken import Rows, Taken, agree, mean
+from harness.imports.taken import Rows, Taken, agree, mean, unix_ns
 from harness.model import Load
 
 TOOL = "llama-bench"
 KEYS = {"build_commit", "n_prompt", "n_gen", "avg_ts"}
+CSV = (b"build_commit,", b'"build_commit"')  # how its CSV begins
+# Begin the keys of results, of the test, and of what identifies the model and the program.
+_NO_SETTINGS = (
+    "avg_",
+    "stddev_",
+    "samples_",
+    "test_time",
+    "n_prompt",
+    "n_gen",
+    "n_depth",
+    "build_",
+    "model_filename",
+)
 _METRICS = ("ttft_ms", "tpot_ms", "e2e_ms", "input_tokens_per_s", "output_tokens_per_s")
 
 
@@ -25,15 +39,16 @@ class _Test(msgspec.Struct):
     model_filename: str = ""
     n_depth: int = 0
     samples_ts: list[float] = []
+    test_time: str | None = None
 
 
 def read(document: Document) -> Iterator[Taken]:
-    yield from _taken(document.read_as(_Test, TOOL), document.where)
+    yield from _taken(document.read_as(_Test, TOOL), document.read_as(dict[str, Any], TOOL), document.where)
 
 
 def read_list(document: Document) -> Iterator[Taken]:
-    for test in document.read_as(list[_Test], TOOL):
-        yield from _taken(test, document.where)
+    for raw in document.read_as(list[msgspec.Raw], TOOL):
+        yield from read(document.part(raw))
 
 
 def read_csv(source: Source) -> Iterator[Taken]:
@@ -43,10 +58,10 @@ def read_csv(source: Source) -> Iterator[Taken]:
             test = msgspec.convert(row, _Test, strict=False)
         except msgspec.ValidationError as error:
             raise wrong(f"is not what {TOOL} writes: {str(error).replace('`', chr(39))}", where) from None
-        yield from _taken(test, where)
+        yield from _taken(test, row, where)
 
 
-def _taken(test: _Test, where: str) -> Iterator[Taken]:
+def _taken(test: _Test, values: Mapping[str, Any], where: str) -> Iterator[Taken]:
     """A repetition is a repeat. CSV has only their means."""
     name = "".join(f"{kind}{size}" for kind, size in (("pp", test.n_prompt), ("tg", test.n_gen)) if size)
     if not name:
@@ -57,6 +72,11 @@ def _taken(test: _Test, where: str) -> Iterator[Taken]:
     what = f"{TOOL} {name}: the library in one process, without a server"
     tokens = test.n_prompt + test.n_gen
     repetitions = [(speed, 1e3 * tokens / speed if speed > 0 else None) for speed in test.samples_ts]
+    settings = {
+        key: str(int(value) if isinstance(value, bool) else value)  # as CSV has it
+        for key, value in values.items()
+        if not key.startswith(_NO_SETTINGS)
+    }
     whole = None if test.avg_ns is None else test.avg_ns / 1e6
     for speed, took_ms in repetitions or [(test.avg_ts, whole)]:
         yield Taken(
@@ -68,6 +88,8 @@ def _taken(test: _Test, where: str) -> Iterator[Taken]:
             records=Rows(where).records(),
             model=test.model_filename.rpartition("/")[2] or None,
             variant=name,
+            settings=settings,
+            started_unix_ns=unix_ns(test.test_time),
             lacks=("requests: it sends none",) + (() if repetitions else ("its repetitions",)),
             # A test is a work of its own: only the same of another file is compared with it.
             definitions=dict.fromkeys(_METRICS, what),

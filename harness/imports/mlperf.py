@@ -7,8 +7,8 @@ import msgspec
 
 from harness.imports import serving
 from harness.imports.exchange import restored
-from harness.imports.source import Document, finite, wrong
-from harness.imports.taken import WHEN, Rows, Taken
+from harness.imports.source import Document, finite, plain, wrong
+from harness.imports.taken import LOAD, UNKNOWN_LOAD, Rows, Taken, figures_of
 from harness.model import STATISTICS
 from harness.model.exchanged import KEY, MLPERF_LATENCIES
 
@@ -52,7 +52,8 @@ def _has(reported: dict[str, float], metric: str) -> bool:
 
 def read(document: Document) -> Iterator[Taken]:
     file, where = document.read_as(_File, TOOL), document.where
-    if not file.complete:
+    config = file.run_config or {}
+    if not file.complete and KEY not in config:  # of our own cells the field says more
         raise wrong(f"is of a run that did not end ({file.state})", where)
     reported: dict[str, float] = {}
     for metric, name in MLPERF_LATENCIES.items():
@@ -73,20 +74,21 @@ def read(document: Document) -> Iterator[Taken]:
     # Its client counts what failed as completed too; its checker expects the two apart.
     both = file.n_samples_completed + file.n_samples_failed > file.n_samples_issued
     answered = file.n_samples_completed - (file.n_samples_failed if both else 0)
-    config = file.run_config or {}
     pattern = config.get("load_pattern")
     settings = pattern if isinstance(pattern, dict) else {}
     most, rate = settings.get("target_concurrency"), settings.get("target_qps")
-    load = serving.load(rate, most if isinstance(most, int) else None, None, file.n_samples_issued)
-    lacks = ["requests", "the model", WHEN]
-    if not most and not rate:
-        lacks.append("the load (run_config.load_pattern)")
+    cap = most if isinstance(most, int) else None
+    load = serving.load(rate, cap, None, 1) if cap or plain(rate) else UNKNOWN_LOAD
+    lacks = ["requests", "the model"]
+    if load == UNKNOWN_LOAD:
+        lacks.append(f"{LOAD} (run_config.load_pattern)")
     taken = Taken(
         tool=TOOL,
         version=file.version,
         level="summary",
-        took=f"figures of {answered} answers",
+        took=figures_of(answered),
         load=load,
+        cap=cap,
         records=Rows(where).records(),
         lacks=tuple(lacks),
         definitions={metric: f"{TOOL}: {_MEANS[metric]}" for metric in _MEANS if _has(reported, metric)},

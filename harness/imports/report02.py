@@ -8,9 +8,9 @@ import msgspec
 from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, wrong
-from harness.imports.taken import LOAD, REQUESTS, Rows, Taken
+from harness.imports.taken import LOAD, REQUESTS, UNKNOWN_LOAD, Rows, Taken, figures_of, unix_ns
 from harness.metrics.peers import TOOLS
-from harness.model import STATISTICS, Load
+from harness.model import STATISTICS
 from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_RATES
 
 TOOL = "benchmark report"
@@ -90,22 +90,26 @@ def read(document: Document) -> Iterator[Taken]:
     answered = requests.total - failed if requests else None
     stated = scenario.load.standardized if scenario.load else None
     tool = stated.tool if stated else TOOL
-    lacks = [REQUESTS]
-    load, known = _load(stated, requests.total if requests else 0)
-    if not known:
-        lacks.append(LOAD)
+    most = _limit(stated.concurrency) if stated else None
+    rate = _limit(stated.rate_qps) if stated else None
+    cap = int(most) if most else None
+    load = serving.load(rate, cap, None, 1) if most or rate else UNKNOWN_LOAD
+    lacks = [REQUESTS] if most or rate else [REQUESTS, LOAD]
     peer = _PEERS.get(tool, tool)
     meant = (
         serving.definitions(peer, reported)
         if peer in TOOLS
         else dict.fromkeys(sorted({path.partition(".")[0] for path in reported}), f"as {tool} means it")
     )
+    time = file.run.get("time")
     taken = Taken(
         tool=tool,
         version=stated.tool_version if stated and stated.tool_version not in ("", "unknown") else None,
         level="summary",
-        took=f"figures of {answered} answers, from a {TOOL} {file.version}",
+        took=f"{figures_of(answered)}, from a {TOOL} {file.version}",
         load=load,
+        cap=cap,
+        started_unix_ns=unix_ns(time.get("start") if isinstance(time, dict) else None),
         records=Rows(where).records(),
         model=_model(scenario),
         lacks=tuple(lacks),
@@ -116,8 +120,7 @@ def read(document: Document) -> Iterator[Taken]:
         failed=failed,
         planned=requests.total if requests else 0,
     )
-    most = _limit(stated.concurrency) if stated else None
-    yield restored(serving.capped(taken, int(most) if most else None), _ours(scenario), where)
+    yield restored(taken, _ours(scenario), where)
 
 
 def _figures(aggregate: _Aggregate, where: str) -> Iterator[tuple[str, float]]:
@@ -135,14 +138,6 @@ def _figures(aggregate: _Aggregate, where: str) -> Iterator[tuple[str, float]]:
         if figure.units not in _PER_S:
             raise wrong(f"{name} in '{figure.units}'", where, hint=f"known: {', '.join(sorted(_PER_S))}")
         yield metric, finite(figure.mean, name, where)
-
-
-def _load(standard: _LoadStandard | None, requests: int) -> tuple[Load, bool]:
-    """The load, and whether the file names it."""
-    if standard is None:
-        return serving.load(None, None, None, requests), False
-    most, rate = _limit(standard.concurrency), _limit(standard.rate_qps)
-    return serving.load(rate, int(most) if most else None, None, requests), bool(most or rate)
 
 
 def _limit(value: float | None) -> float | None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import msgspec
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.imports.source import Document, finite, plain, wrong
-from harness.imports.taken import LOAD, MOST_S, Taken, agree
+from harness.imports.taken import MOST_S, agree
 from harness.metrics.peers import tool_named
 from harness.model import STATISTICS, Load
 from harness.model.exchanged import as_median
@@ -72,15 +71,6 @@ def load(rate: Number | str | None, most: int | None, burstiness: Number | None,
     if shape in (None, 1.0):
         return Load(kind="rate", value=per_second, arrival="poisson")
     return Load(kind="rate", value=per_second, arrival="gamma", burstiness=shape)
-
-
-def capped(taken: Taken, most: int | None) -> Taken:
-    """Sets a rate with at most `most` requests in flight apart from the same rate with another cap."""
-    if taken.load.kind != "rate" or not most:
-        return taken
-    rate = f"{taken.load.value:g}"
-    lack = f"{LOAD}: with at most {most} requests in flight, fewer than {rate}/s may have been sent"
-    return replace(taken, variant=f"max{most}", lacks=(*taken.lacks, lack))
 
 
 def began_unix_ns(date: str, duration_s: float) -> int | None:

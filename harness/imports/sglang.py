@@ -3,18 +3,21 @@
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.imports import serving
 from harness.imports.source import Document
-from harness.imports.taken import TEXTS, VERSION, WHEN, Answer, Rows, Taken, agree, mean
+from harness.imports.taken import TEXTS, VERSION, Answer, Rows, Taken, agree, figures_of, mean
 from harness.records.layout import Outcome
 
 TOOL = "sglang bench_serving"
 NAMES = {"ttft_ms": "ttft", "tpot_ms": "tpot", "itl_ms": "itl", "e2e_ms": "e2e_latency"}
+_NATIVE = ("sglang", "sglang-native")  # backends of SGLang's own protocol; others speak OpenAI's
 KEYS = {"backend", "dataset_name", "request_throughput", "total_output_tokens_retokenized"}
 
 
 class _File(serving.Arrays):
+    backend: str = ""
     mean_ttft_ms: float | None = None
     mean_itl_ms: float | None = None
     random_output_len: int | None = None
@@ -32,19 +35,19 @@ def read(document: Document) -> Iterator[Taken]:
     detailed = bool(file.ttfts)
     rows = _rows(file, where) if detailed else Rows(where)
     name = info.get("served_model_name") or info.get("model_path")
-    taken = Taken(
+    yield Taken(
         tool=TOOL,
         version=None,
         level="answers" if detailed else "summary",
-        took=f"latencies of {count} requests" if detailed else f"figures of {count} answers",
+        took=f"latencies of {count} requests" if detailed else figures_of(count),
         load=serving.load(file.request_rate, file.max_concurrency, None, count),
+        cap=file.max_concurrency,
         records=rows.records(),
         model=name if isinstance(name, str) else None,
         planned=count,
         facts=("answers", "outcomes", "tokens", "arrivals") if detailed else ("answers",),
         lacks=(
             VERSION,
-            WHEN,
             "when each request was sent" if detailed else "requests (run with --output-details)",
             *((TEXTS, "connecting, which is inside TTFT") if detailed else ()),
         ),
@@ -52,7 +55,6 @@ def read(document: Document) -> Iterator[Taken]:
         reported=rates if detailed else stated,
         answered=None if detailed else file.completed,
     )
-    yield serving.capped(taken, file.max_concurrency)
 
 
 def _rows(file: _File, where: str) -> Rows:
@@ -67,6 +69,9 @@ def _rows(file: _File, where: str) -> Rows:
             rows.add(Answer(sent_s=0.0, outcome=result, error=error or ""))
             continue
         ttfts_ms.append(ttft * 1e3)
+        first_tokens = 0
+        if file.backend in _NATIVE:
+            gaps, first_tokens = _of_chunks(gaps), (tokens or 0) - len(gaps)
         chunks = ttft + np.concatenate([[0.0], np.cumsum(gaps)])
         rows.add(
             Answer(
@@ -76,6 +81,7 @@ def _rows(file: _File, where: str) -> Rows:
                 end_s=float(chunks[-1]),
                 prompt_tokens=file.input_lens[index],
                 output_tokens=tokens,
+                first_tokens=first_tokens if first_tokens > 0 else None,
                 pieces=len(chunks),
                 chunks_s=chunks,
             )
@@ -83,3 +89,13 @@ def _rows(file: _File, where: str) -> Rows:
     agree("completed", file.completed, len(ttfts_ms), where)
     agree("mean_ttft_ms", file.mean_ttft_ms, mean(ttfts_ms), where)
     return rows
+
+
+def _of_chunks(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The gaps between chunks. Of its own protocol the tool writes the gap before a chunk divided by the
+    chunk's tokens, once for each: equal ones in a row are one chunk's. To the nanosecond no two chunks take
+    the same.
+    """
+    if not len(gaps):
+        return gaps
+    return np.add.reduceat(gaps, np.flatnonzero(np.diff(gaps, prepend=-1.0)))

@@ -134,6 +134,11 @@ class Source:
         return False
 
 
+def all_next_to(path: Path, pattern: str) -> list[Path]:
+    """The files of that pattern in the same folder, sorted by name."""
+    return sorted(path.parent.glob(pattern))
+
+
 def next_to(path: Path, name: str, kind: type[T], tool: str) -> T | None:
     """Reads another file that a tool wrote into the same folder; None if it is absent. Raises SpecError."""
     file = path.with_name(name)

@@ -30,16 +30,15 @@ def check(taken: Taken, where: str) -> None:
 def _check_in_flight(taken: Taken, where: str) -> None:
     """Checks that no more were in flight than all requests, if the load is not known."""
     whole, rate, slots = _whole_ms(taken), taken.reported.get("requests_per_s"), taken.load.slots
-    if not whole or not rate or not slots:
+    most = taken.answered if taken.load.kind == "unknown" else slots
+    if not whole or not rate or not most:
         return
-    known = taken.load_known
-    most = slots if known else max(slots, taken.answered or 0)
-    least = _LEAST * (min(slots, taken.answered or slots) if known else 1)
+    least = _LEAST * (min(slots, taken.answered or slots) if slots else 1)
     in_flight = whole / 1e3 * rate
     if not least <= in_flight <= _MOST * most:
         raise wrong(
             f"its answers take {whole:.6g} ms and {rate:.6g} come each second: {in_flight:.3g} were "
-            f"in flight, and its load says {most}: other units, or two runs in one",
+            f"in flight, and there were {most} at most: other units, or two runs in one",
             where,
         )
 

@@ -5,7 +5,7 @@ import tempfile
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +26,11 @@ from harness.records.layout import (
 # What a file lacks, in the words of every reader. VERSION and LOAD also begin longer texts.
 VERSION = "the version of the tool"
 LOAD = "the load"
-LOAD_STANDS_IN = f"{LOAD}: the most requests that were in flight stand in"
+UNKNOWN_LOAD = Load(kind="unknown", value=1)  # of every file that names none, so that repeats meet
 REQUESTS = "requests: the format has none"
+COUNTS = "how many were answered, and how many failed"
 WHEN = "when it was measured (the time of the file stands in)"
+ZONE = "the time zone of its date (UTC stands in)"
 INTENDED = "intended times"
 TEXTS = "text and finish reason of answers"
 _WRONG = 0.005  # by which a tool's own mean may miss that of its records: rounding
@@ -39,7 +41,9 @@ _MOST_COUNT = 2**31 - 1  # tokens of a request: what 32 bits hold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """`started_unix_ns`: None if the file does not say. `asked`: output tokens of every request."""
+    """`started_unix_ns`: None if the file does not say. `asked`: output tokens of every request. `cap`: most
+    requests in flight. `settings`: those of the server, which repeats share.
+    """
 
     tool: str
     version: str | None
@@ -48,7 +52,11 @@ class Taken:
     load: Load
     records: Records
     model: str | None = None
+    label: str = ""  # of the backend, where the file names it
     variant: str = ""  # what sets it apart from others in the same file, such as `tg128`
+    settings: Mapping[str, str] = field(default_factory=dict)
+    cap: int | None = None
+    simulated: bool = False
     started_unix_ns: int | None = None
     planned: int = 0
     asked: int | None = None
@@ -62,7 +70,7 @@ class Taken:
 
     @property
     def load_known(self) -> bool:
-        """False if something stands in for a load that the file does not name."""
+        """False if the file does not name the load, or if a cap may have changed it."""
         return not any(lack.startswith(LOAD) for lack in self.lacks)
 
 
@@ -79,6 +87,7 @@ class Answer:
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
+    first_tokens: int | None = None  # of the first piece
     pieces: int | None = None  # text events
     chunks_s: NDArray[np.float64] | None = None
     empty_first: int = 0
@@ -113,7 +122,8 @@ class Rows:
             raise wrong(f"request {len(self)}: took {known[-1] - known[0]:.3g} s: other units?", self._where)
         if (self._answers and abs(known[0] - self._answers[0].sent_s) > MOST_S) or abs(known[0]) > _LATEST_S:
             raise wrong(f"request {len(self)}: sent at {known[0]:.3g} s: other units?", self._where)
-        for count in (answer.prompt_tokens, answer.cached_tokens, answer.output_tokens, answer.pieces):
+        for count in (answer.prompt_tokens, answer.cached_tokens, answer.output_tokens, answer.first_tokens,
+                      answer.pieces):  # fmt: skip
             if count is not None and not 0 <= count <= _MOST_COUNT:
                 raise wrong(f"request {len(self)}: a count of {count}, which is no amount", self._where)
         if answer.chunks_s is not None:
@@ -157,6 +167,7 @@ class Rows:
                 ("prompt_tokens", answer.prompt_tokens),
                 ("cached_tokens", answer.cached_tokens),
                 ("output_tokens", answer.output_tokens),
+                ("first_tokens", answer.first_tokens),
                 ("text_events", answer.pieces),
             ):
                 if count is not None:
@@ -188,15 +199,6 @@ class Rows:
     def measured(self) -> list[Answer]:
         return [answer for answer in self._answers if not answer.warmup]
 
-    @property
-    def most_in_flight(self) -> int:
-        """Most measured requests in flight: it stands in for a load that a file does not name."""
-        moments = sorted(
-            [(answer.sent_s, 1) for answer in self.measured]
-            + [(answer.end_s, -1) for answer in self.measured if answer.end_s is not None]
-        )
-        return max(accumulate((change for _, change in moments), initial=1 if not moments else 0))
-
 
 def _slot_free_ns(rows: NDArray[np.void], slots: int) -> NDArray[np.int64]:
     """When a slot was free for each request: at the end of one before it, by the file's own times."""
@@ -220,6 +222,26 @@ def agree(
             "other units, a file cut short, or two runs in one",
             where,
         )
+
+
+def unix_ns(moment: object) -> int | None:
+    """Reads ISO 8601, as UTC where it names no zone; None for anything else."""
+    try:
+        at = datetime.fromisoformat(str(moment))
+    except ValueError:
+        return None
+    found = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e9)
+    return found if 0 < found < 2**63 else None
+
+
+def figures_of(answers: int | None) -> str:
+    """What a file of figures alone has."""
+    return "figures" if answers is None else f"figures of {answers} answers"
+
+
+def as_name(text: str, kept: str = ".-") -> str:
+    """Fit for the name of a backend, and so of a folder: other characters become `-`."""
+    return "".join(letter if letter.isalnum() or letter in kept else "-" for letter in text)
 
 
 def mean(values: list[float]) -> float | None:

@@ -1,6 +1,8 @@
 """`vllm bench serve --save-result`, with `--save-detailed` or without."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -9,7 +11,7 @@ import numpy as np
 from harness.errors import SpecError
 from harness.imports import serving
 from harness.imports.source import Document, wrong
-from harness.imports.taken import INTENDED, TEXTS, VERSION, Answer, Rows, Taken, agree, mean
+from harness.imports.taken import INTENDED, TEXTS, VERSION, ZONE, Answer, Rows, Taken, agree, figures_of, mean
 from harness.metrics.peers import tool_named
 from harness.model import Load
 from harness.records.layout import Outcome
@@ -22,6 +24,8 @@ KEYS = {"endpoint_type", "model_id", "num_prompts", "request_throughput"}
 _FIRST_CHUNK = "to the first chunk, which up to 0.32 may hold no text (the file names no version)"
 _VERSION = f"{VERSION} (from 0.33 on TTFT ends at text: older and newer files look alike)"
 TEXT_ONLY = "vllm@0.33"
+WARM_UP = "warmup.json"  # as `vllm bench sweep serve` names it
+_OF_SWEEP = re.compile(r"SERVE--(.+?)(?:-BENCH--.*)?")
 _NEAR = 0.01  # of TTFT: a chunk without text that is followed so soon changes nothing
 
 
@@ -55,10 +59,15 @@ def read(document: Document) -> Iterator[Taken]:
     serving.check_duration(file, stated, document.where)
     peer = _peer(document, file)
     if file.ttfts or file.start_times:
-        taken = _detailed(document, file, load, peer)
+        yield _detailed(document, file, load, peer)
     else:
-        taken = _summary(document, file, load, stated, peer)
-    yield serving.capped(taken, file.max_concurrency)
+        yield _summary(document, file, load, stated, peer)
+
+
+def _server(path: Path) -> dict[str, str]:
+    """What `vllm bench sweep serve` started the server with: only the name of the folder says it."""
+    found = _OF_SWEEP.fullmatch(path.absolute().parent.name)
+    return {"serve": found[1]} if found else {}
 
 
 def _peer(document: Document, file: _File) -> str | None:
@@ -89,13 +98,15 @@ def _summary(
         tool=TOOL,
         version=None,
         level="summary",
-        took=f"figures of {file.completed} answers",
+        took=figures_of(file.completed),
         load=load,
+        cap=file.max_concurrency,
+        settings=_server(document.path),
         records=Rows(document.where).records(),
         model=file.model_id or None,
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),
         planned=file.completed + file.failures,
-        lacks=(_VERSION, "requests (run with --save-detailed)"),
+        lacks=(_VERSION, ZONE, "requests (run with --save-detailed)"),
         definitions=serving.definitions(peer or "vllm", stated),
         reported=stated,
         facts=("answers", "outcomes"),
@@ -156,7 +167,7 @@ def _detailed(document: Document, file: _File, load: Load, peer: str | None) -> 
     agree("completed", file.completed, len(ttfts_ms), where)
     agree("mean_ttft_ms", file.mean_ttft_ms, mean(ttfts_ms), where)
     agree("mean_itl_ms", file.mean_itl_ms, 1e3 * total_gap / gap_count if gap_count else None, where)
-    lacks = [_VERSION, INTENDED, TEXTS]
+    lacks = [_VERSION, ZONE, INTENDED, TEXTS]
     if moved:
         lacks.append(f"which chunks hold text: {moved} answers have two chunks more than tokens, so their "
                      "first and last were taken for empty ones, and TTFT was computed again")  # fmt: skip
@@ -167,6 +178,8 @@ def _detailed(document: Document, file: _File, load: Load, peer: str | None) -> 
         level="records",
         took=f"{count} requests: send, first chunk, gaps, tokens",
         load=load,
+        cap=file.max_concurrency,
+        settings=_server(document.path),
         records=rows.records(load.slots),
         model=file.model_id or None,
         started_unix_ns=serving.began_unix_ns(file.date, file.duration),

@@ -266,7 +266,9 @@ def _slot_time(cell: Cell) -> Law:
 
 
 def _load_unnamed(cell: Cell) -> bool:
-    """Whether the most in flight stands in for the load, since the file of another tool does not name it."""
+    """Whether the file of another tool does not name the load. Earlier versions put the most in flight in
+    its place.
+    """
     return (file := cell.facts.imported) is not None and "load" not in file.facts
 
 

@@ -4,9 +4,15 @@ from typing import Annotated, Literal
 
 from harness.model.record import UNSET, Record, UnsetType, doc
 
-LoadKind = Literal["concurrency", "rate", "trace", "working-set"]
-KIND = "Kind of load: closed loop, open loop, replay of a trace, or closed loop over a working set."
-VALUE = "Amount of load: requests in flight, requests/s, or a multiple of the trace's pace or the KV cache."
+LoadKind = Literal["concurrency", "rate", "trace", "working-set", "unknown"]
+KIND = (
+    "Kind of load: closed loop, open loop, replay of a trace, or closed loop over a working set; unknown: "
+    "the file of another tool does not name it."
+)
+VALUE = (
+    "Amount of load: requests in flight, requests/s, or a multiple of the trace's pace or the KV cache; 1 of "
+    "an unknown kind."
+)
 
 
 class LoadPoint(Record, frozen=True, order=True):
@@ -17,7 +23,7 @@ class LoadPoint(Record, frozen=True, order=True):
 
     @property
     def label(self) -> str:
-        """`c8`, `r2.5`, `t1` or `w0.5`: in cell names."""
+        """`c8`, `r2.5`, `t1`, `w0.5` or `u1`: in cell names."""
         return f"{self.kind[0]}{self.value:g}"
 
 
@@ -77,7 +83,7 @@ class Load(Record, frozen=True, kw_only=True):
 
     @property
     def slots(self) -> int | None:
-        """Number of slots of a closed loop; None for an open one."""
+        """Number of slots of a closed loop; None for an open one, and where the load is not known."""
         if self.working_set:
             return self.working_set.in_flight
         return int(self.value) if self.kind == "concurrency" else None

@@ -145,6 +145,8 @@ def point_words(point: LoadPoint) -> str:
         return f"working set of {value} times the KV cache" if point.value else "no prefix used twice"
     if point.kind == "trace":
         return f"trace replay, {value} times as fast" if point.value != 1 else "trace replay, at its own pace"
+    if point.kind == "unknown":
+        return "unknown load"
     return f"open loop, {value} requests/s"
 
 

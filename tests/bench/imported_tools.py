@@ -24,11 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from harness.cli.commands.imports import SERVER, Found, made
+from harness.cli.commands.imports import Found, made
 from harness.metrics.peers import recompute, tool_named
 from harness.metrics.peers.recompute import HERE
 from harness.mockserver.process import running
 from harness.model import CellResult
+from harness.model.imported import SERVER
 from harness.model.json_path import number_at
 from harness.store import RunFolder
 from harness.validity import RULES, unchecked

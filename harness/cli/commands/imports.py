@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
+from harness.model.imported import SERVER
 
 if TYPE_CHECKING:
     from harness.imports import Part
@@ -28,7 +29,6 @@ What another client measured is not verified: each figure is SUSPECT, and says f
 Exit codes: 0 imported; 2 a file that is damaged, of no known tool, or of another model."""
 
 OF_RUN = ("manifest.json", "checksums.json", "cells")
-SERVER = "server"
 _NAMED = re.compile(r"([A-Za-z][\w.@-]*)=(.+)")
 
 
@@ -38,7 +38,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "files",
         nargs="+",
         metavar="[NAME=]FILE",
-        help=f"result files, or folders of them; NAME of the backend (default: {SERVER})",
+        help=f"result files, or folders of them; NAME of the backend (default: {SERVER}, or as bench "
+        "exported it)",
     )
     parser.add_argument(
         "--tool-version",

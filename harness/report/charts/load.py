@@ -21,6 +21,7 @@ AXES = {
     "rate": "requests/s asked (open loop)",
     "trace": "speed of the replay (open loop)",
     "working-set": "working set over the engine's own KV cache",
+    "unknown": "unknown load",
 }
 
 HITS = "prefix_cache_hit_rate"

@@ -31,6 +31,7 @@ WORDS = {
     "rate": "open loop",
     "trace": "trace replay",
     "working-set": "working sets",
+    "unknown": "unknown load",
 }
 STEADY = ("under load", "saturated")
 

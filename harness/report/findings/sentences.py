@@ -43,6 +43,8 @@ def load_words(point: LoadPoint) -> str:
         return _users(point.value)
     if point.kind == "working-set":
         return f"{as_given(point.value)}× KV" if point.value else "no reuse"
+    if point.kind == "unknown":
+        return "unknown load"
     value = as_given(point.value)
     return f"{value} req/s" if point.kind == "rate" else f"{value}× pace"
 
@@ -238,7 +240,7 @@ def under_load(summary: Summary) -> Iterator[str]:
         waits = _known(course.users, course.first_token_ms)
         if len(rates) < 2:
             continue
-        parts = [_rates(rates), *([_waits(waits)] if len(waits) > 1 else []), _limit(course, rates)]
+        parts = [_rates(rates), *([_waits(waits)] if len(waits) > 1 else []), *_limit(course)]
         doubtful = f" (figures {IN_DOUBT}: see the warnings)" if course.in_doubt else ""
         yield plain(f"{course.label}: {'; '.join(parts)}{doubtful}.")
 
@@ -261,11 +263,12 @@ def _waits(waits: Sequence[tuple[float, float]]) -> str:
     return f"the first token goes from {number(values[0])} ms to {number(values[-1])} ms at {most}"
 
 
-def _limit(course: UnderLoad, rates: Sequence[tuple[float, float]]) -> str:
-    """Throughput that hardly grew at the last step is at its limit there."""
-    if course.limit_reached:
-        return f"the limit was reached: more than {_users(rates[-2][0])} brought less than 10 % more"
-    return "the limit was not reached"
+def _limit(course: UnderLoad) -> Iterator[str]:
+    """Nothing if the loads do not tell."""
+    if course.limit_users is not None:
+        yield f"the limit was reached: more than {_users(course.limit_users)} brought less than 10 % more"
+    elif course.limit_reached is False:
+        yield "the limit was not reached"
 
 
 def _users(count: float) -> str:

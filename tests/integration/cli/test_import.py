@@ -25,9 +25,13 @@ def vllm_files(folder, count):
 
 
 def aiperf_files(folder, first=0, count=8, **how):
+    """With the summary that names the load."""
+    phase = {"kind": "profiling", "type": "concurrency", "concurrency": foreign.SLOTS}
+    about = {"aiperf_version": "0.13.0", "input_config": {"phases": [phase]}}
     for seed in range(count):
         lines = foreign.aiperf_lines(first + seed, **how)
         foreign.write_lines(folder / str(seed) / "profile_export.jsonl", lines)
+        foreign.write(folder / str(seed) / "profile_export_aiperf.json", about)
     return folder
 
 
@@ -278,9 +282,10 @@ def test_a_version_that_the_file_does_not_name_is_given(tmp_path, capsys):
     assert "'newest' is no version" in printed.err
 
 
-def test_a_load_that_stands_in_makes_nothing_invalid(tmp_path, capsys):
+def test_a_load_that_is_not_known_makes_nothing_invalid(tmp_path, capsys):
     """inference-perf's requests do not say how many slots there were, so none of them was idle."""
     _, printed = bench(capsys, "import", CAPTURES / "inference-perf", "--out", tmp_path / "out")
-    assert "the load: the most requests that were in flight stand in" in " ".join(printed.err.split())
+    assert "; the load (the summary of each stage has it" in " ".join(printed.err.split())
+    assert "unknown load" in printed.out
     assert "INVALID" not in printed.out
     assert "client-unverified" in printed.out

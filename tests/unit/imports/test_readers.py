@@ -1,5 +1,8 @@
 """What each reader makes of a file whose requests are known."""
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -14,6 +17,8 @@ from harness.records.layout import UNKNOWN, Outcome
 from harness.validity import RULES, unchecked
 from harness.validity.imported import NEEDS
 from tests.factories import foreign
+
+GUIDELLM = Path(__file__).resolve().parents[2] / "captures" / "imports" / "guidellm" / "r.json"
 
 
 def taken_of(path):
@@ -203,6 +208,31 @@ def test_latencies_of_sglang_are_computed_again_and_its_rates_are_its_own(tmp_pa
     assert latency.tpot_ms(RequestView(taken.records)).mean() == pytest.approx(10, abs=0.2)
     assert set(taken.reported) == {"output_tokens_per_s", "requests_per_s", "input_tokens_per_s"}
     assert set(taken.definitions) == {"output_tokens_per_s", "requests_per_s"}
+
+
+@pytest.mark.parametrize(("backend", "gap_ms"), [("sglang", 80.0), ("sglang-oai", 10.0)])
+def test_a_gap_that_sglang_divided_by_the_tokens_of_its_chunk_is_one_gap(tmp_path, backend, gap_ms):
+    """Of its own protocol: 32 tokens in chunks of 8, the first with the first token, a chunk each 80 ms."""
+    gaps = [0.01] * 8 + [0.0100001] * 8 + [0.01] * 8
+    of = foreign.vllm_summary() | {"dataset_name": "random-ids", "total_output_tokens_retokenized": 1}
+    of |= {"backend": backend, "input_lens": [16] * 120, "output_lens": [32] * 120, "ttfts": [0.1] * 120,
+           "itls": [gaps] * 120, "mean_ttft_ms": 100.0, "mean_itl_ms": None}  # fmt: skip
+    view = RequestView(taken_of(foreign.write(tmp_path / "r.json", of)).records)
+    assert np.median(latency.of_metric(view, "itl_ms")) == pytest.approx(gap_ms, rel=1e-3)
+    per_token_ms = 10.0 if backend == "sglang" else 240 / 31  # whose first tokens are not known
+    assert np.median(latency.tpot_ms(view)) == pytest.approx(per_token_ms, rel=1e-3)
+
+
+def test_all_requests_of_guidellm_are_the_load_that_has_no_limit(tmp_path):
+    """Those that failed or were cut off at the end were in flight as well."""
+    document = json.loads(GUIDELLM.read_text())
+    (benchmark,) = document["benchmarks"]
+    benchmark["config"]["strategy"] = {"type_": "throughput", "max_concurrency": None}
+    requests = benchmark["requests"]
+    requests["incomplete"] = [requests["successful"].pop() for _ in range(3)]
+    benchmark["metrics"] = {}
+    taken = taken_of(foreign.write(tmp_path / "r.json", document))
+    assert taken.load.value == len(requests["successful"]) + 3
 
 
 def test_the_version_that_the_user_gives_decides_what_a_first_chunk_is(tmp_path):

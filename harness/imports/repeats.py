@@ -1,0 +1,107 @@
+"""Decides which measurements are repeats of one: by names, settings and lengths of requests."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness.imports.source import Source, wrong
+from harness.imports.taken import Taken, as_name
+from harness.model import LoadPoint
+from harness.model.imported import SERVER
+from harness.records.layout import UNKNOWN
+
+# As between two runs: a difference in length decides from here on, if chance hardly explains it.
+_MATTERS = 0.05
+_SURE = 3.5  # standard errors
+_LENGTHS = {
+    "prompt_tokens": ("prompts", "input_tokens_per_s"),
+    "output_tokens": ("answers", "output_tokens_per_s"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One measurement of a file, under the name of its backend."""
+
+    label: str
+    source: Source
+    taken: Taken
+
+    @property
+    def name(self) -> str:
+        """The name, with what sets it apart from others of its file. Where the file has a name of its own,
+        that of a backend that was given none says nothing.
+        """
+        own = self.taken.label
+        if own and self.label == SERVER:
+            return own
+        return "-".join(filter(None, (self.label, own, self.taken.variant)))
+
+
+def labels(parts: Sequence[Part]) -> list[str]:
+    """The name of each one's backend, with the settings in which it differs from others of that name."""
+    settings: dict[str, dict[str, set[str | None]]] = defaultdict(lambda: defaultdict(set))
+    keys = {key for part in parts for key in part.taken.settings}
+    for part in parts:
+        for key in keys:
+            settings[part.name][key].add(part.taken.settings.get(key))
+    return ["-".join([part.name, *_apart(part, settings[part.name])]) for part in parts]
+
+
+def _apart(part: Part, settings: Mapping[str, Set[str | None]]) -> Iterator[str]:
+    for key, value in part.taken.settings.items():
+        if len(settings[key]) > 1:
+            yield as_name(f"{key}={value}", ".-_=")
+
+
+def check(parts: Sequence[Part], names: Sequence[str]) -> None:
+    """Raises SpecError if measurements of one name are no repeats, or if one of them is there twice."""
+    where = ", ".join(dict.fromkeys(str(part.source.path) for part in parts))
+    if len(models := {part.taken.model for part in parts if part.taken.model}) > 1:
+        text = f"different models: {', '.join(sorted(models))}"
+        raise wrong(text, where, hint="import the files of each model apart")
+    seen: dict[str, Part] = {}
+    for part in parts:
+        first = seen.setdefault(part.source.sha256, part)
+        if first.source is not part.source:  # one file may hold several measurements
+            text = f"is the same as {first.source.path} of {first.label}: no repeat"
+            raise wrong(text, str(part.source.path), hint="leave it out")
+    kinds: dict[str, dict[str, None]] = defaultdict(dict)
+    same: dict[tuple[str, LoadPoint], list[Taken]] = defaultdict(list)
+    for name, part in zip(names, parts, strict=True):
+        taken = part.taken
+        kinds[name][f"{taken.tool} {taken.version or '(version not known)'}, {taken.level}"] = None
+        same[name, taken.load.point].append(taken)
+    differences = ["; ".join(found) for found in kinds.values() if len(found) > 1]
+    differences += [text for repeats in same.values() for text in _lengths(repeats)]
+    if differences:
+        hint = "give each a name: a=FILE b=FILE; or compare them: two runs"
+        raise wrong(f"no repeats of one backend: {differences[0]}", where, hint=hint)
+
+
+def _lengths(repeats: Sequence[Taken]) -> Iterator[str]:
+    """Lengths of requests in which repeats differ by more than chance explains."""
+    for column, (what, rate) in _LENGTHS.items():
+        known = [found for taken in repeats if (found := _mean_length(taken, column, rate))]
+        if len(known) < 2:
+            continue
+        (low, low_error), (high, high_error) = min(known), max(known)
+        spread, error = high / low - 1, np.hypot(low_error, high_error)
+        if spread > max(_MATTERS, _SURE * error):
+            yield f"{what} of {low:.1f} and of {high:.1f} tokens (means)"
+
+
+def _mean_length(taken: Taken, column: str, rate: str) -> tuple[float, float] | None:
+    """The mean and its relative standard error. Of figures alone lengths are taken to spread as widely as
+    they are long.
+    """
+    counts = taken.records.requests[column]
+    counts = counts[counts != UNKNOWN]
+    if len(counts) and (mean := float(counts.mean())):
+        return mean, float(counts.std()) / mean / len(counts) ** 0.5
+    tokens, requests = taken.reported.get(rate), taken.reported.get("requests_per_s")
+    if not tokens or not requests or not taken.answered:
+        return None
+    return tokens / requests, taken.answered**-0.5

@@ -1,0 +1,106 @@
+"""Which measurements of an import are repeats: a name and a load hold one server, one setting, one length."""
+
+import pytest
+
+from harness.errors import SpecError
+from harness.imports import Part, imported, read
+from tests.factories import foreign
+
+LLAMA = {"build_commit": "abc", "build_number": 5000, "model_filename": "m.gguf", "n_prompt": 512, "n_gen": 0,
+         "n_gpu_layers": 99, "no_kv_offload": False, "avg_ts": 100.0, "samples_ts": [99.0, 101.0],
+         "test_time": "2026-11-25T16:12:07Z"}  # fmt: skip
+
+
+def parts(*files, label="server"):
+    return [Part(label, source, one) for source, taken in map(read, files) for one in taken]
+
+
+def repeats_of(folder):
+    """Repeats by label and load."""
+    found = {}
+    for cell in folder.cells():
+        facts = folder.read_facts(cell)
+        key = facts.identity.label, facts.load.point.label
+        found[key] = found.get(key, 0) + 1
+    return found
+
+
+def made(tmp_path, *files):
+    return repeats_of(imported(parts(*files), tmp_path / "out"))
+
+
+@pytest.mark.parametrize("in_lines", [False, True])
+def test_a_sweep_of_llama_bench_has_a_backend_for_each_setting(tmp_path, in_lines):
+    """What differs is in the name, and nothing else is."""
+    sweep = [LLAMA, LLAMA | {"n_gpu_layers": 0, "test_time": "2026-11-25T16:13:07Z", "stddev_ts": 1.0}]
+    write = foreign.write_lines if in_lines else foreign.write
+    found = made(tmp_path, write(tmp_path / "r.json", sweep))
+    assert found == {("server-pp512-n_gpu_layers=99", "c1"): 2, ("server-pp512-n_gpu_layers=0", "c1"): 2}
+
+
+def test_files_of_llama_bench_with_one_setting_are_repeats(tmp_path):
+    """A path and a time are no settings, and CSV writes 0 for false."""
+    one = foreign.write(tmp_path / "a.json", [LLAMA])
+    two = tmp_path / "b.csv"
+    keys = ("build_commit", "build_number", "model_filename", "n_prompt", "n_gen", "n_gpu_layers",
+            "no_kv_offload", "avg_ts")  # fmt: skip
+    two.write_text(",".join(keys) + '\n"abc","5000","models/m.gguf","512","0","99","0","100"\n')
+    assert made(tmp_path, one, two) == {("server-pp512", "c1"): 3}
+
+
+def test_servers_of_a_sweep_of_vllm_are_backends_of_their_own(tmp_path):
+    """`vllm bench sweep serve` names the server's settings in the folder alone."""
+    files = [
+        foreign.write(
+            tmp_path / f"SERVE--max_num_seqs={most}-BENCH--x=1" / f"run={seed}.json",
+            foreign.vllm_summary(seed + most),
+        )
+        for most in (32, 64)
+        for seed in (0, 1)
+    ]
+    assert made(tmp_path, *files[:2]) == {("server", "c4"): 2}
+    both = {("server-serve=max_num_seqs=32", "c4"): 2, ("server-serve=max_num_seqs=64", "c4"): 2}
+    assert made(tmp_path, *files) == both
+
+
+@pytest.mark.parametrize("of", [foreign.vllm, foreign.vllm_summary])
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"input_lens": [4096] * 120, "total_input_tokens": 4096 * 120}, r"prompts of 16\.0 and of 4096\.0"),
+        (
+            {"output_lens": [160] * 120, "output_throughput": 10 * foreign.vllm()["output_throughput"]},
+            r"answers of 16\.0 and of 1[56]",
+        ),
+    ],
+)
+def test_requests_of_other_lengths_are_no_repeats(tmp_path, of, change, says):
+    detail = {} if of is foreign.vllm else dict.fromkeys(foreign.DETAIL)
+    change = {key: value for key, value in change.items() if key not in detail}
+    files = [foreign.write(tmp_path / f"{seed}.json", of(seed)) for seed in (1, 2)]
+    assert made(tmp_path, *files) == {("server", "c4"): 2}
+    files[1] = foreign.write(tmp_path / "other.json", of(3) | change)
+    with pytest.raises(SpecError, match=f"no repeats of one backend: {says}"):
+        made(tmp_path, *files)
+
+
+def test_lengths_that_differ_by_chance_are_those_of_repeats(tmp_path):
+    """Prompts of a data set are drawn: their mean is another each time."""
+    files = [
+        foreign.write(tmp_path / f"{seed}.json", foreign.vllm(seed, input_lens=[16, 16 + 16 * seed] * 60))
+        for seed in (40, 46)
+    ]
+    assert made(tmp_path, *files) == {("server", "c4"): 2}
+
+
+def test_files_that_name_no_load_meet_at_one_point(tmp_path):
+    """However many requests of each were in flight at once."""
+    files = [
+        foreign.write_lines(tmp_path / f"{seed}.jsonl", foreign.aiperf_lines(seed)[: 100 + seed])
+        for seed in (0, 1)
+    ]
+    unbounded = [line | {"metadata": line["metadata"] | {"request_start_ns": 1_763_100_000_000_000_000,
+                                                         "request_end_ns": 1_763_100_001_000_000_000}}
+                 for line in foreign.aiperf_lines(2)]  # fmt: skip
+    files.append(foreign.write_lines(tmp_path / "2.jsonl", unbounded))
+    assert made(tmp_path, *files) == {("server", "u1"): 3}
