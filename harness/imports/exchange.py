@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from harness.imports.source import finite, wrong
-from harness.imports.taken import REQUESTS, Taken
+from harness.imports.taken import COUNTS, LOAD, REQUESTS, Taken, as_name, figures_of
 from harness.model.exchanged import KEY, Exchanged
 from harness.model.record import from_json
 
@@ -20,7 +20,12 @@ def restored(taken: Taken, field: object, where: str) -> Taken:
         codes = ", ".join(reason.code for reason in ours.validity.reasons if reason.verdict == "INVALID")
         raise wrong(f"was INVALID where it was measured ({codes}): no figure of the server", where)
     doubts = [reason.code for reason in ours.validity.reasons]
+    answered = ours.requests.ok if "answers" in ours.facts else None
     lacks = [REQUESTS]
+    if answered is None:
+        lacks.append(COUNTS)
+    if "load" not in ours.facts:
+        lacks.append(LOAD)
     if doubts:
         lacks.append(f"the evidence for its doubts: {', '.join(doubts)}")
     more = {path: finite(value, path, where) for path, value in ours.figures.items()}
@@ -28,15 +33,19 @@ def restored(taken: Taken, field: object, where: str) -> Taken:
         taken,
         tool=ours.tool,
         version=ours.tool_version,
+        took=f"{figures_of(answered)}, exported by bench {ours.version}",
+        label=as_name(ours.label, ".-_@=+"),
         variant="",
         load=ours.load,
+        cap=None,
+        simulated=ours.simulated,
         model=ours.model,
         started_unix_ns=ours.started_unix_ns,
         planned=ours.requests.planned,
         lacks=tuple(lacks),
         definitions=ours.definitions,
         reported={**taken.reported, **more},
-        facts=("answers", "outcomes"),
-        answered=ours.requests.ok,
-        failed=ours.requests.failed,
+        facts=tuple(fact for fact in ours.facts if fact in ("answers", "outcomes")),
+        answered=answered,
+        failed=ours.requests.failed if "outcomes" in ours.facts else None,
     )

@@ -6,6 +6,7 @@ import msgspec
 
 from harness.model.comparison import Estimate
 from harness.model.figures import Requests
+from harness.model.imported import Fact
 from harness.model.load import Load
 from harness.model.record import Record, doc
 from harness.model.validity import Validity
@@ -33,6 +34,10 @@ def as_median(statistic: str) -> str:
     return "median" if statistic == "p50" else statistic
 
 
+# What may be known of a cell or not; of a cell that bench measured all is.
+FACTS: tuple[Fact, ...] = ("answers", "outcomes", "load")
+
+
 class Exchanged(Record, frozen=True, kw_only=True):
     """Content of the extra field of an exported cell, which `bench import` reads again."""
 
@@ -48,6 +53,13 @@ class Exchanged(Record, frozen=True, kw_only=True):
         Validity, doc("Verdict on whether the figures can be the server's, with the reasons.")
     ]
     requests: Annotated[Requests, doc("Counts of the requests by how they ended.")]
+    facts: Annotated[
+        tuple[Fact, ...],
+        doc("What is known: answers (their count), outcomes (the count of failures), load."),
+    ] = FACTS
+    simulated: Annotated[bool, doc("Whether a scripted server answered: the figures are of no engine.")] = (
+        False
+    )
     tool: Annotated[str, doc("Tool that measured the cell.")] = KEY
     tool_version: Annotated[str | None, doc("Version of that tool; null: not known.")] = None
     definitions: Annotated[

@@ -113,12 +113,17 @@ def _write_rows(folders: Sequence["RunFolder"], what: str, arguments: argparse.N
 def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None:
     """Standard output takes one document; a folder takes each under the name of its run and cell."""
     from harness.report.exchange import documents
+    from harness.report.findings.notes import banner
 
-    written = [
-        (f"{folder.run_id}.{cell}.json", json.dumps(document, indent=1, allow_nan=False))
-        for folder in folders
-        for cell, document in documents(kind, folder.read_summary(), _measured_with(folder))
-    ]
+    written = []
+    for folder in folders:
+        summary = folder.read_summary()
+        if made_up := banner(summary):
+            print(f"{folder.run_id}: {made_up}", file=sys.stderr)
+        written += [
+            (f"{folder.run_id}.{cell}.json", json.dumps(document, indent=1, allow_nan=False))
+            for cell, document in documents(kind, summary, _measured_with(folder))
+        ]
     if to == "-" and len(written) == 1:
         print(written[0][1])
         return

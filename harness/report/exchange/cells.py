@@ -1,8 +1,8 @@
 """The part of a cell that each format takes."""
 
 from harness import __version__
-from harness.model import STATISTICS, CellResult, Summary
-from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_RATES, Exchanged
+from harness.model import STATISTICS, CellResult, Fact, Summary
+from harness.model.exchanged import FACTS, KEY, REPORT_LATENCIES, REPORT_RATES, Exchanged
 from harness.model.json_path import number_at
 
 
@@ -23,6 +23,11 @@ def issued(cell: CellResult) -> int:
     return counts.ok + counts.failed + counts.cancelled
 
 
+def knows(cell: CellResult, fact: Fact) -> bool:
+    """Whether a fact of the cell is known: the file of another tool may not say it."""
+    return cell.imported is None or fact in cell.imported.facts
+
+
 def exchanged(summary: Summary, cell: CellResult, placed: set[str], measured_with: str | None) -> Exchanged:
     """`placed`: paths for which the format itself has a place. `measured_with`: the version of bench."""
     known = rates(cell)
@@ -39,6 +44,8 @@ def exchanged(summary: Summary, cell: CellResult, placed: set[str], measured_wit
         load=cell.load,
         validity=cell.validity,
         requests=cell.requests,
+        facts=tuple(fact for fact in FACTS if knows(cell, fact)),
+        simulated=cell.simulated,
         tool=cell.imported.tool if cell.imported else KEY,
         tool_version=cell.imported.version if cell.imported else measured_with,
         definitions=cell.imported.definitions if cell.imported else {},

@@ -15,7 +15,7 @@ from harness.model.exchanged import (
     as_median,
 )
 from harness.model.record import as_json
-from harness.report.exchange.cells import exchanged, issued, latency, rates
+from harness.report.exchange.cells import exchanged, issued, knows, latency, rates
 
 Document = dict[str, Any]
 _NOT_KNOWN = "unknown"
@@ -84,11 +84,11 @@ def _report(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
         "results": {
             "request_performance": {
                 "aggregate": {
-                    "requests": {
+                    **({"requests": {
                         "total": issued(cell),
-                        "failures": cell.requests.failed,
+                        "failures": cell.requests.failed if knows(cell, "outcomes") else None,
                         **lengths,
-                    },
+                    }} if knows(cell, "answers") else {}),
                     "latency": {
                         REPORT_LATENCIES[metric]: {"units": units.get(metric, "ms/token"), **found}
                         for metric, found in latencies.items()
@@ -165,7 +165,7 @@ def _mlperf(summary: Summary, cell: CellResult, measured_with: str | None) -> Do
         "version": _NOT_KNOWN,  # of MLPerf's own client, which did not measure this
         "git_sha": None,
         "test_started_at": 0,
-        "n_samples_issued": issued(cell),
+        "n_samples_issued": issued(cell),  # 0 if not known: the format has no null
         "n_samples_completed": cell.requests.ok,
         "n_samples_failed": cell.requests.failed,
         "duration_ns": round((span_s or 0) * 1e9),  # the format has no null

@@ -1,6 +1,7 @@
 """What bench writes in formats of others, read by their own package and by bench again."""
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -9,12 +10,14 @@ from llmd_benchmark_report.core import load_benchmark_report
 from submission_checker.models.loader import load_result_summary
 
 from harness.errors import SpecError
-from harness.imports import read
+from harness.imports import Part, imported, read
+from harness.imports.taken import LOAD, UNKNOWN_LOAD
 from harness.model import STATISTICS
 from harness.model.exchanged import REPORT_LATENCIES, REPORT_RATES
 from harness.model.json_path import number_at
 from harness.report.exchange import FORMATS, documents
 from harness.store import open_run
+from harness.summary import summarise_folder
 from tests.factories import foreign
 from tests.factories import summaries as made
 
@@ -45,7 +48,7 @@ def test_what_is_exported_is_imported_again(tmp_path, kind):
                 continue
             _, (taken,) = read(foreign.write(tmp_path / "cell.json", document))
             assert taken.reported == pytest.approx(known, rel=1e-9)
-            assert taken.load == cell.load
+            assert (taken.label, taken.load) == (cell.label, cell.load)
             assert (taken.answered, taken.failed) == (cell.requests.ok, cell.requests.failed)
             assert taken.tool == "llm-servebench"
             assert taken.definitions == {}
@@ -109,6 +112,50 @@ def test_a_request_that_failed_before_it_was_sent_counts_for_any_reader(tmp_path
     for found in (document, bare):
         _, (taken,) = read(foreign.write(tmp_path / "cell.json", found))
         assert (taken.answered, taken.failed) == (17, 1)
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_engines_of_a_run_are_no_repeats_of_one_server(tmp_path, kind):
+    """Its label is in our own field, and so are the mark of a scripted server and the load."""
+    load = {"kind": "rate", "value": 2.5}
+    cells = [made.cell(label, load, p50=p50, simulated=True)
+             for label, p50 in (("vllm@eager", 20.0), ("sglang", 40.0))]  # fmt: skip
+    files = [
+        foreign.write(tmp_path / f"{name}.json", document)
+        for name, document in documents(kind, made.summary(*cells))
+    ]
+    for given, labels in (("server", ["vllm@eager", "sglang"]), ("old", ["old-vllm@eager", "old-sglang"])):
+        parts = [Part(given, source, one) for source, taken in map(read, files) for one in taken]
+        again = summarise_folder(imported(parts, tmp_path / given))
+        found = {cell.label: (cell.ttft_ms.p50, cell.load, cell.simulated) for cell in again.cells}
+        assert found == {
+            label: (p50, cells[0].load, True) for label, p50 in zip(labels, (20.0, 40.0), strict=True)
+        }
+        assert again.simulated
+
+
+def test_a_label_leads_out_of_no_folder(tmp_path):
+    document = exported()
+    ours(document)["label"] = "../../sglang"
+    _, (taken,) = read(foreign.write(tmp_path / "r.json", document))
+    assert taken.label == "..-..-sglang"
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_what_a_file_did_not_say_is_not_known_of_its_export(tmp_path, kind):
+    """llama-bench has no requests, and a file without a load names none."""
+    source, taken = read(Path(__file__).parents[2] / "captures" / "imports" / "llama-bench" / "r.json")
+    unnamed = [replace(one, load=UNKNOWN_LOAD, lacks=(LOAD,)) for one in taken]
+    run = imported([Part("server", source, one) for one in unnamed], tmp_path / "first")
+    first = summarise_folder(run)
+    parts = []
+    for name, document in documents(kind, first):
+        source, (one,) = read(foreign.write(tmp_path / f"{name}.json", document))
+        assert (one.answered, one.failed, one.load_known) == (None, None, False)
+        parts.append(Part("server", source, one))
+    again = summarise_folder(imported(parts, tmp_path / "again"))
+    assert {cell.label for cell in again.cells} == {"server-pp64", "server-tg32"}
+    assert {cell.validity.verdict for cell in (*first.cells, *again.cells)} == {"SUSPECT"}
 
 
 def test_an_invalid_measurement_stays_one(tmp_path):

@@ -8,7 +8,7 @@ import shutil
 import pandas as pd
 import pytest
 
-from harness.cli.commands.export import WHAT
+from harness.cli.commands.export import EXCHANGE, WHAT
 from harness.cli.main import main
 from harness.errors import ExitCode
 from tests.factories.runs import Engine, Shape, make_run
@@ -149,3 +149,15 @@ def test_the_former_name_of_the_results_folder_is_taken_and_not_shown(capsys, ma
     assert "--results" not in shown
     assert main(["completion", "bash"]) == ExitCode.OK
     assert "--results" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", EXCHANGE)
+def test_cells_of_a_scripted_server_say_so_wherever_they_go(capsys, made, tmp_path, kind):
+    """A format of others has no place for it: it is said here, and by what imports them again."""
+    code, _out, err = export(capsys, made.path, "--format", kind, "--to", tmp_path)
+    assert code == ExitCode.OK
+    assert err.startswith(f"{made.run_id}: SIMULATED: no inference engine was measured")
+    files = list(map(str, tmp_path.iterdir()))
+    assert len(files) == 6
+    assert main(["import", *files, "--out", str(tmp_path / "out"), "--json"]) == ExitCode.OK
+    assert json.loads(capsys.readouterr().out)["simulated"] is True
