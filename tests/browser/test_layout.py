@@ -5,7 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
+from harness.report import build
 from tests.browser.chromium import BOTTOM, OPEN_ALL
+from tests.factories.runs import Engine, Shape, make_run
 
 SCREEN = (1280, 900)
 MOST_HEIGHT = 6000
@@ -102,6 +104,29 @@ def test_nothing_is_cut_without_a_sign(page, any_report, width):
     assert json.loads(page.evaluate(CUT)) == []
     page.evaluate(OPEN_ALL)
     page.evaluate(SETTLED)
+    assert json.loads(page.evaluate(CUT)) == []
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+@pytest.fixture(scope="module")
+def long_names(tmp_path_factory):
+    engines = Engine("sglang==0.5.16@spec-draft-deterministic"), Engine("x" * 70, prefill_ms=90)
+    folder = make_run(tmp_path_factory.mktemp("names"), Shape(engines, (2,), requests=12))
+    build(folder)
+    return folder.path / "report.html"
+
+
+@pytest.mark.parametrize("width", [1280, 1000, 390])
+def test_bars_next_to_long_names_are_as_long_as_their_values(page, long_names, width):
+    opened(page, long_names, width)
+    shares = page.evaluate(
+        "[...document.querySelectorAll('.standing .bar')].map(bar =>"
+        " [parseFloat(bar.style.width), bar.getBoundingClientRect().width])"
+    )
+    assert shares[-1][0] == 100
+    assert shares[-1][1] > 40
+    for share, pixels in shares:
+        assert pixels == pytest.approx(share / 100 * shares[-1][1], abs=1)
     assert json.loads(page.evaluate(CUT)) == []
     assert page.evaluate("document.documentElement.scrollWidth") == width
 

@@ -36,7 +36,7 @@ def standing(source: Source, group: Group, ranking: Order) -> Html:
 
 def _row(source: Source, row: Row, position: Place, shown: Measure, longest: float) -> Html:
     index = source.index(position.label)
-    name = tag("th", join([sample(index), position.label]), scope="row")
+    name = tag("th", join([sample(index), tag("span", position.label)]), scope="row")
     if position.median is None:
         text = tag("span", f"{NOT_KNOWN}: {row.why_unknown(shown.path)}", class_="unknown")
         return tag("tr", name, tag("td", text, colspan="2"), data_series=str(index))
