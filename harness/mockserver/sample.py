@@ -5,7 +5,8 @@ As far as benchmarks use them. UnsupportedError for the rest, which the server r
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 MAX_DEPTH = 32
@@ -17,6 +18,13 @@ class UnsupportedError(ValueError):
 
 def of_schema(schema: Any) -> str:
     return json.dumps(_value(schema, schema, 0), ensure_ascii=False)
+
+
+# What they ask for is not looked at, so that a value may break them.
+_NOT_BUILT = ("not", "if", "contains", "propertyNames")
+_ANNOTATIONS = frozenset(
+    ("title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions")
+)
 
 
 def _value(schema: Any, root: Any, depth: int) -> Any:
@@ -34,9 +42,11 @@ def _value(schema: Any, root: Any, depth: int) -> Any:
         return schema["enum"][0]
     for one_of in ("anyOf", "oneOf"):
         if schema.get(one_of):
-            return _simplest(schema[one_of], root, depth)
+            own = {key: value for key, value in schema.items() if key != one_of}
+            return _simplest(schema[one_of], own, root, depth)
     if schema.get("allOf"):
-        return _value(_merged(schema, root), root, depth + 1)
+        own = {key: value for key, value in schema.items() if key != "allOf"}
+        return _value(_merged((*schema["allOf"], own), root), root, depth + 1)
     kind = schema.get("type")
     if isinstance(kind, list):
         kind = kind[0]
@@ -46,18 +56,22 @@ def _value(schema: Any, root: Any, depth: int) -> Any:
 # A JSON schema of a client's is any JSON: every key is looked at where it is used.
 
 
-def _merged(schema: Mapping[str, Any], root: Any) -> dict[str, Any]:
-    """`allOf` and what stands next to it, as one object schema."""
-    own = {key: value for key, value in schema.items() if key != "allOf"}
+def _merged(parts: Iterable[Any], root: Any) -> dict[str, Any]:
+    """Schemas that all hold, as one. Raises UnsupportedError where they say different things of one key."""
     properties: dict[str, object] = {}
     required: list[object] = []
     others: dict[str, object] = {}
-    for part in (*schema["allOf"], own):
+    for part in parts:
         whole = _referred(part["$ref"], root) if "$ref" in part else part
-        properties |= whole.get("properties", {})
+        for name, schema in whole.get("properties", {}).items():
+            both = name in properties and properties[name] != schema
+            properties[name] = {"allOf": [properties[name], schema]} if both else schema
         required += whole.get("required", ())
-        others |= whole
-    return others | {"properties": properties, "required": required}
+        for key in whole.keys() - _ANNOTATIONS - {"properties", "required"}:
+            if others.setdefault(key, whole[key]) != whole[key]:
+                raise UnsupportedError(f"several values of {key!r} in schemas that all hold")
+    found = {"properties": properties, "required": required}
+    return others | {key: value for key, value in found.items() if value}
 
 
 def _implied(schema: Mapping[str, object]) -> str:
@@ -67,16 +81,19 @@ def _implied(schema: Mapping[str, object]) -> str:
 
 
 def _of_type(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> Any:
+    if unknown := [key for key in _NOT_BUILT if key in schema]:
+        raise UnsupportedError(f"{unknown[0]!r} is not simulated")
     match kind:
         case "object":
-            known = schema.get("properties", {})
-            names = schema.get("required", known)
-            return {name: _value(known.get(name, True), root, depth + 1) for name in names}
+            return _object(schema, root, depth)
         case "array":
             items = schema.get("prefixItems", [])
             values = [_value(item, root, depth + 1) for item in items]
             while len(values) < schema.get("minItems", 0):
                 values.append(_value(schema.get("items", True), root, depth + 1))
+            alike = schema.get("uniqueItems") and len(set(map(json.dumps, values))) < len(values)
+            if alike or len(values) > schema.get("maxItems", len(values)):
+                raise UnsupportedError("different items, or fewer, are not simulated")
             return values
         case "string":
             return _string(schema)
@@ -89,10 +106,31 @@ def _of_type(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> Any
     raise UnsupportedError(f"unknown type {kind!r}")
 
 
-def _simplest(choices: list[Any], root: Any, depth: int) -> Any:
-    """The first that ends, null before others: so a recursive type ends soon."""
+_DEPENDENCIES = ("dependencies", "dependentRequired", "dependentSchemas")
+
+
+def _object(schema: Mapping[str, Any], root: Any, depth: int) -> dict[str, Any]:
+    """With the required properties, or all known ones where none is; with more of these as it must have."""
+    known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+    names = dict.fromkeys(schema.get("required", known))
+    least = schema.get("minProperties", 0)
+    names |= dict.fromkeys(islice((name for name in known if name not in names), max(least - len(names), 0)))
+    depends = any(names.keys() & schema.get(key, {}).keys() for key in _DEPENDENCIES)
+    depends = depends or ("patternProperties" in schema and not names.keys() <= known.keys())
+    if depends or not least <= len(names) <= schema.get("maxProperties", len(names)):
+        raise UnsupportedError("an object of these properties is not simulated")
+    return {name: _value(known.get(name, others), root, depth + 1) for name in names}
+
+
+def _simplest(choices: list[Any], own: Mapping[str, Any], root: Any, depth: int) -> Any:
+    """The first that ends, null before others: so a recursive type ends soon. `own`: what holds besides."""
+    held = own.keys() - _ANNOTATIONS
     for choice in sorted(choices, key=lambda choice: choice != {"type": "null"}):
         try:
+            if held:
+                # All its properties where it requires none: they tell it from the other branches.
+                asks = {} if choice is True else {"required": [*choice.get("properties", {})], **choice}
+                choice = _merged((own, asks), root)
             return _value(choice, root, depth + 1)
         except UnsupportedError:
             continue
@@ -121,25 +159,40 @@ _FORMATS = {
 
 
 def _string(schema: Mapping[str, Any]) -> str:
+    least = schema.get("minLength", 0)
     if "pattern" in schema:
-        return of_regex(schema["pattern"])
-    text: str = _FORMATS.get(schema.get("format", ""), "text")
-    return text[: schema.get("maxLength", len(text))].ljust(schema.get("minLength", 0), "x")
+        text = of_regex(schema["pattern"])
+    elif not (text := _FORMATS.get(schema.get("format", ""), "")):
+        text = "text"[: schema.get("maxLength", 4)].ljust(least, "x")
+    if not least <= len(text) <= schema.get("maxLength", len(text)):
+        raise UnsupportedError("a pattern or format of another length is not simulated")
+    return text
 
 
 def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
-    step = schema.get("multipleOf", 1)
     low, high = schema.get("minimum"), schema.get("maximum")
-    if "exclusiveMinimum" in schema:
-        low = schema["exclusiveMinimum"] + step
-    if "exclusiveMaximum" in schema:
-        high = schema["exclusiveMaximum"] - step
-    value = 0 if low is None else low
-    if high is not None and value > high:
-        value = high
-    if value % step:
-        value += step - value % step
-    return int(value) if whole else value
+    above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
+    if isinstance(above, bool):  # of draft 4, about `minimum`
+        low, above = (None, low) if above else (low, None)
+    if isinstance(below, bool):
+        high, below = (None, high) if below else (high, None)
+    step = schema.get("multipleOf", 1 if whole else None)
+    ends = [end for end in (low, above, 0, high, below) if end is not None]
+    tried = [end + more for more in (0, 1, -1, 0.5, -0.5) for end in ends]
+    tried += [(one + other) / 2 for one in ends for other in ends]
+    if step is not None:
+        tried = [(value // step + more) * step for value in tried for more in (0, 1)]
+    for value in tried:
+        if (
+            (low is None or value >= low)
+            and (high is None or value <= high)
+            and (above is None or value > above)
+            and (below is None or value < below)
+            and (step is None or value / step % 1 == 0)
+            and (not whole or value == int(value))
+        ):
+            return int(value) if whole else value
+    raise UnsupportedError("a number within these limits is not simulated")
 
 
 def of_regex(pattern: str) -> str:

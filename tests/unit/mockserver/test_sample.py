@@ -2,8 +2,12 @@ import json
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from harness.metrics.answer_check import VALID, judge
 from harness.mockserver.sample import UnsupportedError, of_grammar, of_regex, of_schema
+from harness.records.request_table import Expected
 
 ORDER = {
     "type": "object",
@@ -62,6 +66,88 @@ def test_a_schema_is_answered_with_a_value_of_it():
 )
 def test_each_keyword_is_kept(schema, value):
     assert json.loads(of_schema(schema)) == value
+
+
+def keeps(schema):
+    return judge(Expected("json_schema", schema), of_schema(schema), "", "stop") == VALID
+
+
+DRAFT_4 = {"$schema": "http://json-schema.org/draft-04/schema#"}
+TEXT = {"type": "string"}
+NAMED = {"type": "object", "properties": {"a": TEXT, "b": TEXT}}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {**NAMED, "required": ["a"], "anyOf": [{"required": ["b"]}]},
+        {**NAMED, "additionalProperties": False, "oneOf": [{"required": ["a"]}, {"required": ["b"]}]},
+        {"required": ["x"], "oneOf": [{"properties": {"y": TEXT}}, {"properties": {"x": {"const": 1}}}]},
+        {"type": "object", "required": ["k"], "additionalProperties": {"type": "integer"}},
+        {**NAMED, "required": ["a"], "minProperties": 2},
+        {"allOf": [{"type": "string"}, {"minLength": 6}]},
+        {"allOf": [NAMED, {"properties": {"a": {"minLength": 9}}}]},
+        {"type": "string", "pattern": "^[a-z]{5}$", "minLength": 5, "maxLength": 5},
+        {"type": "string", "format": "date", "minLength": 10},
+        {"type": "array", "uniqueItems": True, "minItems": 1, "items": TEXT},
+        {**DRAFT_4, "type": "number", "minimum": 2, "exclusiveMinimum": True},
+        {**DRAFT_4, "type": "integer", "maximum": 2, "exclusiveMaximum": True, "minimum": 1},
+    ],
+)
+def test_keywords_hold_together(schema):
+    assert keeps(schema)
+
+
+LIMITS = st.fixed_dictionaries(
+    {"type": st.sampled_from(("number", "integer"))},
+    optional={
+        key: st.one_of(st.integers(-9, 9), st.floats(-9, 9, width=16))
+        for key in ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+    }
+    | {"multipleOf": st.sampled_from((1, 2, 3, 0.25, 0.1))},
+)
+
+
+@given(LIMITS)
+def test_a_number_is_within_its_limits_or_refused(schema):
+    try:
+        assert keeps(schema)
+    except UnsupportedError:
+        assert len(schema) > 2  # a single limit has a number
+
+
+@pytest.mark.parametrize(
+    ("limits", "value"),
+    [
+        ({"minimum": 0.5, "maximum": 0.9}, 0.5),
+        ({"exclusiveMinimum": 0, "maximum": 0.5}, 0.5),
+        ({"exclusiveMinimum": 0, "exclusiveMaximum": 1}, 0.5),
+        ({"minimum": 0.1, "multipleOf": 0.25}, 0.25),
+    ],
+)
+def test_a_step_is_taken_only_where_the_schema_has_one(limits, value):
+    assert json.loads(of_schema({"type": "number", **limits})) == value
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "array", "minItems": 2, "uniqueItems": True, "items": TEXT},
+        {"type": "array", "prefixItems": [TEXT, TEXT], "maxItems": 1},
+        {"type": "string", "pattern": "^[a-z]+$", "minLength": 5},
+        {"type": "string", "format": "date", "maxLength": 4},
+        {"type": "integer", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        {"type": "object", "minProperties": 1, "additionalProperties": {"type": "integer"}},
+        {**NAMED, "dependentRequired": {"a": ["c"]}},
+        {"type": "object", "required": ["k"], "patternProperties": {"k": {"type": "integer"}}},
+        {"allOf": [{"type": "integer", "minimum": 5}, {"minimum": 3}]},
+        {"not": {"type": "string"}},
+        {"type": "array", "contains": TEXT},
+    ],
+)
+def test_a_combination_that_is_not_built_is_refused_and_never_answered_wrong(schema):
+    with pytest.raises(UnsupportedError):
+        of_schema(schema)
 
 
 @pytest.mark.parametrize(
