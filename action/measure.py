@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from harness.errors import SpecError
+from harness.errors import ExitCode, SpecError
 from harness.host import paths
 from harness.host.helper_process import without_credentials
 from harness.report.wording import markdown_escaped, plain
@@ -30,6 +30,8 @@ SIDES = ("base", "head")
 KEPT = ("dialect", "prefix_cache", "metrics")  # of an engine's definition: how to speak to it
 # Files by which a step changes those after it, and what speaks to GitHub's own services.
 WITHHELD = re.compile(r"GITHUB_(ENV|PATH|OUTPUT|STATE|STEP_SUMMARY)|ACTIONS_\w+")
+# Both sides are measured alternately on one runner: the floor is that inside one run.
+WITHIN_A_SESSION = ("--floor", "2")
 BENCH = (sys.executable, "-m", "harness")
 
 
@@ -179,7 +181,7 @@ def _measured(folder: Path) -> tuple[str, int]:
     summary = next((folder / "results").glob("*/summary.json"), None)
     if summary is None:
         return f"**Not measured.** `bench run` ended with {code}; the log of the job says why.\n", code
-    text, verdict = _compared(folder, summary)
+    text, verdict = _compared(folder, summary.parent)
     return text, code or verdict
 
 
@@ -191,14 +193,22 @@ def _options() -> list[str]:
 
 
 def _of_files(folder: Path) -> tuple[str, int]:
-    """Of results that the team's own client wrote for both sides; nothing is started."""
+    """Of results that the team's own client wrote for both sides; nothing is started.
+
+    Each side is a run of its own, so that a backend has the same name in both, whatever its files add to it.
+    """
     given = {"base": _input("base_files"), "head": _input("files")}
-    words = [f"{side}={place}" for side, patterns in given.items() for place in _matching(side, patterns)]
-    failed = _said(folder, "import", *words, "--out", str(folder / "results"))
-    summary = next((folder / "results").glob("*/summary.json"), None)
-    if failed or summary is None:
-        return f"**Not read.** {markdown_escaped(plain(failed))}\n", 2
-    return _compared(folder, summary)
+    found = {side: _matching(side, patterns) for side, patterns in given.items()}
+    runs = []
+    for side, places in found.items():
+        runs.append(folder / "results" / side)
+        runs[0].parent.mkdir(exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as out:
+            done = _heard(folder, "import", *map(str, places), "--out", out)
+            if done.returncode:
+                return f"**Not read.** {_error_of(done)}\n", 2
+            next(Path(out).iterdir()).rename(runs[-1])
+    return _compared(folder, *runs, floor=WITHIN_A_SESSION)
 
 
 def _matching(side: str, patterns: str) -> list[Path]:
@@ -209,24 +219,32 @@ def _matching(side: str, patterns: str) -> list[Path]:
     return found
 
 
-def _said(folder: Path, *words: str) -> str:
-    """Its error; empty where there is none."""
+def _heard(folder: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    """What it printed, on both streams; the log has it too."""
     with _printing_no_commands():
         done = subprocess.run(
             [*BENCH, *words], cwd=folder, env=environment(), capture_output=True, text=True, check=False
         )
         print(done.stdout, done.stderr, flush=True)
-    return done.stderr[done.stderr.find("error: ") :] if done.returncode else ""
+    return done
 
 
-def _compared(folder: Path, summary: Path) -> tuple[str, int]:
-    """The page's text, and the gate's code; 0 where nothing is to fail."""
+def _error_of(done: "subprocess.CompletedProcess[str]") -> str:
+    return markdown_escaped(plain(done.stderr[max(done.stderr.find("error: "), 0) :]))
+
+
+def _compared(folder: Path, *runs: Path, floor: tuple[str, ...] = ()) -> tuple[str, int]:
+    """The page's text, and the gate's code. `fail-on: nothing` accepts what is worse, but no comparison that
+    failed. The first run has the baseline.
+    """
     asked = ["--fail-on", "slower", "--undecided", _input("undecided", "fail")]
     gate = asked if _input("fail_on", "slower") == "slower" else []
-    compared, verdict = _bench(
-        folder, "compare", str(summary.parent), "--baseline", "base", "--markdown", *gate
-    )
-    return compared + _details(summary.with_name("table.md")), verdict if gate else 0
+    baseline = ["--baseline", "base"] if len(runs) == 1 else []
+    done = _heard(folder, "compare", *map(str, runs), *baseline, *floor, "--markdown", *gate)
+    if done.returncode not in (ExitCode.OK, ExitCode.LIMIT_FAILED) or not done.stdout:
+        return f"**Not compared.** {_error_of(done)}\n", done.returncode
+    details = "".join(_details(run / "table.md") for run in runs)
+    return done.stdout + details, done.returncode if gate else 0
 
 
 def _bench(folder: Path, *words: str) -> tuple[str, int]:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.factories import foreign
+
 MEASURE = Path(__file__).resolve().parents[2] / "action" / "measure.py"
 START = f'exec {sys.executable} -m harness truth --port $PORT --gap-ms 20 --ttft-ms "$(cat made)"'
 PREPARE = "cp ttft made"
@@ -134,6 +136,7 @@ def test_a_scenario_of_the_head_puts_no_markdown_into_the_page(step):
     assert "<img" not in summary
 
 
+SIDES = (("base_", "base"), ("", "head"))
 CAPTURES = Path(__file__).resolve().parents[1] / "captures" / "imports"
 
 
@@ -152,7 +155,34 @@ def test_the_same_files_on_both_sides_are_refused(step):
     files = f"{CAPTURES / 'pair' / 'base'}/*.json"
     code, _, summary = step(20, 20, files=files, base_files=files)
     assert code == 2
-    assert "no repeat" in summary
+    assert "**Not compared.**" in summary
+    assert "is the same file as one of" in summary
+
+
+@pytest.mark.long
+def test_files_whose_backend_has_a_longer_name_are_compared(step, tmp_path):
+    """A cap on the requests in flight becomes a part of the name."""
+    for side, slower in (("base", 1.0), ("head", 1.3)):
+        for repeat in range(3):
+            document = foreign.vllm(repeat + 10 * (side == "head"), slower=slower)
+            document |= {"request_rate": 5.0, "max_concurrency": 4}
+            foreign.write(tmp_path / "files" / f"{side}-{repeat}.json", document)
+    given = {f"{name}files": f"{tmp_path}/files/{side}-*.json" for name, side in SIDES}
+    code, outputs, summary = step(20, 20, **given)
+    assert code == 1
+    assert "server-max4" in summary
+    assert "head against base" in summary
+    assert "is slower than in the run of" in summary
+    results = Path(outputs["folder"]) / "results"
+    assert {path.name for path in results.iterdir()} == {"base", "head"}
+
+
+def test_a_comparison_that_fails_ends_the_job_even_if_nothing_is_to_fail(step, tmp_path):
+    foreign.write(tmp_path / "one.json", foreign.vllm(0))
+    files = str(tmp_path / "one.json")
+    code, _, summary = step(20, 20, files=files, base_files=files, fail_on="nothing")
+    assert code == 2
+    assert "**Not compared.** error: " in summary
 
 
 def test_files_that_match_nothing_are_one_error(step):
