@@ -4,7 +4,8 @@ from collections.abc import Sequence, Set
 
 from harness.report.charts.course import change_words, course
 from harness.report.html.figures import figure
-from harness.report.html.tags import Html, details, items, join, section, tag
+from harness.report.html.tags import Html, details, items, section, tag
+from harness.report.text.trends import too_few_runs
 from harness.report.wording import counted
 from harness.verdicts.history import LEAST_NIGHTS, Series, changes
 
@@ -46,10 +47,5 @@ def _changed(series: Sequence[Series]) -> Html:
             tag("span", change_words(change), class_="slower" if change.ratio > 1 else "faster")
             for change in found
         )
-    most = max(len(entry.entries) for entry in series)
-    few = (
-        ""
-        if most >= 2 * LEAST_NIGHTS
-        else f": the longest series has {most} runs, and two levels need {2 * LEAST_NIGHTS}"
-    )
-    return tag("p", join(["No change of level was found", few, "."]))
+    few = too_few_runs(series)
+    return tag("p", f"No change of level was found{f': {few}' if few else ''}.")

@@ -1,22 +1,27 @@
 """A history of runs as text: a line per figure with its last values, and what has become slower."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 
 from harness.model.measures import measure
-from harness.report.wording import counted, markdown_escaped, markdown_row, number, plain
-from harness.verdicts.history import Drift, Series
+from harness.report.wording import counted, listing, markdown_escaped, markdown_row, number, plain
+from harness.verdicts.history import LEAST_NIGHTS, Drift, Series
 
 BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 30  # runs of a line
+TWO_LEVELS = 2 * LEAST_NIGHTS  # runs
+
+Alike = dict[str, list[Series]]  # series by the name that they share
 
 
 def terminal(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
-    return "\n".join([*(_line(figure) for figure in series), "", *conclusion(series, drifts)])
+    alike = _by_name(series)
+    return "\n".join([*(_line(figure, alike) for figure in series), "", *conclusion(series, drifts)])
 
 
 def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
+    alike = _by_name(series)
     cells = (
-        (_name(figure), str(len(figure.values)), number(figure.values[-1]), spark(figure.values))
+        (_name(figure, alike), str(len(figure.values)), number(figure.values[-1]), spark(figure.values))
         for figure in series
     )
     rows = map(markdown_row, cells)
@@ -24,15 +29,50 @@ def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
     return "\n".join([*lines, "", "| figure | runs | last | course |", "|---|---:|---:|---|", *rows])
 
 
-def _name(series: Series) -> str:
+def _by_name(series: Sequence[Series]) -> Alike:
+    alike: Alike = {}
+    for figure in series:
+        alike.setdefault(_short_name(figure), []).append(figure)
+    return alike
+
+
+def _name(figure: Series, alike: Alike) -> str:
+    """With what distinguishes it from others of its name: another machine or other requests."""
+    name = _short_name(figure)
+    shared = set.intersection(*(set(_features(other) or ()) for other in alike[name]))
+    facts = zip(_facts(figure, shared), *(_facts(other, shared) for other in alike[name]), strict=True)
+    apart = [mine for mine, *all_of in facts if len(set(all_of)) > 1]
+    return plain(f"{name} ({', '.join(apart)})" if apart else name)
+
+
+def _facts(series: Series, shared: Set[str]) -> list[str]:
+    """What makes runs a series of their own, in words. `shared`: CPU instructions that need no word."""
+    host, work = series.entries[0].host, series.entries[0].workload_sha256
+    features = _features(series)
+    more = [feature for feature in features or () if feature not in shared]
+    instructions = f"CPU with {listing(more)}" if more else "CPU with fewer instructions"
+    return [
+        host.cpu or "CPU not known",
+        "cores not known" if host.cpus_usable is None else counted(host.cpus_usable, "core"),
+        "no GPU" if host.gpus is None else listing(host.gpus),
+        "CPU instructions not known" if features is None else instructions,
+        f"requests {work[:8]}" if work else "requests not known",
+    ]
+
+
+def _features(series: Series) -> Sequence[str] | None:
+    return series.entries[0].host.cpu_features
+
+
+def _short_name(series: Series) -> str:
     made_up = "SIMULATED " if series.simulated else ""
     name = f"{series.scenario} {series.label} {series.load.label} {measure(series.metric).name}"
     return plain(f"{made_up}{name}")
 
 
-def _line(series: Series) -> str:
-    runs = counted(len(series.values), "run")
-    return f"{_name(series)}  {spark(series.values)}  {number(series.values[-1])} ({runs})"
+def _line(figure: Series, alike: Alike) -> str:
+    runs = counted(len(figure.values), "run")
+    return f"{_name(figure, alike)}  {spark(figure.values)}  {number(figure.values[-1])} ({runs})"
 
 
 def spark(values: Sequence[float]) -> str:
@@ -47,11 +87,29 @@ def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[st
     if not series:
         yield "No run in the history: `bench history RUN` adds one."
     elif not drifts:
-        yield "No figure is at a worse level than its best."
+        yield _no_drift(series)
+    alike = _by_name([*series, *(drift.series for drift in drifts)])
     for drift in drifts:
         kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
         yield plain(
-            f"{_name(drift.series)}: {100 * (drift.ratio - 1):.1f} % worse than its best level, {kind}, "
-            f"since {drift.since.run} (engine {drift.since.engine_version}); "
-            f"the best level ended with {drift.best.run} (engine {drift.best.engine_version})"
+            f"{_name(drift.series, alike)}: {100 * (drift.ratio - 1):.1f} % worse than its best level, "
+            f"{kind}, since {drift.since.run} (engine {drift.since.engine_version}); "
+            f"the best level ended with {drift.best.run} (engine {drift.best.engine_version})",
+            600,
         )
+
+
+def _no_drift(series: Sequence[Series]) -> str:
+    if few := too_few_runs(series):
+        return f"Nothing can be judged: {few}."
+    unjudged = sum(len(figure.entries) < TWO_LEVELS for figure in series)
+    rest = f"; {unjudged} of {len(series)} have too few runs to be judged" if unjudged else ""
+    return f"No figure is at a worse level than its best{rest}."
+
+
+def too_few_runs(series: Sequence[Series]) -> str:
+    """`the longest series has 2 runs, and two levels need 6`; "" where one is long enough."""
+    most = max(len(figure.entries) for figure in series)
+    if most >= TWO_LEVELS:
+        return ""
+    return f"the longest series has {counted(most, 'run')}, and two levels need {TWO_LEVELS}"

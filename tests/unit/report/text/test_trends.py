@@ -1,0 +1,60 @@
+"""A history as text: series with names of their own, and no answer where nothing can be judged."""
+
+import pytest
+
+from harness.report.text import trends
+from harness.verdicts.history import drifts, series
+from tests.unit.verdicts.test_history import HOST, history, night
+
+OTHER = {**HOST, "cpu": "Xeon"}
+
+
+def printed(made):
+    return trends.terminal(series(made), drifts(made)).splitlines()
+
+
+def test_nothing_is_judged_before_two_levels_can_be_seen():
+    (*_, last) = printed(history([100.0] * 3 + [150.0] * 2))
+    assert last == "Nothing can be judged: the longest series has 5 runs, and two levels need 6."
+    (*_, last) = printed(history([100.0] * 6))
+    assert last == "No figure is at a worse level than its best."
+    (*_, last) = printed([*history([100.0] * 6), *night(7, 100.0, host=OTHER)])
+    assert last == "No figure is at a worse level than its best; 1 of 2 have too few runs to be judged."
+
+
+@pytest.mark.parametrize(
+    ("mine", "other", "words"),
+    [
+        ({}, {"host": OTHER}, ("EPYC", "Xeon")),
+        ({}, {"host": {**HOST, "cpus_usable": 1}}, ("2 cores", "1 core")),
+        ({}, {"host": {**HOST, "gpus": ["H100", "L4"]}}, ("no GPU", "H100 and L4")),
+        ({}, {"workload_sha256": "ab" * 32}, ("requests 5f5f5f5f", "requests abababab")),
+        ({}, {"host": OTHER, "workload_sha256": "ab" * 32},
+         ("EPYC, requests 5f5f5f5f", "Xeon, requests abababab")),
+        ({"host": {**HOST, "cpu_features": ["avx2"]}}, {"host": {**HOST, "cpu_features": ["avx2", "amx"]}},
+         ("CPU with fewer instructions", "CPU with amx")),
+        ({}, {"host": None}, ("EPYC, 2 cores", "CPU not known, cores not known")),
+    ],
+)  # fmt: skip
+def test_series_of_one_name_say_what_differs(mine, other, words):
+    made = [*night(0, 100.0, **mine), *night(1, 200.0, **other)]
+    lines = printed(made)[:2]
+    assert [line.partition("  ")[0] for line in lines] == [
+        f"chat vllm c4 TTFT p50 ({word})" for word in words
+    ]
+    table = trends.markdown(series(made), drifts(made))
+    assert all(f"| chat vllm c4 TTFT p50 ({word}) |" in table for word in words)
+
+
+def test_what_became_worse_is_named_as_its_series_is():
+    slower = [
+        one for number, p50 in enumerate([100.0] * 3 + [150.0] * 3) for one in night(number, p50, host=OTHER)
+    ]
+    (*_, last) = printed([*history([100.0] * 6), *slower])
+    assert last.startswith(
+        "chat vllm c4 TTFT p50 (Xeon): 50.0 % worse than its best level, by one step, since"
+    )
+
+
+def test_one_name_has_nothing_in_brackets():
+    assert printed(history([100.0]))[0].startswith("chat vllm c4 TTFT p50  ")
