@@ -113,7 +113,14 @@ class UnderLoad(Record, frozen=True, kw_only=True):
         tuple[float | None, ...], doc("Median TTFT, ms, median of the repeats; null: not known.")
     ]
     limit_reached: Annotated[
-        bool | None, doc("Whether the last step brought less than 10 % more tokens/s; null: too few loads.")
+        bool | None,
+        doc(
+            "Whether tokens/s stayed flat (less than 10 % more) from some load on; false: they grew with the "
+            "users to the last; null: the loads do not tell."
+        ),
+    ]
+    limit_users: Annotated[
+        int | float | None, doc("Fewest users after which tokens/s stayed flat; null: no limit is known.")
     ]
     in_doubt: Annotated[bool, doc("Whether some of these figures are in doubt.")]
 

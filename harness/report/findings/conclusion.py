@@ -4,6 +4,7 @@ Terminal, JSON, Markdown and report word their claims from these types. Knows no
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import product
 
 from harness.model import (
@@ -25,6 +26,9 @@ from harness.report.wording import counted, listing, plain
 from harness.verdicts.pairs import left_out_words
 
 GROWS = 1.1  # throughput that grows by less with more users is at its limit
+APART = 1.5  # ratio of users below which so little growth says nothing
+# Growth of throughput, as a share of the growth of users, above which it is not at its limit.
+IN_STEP = 0.5
 _THROUGHPUT, _FIRST_TOKEN = "output_tokens_per_s", "ttft_ms.p50"
 _STATES: dict[str, PairState] = {
     "faster": "separated",
@@ -127,25 +131,48 @@ def _turned(ratio: Interval) -> Interval:
 
 
 def under_load(summary: Summary) -> Iterator[UnderLoad]:
-    """The course of every backend that was measured in a closed loop."""
+    """The course of every backend that was measured in a closed loop, without cells that were cut short."""
     closed = [group for group in groups(summary) if group.point.kind == "concurrency"]
     for label in labels(summary):
-        mine = [(group.point.value, row) for group in closed for row in group.rows if row.label == label]
+        rows = [(group.point.value, row) for group in closed for row in group.rows if row.label == label]
+        mine = [(users, whole) for users, row in rows if (whole := _whole(row)).cells]
         if mine:
             yield _course(label, mine)
 
 
+def _whole(row: Row) -> Row:
+    return replace(row, cells=tuple(cell for cell in row.cells if not cell.requests.cancelled))
+
+
 def _course(label: str, mine: Sequence[tuple[float, Row]]) -> UnderLoad:
     rates = [_median(row, _THROUGHPUT) for _users, row in mine]
-    known = [rate for rate in rates if rate is not None]
+    reached, at = _limit([(users, rate) for (users, _row), rate in zip(mine, rates, strict=True) if rate])
     return UnderLoad(
         label=label,
         users=tuple(users for users, _row in mine),
         output_tokens_per_s=tuple(rates),
         first_token_ms=tuple(_median(row, _FIRST_TOKEN) for _users, row in mine),
-        limit_reached=known[-1] < GROWS * known[-2] if len(known) > 1 else None,
+        limit_reached=reached,
+        limit_users=at,
         in_doubt=any(doubt(row, path) for _users, row in mine for path in (_THROUGHPUT, _FIRST_TOKEN)),
     )
+
+
+def _limit(known: Sequence[tuple[float, float]]) -> tuple[bool | None, float | None]:
+    """Whether the limit was reached, and the fewest users after which throughput stayed flat.
+
+    `known`: users and throughput, ascending. None: no two loads lie far enough apart, or the last growth was
+    between flat and in step with the users.
+    """
+    most, last = known[-1] if known else (0.0, 0.0)
+    before = [(users, rate) for users, rate in known if APART * users <= most]
+    for users, rate in before:
+        if max(later for count, later in known if count > users) < GROWS * rate:
+            return True, users
+    if not before:
+        return None, None
+    users, rate = before[-1]
+    return (False, None) if last / rate - 1 >= IN_STEP * (most / users - 1) else (None, None)
 
 
 def _median(row: Row, path: str) -> float | None:

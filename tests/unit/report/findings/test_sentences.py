@@ -19,6 +19,7 @@ from tests.factories.summaries import cell, summary, verdict
 
 LOAD = {"kind": "concurrency", "value": 4}
 RULES = {"primary": "ttft_ms.p50", "confidence": 0.95}
+REQUESTS = {"planned": 32, "sent": 32, "ok": 32, "failed": 0, "dropped": 0, "warmup": 4, "outcomes": {}}
 VERDICTS = ("faster", "slower", "same", "not enough runs", "not comparable")
 
 
@@ -311,6 +312,43 @@ def _loaded(rates, waits):
             for users, rate, wait in zip((1, 4, 8), rates, waits, strict=True)
         )
     )
+
+
+def _limit_of(*points, cut_short=()):
+    """The course of one server; `points` are of users and output tokens/s."""
+    cells = [
+        cell(
+            "vllm",
+            {"kind": "concurrency", "value": users},
+            output_tokens_per_s=rate,
+            requests=REQUESTS | {"cancelled": int(users in cut_short)},
+        )
+        for users, rate in points
+    ]
+    (course,) = courses(summary(*cells))
+    return course.limit_reached, course.limit_users
+
+
+@pytest.mark.parametrize(
+    ("points", "expected"),
+    [
+        (((14, 70.0), (15, 74.0)), (None, None)),  # 7 % more users can bring no more than that
+        (((1, 10.0), (4, 40.0), (8, 41.0), (16, 40.0)), (True, 4)),
+        (((1, 10.0), (4, 40.0), (16, 158.0), (24, 165.0), (32, 164.0)), (True, 16)),
+        (((1, 10.0), (14, 40.0), (15, 40.0)), (None, None)),  # flat somewhere between 1 and 14
+        (((1, 10.0), (4, 40.0), (8, 60.0)), (False, None)),
+        (((1, 10.0), (4, 40.0), (8, 50.0)), (None, None)),
+        (((1, 10.0),), (None, None)),
+    ],
+)
+def test_the_limit_is_the_first_load_after_which_throughput_stays_flat(points, expected):
+    assert _limit_of(*points) == expected
+
+
+def test_a_cell_that_was_cut_short_is_no_load_of_the_limit():
+    points = (1, 10.0), (4, 40.0), (8, 20.0)
+    assert _limit_of(*points) == (True, 4)
+    assert _limit_of(*points, cut_short=(8,)) == (False, None)
 
 
 @pytest.mark.parametrize(
