@@ -207,9 +207,23 @@ def test_the_code_is_the_runs_else_the_gates(tmp_path, monkeypatch, fail_on, ran
             (folder / "results" / "one" / "summary.json").touch()
         return f"{command}\n", {"run": ran, "compare": compared}[command]
 
+    def heard(*words):
+        printed, returned = bench(*words)
+        return subprocess.CompletedProcess(words, returned, printed, "")
+
     monkeypatch.setattr(measure, "_bench", bench)
+    monkeypatch.setattr(measure, "_heard", heard)
     assert measure._measured(tmp_path) == ("compare\n", code)
     assert called == [("run", False), ("compare", fail_on != "nothing")]
+
+
+@pytest.mark.parametrize("code", [2, 3])
+def test_a_comparison_that_failed_is_no_verdict_whatever_is_to_fail(tmp_path, monkeypatch, code):
+    monkeypatch.setenv("BENCH_FAIL_ON", "nothing")
+    failed = subprocess.CompletedProcess((), code, "", "a note\nerror: no such run\n")
+    monkeypatch.setattr(measure, "_heard", lambda *_: failed)
+    text = "**Not compared.** error: no such run\n"
+    assert measure._compared(tmp_path, tmp_path / "one") == (text, code)
 
 
 def test_a_run_that_did_not_begin_has_no_verdict(tmp_path, monkeypatch):
