@@ -71,16 +71,23 @@ def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator
     paths = [(Part(_SYSTEM, spec.system_tokens), Part(task, length)) for task, length in enumerate(lengths)]
     popular, choice = Zipf(spec.tasks, spec.zipf_exponent), Random(random.random())
     tools = Tools(TOOLS, spec.tool_choice)
-    task = 0
-    for index, text in enumerate(texts.stream(repeat(spec.result_tokens, count), random)):
-        session, turn = divmod(index, spec.turns)
-        tokens = spec.result_tokens
-        shared: tuple[Part, ...] = ()
+
+    def turns() -> Iterator[tuple[int, int, int, str]]:
+        task = 0
+        for index, text in enumerate(texts.stream(repeat(spec.result_tokens, count), random)):
+            session, turn = divmod(index, spec.turns)
+            task = popular.draw(choice) if turn == 0 else task
+            yield session, turn, task, text if turn else tasks[task] + text
+
+    # Text after a task may have other tokens than alone. A result is alone, and as long as it was made.
+    counted = texts.counted(turns(), lambda made: "" if made[1] else made[3])
+    for (session, turn, task, text), together in counted:
         messages: tuple[Message, ...] = (("tool", text),)
+        shared: tuple[Part, ...] = ()
+        tokens = spec.result_tokens
         if turn == 0:
-            task = popular.draw(choice)
-            messages = (("system", system), ("user", tasks[task] + text))
-            tokens += spec.system_tokens + lengths[task]
+            messages = (("system", system), ("user", text))
+            tokens = spec.system_tokens + together
             shared = paths[task]
         yield ChatRequest(
             messages,

@@ -92,6 +92,17 @@ def test_exactly_so_many_requests_with_their_tokens_counted(spec, count):
 
 
 @kinds
+def test_texts_that_stand_together_are_counted_together(spec):
+    """A token for four characters: two texts have another number together than alone."""
+
+    def letters(texts):
+        return [-(-len(text) // 4) for text in texts]
+
+    for request in generate(spec, 30, 3, TextMaker(letters)).requests:
+        assert sum(letters([content for _, content in request.messages])) == request.content_tokens
+
+
+@kinds
 def test_no_two_prompts_are_alike_and_a_seed_decides_all(spec):
     made = generate(spec, 60, 3, TextMaker(words))
     assert len({request.messages for request in made.requests}) == 60
