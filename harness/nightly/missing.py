@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from harness.errors import SpecError
 from harness.model import HistoryEntry, LoadPoint, Manifest, ScenarioTables, Summary, known
 from harness.nightly.suite import Entry
+from harness.spec.backend_refs import parse_backend_list
 from harness.verdicts.gate import fail_more, failed_of
 from harness.verdicts.missing import Missing, invalid_words
 from harness.verdicts.run_values import series
@@ -22,7 +24,7 @@ def missing(
     asks for is not missing.
     """
     name = summary.scenario if summary else entry.runs_of
-    labels = {backend.partition("=")[0] for backend in entry.backends}
+    labels = set(_labels(entry))
     earlier = [
         earlier_entry
         for earlier_entry in history
@@ -40,6 +42,18 @@ def missing(
     for (label, load), before in places.items():
         asked = manifest.repeats if manifest.stopping is None else 1
         yield from _place((label, load), before, summary, asked)
+
+
+def _labels(entry: Entry) -> Iterator[str]:
+    """As the history names its backends; one that has no definition any more has the name it is given."""
+    if entry.files:
+        yield from entry.backends
+        return
+    for backend in entry.backends:
+        try:
+            yield from (ref.label for ref in parse_backend_list(backend))
+        except SpecError:
+            yield backend
 
 
 def _asked(scenario: ScenarioTables) -> set[LoadPoint]:

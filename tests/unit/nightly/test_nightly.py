@@ -176,6 +176,27 @@ def test_what_earlier_nights_had_and_this_one_lacks(tmp_path, earlier, summary, 
     assert [place_words(one) for one in found] == words
 
 
+@pytest.mark.parametrize(
+    ("given", "label"),
+    [
+        ("vllm==0.33", "vllm==0.33"),
+        ("llamacpp@no-prefix-cache", "llamacpp@no-prefix-cache"),
+        ("openai=http://127.0.0.1:1", "openai"),
+        ("gone", "gone"),
+    ],
+)
+def test_a_backend_is_missed_under_the_name_that_the_history_has(given, label):
+    entry = Entry(scenario="shared-prefix", backends=(given,))
+    found = missing(entry, "failed: not started", [history(label=label)], None, None)
+    assert [place_words(one) for one in found] == [f"{label}: failed: not started"]
+
+
+def test_files_are_missed_under_the_name_they_are_given():
+    entry = Entry(backends=("ours",), files=("tonight/*.json",))
+    found = missing(entry, "failed: no file", [history(scenario="imported", label="ours")], None, None)
+    assert [place_words(one) for one in found] == ["ours: failed: no file"]
+
+
 @pytest.fixture
 def own_signals(monkeypatch):
     """A night takes the process's signals."""
