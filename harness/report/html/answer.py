@@ -123,9 +123,14 @@ def _state(ranking: Order) -> str:
 
 def _claim(source: Source, ranking: Order, text: str) -> Html:
     """Has the colour of the backend that is separated from all others, if one is."""
-    if len(ranking.groups) > 1 and len(ranking.groups[0]) == 1:
-        return tag("span", text, class_=f"ahead k{source.index(ranking.groups[0][0]) % 8}")
-    return tag("span", text)
+    best = ranking.best
+    if best is None:
+        return tag("span", text)
+    behind = [
+        pair for pair in ranking.about(best.label) if pair.state == "separated" and pair.ahead == best.label
+    ]
+    alone = 0 < len(behind) == len(ranking.places) - 1
+    return tag("span", text, class_=f"ahead k{source.index(best.label) % 8}" if alone else None)
 
 
 def _load_in_doubt(group: Group, rankings: Sequence[Order]) -> Html:

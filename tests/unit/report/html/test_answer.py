@@ -9,6 +9,8 @@ from harness.report.html.source import Source
 from harness.report.html.tags import text
 from harness.report.view import groups
 from harness.report.wording import capital
+from harness.verdicts import compare
+from harness.verdicts.rules import Rules
 from tests.factories.summaries import cell, summary
 
 KNEE = {
@@ -49,3 +51,26 @@ def test_names_in_a_caption_keep_their_letters():
     load = {"kind": "working-set", "value": 8}
     found = summary(cell("vllm", load=load), cell("sglang", load=load))
     assert "Working set of 8 times the KV cache" in page_of(found)
+
+
+UNKNOWN = {"ttft_ms": {"mean": None, "p50": None, "p90": None, "p95": None, "p99": None}}
+
+
+RIVALS = {"a": (10.0, {}), "b": (90.0, {}), "c": (20.0, UNKNOWN)}
+
+
+@pytest.mark.parametrize(
+    ("labels", "said", "coloured"),
+    [
+        ("ab", "a 8.91× faster (8.7 to 9.13)", True),
+        ("abc", "a 10.1 ms, better than b, not separated from c", False),
+    ],
+)
+def test_the_colour_is_of_a_backend_that_is_separated_from_every_other(labels, said, coloured):
+    cells = [
+        cell(label, repeat=repeat, p50=RIVALS[label][0] + repeat / 9, state="saturated",
+             started_unix_ns=repeat, workload_sha256=str(repeat), **RIVALS[label][1])
+        for repeat in range(3) for label in labels
+    ]  # fmt: skip
+    page = page_of(summary(*cells, **compare(cells, Rules("ttft_ms.p50", ("ttft_ms.p50",)))._asdict()))
+    assert (f'<span class="ahead k0">{said}</span>' if coloured else f"<span>{said}</span>") in page
