@@ -158,6 +158,37 @@ def test_the_front_is_of_the_backends_that_are_shown(page, report):
     assert page.evaluate(f"{front}.getAttribute('d')") == made
 
 
+CAPS = """[...document.querySelectorAll('.plot svg g:not([data-off]) > .bars')].flatMap(bars => {
+  const d = bars.getAttribute('d');
+  const ends = [...d.matchAll(/M([-\\d.]+),([-\\d.]+)([HV])([-\\d.]+)/g)].flatMap(([, x, y, way, end]) =>
+    [[x, y], way === 'H' ? [end, y] : [x, end]].map(String));
+  const caps = [...d.matchAll(/M([-\\d.]+),([-\\d.]+)(?=m)/g)].map(([, x, y]) => String([x, y]));
+  return [[ends.sort().join(' '), caps.sort().join(' ')]];
+})"""
+
+
+def test_the_caps_of_bars_stay_at_their_ends(page, report):
+    page.look(1280)
+    page.open(report)
+    for hidden in ((), range(1, 8)):
+        hide(page, *hidden)
+        drawn = page.evaluate(CAPS)
+        assert drawn
+        assert all(ends and ends == caps for ends, caps in drawn)
+    assert complaints(page) == []
+
+
+def test_a_printed_page_names_the_backends_and_has_no_switches(page, report, several_runs):
+    for place in (report, several_runs):
+        page.look(1280)
+        page.open(place)
+        assert visible(page, "#show input") > 1
+        page.call("Emulation.setEmulatedMedia", media="print")
+        assert visible(page, "#show label span") == visible(page, "#show .sample") > 1
+        assert visible(page, "#show input") == 0
+        page.call("Emulation.setEmulatedMedia", media="")
+
+
 def test_the_first_screen_has_the_result_and_its_chart(page, report):
     page.look(1280)
     page.open(report)

@@ -49,6 +49,7 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
             "main",
             _answer(source, runs, found, document, history),
             over_time,
+            figures.legend(source, source.labels),
             _charts(source),
             _more(runs, found, document),
         ),

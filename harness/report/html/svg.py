@@ -149,10 +149,10 @@ class _Drawing:
         drawn = ""
         if across:
             low, high, y = self.x(across[0]), self.x(across[1]), self.y(point.y)
-            drawn += f"M{_n(low)},{_n(y)}H{_n(high)}M{_n(low)},{_n(y - 3)}v6M{_n(high)},{_n(y - 3)}v6"
+            drawn += f"M{_n(low)},{_n(y)}H{_n(high)}{_cap(low, y, 'm0,-3v6')}{_cap(high, y, 'm0,-3v6')}"
         if up:
             low, high, x = self.y(up[0]), self.y(up[1]), self.x(point.x)
-            drawn += f"M{_n(x)},{_n(low)}V{_n(high)}M{_n(x - 3)},{_n(low)}h6M{_n(x - 3)},{_n(high)}h6"
+            drawn += f"M{_n(x)},{_n(low)}V{_n(high)}{_cap(x, low, 'm-3,0h6')}{_cap(x, high, 'm-3,0h6')}"
         return drawn
 
     def _readable(self, points: Sequence[Point]) -> str:
@@ -161,6 +161,11 @@ class _Drawing:
             [p.key, round(self.x(p.x), 2), round(self.y(p.y), 2), p.text] for p in points if p.text
         ]
         return json.dumps(points_read, ensure_ascii=False, separators=(",", ":"))
+
+
+def _cap(x: float, y: float, stroke: str) -> str:
+    """The `stroke` is relative to the end of the bar: the script of the page moves ends, and no stroke."""
+    return f"M{_n(x)},{_n(y)}{stroke}"
 
 
 def _marked(points: Sequence[Point], index: int) -> Sequence[Point]:
