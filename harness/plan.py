@@ -103,7 +103,7 @@ def warmup_requests(scenario: Scenario, point: LoadPoint) -> int:
     the time of one answer, while fewer requests are in flight than slots. Slots that are quicker for it send
     again meanwhile, all together at most as often as a full load answers in that time: a third wave.
     Sessions are warm-up with all their turns, since these stand together in the workload.
-    Of a working set every prefix can come once.
+    Of a working set every prefix comes once.
     """
     asked = scenario.load.warmup_requests
     if point.kind == "working-set":

@@ -111,6 +111,7 @@ class Workloads:
                 self._texts,
                 self._decorate,
                 warmup=warmup_requests(self._scenario, cell.load),
+                each_first=cell.load.kind == "working-set",
             )
         return self._made[key]
 

@@ -52,14 +52,17 @@ def generate(
     decorate: Decorator = as_they_are,
     *,
     warmup: int = 0,
+    each_first: bool = False,
 ) -> Workload:
     """Makes the workload. Equal arguments and an equal tokenizer give equal bytes on every machine.
 
-    `warmup`: how many of the requests come before the measured ones.
+    `warmup`: how many of the requests come before the measured ones. `each_first`: that of `shared_prefix`.
     """
     make = MAKERS[type(prompts)]
     if isinstance(prompts, Structured):
         make = partial(structured, warmup=warmup)
+    if isinstance(prompts, SharedPrefix):
+        make = partial(shared_prefix, each_first=each_first)
     return workload(decorate(make(prompts, count, Random(seed), texts), seed), texts.exact)
 
 

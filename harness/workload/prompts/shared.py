@@ -39,15 +39,23 @@ class Zipf:
         return list(drawn)
 
 
-def shared_prefix(spec: SharedPrefix, count: int, random: Random, texts: TextMaker) -> Iterator[ChatRequest]:
-    """Yields chats one after another, each with its turns; the last may be cut short."""
+def shared_prefix(
+    spec: SharedPrefix, count: int, random: Random, texts: TextMaker, *, each_first: bool = False
+) -> Iterator[ChatRequest]:
+    """Yields chats one after another, each with its turns; the last may be cut short.
+
+    `each_first`: every group comes once before any is drawn, the most popular last, as a cache keeps them.
+    """
     systems = texts.make([spec.prefix_tokens] * spec.groups, random)
     groups, choice = Zipf(spec.groups, spec.zipf_exponent), Random(random.random())
     group = 0
     for index, question in enumerate(texts.stream(repeat(spec.question_tokens, count), random)):
         session, turn = divmod(index, spec.turns)
-        if turn == 0:
-            group = session % spec.groups if spec.order == "cyclic" else groups.draw(choice)
+        if turn == 0 and spec.order == "cyclic":
+            group = session % spec.groups
+        elif turn == 0:
+            once = each_first and session < spec.groups
+            group = spec.groups - 1 - session if once else groups.draw(choice)
         first = turn == 0
         yield ChatRequest(
             (("system", systems[group]), ("user", question)) if first else (("user", question),),

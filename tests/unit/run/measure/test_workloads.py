@@ -1,0 +1,23 @@
+"""Requests of a run, by load point."""
+
+import pytest
+
+from harness.plan import Cell, load_points, prefixes, warmup_requests
+from harness.run.measure.workloads import Workloads
+from harness.spec.scenario import load_scenario
+
+
+@pytest.mark.parametrize("order", ["cyclic", "drawn"])
+def test_every_prefix_of_a_working_set_comes_before_the_measured_part(order):
+    drawn = {"prompts.zipf_exponent": 1.0} if order == "drawn" else {}
+    asked = {"prompts.order": order, "load.kv_tokens": 2048, "load.working_set": [0.5, 4], **drawn}
+    scenario = load_scenario("kv-working-set", asked)
+    made = Workloads(scenario, 1, 0, None)
+    for point in load_points(scenario.load):
+        groups = made.of(Cell("", 0, point, 0)).requested.numbers["group"].tolist()
+        count, warmup = prefixes(scenario, point), warmup_requests(scenario, point)
+        assert sorted(groups[:count]) == list(range(count))
+        assert set(groups[warmup:]) <= set(groups[:warmup])
+        if order == "drawn":  # what a cache holds best at the end of the cycle is asked for most
+            assert groups[count - 1] == 0
+            assert groups[count:].count(0) >= groups[count:].count(count - 1)
