@@ -88,7 +88,7 @@ def spend(
     for number, entry in enumerate(suite.run, 1):
         note(f"{number} of {len(suite.run)}: {entry.title}")
         try:
-            steps.append(_step(entry, out, deadline, extra))
+            steps.append(_step(entry, out, deadline, extra, note))
         except KeyboardInterrupt:
             interrupted = True
             break
@@ -103,9 +103,14 @@ def spend(
     return Night(suite, tuple(steps), drifting, _nights(out), interrupted, missing=gone)
 
 
-def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Step:
+def _step(
+    entry: Entry, out: Path, deadline: float, extra: Sequence[str], note: Callable[[str], None]
+) -> Step:
     if entry.files:
-        return _files(entry, out)
+        try:
+            return _files(entry, out, note)
+        except (OSError, SpecError) as error:
+            return Step(entry, "failed", f"cannot be read: {error}", ExitCode.SETUP, 0.0)
     # A pair that gets no verdict must not keep the night from measuring the others.
     flags = [*entry.flags(), *extra, "--anyway"]
     command = [sys.executable, "-m", "harness", "run", *flags, "--out", str(out)]
@@ -145,16 +150,12 @@ def _step(entry: Entry, out: Path, deadline: float, extra: Sequence[str]) -> Ste
     return Step(entry, "measured", why, code, wall_s, folder)
 
 
-def _files(entry: Entry, out: Path) -> Step:
+def _files(entry: Entry, out: Path, note: Callable[[str], None]) -> Step:
     """The files that the team's own client left tonight. A file of an earlier night is no new measurement."""
     began, found = time.monotonic(), entry.matching()
     if not found:
         return Step(entry, "failed", f"no file matches {', '.join(entry.files)}", ExitCode.SETUP, 0.0)
-    try:
-        old = _seen_before(found, out)
-    except OSError as error:
-        return Step(entry, "failed", f"cannot be read: {error}", ExitCode.SETUP, 0.0)
-    if old:
+    if old := _seen_before(found, out, note):
         why = f"{old[0]} was read in an earlier night: nothing new was measured"
         return Step(entry, "failed", why, ExitCode.SETUP, 0.0)
     words = [f"{entry.backends[0]}={path}" for path in found]
@@ -173,11 +174,18 @@ def _failure(code: int) -> int:
     return code if code > 0 else ExitCode.SETUP
 
 
-def _seen_before(found: Sequence[Path], out: Path) -> list[Path]:
-    """Files, also of folders, that were seen before, by their content. In a folder only results are read."""
+def _seen_before(found: Sequence[Path], out: Path, note: Callable[[str], None]) -> list[Path]:
+    """Files, also of folders, that were seen before, by their content. In a folder only results are read.
+
+    A damaged run is left out: what became of an old night must not end this one.
+    """
     seen = set()
     for summary in sorted(out.glob("*/summary.json")):
-        cells = RunFolder(summary.parent).read_summary().cells
+        try:
+            cells = RunFolder(summary.parent).read_summary().cells
+        except (OSError, SpecError) as error:
+            note(f"  run left out: {error}")
+            continue
         seen |= {cell.imported.sha256 for cell in cells if cell.imported}
     files = (file for path in found for file in ([path] if path.is_file() else _results_below(path)))
     return [file for file in files if _sha256(file) in seen]

@@ -220,6 +220,32 @@ def test_what_an_earlier_night_read_is_no_new_measurement(tmp_path, name):
 
 
 @pytest.mark.usefixtures("own_signals")
+def test_a_damaged_run_of_an_earlier_night_ends_no_night(tmp_path):
+    out = tmp_path / "results"
+    (out / "old").mkdir(parents=True)
+    (out / "old" / "summary.json").write_text('{"schema": ')
+    foreign.write(tmp_path / "tonight.json", foreign.vllm())
+    entry = Entry(backends=("ours",), files=(str(tmp_path / "tonight.json"),))
+    noted: list[str] = []
+    made = spend(Suite(About("mine", "x", 1), (entry,)), out, noted.append)
+    assert [step.state for step in made.steps] == ["measured"]
+    assert made.nights == 1
+    assert [line for line in noted if "run left out: " in line and "old/summary.json" in line]
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_files_that_cannot_be_read_fail_their_step_alone(tmp_path, monkeypatch):
+    def unreadable(*_):
+        raise SpecError("no", where="place")
+
+    monkeypatch.setattr("harness.nightly.run_suite._seen_before", unreadable)
+    foreign.write(tmp_path / "tonight.json", foreign.vllm())
+    entry = Entry(backends=("ours",), files=(str(tmp_path / "tonight.json"),))
+    made = spend(Suite(About("mine", "x", 1), (entry,)), tmp_path / "results", print)
+    assert [(step.state, step.why) for step in made.steps] == [("failed", "cannot be read: place: no")]
+
+
+@pytest.mark.usefixtures("own_signals")
 def test_a_run_that_was_killed_has_the_exit_code_of_a_run_that_cannot_start(tmp_path, monkeypatch):
     """A signal's number is negative, so that a night of 0 and it would pass."""
     monkeypatch.setattr("harness.nightly.run_suite._expected_s", lambda _command: None)
