@@ -131,15 +131,25 @@ class Confined:
                 yield file
 
     def append(self, name: str, data: bytes) -> None:
-        """Creates the file if there is none. The data are on the disk when it returns."""
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+        """Adds lines to a file, and creates it if there is none. They are on the disk when it returns.
+
+        They begin a line, whatever the file ends with. A part that was written when it fails goes again.
+        """
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         with self._writing(name), self._parent(name) as (folder, last):
             with suppress(FileNotFoundError):
                 self._refuse(os.stat(last, dir_fd=folder, follow_symlinks=False), name)
-            with os.fdopen(os.open(last, flags, 0o666, dir_fd=folder), "ab") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            with os.fdopen(os.open(last, flags, 0o666, dir_fd=folder), "r+b", buffering=0) as file:
+                size = os.fstat(file.fileno()).st_size
+                if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
+                    data = b"\n" + data
+                try:
+                    _write_all(file.fileno(), data)
+                    os.fsync(file.fileno())
+                except BaseException:
+                    with suppress(OSError):
+                        os.ftruncate(file.fileno(), size)
+                    raise
 
     def make_folder(self, name: str) -> None:
         """Creates a folder and those above it; no error if it exists."""
@@ -266,6 +276,13 @@ class Confined:
             else:
                 self._refuse(status, name)
                 yield from () if patterns[1:] else (name,)
+
+
+def _write_all(descriptor: int, data: bytes) -> None:
+    """A disk that becomes full takes a part first."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(descriptor, rest) :]
 
 
 def storage_error(error: OSError | ValueError, path: Path) -> StorageError:

@@ -1,5 +1,6 @@
 """Nothing of a run folder leads out of it: whatever a stranger put there, the command names it and stops."""
 
+import errno
 import os
 import socket
 import stat
@@ -96,6 +97,32 @@ def test_what_is_written_takes_the_place_of_the_entry_and_leaves_its_target(file
     assert not (files.root / "x.json").is_symlink()
     assert sorted(outside.iterdir()) == [outside / "file"]
     assert (outside / "file").read_bytes() == OUTSIDE
+
+
+def test_an_append_that_fails_leaves_the_file_as_it_was(files, monkeypatch):
+    """A disk that becomes full takes a part, then nothing."""
+    files.append("lines", b"first\n")
+    write = os.write
+    room = [4]
+
+    def until_full(descriptor, data):
+        if not room:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data[: room.pop()])
+
+    monkeypatch.setattr(os, "write", until_full)
+    with pytest.raises(StorageError, match="no space left on the disk"):
+        files.append("lines", b"second\n")
+    monkeypatch.undo()
+    assert files.read("lines") == b"first\n"
+    files.append("lines", b"third\n")
+    assert files.read("lines") == b"first\nthird\n"
+
+
+def test_what_is_appended_begins_a_line(files):
+    files.write("lines", b"first")
+    files.append("lines", b"second\n")
+    assert files.read("lines") == b"first\nsecond\n"
 
 
 @pytest.mark.parametrize("name", ["cells/x", "cells/deep/x"])
