@@ -189,6 +189,16 @@ def test_a_printed_page_names_the_backends_and_has_no_switches(page, report, sev
         page.call("Emulation.setEmulatedMedia", media="")
 
 
+def test_a_run_that_is_hidden_stays_in_the_course_over_all_runs(page, several_runs):
+    page.look(1280)
+    page.open(several_runs)
+    courses, runs = "svg[aria-label*='of 7 runs'] .line", "[data-family='trade-off'] .line"
+    before, shown = visible(page, courses), visible(page, runs)
+    hide(page, 0)
+    assert visible(page, runs) < shown
+    assert visible(page, courses) == before > 0
+
+
 def test_the_first_screen_has_the_result_and_its_chart(page, report):
     page.look(1280)
     page.open(report)

@@ -119,7 +119,8 @@ class _Drawing:
         if line.backend is None:
             return tag("path", d=path, class_=line.role)
         index = line.backend
-        look = {"class_": f"k{index % 8}", "data_series": str(index)}
+        own = self.chart.family != "course"  # a course goes over all runs, and a switch hides one of them
+        look = {"class_": f"k{index % 8}", "data_series": str(index) if own else None}
         if line.role == "repeat":
             return tag("path", d=path, class_=f"repeat k{index % 8}", data_series=str(index))
         drawn = [] if self.chart.sideways else [
