@@ -173,6 +173,7 @@ class Compose:
     entrypoint: tuple[str, ...] | None = None  # replaces the image's; None: the image's own
     args: tuple[str, ...] = ()  # after [engine] args
     env: dict[str, str] = field(default_factory=dict)
+    user: str = ""  # "": the image's own
     volumes: dict[str, str] = field(default_factory=dict)  # named volume -> where it is mounted: model caches
     shm_size: str = ""  # "": Docker's 64 MB; not together with ipc
     ipc: Literal["", "host"] = ""

@@ -46,6 +46,7 @@ def _loaded(text: str, where: str) -> Backend:
 
 def parse_backend(table: Mapping[str, object], where: str) -> Backend:
     definition = build(Backend, table, where)
+    _check_name(definition.name, where)
     for variant in (None, *definition.variants):
         varied = apply_variant(definition, variant)
         _check_placeholders(varied, where)
@@ -55,6 +56,16 @@ def parse_backend(table: Mapping[str, object], where: str) -> Backend:
     _check_compose(definition, where)
     _check_start(definition, where)
     return definition
+
+
+def _check_name(name: str, where: str) -> None:
+    """Raises SpecError unless files, containers and services can have this name."""
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+        raise SpecError(
+            f"must be letters, digits, '.', '_' and '-', not '{name}'",
+            where=f"{where}:backend.name",
+            hint="the title may be any text",
+        )
 
 
 def _check_tunable(definition: Backend, where: str) -> None:

@@ -14,6 +14,7 @@ from harness.model.json_path import number_at
 
 # Ratios: one engine per label set, and their mean is the whole's.
 _RATIOS = ("kv_use", "cache_hit_rate")
+_LABELS = r'\{(?:[^"}\n]|"(?:[^"\\\n]|\\.)*+")*+\}'  # a value in quotes may hold a brace
 
 
 def totals(text: str, series: Iterable[str]) -> dict[str, float]:
@@ -139,9 +140,11 @@ def _unlabelled(names: frozenset[str]) -> re.Pattern[str]:
     if not names:
         return re.compile(r"(?!)()()")
     choice = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
-    return re.compile(rf"^({choice})(?:\{{.*\}})?[ \t]+(\S+)(?:[ \t]+-?\d+)?[ \t]*$", re.MULTILINE)
+    # After the value: a time in ms or s, and what OpenMetrics calls an exemplar.
+    rest = r"(?:[ \t]+[-+.\deE]+)?[ \t]*(?:#.*)?\r?$"
+    return re.compile(rf"^({choice})(?:{_LABELS})?[ \t]+(\S+){rest}", re.MULTILINE)
 
 
 @functools.lru_cache(maxsize=64)
 def _labelled(name: str) -> re.Pattern[str]:
-    return re.compile(rf"^{re.escape(name)}(\{{.*\}})[ \t]+(\S+)", re.MULTILINE)
+    return re.compile(rf"^{re.escape(name)}({_LABELS})[ \t]+(\S+)", re.MULTILINE)

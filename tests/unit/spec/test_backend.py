@@ -52,6 +52,15 @@ def parse(text=BACKEND):
     return parse_backend(tomllib.loads(text), "x.toml")
 
 
+@pytest.mark.parametrize("name", ["My Engine", "", "-x", "a/b", "ä", "a\n"])
+def test_a_name_that_no_file_or_container_can_have_is_refused(name):
+    table = tomllib.loads(BACKEND)
+    table["backend"]["name"] = name
+    with pytest.raises(SpecError, match=r"must be letters, digits, '\.', '_' and '-'") as caught:
+        parse_backend(table, "x.toml")
+    assert caught.value.where == "x.toml:backend.name"
+
+
 @pytest.mark.parametrize("name", sorted(set(paths.definitions("backends")) - {"models"}))
 def test_every_shipped_definition_and_variant_is_accepted(name):
     definition = load_backend(name)

@@ -70,7 +70,7 @@ def start_container(
     if gpus and (unseen := await_free(gpus, request.gpu_wait_s, say)):
         remarks.append(unseen)
     ports = [port, *(free_port(LOOPBACK) for _ in ports_of(definition)[1:])]
-    project = f"bench-{definition.name}-{secrets.token_hex(4)}"
+    project = _project(definition.name)
     with scratch.folder("engine") as folder:
         fill, mounts = _weights_fill(definition, weights)
         files = _write_files(definition, fill, folder)
@@ -180,6 +180,11 @@ class ProjectFile:
             "networks": {"default": {"labels": self.labels}},
             "volumes": {name: volumes_of(definition)[name] | {"external": True} for name in used},
         }
+
+
+def _project(name: str) -> str:
+    """A new name of a project, of the characters that every version of Compose takes and keeps."""
+    return f"bench-{re.sub('[^a-z0-9_-]', '-', name.lower())}-{secrets.token_hex(4)}"
 
 
 def _weights_fill(

@@ -191,12 +191,17 @@ def _cause(error: Exception) -> str:
 
 
 def _host() -> str | None:
-    """Returns where the docker command would go: $DOCKER_HOST, else the current context; None for the
-    default.
+    """Returns where the docker command would go; None for the default.
+
+    That is $DOCKER_HOST, else the context that $DOCKER_CONTEXT names, else the current one.
     """
     from docker.context import ContextAPI
 
     if explicit := os.environ.get("DOCKER_HOST"):
         return explicit
-    context = ContextAPI.get_current_context()
+    named = os.environ.get("DOCKER_CONTEXT")
+    context = ContextAPI.get_context(named) if named else ContextAPI.get_current_context()
+    if named and context is None:
+        hint = "`docker context ls` lists those there are"
+        raise SetupError(f"no Docker context '{named}'", where="DOCKER_CONTEXT", hint=hint)
     return str(context.Host) if context is not None and context.Host else None

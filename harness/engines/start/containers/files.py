@@ -27,13 +27,14 @@ MAIN, GPU, CPU, ROCM = "compose.yaml", "compose.override.yaml", "compose.cpu.yam
 _WEIGHTS = f"${{BENCH_WEIGHTS:-./weights}}:{MODELS}:ro"
 
 _MADE = "# Made from backends/*.toml by `bench compose --write`: change those, not this."
+_EXAMPLE = "vllm"  # of the commands in the head, where the file has it
 _HEADS = {
     MAIN: """\
 {made}
 #
-#   docker compose --profile vllm up                                          an NVIDIA GPU
-#   docker compose -f compose.yaml -f compose.cpu.yaml --profile vllm up      no GPU
-#   docker compose -f compose.yaml -f compose.rocm.yaml --profile vllm up     an AMD GPU
+#   docker compose --profile {profile} up                                          an NVIDIA GPU
+#   docker compose -f compose.yaml -f compose.cpu.yaml --profile {profile} up      no GPU
+#   docker compose -f compose.yaml -f compose.rocm.yaml --profile {profile} up     an AMD GPU
 #
 # Published on 127.0.0.1 only. From the environment or a file .env next to this one:
 #   {variables}
@@ -118,7 +119,13 @@ def _file_path(definition: Backend, name: str) -> str:
 
 def _text(name: str, services: dict[str, dict[str, object]], shown: Sequence[Backend]) -> str:
     without = [d.name for d in shown if d.name not in services]
-    head = _HEADS[name].format(made=_MADE, variables=_variables(shown), without=", ".join(without) or "none")
+    names = [definition.name for definition in shown]
+    head = _HEADS[name].format(
+        made=_MADE,
+        profile=_EXAMPLE if _EXAMPLE in names else names[0],
+        variables=_variables(shown),
+        without=", ".join(without) or "none",
+    )
     content: dict[str, object] = {"services": {name: entry for name, entry in services.items() if entry}}
     if name == MAIN and (volumes := {k: v for d in shown for k, v in volumes_of(d).items()}):
         content["volumes"] = volumes
@@ -129,7 +136,11 @@ def _variables(shown: Sequence[Backend]) -> str:
     """Lists the variables of the file's own services, so that the comment cannot fall behind."""
     texts = [yaml_text(_by_hand(definition)) for definition in shown]
     used = {name for text in texts for name in re.findall(r"\$\{(BENCH_(?!IMAGE_)[A-Z0-9_]+):-", text)}
-    named = "HF_TOKEN", "BENCH_GPUS (0; or 0,1)", f"{image_variable(shown[0])} and its like (another image)"
+    named = (
+        "HF_TOKEN",
+        "BENCH_GPUS (0; or 0,1)",
+        f"{image_variable(shown[0])} and similar variables (another image)",
+    )
     lines = textwrap.wrap(", ".join([*named, *sorted(used)]), 100, break_on_hyphens=False)
     return "\n#   ".join(lines)
 

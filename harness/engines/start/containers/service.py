@@ -72,6 +72,8 @@ def service(definition: Backend, device: str, fill: Mapping[str, str], *, hub: b
         f"{name}:{path}" for name, path in compose.volumes.items() if hub or name != _HUB_CACHE
     ]
     entries["tmpfs"] = [SCRATCH]
+    if compose.user:
+        entries["user"] = compose.user
     if compose.shm_size:
         entries["shm_size"] = compose.shm_size
     if compose.ipc:

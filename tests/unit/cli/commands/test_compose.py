@@ -39,3 +39,10 @@ def test_what_cannot_be_written_is_one_error(tmp_path, monkeypatch, capsys, word
     assert main(["compose", *words]) == code
     assert says in capsys.readouterr().err
     assert (tmp_path / "file").read_text() == "kept"
+
+
+def test_the_commands_in_the_head_name_an_engine_of_the_file(capsys):
+    main(["compose", "tgi"])
+    head = capsys.readouterr().out.partition("\nservices:")[0]
+    assert head.count("--profile tgi up") == 3
+    assert "--profile vllm" not in head

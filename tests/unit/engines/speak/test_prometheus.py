@@ -95,3 +95,14 @@ def test_gauges_of_json_are_paths_into_the_last_element():
     assert gauge_paths(answer, paths) == {"running": 5.0, "kv_use": 0.75}
     assert gauge_paths({"n": 2}, paths) == {"running": 2.0}
     assert gauge_paths([], paths) == gauge_paths("text", paths) == gauge_paths(None, paths) == {}
+
+
+def test_samples_of_openmetrics_keep_their_own_value():
+    text = (
+        'v_total{e="0"} 17 # {trace_id="abc"} 1.0\r\n'
+        'w_total{a="x}y",b="q\\"}"} 5 1700000000.123\n'
+        "x_total 4 # {} 9\n"
+        "y_total{} 3\r\n"
+    )
+    names = ["v_total", 'v_total{e="0"}', "w_total", "x_total", "y_total"]
+    assert totals(text, names) == dict(zip(names, [17, 17, 5, 4, 3], strict=True))

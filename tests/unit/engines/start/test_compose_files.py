@@ -235,6 +235,15 @@ def test_caches_are_shared_by_all_that_fetch():
     assert content["volumes"]["hf-cache"] == {"name": "llm-servebench-hf-cache", "external": True}
 
 
+@pytest.mark.parametrize("name", ["dynamo", "ray-vllm"])
+def test_an_image_of_a_user_of_its_own_writes_to_the_shared_cache(made, name):
+    """A new volume belongs to root. Both images have homes elsewhere."""
+    text = block(made[MAIN], name)
+    assert 'user: "0"' in text
+    assert 'HF_HOME: "/hf-cache"' in text
+    assert '"hf-cache:/hf-cache"' in text
+
+
 def test_options_are_written_with_the_values_of_the_run(tmp_path):
     definition = configured(load_backend("tensorrt-llm"), None, {"chunked_prefill": "false"})
     files = compose_launch._write_files(definition, plain_fill(definition), tmp_path)

@@ -2,14 +2,16 @@
 
 import os
 import platform
+import re
 from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
+from docker.context import ContextAPI
 from docker.errors import APIError, NotFound
 from requests import ReadTimeout
 
-from harness.engines.start.containers import compose_tool, images, owners
+from harness.engines.start.containers import compose_launch, compose_tool, daemon, images, owners
 from harness.engines.start.containers.container import Container, container_facts
 from harness.engines.start.containers.daemon import PROJECT, Daemon
 from harness.engines.start.containers.keeper import KEEP
@@ -294,3 +296,24 @@ def test_progress_counts_the_bytes_of_layers_that_are_known():
     ]:
         images._note({"status": status, "id": name, "progressDetail": detail}, layers)
     assert layers == {"a": (10, 10)}
+
+
+@pytest.mark.parametrize("name", ["vllm", "vllm-0.33", "My.Engine_2"])
+def test_compose_keeps_the_name_of_a_project_as_it_is(name):
+    assert re.fullmatch(r"bench-[a-z0-9_-]+-[0-9a-f]{8}", compose_launch._project(name))
+
+
+def test_docker_is_asked_where_its_command_would_go(monkeypatch):
+    contexts = {"rootless": SimpleNamespace(Host="unix:///run/user/1000/docker.sock")}
+    monkeypatch.setattr(ContextAPI, "get_context", contexts.get)
+    monkeypatch.setattr(ContextAPI, "get_current_context", lambda: None)
+    for variable in ("DOCKER_HOST", "DOCKER_CONTEXT"):
+        monkeypatch.delenv(variable, raising=False)
+    assert daemon._host() is None
+    monkeypatch.setenv("DOCKER_CONTEXT", "rootless")
+    assert daemon._host() == "unix:///run/user/1000/docker.sock"
+    monkeypatch.setenv("DOCKER_CONTEXT", "gone")
+    with pytest.raises(SetupError, match="no Docker context 'gone'"):
+        daemon._host()
+    monkeypatch.setenv("DOCKER_HOST", "tcp://a:1")
+    assert daemon._host() == "tcp://a:1"
