@@ -266,7 +266,7 @@ def _sending_s(load: Load, rate: float, count: int) -> float:
 
 
 def _history(prepared: Prepared) -> History:
-    """Of earlier runs of a scenario of this name."""
+    """Speeds of the earlier runs of a scenario of this name."""
     seconds: History = {}
     for folder in stored_runs(prepared.options.out, f"*-{prepared.scenario.name}-*"):
         for cell in _cells(folder, prepared.scenario.name):

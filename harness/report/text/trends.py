@@ -37,7 +37,7 @@ def _by_name(series: Sequence[Series]) -> Alike:
 
 
 def _name(figure: Series, alike: Alike) -> str:
-    """With what distinguishes it from others of its name: another machine or other requests."""
+    """The name of a series; where others share it, with the machine or the requests that make it another."""
     name = _short_name(figure)
     shared = set.intersection(*(set(_features(other) or ()) for other in alike[name]))
     facts = zip(_facts(figure, shared), *(_facts(other, shared) for other in alike[name]), strict=True)

@@ -78,7 +78,7 @@ def test_the_capacity_stands_with_every_load_that_was_tried(folder):
     text = section(folder, "limits")
     answer = "6 requests/s keep the limits (5 to 7; 2 probes in 3 starts); saturated from 8"
     assert f"Capacity: {FIRST}: {answer}" in text
-    assert "0 of 260.07.50saturated: 540 answers to 600 arrivals" in text
+    assert "80 of 2607.50saturated: 540 answers to 600 arrivals" in text
 
 
 def test_the_probe_names_what_does_not_hold(folder):
