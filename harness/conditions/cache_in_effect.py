@@ -27,8 +27,13 @@ class Verified:
 def verify(view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verified:
     """`hit_rate` as metrics.cache.hit_rate() gives it."""
     wanted = state(facts)
-    if wanted == "any" and facts.workload.ideal_hit_rate:
-        return Verified(None, "", "no state is declared")
+    if wanted != "any":
+        return _verify(wanted, view, facts, hit_rate)
+    cold = None if facts.workload.ideal_hit_rate else _verify("cold", view, facts, hit_rate)
+    return cold if cold and cold.holds is False else Verified(None, "", "no state is declared")
+
+
+def _verify(wanted: str, view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verified:
     if facts.prefix_cache is False and wanted == "cold":
         return Verified(True, "prefix cache off", "")
     rows = view.answers[view.answers["prompt_tokens"] != UNKNOWN]
@@ -41,12 +46,9 @@ def verify(view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verif
         return Verified(None, "the server counts no prompt tokens", "")
     template = max(prompt - content, 0.0)
     measured = f"hit rate {hit_rate:.1%}"
-    if wanted in ("any", "cold"):
+    if wanted == "cold":
         ceiling = (workload.ideal_hit_rate * content + template) / prompt
-        holds = hit_rate <= ceiling + COLD_TOLERANCE
-        if wanted == "any" and holds:
-            return Verified(None, measured, "no state is declared")
-        return Verified(holds, measured, f"{ceiling:.1%} from a cold start")
+        return Verified(hit_rate <= ceiling + COLD_TOLERANCE, measured, f"{ceiling:.1%} from a cold start")
     share = 1.0 if wanted == "primed" else workload.shared_share
     if share is None:
         return Verified(None, "what requests share is not known", "")
