@@ -67,8 +67,7 @@ def _dropped(cell: Evidence) -> Iterator[Violation]:
 def _too_few(cell: Evidence) -> Iterator[Violation]:
     ok, _ = _count(cell, Outcome.OK)
     if ok < MIN_SAMPLES:
-        hint = "raise --duration" if _closed_by_time(cell) else None
-        yield Violation(f"{ok} answered", hint=hint, verdict="SUSPECT" if ok else "INVALID")
+        yield Violation(f"{ok} answered", hint=cell.more(None), verdict="SUSPECT" if ok else "INVALID")
 
 
 def _too_short(cell: Evidence) -> Iterator[Violation]:
@@ -76,18 +75,11 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
     measured = amount(cell.view, cell.facts.minimum)
     if measured.is_enough or not measured.answers:
         return
-    needed = measured.requests_needed
-    longer = "--duration" if _closed_by_time(cell) else f"--requests {needed}" if needed else None
     yield Violation(
         f"{counted(measured.answers, 'answer')} in {measured.seconds:.1f} s",
         f"{counted(measured.min_answers, 'answer')} in {measured.min_seconds:g} s",
-        longer and f"measure longer: {longer}",
+        cell.more(measured.requests_needed),
     )
-
-
-def _closed_by_time(cell: Evidence) -> bool:
-    """More requests would not have been sent."""
-    return cell.facts.minimum is not None and cell.facts.minimum.duration_s is not None
 
 
 def _coverage_short(cell: Evidence) -> Iterator[Violation]:
@@ -162,7 +154,7 @@ RULES = (
         measures="answers; INVALID without any",
         limit=f"{MIN_SAMPLES}",
         verdicts=("SUSPECT", "INVALID"),
-        hint="raise --requests",
+        hint="measure longer: raise --requests",
         cause="work",
         eases=True,
     ),

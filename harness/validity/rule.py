@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple
 from harness.metrics.usage import Usage
 from harness.metrics.view import RequestView
 from harness.model import Answers, CellFacts, ClientStats, IssueCode, Law, Load, Reason, SteadyState
+from harness.model.numbers import counted
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
 
@@ -46,6 +47,17 @@ class Evidence:
     @property
     def load(self) -> Load:
         return self.facts.load
+
+    def more(self, requests: int | None) -> str:
+        """Advice to measure more: what ended this cell decides. `requests` would do; None: not known."""
+        facts, asked = self.facts, self.facts.minimum
+        if facts.interrupted:
+            return "the cell was cut short: `bench resume` measures it again"
+        if asked is not None and asked.requests and facts.planned < asked.requests:
+            return f"its file holds only {counted(facts.planned, 'request')} for this load: use a longer one"
+        if asked is not None and asked.duration_s is not None and facts.unsent:
+            return "measure longer: --duration"
+        return f"measure longer: --requests {requests}" if requests else "measure longer: raise --requests"
 
 
 class Violation(NamedTuple):

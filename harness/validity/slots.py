@@ -44,7 +44,7 @@ def _few_waves(cell: Evidence) -> Iterator[Violation]:
         yield Violation(
             f"{short(counted.measured)} waves of answers whose times vary by {counted.cv:.0%}",
             f"{short(counted.needed)} waves",
-            f"requests/s may be too high: --requests {counted.requests_needed} would do",
+            f"requests/s may be too high; {cell.more(counted.requests_needed)}",
         )
 
 
@@ -56,7 +56,7 @@ RULES = (
         "their times: of few waves, the edges of the window bias requests/s "
         "([exactness.md](exactness.md#rates))",
         limit=f"{WAVES_AT_CV_1} times the square of the coefficient of variation: within 1 %",
-        hint="requests/s may be too high: raise --requests",
+        hint="requests/s may be too high; measure longer: raise --requests",
         cause="work",
     ),
     Rule(

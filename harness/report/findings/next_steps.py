@@ -57,7 +57,9 @@ def advice(summary: Summary, code: str, reasons: Sequence[Reason]) -> str:
     for warning in summary.warnings:
         if warning.code == code and warning.hint:
             return warning.hint
-    return max((reason.hint for reason in reasons), key=_most, default="")
+    hint = max((reason.hint for reason in reasons), key=_most, default="")
+    by_url = summary.scenario == "first-look" and "measure longer" in hint
+    return f"{hint} (of `bench URL`: --minutes)" if by_url else hint
 
 
 def _most(hint: str) -> int:

@@ -209,6 +209,7 @@ def _minimum(scenario: Scenario, *, searched: bool) -> Minimum:
         answers=load.min_answers,
         coverage=load.min_coverage,
         duration_s=load.duration_s,
+        requests=load.requests,
     )
 
 

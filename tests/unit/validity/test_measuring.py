@@ -77,10 +77,27 @@ def test_too_short_names_what_would_do():
 
 def test_more_requests_are_no_help_where_the_time_was_over():
     of_time = {"seconds": 10.0, "answers": 50, "duration_s": 2.0}
-    assert reasons(loop(0, 100), minimum=of_time)["too-short"].hint == "measure longer: --duration"
+    hint = reasons(loop(0, 100), minimum=of_time, unsent=3)["too-short"].hint
+    assert hint == "measure longer: --duration"
     few = reasons(loop(0, 4000), minimum=of_time | {"seconds": 0.0, "answers": 1})
     assert "too-few-samples" not in few
-    assert reasons(loop(0, 8000, count=3), minimum=of_time)["too-few-samples"].hint == "raise --duration"
+    few = reasons(loop(0, 8000, count=3), minimum=of_time, unsent=3)["too-few-samples"]
+    assert few.hint == "measure longer: --duration"
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [
+        ({}, "measure longer: --requests 50"),  # all were sent before the time was over
+        ({"unsent": 3}, "measure longer: --duration"),
+        ({"interrupted": True, "unsent": 3}, "the cell was cut short: `bench resume` measures it again"),
+        ({"planned": 12}, "its file holds only 12 requests for this load: use a longer one"),
+    ],
+)
+def test_what_ended_a_cell_decides_how_to_measure_more(given, hint):
+    of_time = {"seconds": 0.0, "answers": 50, "duration_s": 60.0, "requests": 20}
+    found = reasons(loop(0, 100), minimum=of_time, **({"planned": 20} | given))
+    assert found["too-short"].hint == hint
 
 
 @pytest.mark.parametrize(("duration_s", "short"), [(2.0, False), (2.05, False), (2.2, True)])
@@ -109,7 +126,7 @@ def test_times_that_vary_need_waves():
     assert slots(4) is slots(1) is None
     found = slots(5)
     assert (found.measured, found.limit) == ("4 waves of answers whose times vary by 50%", "5 waves")
-    assert "--requests 25 " in found.hint
+    assert found.hint == "requests/s may be too high; measure longer: --requests 25"
     assert "few-waves" not in reasons(made, load={"kind": "rate", "value": 5.0})
 
 

@@ -149,6 +149,17 @@ def test_a_server_under_load_is_a_table_and_then_its_conclusion():
             "1 of 1 cell is SUSPECT, too-short",
             "--requests 100",
         ),
+        (
+            summary(
+                cell(
+                    "vllm",
+                    validity=verdict("SUSPECT", "too-short", "24", "100", "measure longer: --duration"),
+                ),
+                scenario="first-look",
+            ),
+            "1 of 1 cell is SUSPECT, too-short",
+            "measure longer: --duration (of `bench URL`: --minutes)",
+        ),
     ],
 )
 def test_the_next_step_is_of_what_the_run_leaves_open(made, why, do):
