@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from harness.model import Load, known
 from harness.model.numbers import short
 from harness.records.layout import UNKNOWN, Outcome, Phase
+from harness.stats.serial import lasting
 
+Floats = NDArray[np.float64]
 State = Literal["under load", "saturated", "unstable"]
 
 UNSERVED = 0.01  # share of the requests: the limit of failed-requests and dropped-requests
@@ -61,6 +63,7 @@ def _busy_share(rows: NDArray[np.void], slots: int) -> float:
 
 
 def _open(rows: NDArray[np.void]) -> CellState:
+    rows = rows[np.argsort(rows["intended_ns"], kind="stable")]
     missing = int(np.count_nonzero(rows["outcome"] != Outcome.OK))
     usual = UNSERVED * len(rows)
     if missing > usual + SURE * usual**0.5:
@@ -79,23 +82,23 @@ def _open(rows: NDArray[np.void]) -> CellState:
 def _growth(good: NDArray[np.void]) -> float | None:
     """Seconds of answer time per second of sending, where that is plainly above `BEHIND`.
 
-    A queue that is served at a share r of its arrivals makes answers grow by 1/r - 1.
+    A queue that is served at a share r of its arrivals makes answers grow by 1/r - 1. Where it only swings,
+    answers in a row are alike, and count for fewer.
     """
     due = (good["intended_ns"] - good["intended_ns"].mean()) / 1e9
-    took = (good["end_ns"] - good["intended_ns"]) / 1e9
     spread = float((due**2).sum())
     if spread == 0:
         return None
-    slope = float((due * took).sum()) / spread
-    left = took - took.mean() - slope * due
-    error = float((left**2).sum() / (len(good) - 2) / spread) ** 0.5
+    slope, left = _trend(due, (good["end_ns"] - good["intended_ns"]) / 1e9)
+    error = (float((left**2).sum()) * lasting(left) / (len(good) - 2) / spread) ** 0.5
     return slope if slope > BEHIND and slope - SURE * error > 0 else None
 
 
 def _falls_behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
     """Fewer answers than requests in the time in which both flow: after one usual answer time, to the last.
 
-    An answer in flight at either end is no backlog: as many as usually are may be missing, give or take.
+    An answer in flight at either end is no backlog: as many as usually are may be missing, give or take. A
+    queue, which is empty at the start, may hold as many more at the end as it does now and then.
     """
     usual_ns = float(np.median(good["end_ns"] - good["intended_ns"]))
     start, stop = float(rows["intended_ns"].min()) + usual_ns, float(rows["intended_ns"].max())
@@ -104,6 +107,20 @@ def _falls_behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
     due = int(np.count_nonzero((rows["intended_ns"] > start) & (rows["intended_ns"] <= stop)))
     served = int(np.count_nonzero((good["end_ns"] > start) & (good["end_ns"] <= stop)))
     in_flight = due * usual_ns / (stop - start)
-    if due - served > BEHIND * due + SURE * (2 * in_flight) ** 0.5:
+    swing = float((_in_flight_less_trend(rows, good) ** 2).mean())
+    if due - served > BEHIND * due + SURE * (in_flight + max(in_flight, swing)) ** 0.5:
         return f"{served} answers to {due} requests in {short((stop - start) / 1e9)} s"
     return None
+
+
+def _in_flight_less_trend(rows: NDArray[np.void], good: NDArray[np.void]) -> Floats:
+    """How many requests were in flight, beyond their trend, at each moment at which one was due."""
+    due = rows["intended_ns"]
+    ended = np.searchsorted(np.sort(good["end_ns"]), due, side="right")
+    return _trend((due - due.mean()) / 1e9, np.arange(len(due)) - ended)[1]
+
+
+def _trend(since: Floats, values: Floats) -> tuple[float, Floats]:
+    """The slope of the values over times with mean 0, and what is left of them beyond it."""
+    slope = float(since @ values) / float(since @ since)
+    return slope, values - values.mean() - slope * since

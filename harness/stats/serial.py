@@ -4,8 +4,12 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
+from numpy.typing import NDArray
+
 BOUND = 0.5  # standard errors above the estimated correlation that the true one may well lie
 MOST = 0.99
+FOLLOWED = 0.1  # of the values: as far apart as two are compared
 
 
 def correlation(values: Sequence[float]) -> float:
@@ -37,3 +41,17 @@ def independent_share(values: Sequence[float]) -> float:
     """Returns which share of as many independent values have a mean as uncertain, at the bound."""
     bound = correlation_bound(values)
     return (1 - bound) / (1 + bound)
+
+
+def lasting(noise: NDArray[np.float64]) -> float:
+    """Returns how many values in a row tell as much as one that is independent, of values with mean 0.
+
+    Correlations count up to the first lag that has none: what comes after it is chance, and would add up.
+    """
+    spread, total = float(noise @ noise), 0.0
+    for lag in range(1, int(FOLLOWED * len(noise)) + 1):
+        alike = float(noise[lag:] @ noise[:-lag])
+        if alike <= 0:
+            break
+        total += alike / spread
+    return 1 + 2 * total

@@ -56,6 +56,63 @@ def test_growth_counts_where_chance_makes_it_once_in_a_thousand(errors, state):
     assert cell_state(served(due, took), RATE).state == state
 
 
+@pytest.mark.parametrize(("errors", "state"), [(3.0, "under load"), (3.2, "unstable")])
+def test_answers_that_are_alike_count_for_fewer(errors, state):
+    """As above, of noise that lasts two answers: the next one is alike, the one after it is not."""
+    due = np.arange(24) / 10
+    noise = np.repeat(np.random.default_rng(2).normal(size=12), 2)
+    noise -= np.polyval(np.polyfit(due, noise, 1), due)
+    alike, after = (noise[lag:] @ noise[:-lag] / (noise @ noise) for lag in (1, 2))
+    assert after < 0 < alike
+    error = np.polyfit(due, noise, 1, cov=True)[1][0, 0] ** 0.5 * (1 + 2 * alike) ** 0.5
+    took = 20 + 0.5 * due + noise * 0.5 / errors / error
+    assert cell_state(served(due, took), RATE).state == state
+
+
+def one_at_a_time(used, count, seed, next_of):
+    """Requests at random times, of random lengths, at a server of one slot: `used` is a share of its capacity.
+
+    `next_of`: which of those that wait is served next.
+    """
+    random = np.random.default_rng(seed)
+    due, needs = np.cumsum(random.exponential(0.1 / used, count)), random.exponential(0.1, count)
+    took, waiting, come, now = np.empty(count), [], 0, 0.0
+    for _ in range(count):
+        if not waiting:
+            now = max(now, due[come])
+        while come < count and due[come] <= now:
+            waiting.append(come)
+            come += 1
+        one = waiting.pop(next_of)
+        now += needs[one]
+        took[one] = now - due[one]
+    return served(due, took)
+
+
+def unstable(used, count, next_of):
+    """How many of 100 seeds are unstable."""
+    cells = (one_at_a_time(used, count, seed, next_of) for seed in range(100))
+    return sum(cell_state(cell, RATE).state == "unstable" for cell in cells)
+
+
+OLDEST, NEWEST = 0, -1
+
+
+@pytest.mark.parametrize(("next_of", "most"), [(OLDEST, 6), (NEWEST, 3)])
+def test_a_queue_with_capacity_to_spare_seldom_looks_unstable(next_of, most):
+    """Its waits are alike for longer than 32 requests last."""
+    assert unstable(0.7, 32, next_of) <= most
+    assert unstable(0.7, 100, next_of) <= most
+    assert unstable(0.9, 300, next_of) <= most
+
+
+@pytest.mark.parametrize(("next_of", "of_many"), [(OLDEST, 85), (NEWEST, 70)])
+def test_a_queue_of_one_slot_that_is_overloaded_is_unstable(next_of, of_many):
+    assert unstable(1.5, 100, next_of) >= 90
+    assert unstable(1.25, 300, next_of) >= 90
+    assert unstable(1.1, 1000, next_of) >= of_many
+
+
 @pytest.mark.parametrize("per_s", [5, 6, 7.5])
 def test_a_queue_that_grows_is_unstable(per_s):
     due = poisson(200, 10)

@@ -2,9 +2,16 @@
 
 import math
 
+import numpy as np
 import pytest
 
-from harness.stats.serial import correlation, correlation_bound, correlation_steps, independent_share
+from harness.stats.serial import (
+    correlation,
+    correlation_bound,
+    correlation_steps,
+    independent_share,
+    lasting,
+)
 
 RISING = [1.0, 2.0, 3.0, 4.0]  # 1.5, 0.5, 0.5, 1.5 away: 1.25 of neighbours over a spread of 5, and 1/4
 SWINGING = [6.0, 4.0, 6.0, 4.0]  # 1 away, each against the next: -3 over 4, and 1/4
@@ -51,3 +58,23 @@ def test_values_that_hang_together_count_for_fewer():
     assert independent_share(RISING) == pytest.approx(1 / 7)  # 0.25 / 1.75
     assert independent_share(SWINGING) == 1
     assert independent_share([float(value) for value in range(400)]) == pytest.approx(0.01 / 1.99)
+
+
+@pytest.mark.parametrize(("alike", "sums"), [(2, 1), (4, 21 + 2)])
+def test_values_last_as_long_as_those_that_follow_are_alike(alike, sums):
+    """Of 40 values in pairs, 20 neighbours are equal and 19 opposite, and 38 of those two apart are opposite.
+
+    In fours 30 neighbours are equal and 9 opposite; 20 and 18 of those two apart; 10 and 27 of the next.
+    """
+    values = np.repeat(np.resize([1.0, -1.0], 40 // alike), alike)
+    assert lasting(values) == pytest.approx(1 + 2 * sums / 40)
+
+
+@pytest.mark.parametrize("values", [np.resize([1.0, -1.0], 40), np.zeros(40), np.repeat([1.0, -1.0], 4)])
+def test_no_value_lasts_where_the_next_is_unlike_or_too_few_are_known(values):
+    assert lasting(values) == 1
+
+
+def test_what_is_alike_by_chance_further_on_does_not_add_up():
+    noise = np.random.default_rng(1).normal(size=2000)
+    assert lasting(noise - noise.mean()) < 1.3
