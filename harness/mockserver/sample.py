@@ -110,7 +110,7 @@ _DEPENDENCIES = ("dependencies", "dependentRequired", "dependentSchemas")
 
 
 def _object(schema: Mapping[str, Any], root: Any, depth: int) -> dict[str, Any]:
-    """With the required properties, or all known ones where none is; with more of these as it must have."""
+    """Has the required properties, or all known ones where none is, and as many more as it must have."""
     known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
     names = dict.fromkeys(schema.get("required", known))
     least = schema.get("minProperties", 0)
@@ -179,7 +179,7 @@ def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
     step = schema.get("multipleOf", 1 if whole else None)
     ends = [end for end in (low, above, 0, high, below) if end is not None]
     tried = [end + more for more in (0, 1, -1, 0.5, -0.5) for end in ends]
-    tried += [(one + other) / 2 for one in ends for other in ends]
+    tried += [(first + second) / 2 for first in ends for second in ends]
     if step is not None:
         tried = [(value // step + more) * step for value in tried for more in (0, 1)]
     for value in tried:

@@ -45,7 +45,7 @@ def missing(
 
 
 def _labels(entry: Entry) -> Iterator[str]:
-    """As the history names its backends; one that has no definition any more has the name it is given."""
+    """Yields names as the history has them; a backend without a definition any more keeps the given one."""
     if entry.files:
         yield from entry.backends
         return

@@ -86,8 +86,8 @@ def _number(prepared: Prepared, cell: Cell, attempt: Attempt) -> str:
     """Every backend gets the same, but for those that reach the server of an earlier one."""
     urls = set(prepared.of(cell).ref.urls)
     earlier = sum(not urls.isdisjoint(other.ref.urls) for other in prepared.backends[: cell.backend])
-    place = attempt.run, cell.load.label, cell.repeat, attempt.number, earlier
-    return str(_LEAST + seed_for(prepared.options.seed, "salt", *place) % _NUMBERS)
+    position = attempt.run, cell.load.label, cell.repeat, attempt.number, earlier
+    return str(_LEAST + seed_for(prepared.options.seed, "salt", *position) % _NUMBERS)
 
 
 def _needs_front(requested: str, backend: BackendPlan) -> bool:

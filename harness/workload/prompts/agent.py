@@ -80,7 +80,7 @@ def agent(spec: Agent, count: int, random: Random, texts: TextMaker) -> Iterator
             yield session, turn, task, text if turn else tasks[task] + text
 
     # Text after a task may have other tokens than alone. A result is alone, and as long as it was made.
-    counted = texts.counted(turns(), lambda made: "" if made[1] else made[3])
+    counted = texts.counted(turns(), lambda turn: "" if turn[1] else turn[3])
     for (session, turn, task, text), together in counted:
         messages: tuple[Message, ...] = (("tool", text),)
         shared: tuple[Part, ...] = ()
