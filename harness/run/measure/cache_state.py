@@ -1,5 +1,6 @@
 """Brings the prefix cache into the state that the scenario declares, before the window of a cell."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
@@ -59,13 +60,19 @@ class CacheState:
 
 
 def bring_about(
-    prepared: Prepared, cell: Cell, workload: Workload, engine: EngineSession, attempt: Attempt
+    prepared: Prepared,
+    cell: Cell,
+    workload: Workload,
+    engine: EngineSession,
+    attempt: Attempt,
+    stop: threading.Event,
 ) -> CacheState:
     """Empties the cache; for `warm`, sends everything that requests share once, for `primed` every request.
 
     It is emptied by the engine's own reset. If that fails, the restart just before this cell does it, or a
     salt that sets the cell's prefixes apart. `any` leaves it as it is. A salt then sets prompts that share
-    nothing apart from those of earlier runs. Raises SetupError if a request that fills the cache fails.
+    nothing apart from those of earlier runs. Raises SetupError if a request that fills the cache fails, and
+    KeyboardInterrupt if `stop` is set meanwhile.
     """
     requested, number = prepared.scenario.cache.state, _number(prepared, cell, attempt)
     if APIS[engine.definition.dialect.api].gives == "transcripts":
@@ -79,7 +86,7 @@ def bring_about(
     chosen = (
         first_of_each_prefix(workload.requested) if requested == "warm" else first_turns(workload.requested)
     )
-    return replace(state, primed=_send(prepared, workload, engine, set(chosen), state.salt))
+    return replace(state, primed=_send(prepared, workload, engine, set(chosen), state.salt, stop))
 
 
 def _number(prepared: Prepared, cell: Cell, attempt: Attempt) -> str:
@@ -141,7 +148,14 @@ def first_turns(requested: RequestTable) -> Iterator[int]:
     return iter(np.flatnonzero(requested.numbers["turn"] <= 0).tolist())
 
 
-def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen: set[int], salt: Salt) -> int:
+def _send(
+    prepared: Prepared,
+    workload: Workload,
+    engine: EngineSession,
+    chosen: set[int],
+    salt: Salt,
+    stop: threading.Event,
+) -> int:
     """Sends each chosen request for one token, to leave its prompt in the cache. Returns their number."""
     picked = whole_bodies(prepared, workload, engine, chosen, salt=salt, max_tokens=1)
     if not picked:
@@ -159,7 +173,9 @@ def _send(prepared: Prepared, workload: Workload, engine: EngineSession, chosen:
         workers=1,
     )
     for url in engine.api_urls:  # a replica has a cache of its own, and any request may come to it
-        records = run_load(replace(job, url=url)).records
+        records = run_load(replace(job, url=url), stop=stop).records
+        if stop.is_set():
+            raise KeyboardInterrupt
         # An answer of one token may have no text: an end, or half a character.
         failed = ~np.isin(records.requests["outcome"], (Outcome.OK, Outcome.EMPTY))
         if failed.any():

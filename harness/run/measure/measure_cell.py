@@ -129,8 +129,11 @@ def measure(
     engine: EngineSession,
     window: CellMeasurement,
 ) -> Measured:
-    """Measures a cell. Nothing but the load and the sampler runs inside the window. Raises SetupError."""
-    cache = bring_about(prepared, cell, workload, engine, window.attempt)
+    """Measures a cell. Nothing but the load and the sampler runs inside the window.
+
+    Raises SetupError, and KeyboardInterrupt for one that is stopped before its first request.
+    """
+    cache = bring_about(prepared, cell, workload, engine, window.attempt, window.stop)
     workers = choose_workers(prepared.options.all_workers, cell.load)
     with (
         scratch.folder("bodies") as folder,

@@ -1,6 +1,7 @@
 """What keeps the prompts of a cell apart from equal ones that a server still holds."""
 
 import json
+import threading
 from dataclasses import dataclass
 from types import SimpleNamespace
 
@@ -8,8 +9,8 @@ import pytest
 
 from harness.model import LoadPoint
 from harness.plan import Cell
-from harness.run.measure import job
-from harness.run.measure.cache_state import Attempt, _emptied, _needs_front, _number
+from harness.run.measure import cache_state, job
+from harness.run.measure.cache_state import Attempt, _emptied, _needs_front, _number, _send
 from harness.run.measure.job import UNSALTED, Salt
 from harness.spec.backend import PrefixCache, Reset
 from harness.spec.backend_refs import apply_variant, load_backend
@@ -149,6 +150,31 @@ def test_two_labels_of_one_server_get_numbers_of_their_own():
 )
 def test_which_backends_need_a_number_in_front(state, backend, needed):
     assert _needs_front(state, planned(backend).backends[0]) is needed
+
+
+def test_one_signal_while_a_cache_is_filled_ends_that(monkeypatch):
+    """The load that was cut short is no failure of the server, and the next replica gets none."""
+    stop, asked = threading.Event(), []
+
+    def cut_short(sent, *, stop):
+        asked.append(sent.url)
+        stop.set()
+        return SimpleNamespace(records=None)
+
+    monkeypatch.setattr(cache_state, "run_load", cut_short)
+    monkeypatch.setattr(cache_state, "whole_bodies", lambda *_, **__: [b"{}"])
+    monkeypatch.setattr(cache_state, "promised", lambda _: None)
+    two = ("http://a", "http://b")
+    server = SimpleNamespace(
+        api_url=two[0],
+        api_urls=two,
+        access=None,
+        definition=SimpleNamespace(dialect=SimpleNamespace(api="chat")),
+    )
+    prepared = SimpleNamespace(scenario=SimpleNamespace(request=SimpleNamespace(timeout_s=9)))
+    with pytest.raises(KeyboardInterrupt):
+        _send(prepared, None, server, {0}, UNSALTED, stop)
+    assert asked == [two[0]]
 
 
 @dataclass
