@@ -142,16 +142,20 @@ def _shade(rows: Sequence[Axes], bars: NDArray[np.void], cell: CellResult, end_s
 def _aside(
     bars: NDArray[np.void], cell: CellResult, end_s: float
 ) -> Iterator[tuple[float, float, str, Literal["left", "right"]]]:
-    """Stretches that no rate is made of: before the first measured send, and after the last one.
+    """Stretches outside the window of the rates: the warm-up, up to the first measured send; the ramp, in
+    which measured requests are sent that the rates leave out; the drain after the last send.
 
-    In a cell without a window the warm-up lasts until its last request ended.
+    Without a measured request the warm-up lasts until its last request ended.
     """
-    warmup = bars[bars["phase"] == Phase.WARMUP]
-    start_s = cell.window_start_s
+    warmup, measured = (bars[bars["phase"] == phase] for phase in (Phase.WARMUP, Phase.MEASURE))
+    first_s = float(measured["sent_ns"].min() if len(measured) else bars["end_ns"].max()) / 1e9
     if len(warmup):
-        yield 0.0, float(warmup["end_ns"].max()) / 1e9 if start_s is None else start_s, "warm-up", "left"
+        yield 0.0, first_s, "warm-up", "left"
+    start_s = cell.window_start_s
     if start_s is None or cell.window_s is None:
         return
+    if first_s < min(start_s, end_s):
+        yield first_s, min(start_s, end_s), "ramp", "left"
     window_end_s = start_s + cell.window_s
     if cell.window_kind == "steady" and window_end_s < end_s:
         yield window_end_s, end_s, "drain", "right"

@@ -243,6 +243,22 @@ def test_a_timeline_shades_the_warm_up_and_the_drain(two):
     assert {"warm-up", "drain"} <= set(texts(folder.path / "plots" / "timeline-001-llamacpp-c4-r0.svg"))
 
 
+def test_the_warm_up_of_a_timeline_ends_where_the_first_measured_request_is_sent():
+    """The rates begin later: what is measured until then is a ramp."""
+    rows = records(
+        {"intended": 0, "sent": 0, "texts": [90], "phase": Phase.WARMUP},
+        {"intended": 100, "sent": 100, "texts": [190]},
+        {"intended": 300, "sent": 300, "texts": [500]},
+    )
+    ramped = cell(window_start_s=0.2, window_s=0.25, window_kind="steady")
+    shaded = list(timeline._aside(rows.requests, ramped, 0.5))
+    assert shaded == [
+        (0.0, 0.1, "warm-up", "left"), (0.1, 0.2, "ramp", "left"), (0.45, 0.5, "drain", "right"),
+    ]  # fmt: skip
+    at_once = timeline._aside(rows.requests, changed(ramped, window_start_s=0.1, window_s=0.4), 0.5)
+    assert [name for _start, _stop, name, _side in at_once] == ["warm-up"]
+
+
 INVALID = verdict("INVALID", "too-few-samples", "0", "30", "")
 
 
