@@ -18,7 +18,7 @@ from harness.report.charts.load import Series, series
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.values import Value, Values, kinds_words
 from harness.report.view import Group, Row
-from harness.report.wording import number, plain
+from harness.report.wording import capital, number, plain
 from harness.verdicts.evidence import state_of
 
 LONGEST_MARK = 30  # characters of a label next to a point
@@ -98,7 +98,7 @@ def _per_user(
     axes = _Axes(
         f"pareto-per-user-{kind}",
         "tokens/s per user",
-        f"{title.capitalize()} against tokens/s per user, {WORDS[kind]}",
+        f"{capital(title)} against tokens/s per user, {WORDS[kind]}",
         PER_USER,
         title,
         True,

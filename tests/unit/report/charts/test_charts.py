@@ -219,6 +219,16 @@ def test_the_script_of_the_page_repeats_no_number_of_the_axes():
     assert set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?", drawing)) <= {"0", "1", "10", "0.999", "1e", "9"}
 
 
+@pytest.mark.parametrize(("gpus", "owner"), [([], "machine"), ([0, 1], "GPU")])
+def test_throughput_against_the_speed_of_each_user_names_its_owner(gpus, owner):
+    gpu = {"engine_gpus": gpus}
+    found = made(*(cell("a", load=load, gpu=gpu, state="saturated") for load in (ONE, FOUR)))
+    assert (
+        found["pareto-per-user-concurrency"].title
+        == f"Tokens/s per {owner} against tokens/s per user, closed loop"
+    )
+
+
 def test_speed_stands_against_the_share_of_right_answers():
     marks = {"a": "1" * 540 + "0" * 60, "b": "1" * 480 + "0" * 120}
     backends = {
