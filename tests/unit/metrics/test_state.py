@@ -70,7 +70,7 @@ def test_answers_that_are_alike_count_for_fewer(errors, state):
 
 
 def one_at_a_time(used, count, seed, next_of):
-    """Requests at random times, of random lengths, at a server of one slot: `used` is a share of its capacity.
+    """Requests at random times, of random lengths, at a server of one slot; `used` of its capacity is in use.
 
     `next_of`: which of those that wait is served next.
     """
