@@ -8,8 +8,9 @@ from msgspec import structs
 
 from harness.agreement import LOOKS, load_questions
 from harness.engines.session import EngineSession
-from harness.errors import SetupError
+from harness.errors import SetupError, SpecError
 from harness.metrics.card import describe
+from harness.metrics.prefix import first_of_each_prefix
 from harness.model import CardLoad, LoadPoint, WorkloadCard
 from harness.plan import (
     Cell,
@@ -23,6 +24,8 @@ from harness.plan import (
     start_of,
     warmup_requests,
 )
+from harness.records.request_table import RequestTable
+from harness.run.measure.cache_state import first_turns
 from harness.run.measure.image_shelf import ImageShelf
 from harness.run.measure.job import send_times
 from harness.run.setup.prepare import Prepared
@@ -113,6 +116,7 @@ class Workloads:
                 warmup=warmup_requests(self._scenario, cell.load),
                 each_first=cell.load.kind == "working-set",
             )
+            _check_warm(self._scenario, self._made[key].requested)
         return self._made[key]
 
     def cards(self, seed: int) -> dict[str, WorkloadCard]:
@@ -130,6 +134,19 @@ class Workloads:
         for point in self._points:
             digest.update(f"{point.label} {self._made[point, 0].sha256}\n".encode())
         return digest.hexdigest()
+
+
+def _check_warm(scenario: Scenario, requested: RequestTable) -> None:
+    """Raises SpecError for a warm cache that would hold most prompts whole, with what none of them shares."""
+    if scenario.cache.state != "warm":
+        return
+    new, prompts = len(list(first_of_each_prefix(requested))), len(list(first_turns(requested)))
+    if 2 * new > prompts:
+        raise SpecError(
+            f"{new} of {prompts} prompts begin as none before them, and a warm cache would hold all of these",
+            where="cache.state",
+            hint='"primed" holds all prompts, "cold" none',
+        )
 
 
 def decorator_of(scenario: Scenario) -> Decorator:

@@ -2,7 +2,7 @@
 
 from harness.errors import SpecError
 from harness.plan import ProbeSizes, load_points, most_requests, warmup_requests
-from harness.spec.scenario import Load, Scenario, TraceReplay
+from harness.spec.scenario import Scenario, TraceReplay
 from harness.workload.prompts.recorded import source_of
 from harness.workload.traces import Dataset, Trace
 
@@ -14,7 +14,7 @@ def checked_source(scenario: Scenario, sizes: ProbeSizes | None) -> Trace | Data
     """
     source = source_of(scenario.prompts, most_requests(scenario, sizes))
     if isinstance(source, Trace) and source.calls is not None:
-        _check_waits(scenario.load)
+        _check_sessions(scenario)
     elif isinstance(source, Trace):
         _check_no_sessions(scenario, source)
     if source is not None:
@@ -22,14 +22,27 @@ def checked_source(scenario: Scenario, sizes: ProbeSizes | None) -> Trace | Data
     return source
 
 
-def _check_waits(load: Load) -> None:
+def _check_sessions(scenario: Scenario) -> None:
+    """Refuses what recorded sessions do not take: it would have no effect, or cut them."""
     for key in ("think_time_s", "rest_s"):
-        if getattr(load, key):
+        if getattr(scenario.load, key):
             raise SpecError(
                 "recorded sessions have waits of their own",
                 where=f"load.{key}",
                 hint="prompts.max_wait_s cuts them",
             )
+    if scenario.load.warmup_requests:
+        raise SpecError(
+            "recorded sessions have no warm-up: it would end within some of them",
+            where="load.warmup_requests",
+            hint="leave it out",
+        )
+    if scenario.cache.state == "warm":
+        raise SpecError(
+            "what recorded sessions share is not sent ahead",
+            where="cache.state",
+            hint='"primed" sends the first prompt of each session, "cold" none',
+        )
 
 
 def _check_no_sessions(scenario: Scenario, trace: Trace) -> None:

@@ -1,7 +1,10 @@
 """Requests of a run, by load point."""
 
+from contextlib import nullcontext
+
 import pytest
 
+from harness.errors import SpecError
 from harness.plan import Cell, load_points, prefixes, warmup_requests
 from harness.run.measure.workloads import Workloads
 from harness.spec.scenario import load_scenario
@@ -21,3 +24,15 @@ def test_every_prefix_of_a_working_set_comes_before_the_measured_part(order):
         if order == "drawn":  # what a cache holds best at the end of the cycle is asked for most
             assert groups[count - 1] == 0
             assert groups[count:].count(0) >= groups[count:].count(count - 1)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "refused"), [("rag", True), ("few-shot", False), ("shared-prefix", False)]
+)
+def test_a_warm_cache_that_would_hold_most_prompts_is_refused(scenario, refused):
+    """Of the documents of `rag` hardly two prompts have the same in one order: priming all is `primed`."""
+    warm = load_scenario(scenario, {"cache.state": "warm", "load.concurrency": [1]})
+    says = r"^cache\.state: \d+ of \d+ prompts begin as none before them"
+    with pytest.raises(SpecError, match=says) if refused else nullcontext():
+        Workloads(warm, 1, 0, None)
+    Workloads(load_scenario(scenario, {"cache.state": "primed"}), 1, 0, None)

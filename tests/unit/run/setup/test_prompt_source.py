@@ -24,7 +24,6 @@ def asked(scenario, **overrides):
             {"load__replay_speed": [], "load__concurrency": [1, 64], "load__warmup_requests": 8},
             "the file gives 120, and warm-up takes 192",
         ),
-        ("agent-sessions", {"load__requests": 4, "load__warmup_requests": 56}, "the file gives 56"),
     ],
 )
 def test_a_file_whose_prompts_are_all_warm_up_is_refused(scenario, given, said):
@@ -59,3 +58,17 @@ def test_recorded_sessions_take_no_other_waits(key):
     with pytest.raises(SpecError, match="recorded sessions have waits of their own") as caught:
         asked("agent-sessions", **given)
     assert caught.value.where == f"load.{key}"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("load__warmup_requests", 8, "recorded sessions have no warm-up"),
+        ("cache__state", "warm", "share is not sent ahead"),
+    ],
+)
+def test_what_has_no_effect_on_recorded_sessions_is_refused(key, value, said):
+    with pytest.raises(SpecError, match=said) as caught:
+        asked("agent-sessions", **{key: value})
+    assert caught.value.where == key.replace("__", ".")
+    assert asked("agent-sessions", cache__state="primed").source.calls is not None
