@@ -11,12 +11,14 @@ from harness.model import IssueCode
 from harness.model.numbers import counted
 from harness.records.finish import Finish, finish_of
 from harness.records.layout import UNKNOWN, Outcome
+from harness.untrusted.text import one_line
 from harness.validity.rule import Evidence, Rule, Violation
 
 MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01
 MIN_SAMPLES = 5  # fewer have no median
 _MOST_NAMED = 3
+_ERROR_CHARS = 80
 
 
 def _count(cell: Evidence, outcome: Outcome) -> tuple[int, int]:
@@ -44,7 +46,26 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
     dropped, _ = _count(cell, Outcome.DROPPED)
     if failed := total - ok - dropped - _refused(cell):
         invalid = failed / total > MAX_FAILED_SHARE
-        yield Violation(f"{failed} of {total}", verdict="INVALID" if invalid else "SUSPECT")
+        why = _most_frequent_failure(cell)
+        yield Violation(f"{failed} of {total}{why}", verdict="INVALID" if invalid else "SUSPECT")
+
+
+def _most_frequent_failure(cell: Evidence) -> str:
+    """Its status or outcome, and the error text that most of these have; "" where no texts are known."""
+    rows, errors = cell.records.requests, cell.records.errors
+    failed = cell.view.measured & ~np.isin(rows["outcome"], (Outcome.OK, Outcome.DROPPED))
+    if cell.requested is not None:
+        failed &= ~form_refused(rows, cell.requested)
+    texts: dict[str, Counter[str]] = {}
+    for row in np.flatnonzero(failed[: len(errors)]).tolist():
+        outcome, status = Outcome(rows["outcome"][row]), int(rows["http_status"][row])
+        case = f"HTTP {status}" if outcome == Outcome.HTTP_ERROR else outcome.name.lower().replace("_", " ")
+        texts.setdefault(case, Counter())[one_line(errors[row], _ERROR_CHARS)] += 1
+    if not texts:
+        return ""
+    case, most = max(texts.items(), key=lambda entry: entry[1].total())
+    said = next((f", {text}" for text, _ in most.most_common(1) if text and text != case), "")
+    return f"{f', {most.total()} of them' if len(texts) > 1 else ''}: {case}{said}"
 
 
 def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
@@ -122,10 +143,10 @@ RULES = (
     Rule(
         code=IssueCode.FAILED_REQUESTS,
         find=_failed,
-        measures="failed requests; one is enough to be SUSPECT",
+        measures="failed requests, with their most frequent status and error; one is enough to be SUSPECT",
         limit=f"{MAX_FAILED_SHARE:.0%}",
         verdicts=("SUSPECT", "INVALID"),
-        hint="see outcomes and errors in requests.parquet, and the engine's log",
+        hint="see all outcomes and errors in requests.parquet, and the engine's log",
         cause="engine",
         eases=True,
     ),

@@ -124,6 +124,26 @@ def test_too_few_answers():
     assert codes(records({"sent": None, "outcome": Outcome.CANCELLED})) == ("INVALID", ["too-few-samples"])
 
 
+def test_failed_requests_say_why():
+    """Of the most frequent status or outcome, the most frequent text; a server's is cut and made plain."""
+    made = records(
+        *GOOD, *({"outcome": Outcome.HTTP_ERROR} for _ in range(3)), *({"outcome": Outcome.RESET},) * 2
+    )
+    made.requests["http_status"][10:13] = 429
+    made.errors[10:] = ["busy\x1b[2J " + 100 * "x", "slow down", "slow down", "gone", "gone"]
+    assert shown(made)[0] == "5 of 15, 3 of them: HTTP 429, slow down"
+    made.errors[11:13] = 2 * ["try\x1b[2J\nlater " + 100 * "x"]
+    said = shown(made)[0]
+    assert "\x1b" not in said
+    assert "\n" not in said
+    assert len(said) < 120
+    made = records(*GOOD, {"outcome": Outcome.HTTP_ERROR})
+    made.requests["http_status"][10] = 503
+    made.errors[10] = "HTTP 503"
+    assert shown(made)[0] == "1 of 11: HTTP 503"
+    assert shown(records(*GOOD, {"outcome": Outcome.RESET}))[0] == "1 of 11: reset"
+
+
 def test_a_rate_the_client_did_not_keep():
     late = records(*({**row, "sent": 2 * row["sent"]} for row in GOOD))
     assert codes(late, load=OPEN) == ("INVALID", ["rate-missed"])
