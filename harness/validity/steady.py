@@ -7,6 +7,8 @@ from harness.model import CellResult, IssueCode, LoadPoint, RunWarning
 from harness.validity import notices
 from harness.validity.rule import Evidence, Rule, Violation
 
+_MORE_SESSIONS = "recorded sessions have no warm-up: with more of them the start weighs less"
+
 
 def _not_steady(cell: Evidence) -> Iterator[Violation]:
     if cell.steady is not None and cell.steady.state == "not steady":
@@ -16,8 +18,9 @@ def _not_steady(cell: Evidence) -> Iterator[Violation]:
 def _ramp_kept(cell: Evidence) -> Iterator[Violation]:
     steady = cell.steady
     if steady is not None and steady.state == "ramp kept" and not steady.cold_misses:
+        sessions = cell.requested is not None and cell.requested.has_calls()
         more = f"{steady.ramp_requests} more warm-up requests, for all cells of this load alike"
-        yield Violation(str(steady.why), hint=more)
+        yield Violation(str(steady.why), hint=_MORE_SESSIONS if sessions else more)
 
 
 def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
@@ -34,6 +37,8 @@ def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:
             f"{worst.cell}: {steady.why}; they are in the figures of every cell alike",
             "the first requests fill the empty cache, which is part of this scenario"
             if steady.cold_misses
+            else _MORE_SESSIONS
+            if worst.sessions
             else f"for the steady part alone: --set load.warmup_requests={enough}",
         )
 

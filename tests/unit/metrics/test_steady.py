@@ -10,7 +10,7 @@ from harness.records.layout import Outcome
 from harness.summary import summarise_cell, view_of
 from harness.validity.steady import ramp_warnings
 from tests.bench.steadiness import stalling
-from tests.factories.documents import made
+from tests.factories.documents import changed, made
 from tests.factories.recorded import facts, load, records, requested
 
 CLOSED = load("concurrency", 1)
@@ -221,6 +221,13 @@ def test_a_ramp_is_warned_of_once_per_load_with_the_warm_up_that_all_cells_need(
     assert at_8.text.startswith("002-a-c8-r1: the first 12 of 40 measured requests differ")
     assert at_8.hint.endswith("--set load.warmup_requests=20")
     assert "fill the empty cache" in at_32.hint
+
+
+def test_recorded_sessions_are_not_advised_a_warm_up_that_they_do_not_take():
+    counts = {"ended": 9, "failed": 0, "cut": 0}
+    replayed = changed(cell("000-a-c8-r0", steady("ramp kept", 4)), sessions=counts)
+    (warning,) = ramp_warnings([replayed])
+    assert warning.hint == "recorded sessions have no warm-up: with more of them the start weighs less"
 
 
 def test_two_cells_of_a_pair_keep_the_same_requests():
