@@ -23,6 +23,7 @@ MATTERS = 0.05
 TOLD = 0.005
 CHANCE, SURE = 2.0, 3.5  # standard errors: what chance explains, and beyond what it hardly can
 IGNORED = 0.5  # share of valid answers below which a constraint was not enforced
+_OF_STREAM = ("ttft_ms", "tpot_ms", "itl_ms")
 
 
 def measured(group: Group) -> Iterator[Unequal]:
@@ -30,6 +31,7 @@ def measured(group: Group) -> Iterator[Unequal]:
     yield from _prompt_tokens(group)
     yield from _output_length(group)
     yield from _tokens_per_event(group)
+    yield from _streams(group)
     yield from _usage(group)
     yield from _text(group)
     yield from unasked({label: cell.conditions.unsupported for label, cell in group.items()})
@@ -116,13 +118,26 @@ def _usage(group: Group) -> Iterator[Unequal]:
         yield Unequal("usage-implausible", tuple(wrong), text, True, metrics, what=what)
 
 
+def _streams(group: Group) -> Iterator[Unequal]:
+    """A first token that comes with the whole answer is no match for one of a stream."""
+    whole = _reasons(group, IssueCode.NOT_STREAMED)
+    if whole and len(whole) < len(group):
+        what = f"answers of {', '.join(whole)} that come whole"
+        text = f"answers come whole: {', '.join(whole)}"
+        yield Unequal("not-streamed", tuple(whole), text, True, _OF_STREAM, what=what)
+
+
 def _miscounted(group: Group) -> dict[str, str]:
     """The reason, by label, that the server's count cannot be that of its answers."""
+    return _reasons(group, IssueCode.USAGE_IMPLAUSIBLE)
+
+
+def _reasons(group: Group, code: IssueCode) -> dict[str, str]:
     return {
         label: reason.measured
         for label, cell in group.items()
         for reason in cell.validity.reasons
-        if reason.code == IssueCode.USAGE_IMPLAUSIBLE
+        if reason.code == code
     }
 
 

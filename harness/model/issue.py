@@ -27,6 +27,7 @@ class IssueCode(StrEnum):
     ARRIVALS_DIFFER = "arrivals-differ"
     MERGED_EVENTS = "merged-events"
     ITL_MERGED = "itl-merged"
+    NOT_STREAMED = "not-streamed"
     FORM_REFUSED = "form-refused"
     FAILED_REQUESTS = "failed-requests"
     FINISH_REASON_UNKNOWN = "finish-reason-unknown"

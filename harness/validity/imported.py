@@ -22,6 +22,7 @@ NEEDS: Mapping[IssueCode, frozenset[Fact]] = {
     IssueCode.RAMP_KEPT: frozenset({"times"}),
     IssueCode.DOES_NOT_ADD_UP: frozenset({"times"}),
     IssueCode.ITL_MERGED: frozenset({"arrivals"}),
+    IssueCode.NOT_STREAMED: frozenset({"tokens", "arrivals"}),
     IssueCode.USAGE_IMPLAUSIBLE: frozenset({"tokens", "arrivals"}),
     IssueCode.USAGE_MISSING: frozenset({"tokens"}),
     IssueCode.OUTPUT_LENGTH: frozenset({"tokens", "asked"}),

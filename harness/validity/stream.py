@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
 from harness.metrics.latency import at_once, with_silent_tokens
-from harness.model import IssueCode
+from harness.model import WITHOUT_TEXT, IssueCode
 from harness.records.layout import UNKNOWN
 from harness.validity.client import merged_events
 from harness.validity.rule import Evidence, Rule, Violation
@@ -40,6 +40,19 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
             f"{share:.0%} of the gaps are within one arrival, {each:.2f} events per arrival{without}",
             metrics=("itl_ms", "tpot_ms") if whole else None,
         )
+
+
+def _not_streamed(cell: Evidence) -> Iterator[Violation]:
+    """Leaves out tool calls: an engine may send a whole call in one event of its stream."""
+    if cell.facts.request.api in WITHOUT_TEXT:
+        return
+    rows = cell.view.answers
+    if cell.records.tool_calls:
+        places = np.flatnonzero(cell.view.answered).tolist()
+        rows = rows[[not cell.records.tool_calls[place] for place in places]]
+    whole = int(np.count_nonzero(at_once(rows) & (rows["text_events"] == 1)))
+    if whole > len(rows) / 2:
+        yield Violation(f"{whole} of {len(rows)} answers of several tokens came as one event")
 
 
 def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
@@ -81,6 +94,16 @@ RULES = (
         hint="the server sends several events at once: ITL is between arrivals; compare TPOT",
         cause="work",
         metrics=("itl_ms",),
+    ),
+    Rule(
+        code=IssueCode.NOT_STREAMED,
+        find=_not_streamed,
+        measures="answers of three tokens or more that came whole, although a stream was asked for",
+        limit="half of the answers",
+        hint="answers come whole, as the server does not stream: TTFT is E2E, and TPOT is not known; compare "
+        "E2E",
+        cause="work",
+        metrics=("ttft_ms", "tpot_ms", "itl_ms"),
     ),
     Rule(
         code=IssueCode.FIRST_EVENT_TOKENS,

@@ -129,6 +129,15 @@ def test_events_of_several_tokens_decide_the_gap_alone():
     assert (entry.code, entry.matters, entry.metrics) == ("tokens-per-event", True, ("itl_ms",))
 
 
+def test_first_tokens_of_whole_answers_are_not_compared_with_those_of_a_stream():
+    reason = {"code": "not-streamed", "verdict": "SUSPECT", "measured": "x", "limit": "y", "hint": ""}
+    doubt = {"verdict": "SUSPECT", "reasons": [reason]}
+    (entry,) = unequal([cell("a"), cell("b", validity=doubt)])
+    assert (entry.code, entry.labels, entry.matters) == ("not-streamed", ("b",), True)
+    assert entry.metrics == ("ttft_ms", "tpot_ms", "itl_ms")
+    assert unequal([cell(name, validity=doubt) for name in "ab"]) == ()
+
+
 def test_what_one_engine_could_not_be_asked_decides():
     deaf = cell(
         "b", facts={"request": {"unsupported": {"structured.regex": "no field", "exact_output": "x"}}}

@@ -111,6 +111,21 @@ def test_an_answer_that_is_one_event_was_not_held_back_and_has_no_gaps():
     assert len(tpot_ms(RequestView(made))) == len(itl_ms(RequestView(made))) == 0
 
 
+@pytest.mark.parametrize(
+    ("whole", "api", "found"),
+    [(10, "chat", True), (6, "chat", True), (5, "chat", False), (10, "rerank", False)],
+)
+def test_a_server_that_sends_whole_answers_does_not_stream(whole, api, found):
+    made = cell(*[{"texts": [440], "tokens": 20}] * whole, *[STREAMED] * (10 - whole))
+    doubts = codes(made, request={"api": api})
+    assert ("not-streamed" in doubts) is found
+    if found:
+        reason = doubts["not-streamed"]
+        assert reason.measured == f"{whole} of 10 answers of several tokens came as one event"
+        assert (reason.verdict, reason.metrics) == ("SUSPECT", ("ttft_ms", "tpot_ms", "itl_ms"))
+    assert "not-streamed" not in codes(cell(*[{"texts": [440], "tokens": 2}] * 10)), "a token and its end"
+
+
 def test_the_client_is_not_blamed_for_what_the_server_wrote_at_once():
     found = codes(cell(*[WHOLE] * 10), client__merged_share=0.95, client__loop_lag_ms=lag(0.05, 3.0))
     assert "merged-events" not in found
