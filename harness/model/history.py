@@ -36,7 +36,9 @@ class HistoryEntry(Record, frozen=True, kw_only=True):
     simulated: Annotated[bool | UnsetType, doc("Whether any cell is of a scripted server.")] = UNSET
     label: Annotated[str, doc("Backend as the run names it.")]
     load: Annotated[LoadPoint, doc("Load point of the figures.")]
-    workload_sha256: Annotated[str | None, doc("SHA-256 of the requests before the engine's dialect.")]
+    workload_sha256: Annotated[
+        str | None, doc("SHA-256 of the first repeat's requests, before the engine's dialect.")
+    ]
     engine_version: Annotated[str | None, doc("Version by the engine or its package; null: not known.")]
     invalid: Annotated[int, doc("INVALID cells of this backend and load.")] = 0
     failed: Annotated[int | UnsetType, doc("Requests that failed, of INVALID cells as well.")] = UNSET

@@ -19,7 +19,7 @@ from harness.nightly.missing import missing
 from harness.nightly.suite import Entry, Suite
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
-from harness.verdicts.history import Drift, drifts, entries
+from harness.verdicts.history import Drift, drifts, entries, without_first
 from harness.verdicts.missing import Missing
 
 State = Literal["measured", "failed", "out of time", "left out"]
@@ -93,7 +93,7 @@ def spend(
             interrupted = True
             break
         note(f"  {steps[-1].state}{f': {steps[-1].why}' if steps[-1].why else ''}")
-    drifting = tuple(_judged(suite, steps, out))
+    drifting = tuple(_judged(suite, steps, out, note))
     gone = tuple(
         (step.entry.scenario or step.entry.runs_of, figure)
         for step in steps
@@ -243,13 +243,16 @@ def _why_failed(document: Mapping[str, object], folder: Path | None) -> str:
     return "; ".join(dict.fromkeys(f"{failure.backend}: {failure.error}" for failure in failures))
 
 
-def _judged(suite: Suite, steps: Sequence[Step], out: Path) -> list[Drift]:
+def _judged(suite: Suite, steps: Sequence[Step], out: Path, note: Callable[[str], None]) -> list[Drift]:
     """Adds tonight's runs to the history, and judges the series that they are part of, and nothing older."""
     path, tonight = history_path(out), set()
     for step in steps:
         if step.folder is not None and step.state == "measured":
             folder = RunFolder(step.folder)
-            append_history(path, entries(folder.read_manifest(), folder.read_summary()))
+            summary = folder.read_summary()
+            append_history(path, entries(folder.read_manifest(), summary))
+            for why in without_first(summary):
+                note(f"  {why}")
             tonight.add(folder.run_id)
     floor = suite.gate.floor_percent / 100
     return [drift for drift in drifts(_history(path), floor) if drift.series.entries[-1].run in tonight]

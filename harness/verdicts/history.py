@@ -28,20 +28,62 @@ TAIL_METRIC = f"{TAIL}.p99"  # if there are enough requests for it
 LEAST_NIGHTS = 3  # a change counts from this many runs on
 
 
+Place = tuple[str, LoadPoint]  # a backend and a load
+
+
 def entries(manifest: Manifest, summary: Summary) -> list[HistoryEntry]:
-    """Lines of the history for a run, one per backend and load: the metrics of its verdicts, and the tail."""
-    figures: dict[tuple[str, LoadPoint], dict[str, HistoryFigure]] = {}
+    """Lines of the history for a run, one per backend and load: the metrics of its verdicts, and the tail.
+
+    What `without_first` names has none.
+    """
+    return [
+        _entry(manifest, summary, place, work, metrics)
+        for place, metrics in _figures(summary).items()
+        if (work := _requests(summary, place)) is not None
+    ]
+
+
+def without_first(summary: Summary) -> list[str]:
+    """A sentence for each backend and load that has figures, but whose requests cannot be told from others.
+
+    Every repeat has requests of its own, and the first ones say whether nights had the same.
+    """
+    return [
+        f"{label} {load.label} of {summary.run} is not in the history: without its first repeat, its "
+        "requests are not known to be those of other runs"
+        for label, load in _figures(summary)
+        if _requests(summary, (label, load)) is None
+    ]
+
+
+def _figures(summary: Summary) -> dict[Place, dict[str, HistoryFigure]]:
+    figures: dict[Place, dict[str, HistoryFigure]] = {}
     for estimate in summary.estimates:
         if estimate.metric in (*summary.verdict_rules.metrics, TAIL_METRIC):
             here = figures.setdefault((estimate.label, estimate.load), {})
             here[estimate.metric] = HistoryFigure(interval=estimate.interval, runs=estimate.runs)
-    return [_entry(manifest, summary, key, metrics) for key, metrics in figures.items()]
+    return figures
+
+
+def _requests(summary: Summary, place: Place) -> str | None:
+    """Hash of the first repeat's requests, or that of another backend that had the same in other repeats.
+
+    A capacity search tries a load in any repeat, so its first one there counts.
+    """
+    by_label: dict[str, dict[int, str]] = {}
+    for cell in summary.cells:
+        if cell.point == place[1]:
+            hashes = by_label.setdefault(cell.label, {})
+            hashes.setdefault(0 if cell.probe else cell.repeat, cell.workload_sha256)
+    own = by_label[place[0]]
+    alike = (hashes for hashes in by_label.values() if hashes.items() & own.items())
+    return next((hashes[0] for hashes in (own, *alike) if 0 in hashes), None)
 
 
 def _entry(
-    manifest: Manifest, summary: Summary, key: tuple[str, LoadPoint], metrics: dict[str, HistoryFigure]
+    manifest: Manifest, summary: Summary, place: Place, work: str, metrics: dict[str, HistoryFigure]
 ) -> HistoryEntry:
-    cells = [cell for cell in summary.cells if (cell.label, cell.point) == key]
+    cells = [cell for cell in summary.cells if (cell.label, cell.point) == place]
     host = manifest.host or HostFacts()
     failed, ended = failed_of(cells)
     return HistoryEntry(
@@ -53,9 +95,9 @@ def _entry(
         ),
         harness=manifest.git.revision if manifest.git else None,
         simulated=summary.simulated,
-        label=key[0],
-        load=key[1],
-        workload_sha256=cells[0].workload_sha256,
+        label=place[0],
+        load=place[1],
+        workload_sha256=work,
         engine_version=cells[0].engine_version,
         invalid=sum(cell.invalid for cell in cells),
         failed=failed,

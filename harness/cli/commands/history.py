@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 
 from harness.cli.flags import options
 from harness.cli.flags.argument_types import percent
@@ -34,11 +35,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.report.text import trends
+    from harness.report.wording import plain
     from harness.store import open_run
     from harness.store.history import append_history, history_path, read_history
     from harness.summary import summarise_folder
     from harness.validity.notices import left_out
-    from harness.verdicts.history import drifts, entries, series
+    from harness.verdicts.history import drifts, entries, series, without_first
 
     path = history_path(arguments.out)
     for name in arguments.runs:
@@ -47,6 +49,8 @@ def main(arguments: argparse.Namespace) -> int:
         for warning in left_out(summary.warnings):
             raise SpecError(f"not added: {warning.text}", where=str(folder.path), hint=warning.hint)
         append_history(path, entries(folder.read_manifest(), summary))
+        for why in without_first(summary):
+            print(f"warning: {plain(why)}", file=sys.stderr)
     history = read_history(path)
     if not history:
         hint = "`bench history RUN` adds one; --out names the folder of the runs"

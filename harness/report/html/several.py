@@ -28,7 +28,7 @@ from harness.report.text import baseline
 from harness.report.view import groups
 from harness.report.wording import counted, plain
 from harness.verdicts.baseline import Run
-from harness.verdicts.history import Series, entries, series
+from harness.verdicts.history import Series, entries, series, without_first
 
 
 def page(runs: Sequence[Run], document: RunComparison) -> str:
@@ -109,7 +109,7 @@ def _answer(
         ),
         *([details("The other runs against the baseline", _pairs(older, found))] if older else []),
         details("All runs at each load, sorted", *standings),
-        *_left_out(found, document),
+        *_left_out(runs, found, document),
     )
 
 
@@ -179,10 +179,11 @@ def _standings(source: Source, summary: Summary) -> Iterator[Html]:
         yield from in_doubt(group)
 
 
-def _left_out(found: Several, document: RunComparison) -> Iterator[Html]:
-    """Refused pairs with the reason, and what a later run lacks."""
+def _left_out(runs: Sequence[Run], found: Several, document: RunComparison) -> Iterator[Html]:
+    """Refused pairs with the reason, what a later run lacks, and what the course over time leaves out."""
     lines = [f"{baseline.pair_words(pair)}: refused, {plain(why_refused(pair))}" for pair in found.refused]
     lines += baseline.missing_lines(document)
+    lines += [plain(why, 400) for run in runs if run.summary for why in without_first(run.summary)]
     if lines:
         yield tag("div", tag("h3", "Not compared"), items(lines), class_="small")
 

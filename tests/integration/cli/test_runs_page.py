@@ -1,9 +1,13 @@
 """`bench report RUN RUN --html` and `bench compare --html`: one page of several run folders."""
 
+import shutil
+
 import pytest
+from msgspec.structs import replace
 
 from harness.cli.main import main
 from harness.errors import ExitCode
+from harness.summary import summarise_folder
 from tests.factories.runs import TWO, Shape, make_run
 
 SMALL = Shape(TWO[:1], concurrency=(2,), repeats=3, requests=12)
@@ -35,6 +39,21 @@ def test_the_page_has_every_run_on_one_axis(runs, tmp_path, capsys, command):
     said = "is not slower than in the run of 2026-11-20 by more than 5 %"
     assert said.replace("5 %", "5\N{NO-BREAK SPACE}%") in text
     assert said in capsys.readouterr().out
+
+
+def test_what_the_course_leaves_out_is_named(runs, tmp_path):
+    first_lost = _dated(tmp_path / "other", "2026-11-28", SMALL)
+    shutil.rmtree(first_lost.path / "cells" / (lost := first_lost.read_manifest().order[0]))
+    manifest, plan = first_lost.read_json("manifest.json"), first_lost.read_plan()
+    first_lost.write_plan(replace(plan, blocks=plan.blocks[1:]))
+    first_lost.write_json(
+        "manifest.json", {**manifest, "order": [name for name in manifest["order"] if name != lost]}
+    )
+    first_lost.write_summary(summarise_folder(first_lost))
+    page = tmp_path / "page.html"
+    assert main(["report", *runs, str(first_lost.path), "--html", str(page)]) == ExitCode.OK
+    said = f"llamacpp c2 of {first_lost.run_id} is not in the history: without its first repeat"
+    assert said in page.read_text(encoding="utf-8")
 
 
 def test_what_cannot_be_compared_is_refused_with_the_reason(runs, tmp_path, capsys):

@@ -234,6 +234,16 @@ def test_a_damaged_run_of_an_earlier_night_ends_no_night(tmp_path):
 
 
 @pytest.mark.usefixtures("own_signals")
+def test_what_is_not_in_the_history_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.nightly.run_suite.without_first", lambda summary: [f"no {summary.scenario}"])
+    foreign.write(tmp_path / "tonight.json", foreign.vllm())
+    entry = Entry(backends=("ours",), files=(str(tmp_path / "tonight.json"),))
+    noted: list[str] = []
+    spend(Suite(About("mine", "x", 1), (entry,)), tmp_path / "results", noted.append)
+    assert "  no imported" in noted
+
+
+@pytest.mark.usefixtures("own_signals")
 def test_files_that_cannot_be_read_fail_their_step_alone(tmp_path, monkeypatch):
     def unreadable(*_):
         raise SpecError("no", where="place")

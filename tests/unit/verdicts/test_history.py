@@ -11,7 +11,16 @@ from harness.model import HistoryEntry, LoadPoint, Manifest, as_json
 from harness.report.text import trends
 from harness.store.history import append_history, history_path, read_history
 from harness.verdicts import Rules, compare
-from harness.verdicts.history import Series, Stretch, changes, drifts, entries, series, stretches
+from harness.verdicts.history import (
+    Series,
+    Stretch,
+    changes,
+    drifts,
+    entries,
+    series,
+    stretches,
+    without_first,
+)
 from tests.factories.documents import made
 from tests.factories.summaries import cell, summary
 
@@ -100,6 +109,42 @@ def test_another_machine_or_other_requests_are_another_series():
     other = {**HOST, "cpu": "Xeon"}
     mixed = [*history([100.0] * 5), *night(6, 200.0, host=other), *night(7, 300.0, workload_sha256="x")]
     assert sorted(len(one.values) for one in series(mixed)) == [1, 1, 5]
+
+
+def of_repeats(**repeats):
+    """Manifest and summary of a run in which backends have these repeats, each with requests of its own."""
+    cells = [
+        cell(label, repeat=repeat, p50=100 + repeat, workload_sha256=f"requests {repeat}")
+        for label, own in repeats.items()
+        for repeat in own
+    ]
+    compared = compare(cells, Rules(primary=METRIC, metrics=(METRIC,)))
+    return made(Manifest), summary(*cells, run="run-00", **compared._asdict())
+
+
+def test_a_night_without_its_first_repeat_has_the_requests_of_another_backend():
+    manifest, whole = of_repeats(vllm=(2, 1), tgi=(1, 2, 0))
+    found = {one.label: one.workload_sha256 for one in entries(manifest, whole)}
+    assert found == {"vllm": "requests 0", "tgi": "requests 0"}
+    assert without_first(whole) == []
+
+
+@pytest.mark.parametrize("others", [{}, {"tgi": (3, 4)}, {"tgi": (0, 3)}])
+def test_a_night_whose_requests_nobody_knows_is_left_out_by_name(others):
+    """Two backends without a repeat in common may have had other requests each."""
+    manifest, whole = of_repeats(vllm=(1, 2), **others)
+    assert "vllm" not in [one.label for one in entries(manifest, whole)]
+    (why, *_) = without_first(whole)
+    assert why == (
+        "vllm c4 of run-00 is not in the history: without its first repeat, its requests are not known to be "
+        "those of other runs"
+    )
+
+
+def test_a_load_that_a_capacity_search_tried_late_is_in_the_history():
+    probed = [cell("vllm", repeat=repeat, probe={"seconds": 1.0, "answers": 2}) for repeat in (4, 5)]
+    whole = summary(*probed, **compare(probed, Rules(primary=METRIC, metrics=(METRIC,)))._asdict())
+    assert [one.workload_sha256 for one in entries(made(Manifest), whole)] == ["5f" * 32]
 
 
 def test_a_night_of_one_run_has_no_bounds_and_is_read_again(tmp_path):

@@ -1,6 +1,7 @@
 """`bench history`: runs are added once, a worse level fails the gate, and no history passes none."""
 
 import json
+import shutil
 
 import pytest
 from msgspec.structs import replace
@@ -107,6 +108,18 @@ def test_a_run_is_added_once(tmp_path, capsys):
     history(tmp_path)
     said = "Nothing can be judged: the longest series has 1 run, and two levels need 6."
     assert said in capsys.readouterr().out
+
+
+def test_what_is_not_added_is_named(tmp_path, capsys):
+    shape = Shape(TWO[:1], concurrency=(2, 4), repeats=3, requests=6, output_tokens=4)
+    folder = make_run(tmp_path, shape)
+    for file in (folder.path / "cells").glob("*-c4-r0*"):
+        shutil.rmtree(file) if file.is_dir() else file.unlink()
+    history(tmp_path, folder.run_id)
+    said = "warning: llamacpp c4 of 20261120T051744Z-shared-prefix-a1b2c3 is not in the history: without"
+    assert capsys.readouterr().err.startswith(said)
+    lines = history_path(tmp_path).read_text().splitlines()
+    assert [json.loads(line)["load"]["value"] for line in lines] == [2]
 
 
 def test_a_gate_over_no_history_has_not_passed(tmp_path, capsys):
