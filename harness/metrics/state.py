@@ -117,7 +117,7 @@ def _in_flight_less_trend(rows: NDArray[np.void], good: NDArray[np.void]) -> Flo
     """How many requests were in flight, beyond their trend, at each moment at which one was due."""
     due = rows["intended_ns"]
     ended = np.searchsorted(np.sort(good["end_ns"]), due, side="right")
-    return _trend((due - due.mean()) / 1e9, np.arange(len(due)) - ended)[1]
+    return _trend((due - due.mean()) / 1e9, (np.arange(len(due)) - ended).astype(np.float64))[1]
 
 
 def _trend(since: Floats, values: Floats) -> tuple[float, Floats]:
