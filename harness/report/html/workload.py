@@ -9,11 +9,10 @@ from harness.model import Arrivals, Lengths, WorkloadCard, as_json, known
 from harness.report.html.setting import facts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
-from harness.report.text.card import start_words
+from harness.report.text.card import bars, share_words, start_words
 from harness.report.view import labels
 from harness.report.wording import NOT_KNOWN, or_unknown
 
-BARS = " ▁▂▃▄▅▆▇█"
 ARRIVALS = ("rate_per_s", "gap_cv", "dispersion")
 
 
@@ -87,8 +86,8 @@ def _card_row(card: WorkloadCard) -> list[str]:
         _histogram(card.input_tokens),
         _histogram(card.output_tokens),
         turns,
-        _percent(sharing.radix_hit_rate),
-        f"{_percent(sharing.block_hit_rate)} (of {sharing.block_tokens})",
+        share_words(sharing.radix_hit_rate),
+        f"{share_words(sharing.block_hit_rate)} (of {sharing.block_tokens})",
     ]
 
 
@@ -100,12 +99,8 @@ def _histogram(lengths: Lengths) -> Html:
         return tag("span", span)
     steps = zip(edges, edges[1:], counts, strict=False)
     words = ", ".join(f"{low} to {high}: {count}" for low, high, count in steps if count)
-    bars = "".join(BARS[round(count / max(counts) * (len(BARS) - 1))] for count in counts)
-    return join([span, tag("span", bars, class_="bars-text", role="img", aria_label=f"tokens: {words}")])
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    shape = tag("span", bars(counts), class_="bars-text", role="img", aria_label=f"tokens: {words}")
+    return join([span, shape])
 
 
 def _arrivals(source: Source) -> Iterator[Html]:

@@ -1,10 +1,10 @@
 """A workload card as text."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.model import CardLoad, Lengths, LoadPoint, Sharing, WorkloadCard, known
 from harness.report.view import point_words
-from harness.report.wording import counted, number
+from harness.report.wording import counted, number, percent_of_all
 
 CONTENT_WORDS = {"random": "sentences of random words", "json": "records of JSON"}
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -44,11 +44,19 @@ def start_words(load: CardLoad) -> str:
 def _lengths(lengths: Lengths) -> str:
     if lengths.min == lengths.max:
         return f"{lengths.min:,} tokens each"
-    counts = lengths.histogram.counts
-    bars = "".join(_BARS[-(-count * (len(_BARS) - 1) // max(counts))] for count in counts)
+    shape = bars(lengths.histogram.counts)
     return (
-        f"{lengths.min:,} {bars} {lengths.max:,} tokens, median {lengths.p50:,.0f}, mean {lengths.mean:,.0f}"
+        f"{lengths.min:,} {shape} {lengths.max:,} tokens, median {lengths.p50:,.0f}, mean {lengths.mean:,.0f}"
     )
+
+
+def bars(counts: Sequence[int]) -> str:
+    """A bar per count, rounded up: only a count of 0 is blank. One of them is not 0."""
+    return "".join(_BARS[-(-count * (len(_BARS) - 1) // max(counts))] for count in counts)
+
+
+def share_words(share: float) -> str:
+    return f"{percent_of_all(share)} %"
 
 
 def _sharing(sharing: Sharing, alike_chars: int | None) -> str:
@@ -58,7 +66,7 @@ def _sharing(sharing: Sharing, alike_chars: int | None) -> str:
         )
         return f"none of {sharing.prompt_tokens:,} prompt tokens{alike}"
     return (
-        f"{sharing.radix_hit_rate:.1%} of {sharing.prompt_tokens:,} prompt tokens were in a prompt before "
-        f"({sharing.block_hit_rate:.1%} in blocks of {sharing.block_tokens}), "
+        f"{share_words(sharing.radix_hit_rate)} of {sharing.prompt_tokens:,} prompt tokens were in a prompt before "
+        f"({share_words(sharing.block_hit_rate)} in blocks of {sharing.block_tokens}), "
         f"in {counted(sharing.sharing_requests, 'request')}"
     )

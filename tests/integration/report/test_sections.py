@@ -141,22 +141,22 @@ def test_what_forbids_a_comparison_is_said(folder):
 
 
 def test_the_workload_card_and_the_arrivals(folder):
-    lengths = {"min": 10, "p50": 20.0, "max": 40, "histogram": {"edges": [10, 25, 41], "counts": [3, 1]}}
+    lengths = {"min": 10, "p50": 20.0, "max": 40, "histogram": {"edges": [10, 25, 41], "counts": [100, 3]}}
     card = {
         "requests": 6,
         "warmup_requests": 2,
         "input_tokens": lengths,
         "output_tokens": {**lengths, "histogram": {}},
         "sessions": {"count": 3, "turns_max": 2},
-        "sharing": {"radix_hit_rate": 0.87, "block_hit_rate": 0.8, "block_tokens": 16},
+        "sharing": {"radix_hit_rate": 0.996, "block_hit_rate": 0.8, "block_tokens": 16},
     }
     edit_summary(folder, workload_card={"c2": card})
     asked = {"rate_per_s": 4.0, "gap_cv": 1.0, "dispersion": 1.0}
     told = {"verdict": "differs", "reason": "gap_cv", "against": "Poisson", "asked": asked, "achieved": asked}
     with_cells(folder, arrivals=told)
     text = section(folder, "workload")
-    assert "10 – 20 – 40█▃" in text
-    assert "3 of up to 2 turns87\N{NO-BREAK SPACE}%80\N{NO-BREAK SPACE}% (of 16)" in text
+    assert "10 – 20 – 40█▁" in text  # a bar, however low, is not blank
+    assert "3 of up to 2 turns99.6\N{NO-BREAK SPACE}%80\N{NO-BREAK SPACE}% (of 16)" in text
     assert "differs (gap CV)" in text
 
 
