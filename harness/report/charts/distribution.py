@@ -10,7 +10,7 @@ from harness.report.charts.axes import fitted, linear
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.samples import DISTRIBUTED, Samples
 from harness.report.view import Group, Row, point_words
-from harness.report.wording import number, plain
+from harness.report.wording import NOT_KNOWN, number, plain
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def _chart(
         family="distribution",
         option=metric.short,
         title=f"Distribution of {metric.short}, {point_words(group.point)}",
-        description=_description(pooled),
+        description=_description(metric, [row for row in group.rows if row.label in by_label]),
         x=axis,
         y=linear(f"share of {'requests' if metric.per_request else 'gaps'}, %", 0, 100),
         lines=tuple(lines),
@@ -98,9 +98,13 @@ def _axis(title: str, everything: Iterable[Floats]) -> Axis:
     return fitted(title, (low, high))
 
 
-def _description(pooled: Mapping[str, Floats]) -> str:
-    parts = [
-        f"{plain(label, 40)}: median {number(float(np.quantile(values, 0.5, method='higher')))} ms"
-        for label, values in pooled.items()
-    ]
+def _description(metric: Metric, rows: Sequence[Row]) -> str:
+    """Has the medians of the table, which failed requests may withhold."""
+    parts = [f"{plain(row.label, 40)}: median {_median(row, f'{metric.name}.p50')}" for row in rows]
     return f"Cumulative distribution, one curve per backend. {'; '.join(parts)}."
+
+
+def _median(row: Row, path: str) -> str:
+    if spread := row.spread(path):
+        return f"{number(spread.median)} ms"
+    return f"{number(row.pooled[path][1])} ms" if path in row.pooled else NOT_KNOWN

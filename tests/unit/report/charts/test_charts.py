@@ -10,6 +10,7 @@ from harness.report.charts import axes, charts
 from harness.report.charts.distribution import _curve
 from harness.report.charts.model import Point
 from harness.report.charts.pareto import front
+from harness.report.samples import DISTRIBUTED, Samples
 from tests.factories.summaries import cell, summary, verdict
 
 ONE, FOUR = ({"kind": "concurrency", "value": value} for value in (1, 4))
@@ -183,6 +184,20 @@ def test_requests_that_never_got_there_keep_the_curve_below_100():
     assert (points[0].x, points[0].y) == (10.0, 0.0)
     assert (points[-1].x, points[-1].y) == (30.0, 75.0)
     assert {point.key: point.text for point in points}["p50"] == "20.0 ms"
+
+
+@pytest.mark.parametrize(
+    ("p50", "median"), [(20.5, "median 20.5 ms"), (None, "median n/a")], ids=["known", "never got there"]
+)
+def test_the_text_of_a_distribution_has_the_median_of_the_table(p50, median):
+    """Half of the requests never got there, or the table's median lies between two of them."""
+    stats = {"mean": 20.0, "p50": p50, "p90": None, "p95": None, "p99": None}
+    found = cell(ttft_ms=stats)
+    times = np.array([20.0, 21.0, np.inf, np.inf] if p50 is None else [20.0, 21.0])
+    nothing = np.zeros(0, np.int32)
+    samples = {found.cell: Samples(dict.fromkeys(DISTRIBUTED, times), nothing, nothing, (), {})}
+    drawn = {chart.name: chart for chart in charts(summary(found), samples)}
+    assert drawn["ttft-cdf-c4"].description.endswith(f"llamacpp: {median}.")
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_ends():
