@@ -39,6 +39,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import page_width
     from harness.store import open_run
 
+    _check(arguments)
     if arguments.html:
         return _several(arguments)
     width = page_width()
@@ -54,6 +55,19 @@ def main(arguments: argparse.Namespace) -> int:
             else:
                 _rebuild(folder, arguments, prices.given(arguments))
     return ExitCode.OK
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """Raises SpecError for flags that have no effect together."""
+    priced = any((arguments.price_per_hour, arguments.price_per_gpu_hour, arguments.prices))
+    given = {"--as": arguments.tool, "--json": arguments.json, "-v": arguments.verbose, "a price": priced}
+    used = [flag for flag, value in given.items() if value]
+    if arguments.html and used:
+        raise SpecError(f"not with {used[0]}: the page of several runs has none of it", where="--html")
+    if arguments.tool and (unread := [flag for flag in used if flag in ("-v", "a price")]):
+        raise SpecError(f"not with {unread[0]}: another tool reports none of it", where="--as")
+    if arguments.json and len(arguments.runs) > 1:
+        raise SpecError("one document is of one run", where="--json", hint="report each run by itself")
 
 
 def _several(arguments: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from harness.errors import SetupError, SpecError
 if TYPE_CHECKING:
     from harness.cli.commands.imports import Found
     from harness.model import RunComparison
+    from harness.run.keep.loaded import LoadedRun
     from harness.verdicts.baseline import Run
 
 
@@ -43,7 +44,7 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
     from harness.run.keep.loaded import comparable, load_run
     from harness.untrusted import inert
 
-    loaded = []
+    loaded: list[LoadedRun] = []
     with tempfile.TemporaryDirectory(prefix="bench-import-") as imports:
         for index, name in enumerate(names):
             found = results_at(name)
@@ -51,6 +52,8 @@ def opened(names: Sequence[str], results: Path, *, unverified: bool = False) -> 
             run = load_run(source, results, unverified=unverified)
             for note in run.notes:
                 print(inert(f"{'warning' if unverified else 'note'}: {note}"), file=sys.stderr)
+            if any(run.folder.path.resolve() == other.folder.path.resolve() for other in loaded):
+                raise SpecError("is the same run twice", where=name, hint="name runs of two measurements")
             loaded.append(run)
         runs = comparable(loaded)
     _refuse_itself(runs)
@@ -73,8 +76,9 @@ def _imported(found: "Found", name: str, target: Path) -> str:
     """A run with the name of its file, by which it is compared."""
     from harness.cli.commands.imports import made
 
-    folder = made([found], target, [name])
-    return str(folder.path.rename(target / (Path(name).stem or "files")))
+    folder, path = made([found], target, [name]), Path(name).resolve()
+    own = path.stem if path.is_file() else path.name
+    return str(folder.path.rename(target / (own or "files")))
 
 
 def write(path: Path, runs: "Sequence[Run]", document: "RunComparison") -> None:

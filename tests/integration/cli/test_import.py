@@ -237,6 +237,16 @@ def test_a_file_is_compared_with_itself_by_nobody(tmp_path, capsys):
     assert "no repeat" in printed.err
 
 
+def test_a_folder_of_files_has_its_whole_name(tmp_path, monkeypatch, capsys):
+    for index, name in enumerate(("v0.33.1", "v0.33.2")):
+        foreign.write(tmp_path / name / "r.json", foreign.vllm(index))
+    monkeypatch.chdir(tmp_path / "v0.33.2")
+    status, printed = bench(capsys, "compare", "../v0.33.1", ".", "--json")
+    assert status != 2, printed.err
+    (pair,) = json.loads(printed.out)["pairs"]
+    assert [pair[side]["run"] for side in ("b", "a")] == ["v0.33.1", "v0.33.2"]
+
+
 def test_figures_alone_cannot_be_read_as_another_tool(tmp_path, capsys):
     file = foreign.write(tmp_path / "r.json", foreign.vllm_summary())
     status, printed = bench(capsys, "report", file, "--as", "aiperf", "--out", tmp_path / "out")

@@ -69,3 +69,29 @@ def test_what_cannot_be_compared_is_refused_with_the_reason(runs, tmp_path, caps
 def test_one_run_has_its_own_page(runs, tmp_path, capsys):
     assert main(["report", runs[0], "--html", str(tmp_path / "page.html")]) == ExitCode.USAGE
     assert "one run has its own page" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--html", "p.html", "--json"], "--html: not with --json"),
+        (["--html", "p.html", "--as", "vllm"], "--html: not with --as"),
+        (["--html", "p.html", "-v"], "--html: not with -v"),
+        (["--html", "p.html", "--price-per-hour", "2"], "--html: not with a price"),
+        (["--as", "vllm", "--price-per-hour", "2"], "--as: not with a price"),
+        (["--json"], "--json: one document is of one run"),
+    ],
+)
+def test_flags_that_would_have_no_effect_are_refused(runs, tmp_path, monkeypatch, capsys, words, said):
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", *runs, *words]) == ExitCode.USAGE
+    printed = capsys.readouterr()
+    assert said in " ".join(f"{printed.err} {printed.out}".split())  # with --json it is a document
+    assert "verdict" not in printed.out
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_run_is_compared_with_itself_by_nobody(runs, capsys):
+    """Such a gate could not fail."""
+    assert main(["compare", runs[0], f"{runs[0]}/.", "--fail-on", "slower"]) == ExitCode.USAGE
+    assert "is the same run twice" in capsys.readouterr().err
