@@ -5,6 +5,7 @@ import csv
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from itertools import chain, islice
@@ -164,6 +165,9 @@ def _cell(value: Any) -> Any:
 
 
 def _print_json(names: Sequence[str], rows: Iterator[Row]) -> None:
+    if twice := [name for name, count in Counter(names).items() if count > 1]:
+        what = f"two columns have the name {twice[0]}: an object of JSON has each name once"
+        raise SpecError(what, where="SQL", hint=f"select … as another_{twice[0]}, or print --csv")
     separator = "[\n"
     for row in rows:
         print(separator + json_row(names, row), end="")
@@ -173,11 +177,15 @@ def _print_json(names: Sequence[str], rows: Iterator[Row]) -> None:
 
 def json_row(names: Sequence[str], row: Row) -> str:
     values = {name: _as_json(value) for name, value in zip(names, row, strict=True)}
-    return json.dumps(values, ensure_ascii=False, default=str)
+    return json.dumps(values, ensure_ascii=False, allow_nan=False, default=str)
 
 
 def _as_json(value: Any) -> Any:
-    """The value, if JSON has a form for it."""
+    """The value, and what it holds, if JSON has a form for it."""
+    if isinstance(value, dict):
+        return {str(_as_json(key)): _as_json(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_json(part) for part in value]
     if isinstance(value, Decimal):
         value = float(value)
     return None if isinstance(value, float) and not isfinite(value) else value

@@ -96,3 +96,18 @@ def test_a_folder_without_runs_is_an_error(capsys, tmp_path):
     code, _out, err = query(capsys, tmp_path, "select 1")
     assert code == ExitCode.USAGE
     assert err.splitlines()[0] == f"error: {tmp_path}: no runs here"
+
+
+def test_json_has_each_column_or_none(capsys, results):
+    code, out, _err = query(capsys, results, "select 1 as a, 2 as a", "--json")
+    assert code == ExitCode.USAGE
+    assert "two columns have the name a" in json.loads(out)["error"]
+    assert query(capsys, results, "select 1 as a, 2 as a", "--csv")[1] == "a,a\n1,2\n"
+
+
+def test_what_a_value_holds_is_json_too(capsys, results):
+    sql = "select ['nan'::double, 1.0] as l, {'x': 'inf'::double} as s, map {'k': 'nan'::double} as m"
+    _code, out, _err = query(capsys, results, sql, "--json")
+    assert json.loads(out, parse_constant=pytest.fail) == [
+        {"l": [None, 1.0], "s": {"x": None}, "m": {"k": None}}
+    ]
