@@ -35,6 +35,12 @@ def given_prices(per_hour: str | None, per_gpu_hour: str | None, path: Path | No
 
 def load_prices(path: Path) -> Prices:
     prices = build(Prices, files.read_toml(path), str(path))
+    if misplaced := [key for key in ("machine_per_hour", "currency", "source") if key in prices.gpu_per_hour]:
+        raise SpecError(
+            "is a key of the file, not the name of a GPU",
+            where=f"{path}:gpu_per_hour.{misplaced[0]}",
+            hint="write it above [gpu_per_hour]",
+        )
     amounts = {"machine_per_hour": prices.machine_per_hour, **prices.gpu_per_hour}
     for key, amount in amounts.items():
         if amount is not None and not 0 < amount < math.inf:

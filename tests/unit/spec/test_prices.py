@@ -42,6 +42,10 @@ def test_a_file_names_its_source_and_its_gpus(tmp_path):
         ('currency = "USD"\nsource = "x"\ngpu_per_hour = { A = -1 }\n', "must be above 0"),
         ('currency = "USD"\nsource = "x"\nper_hour = 1\n', "unknown key 'per_hour'"),
         ("currency = USD", "not valid TOML"),
+        (
+            'currency = "USD"\nsource = "x"\n[gpu_per_hour]\nA = 1\nmachine_per_hour = 30.4\n',
+            "gpu_per_hour.machine_per_hour: is a key of the file, not the name of a GPU",
+        ),
     ],
 )
 def test_a_wrong_file_is_one_clear_error(tmp_path, text, words):
