@@ -10,7 +10,9 @@ from harness.cli.flags.parsers import ADDRESSED, COMMANDS, command_parser
 from harness.errors import ExitCode
 
 EPILOG = """bash: bench completion bash > ~/.local/share/bash-completion/completions/bench
-zsh:  bench completion zsh > ~/.zfunc/_bench   (a folder of $fpath, before compinit)
+
+zsh: bench completion zsh > ~/.zfunc/_bench (a folder of $fpath, before compinit)
+
 fish: bench completion fish > ~/.config/fish/completions/bench.fish"""
 
 PROGRAMS = ("bench", "llm-servebench")
