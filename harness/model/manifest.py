@@ -256,6 +256,10 @@ class Manifest(Record, frozen=True, kw_only=True):
     exact_lengths: Annotated[
         bool | None, doc("Whether the engine's own tokenizer counted the prompts; null: not known.")
     ] = None
+    counted_by: Annotated[
+        str | None,
+        doc("Backend whose tokenizer counted the prompts, or that was asked and has none; null: not known."),
+    ] = None
     failures: Annotated[tuple[Failure, ...], doc("Backends that could not be measured.")] = ()
     warnings: Annotated[tuple[RunWarning, ...], doc("Warnings of the whole run.")]
     resumed_utc: Annotated[tuple[str, ...], doc("Times at which the run was resumed, UTC, ISO 8601.")] = ()

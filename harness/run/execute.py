@@ -77,6 +77,8 @@ class Run(Lives):
                 if begun:
                     self._cool_down(lives[0])
                 begun = True
+                if any(block.cells for block in lives) or self.prepared.options.accuracy:
+                    self.count_as_begun(lives)
                 self._measure_lives(lives, stopping)
                 if self.interrupted:
                     return
@@ -144,7 +146,7 @@ class Run(Lives):
                 asked = self.prepared.of(first[backend])
                 if not self.interrupted and self.questions.unasked(asked.label):
                     with self.recorded(first[backend]):
-                        workloads = partial(self.workloads_of, engine)
+                        workloads = partial(self.workloads_of, first[backend], engine)
                         self.interrupted |= self.questions.ask(asked, engine, workloads)
 
     def _alone(self, block: Block, engines: dict[int, EngineSession]) -> set[int]:
@@ -161,7 +163,7 @@ class Run(Lives):
         """Measures the cells of a block; returns whether the engine is still alive."""
         if not block.cells:
             return True
-        workloads = self.workloads_of(engine)
+        workloads = self.workloads_of(block, engine)
         for cell in self._wanted(block):
             began_s = time.monotonic()
             workload = self._ready(cell, workloads, engine)
@@ -189,7 +191,9 @@ class Run(Lives):
         for block in blocks:
             cell, engine = block.cells[0], engines[block.backend]
             with self.recorded(block, engine):
-                parts.append((block, cell, self._ready(cell, self.workloads_of(engine), engine), engine))
+                parts.append(
+                    (block, cell, self._ready(cell, self.workloads_of(cell, engine), engine), engine)
+                )
         if not parts:
             return failed
         meeting = threading.Barrier(len(parts))
@@ -211,7 +215,7 @@ class Run(Lives):
         with engine.end_as_error(self.prepared.of(cell).label):
             for server in engine.replicas if self.prepared.scenario.request.kept_turns else ():
                 server.check_keeps_turns()
-            workloads = self.workloads_of(engine)
+            workloads = self.workloads_of(cell, engine)
             if self.prepared.options.probe:
                 self._probe(cell, engine, workloads)
 

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +10,7 @@ from harness.engines.session import EngineSession, open_engine
 from harness.engines.start.request import EngineRequest
 from harness.errors import SetupError, SpecError, StorageError
 from harness.model import WorkloadCards
-from harness.plan import Block
+from harness.plan import Block, Cell
 from harness.run.keep.stored import Stored
 from harness.run.measure.measure_cell import engine_version
 from harness.run.measure.workloads import Workloads, make_workloads, token_counter
@@ -118,34 +118,72 @@ class Lives(Stored):
         point = f"-{block.cells[0].load.label}" if len(lives) > 1 and block.cells else ""
         return f"{self.prepared.of(block).label}{point}-r{block.repeat}"
 
-    def workloads_of(self, engine: EngineSession) -> Workloads:
+    def count_as_begun(self, lives: Sequence[Block]) -> None:
+        """Makes the requests of a resumed run with the tokenizer that it began with, if that is of a backend
+        that is not up first in these lives. It is started for that alone, or attached to.
+        """
+        begun, first = self.manifest.document, self.prepared.of(lives[0]).label
+        label = begun.counted_by
+        if self.workloads is not None or not begun.exact_lengths or label in (None, first):
+            return
+        block = next(block for block in self.prepared.plan if self.prepared.of(block).label == label)
+        self.ui.note(f"{label} counts the tokens of the prompts, as it did when this run began")
+        try:
+            with ExitStack() as stack:
+                self.workloads_of(block, self.opened(block, stack))
+        except SetupError as error:  # another backend may have the same tokenizer
+            self.ui.note(f"warning: {label} cannot count them: {error}")
+
+    def workloads_of(self, part: Block | Cell, engine: EngineSession) -> Workloads:
         """The requests, made once with the first engine's tokenizer: every backend gets the same bytes.
 
-        Raises SpecError if a resumed run would get other requests than it began with.
+        `part`: of the engine that is up. Raises SpecError if a resumed run would get other requests than it
+        began with.
         """
+        label = self.prepared.of(part).label
         if self.workloads is None:
             self._size_working_sets(engine)
             self.ui.stage("making prompts")
-            self.workloads = make_workloads(self.prepared, engine)
+            begun = self.manifest.document
+            # Words counted for tokens when it began: a tokenizer would make other prompts.
+            counter = None if begun.exact_lengths is False else token_counter(engine)
+            self.workloads = make_workloads(self.prepared, counter)
             if not self.workloads.exact:
                 self.manifest.warn(
                     notices.APPROXIMATE_LENGTHS.warning(
                         "the server offers no tokenizer: input lengths are approximate, one word a token"
                     )
                 )
-            sha256, before = self.workloads.sha256(), self.manifest.document.workload_sha256
+            sha256, before = self.workloads.sha256(), begun.workload_sha256
             if before not in (None, sha256):
-                raise SpecError(
-                    "the prompts made now differ from those of this run: another tokenizer or version",
-                    where=str(self.folder.path),
-                    hint="start a new run with `bench run`",
-                )
-            self.manifest.write(workload_sha256=sha256, exact_lengths=self.workloads.exact)
+                raise self._differs(begun.counted_by, label)
+            self.manifest.write(
+                workload_sha256=sha256,
+                exact_lengths=self.workloads.exact,
+                counted_by=begun.counted_by or label,
+            )
             cards = self.workloads.cards(self.prepared.options.seed)
             self.folder.write_cards(WorkloadCards(cards=cards))
-        elif self.prepared.probe_sizes is not None:
-            self.workloads.count_with(token_counter(engine))
+        elif self.prepared.probe_sizes is not None and not self.workloads.count_with(token_counter(engine)):
+            self.manifest.warn(
+                notices.APPROXIMATE_LENGTHS.warning(
+                    f"{label}: no tokenizer: prompts are about as long as others at loads that it tries first"
+                )
+            )
         return self.workloads
+
+    def _differs(self, counted_by: str | None, label: str) -> SpecError:
+        """The error for prompts that are not those of the run so far, which `counted_by` counted."""
+        why = "another tokenizer or version"
+        if counted_by is None:
+            why = f"they are counted by {label} now, and it is not known by which backend then"
+        elif counted_by != label:
+            why = f"they are counted by {label} now, and were by {counted_by}"
+        return SpecError(
+            f"the prompts made now differ from those of this run: {why}",
+            where=str(self.folder.path),
+            hint="start a new run with `bench run`",
+        )
 
     def _size_working_sets(self, engine: EngineSession) -> None:
         tokens = kv_tokens(self.prepared.scenario.load, self.manifest.document.kv_tokens, engine)

@@ -57,7 +57,7 @@ class Questions:
                         asked = ask_values(self.prepared, engine, questions)
                     else:
                         say = partial(self._stage, label)
-                        asking = self._asking(label, engine, workloads())
+                        asking = self._asking(label, engine, workloads)
                         asked = ask_all(definition, engine, questions, say, stop, asking)
             except SetupError as error:
                 missing, hint = str(error), error.hint or None
@@ -72,9 +72,10 @@ class Questions:
                 self._reference(questions)
         return interrupted
 
-    def _asking(self, label: str, engine: EngineSession, workloads: Workloads) -> Asking:
+    def _asking(self, label: str, engine: EngineSession, workloads: Callable[[], Workloads]) -> Asking:
         """How the questions are put: between requests of the load if an accuracy was asked for."""
-        if workloads.between is None:
+        between = workloads().between if self.prepared.options.accuracy else None
+        if between is None:
             return Asking()
         known = self.folder.read_answers()[1]
         before = [
@@ -84,7 +85,7 @@ class Questions:
         ]
         return Asking(
             ACCURACY_LIMIT_S,
-            under_load(self.prepared, workloads.between, engine),
+            under_load(self.prepared, between, engine),
             before,
             len(self.prepared.backends),
         )

@@ -85,7 +85,7 @@ class Workloads:
         """`between`: how many more requests of the highest load to make, to put questions between."""
         self._scenario, self._seed = scenario, seed
         self._decorate = decorator_of(scenario)
-        self.count_with(counter)
+        self._texts = TextMaker(counter, scenario.text)
         self.exact = self._texts.exact
         self._made: dict[tuple[LoadPoint, int], Workload] = {}
         points = load_points(scenario.load)
@@ -100,9 +100,16 @@ class Workloads:
             generate(prompts, between, of_highest, self._texts, self._decorate) if between else None
         )
 
-    def count_with(self, counter: TokenCounter | None) -> None:
-        """Counts tokens with `counter` from now on."""
-        self._texts = TextMaker(counter, self._scenario.text)
+    def count_with(self, counter: TokenCounter | None) -> bool:
+        """Counts tokens with `counter` from now on; False where the tokenizer before it is only remembered.
+
+        Loads that are tried later have prompts as long as those before them: words count for tokens if they
+        did at first, and without a tokenizer each word counts what the one before it counted.
+        """
+        if not self.exact:
+            return True
+        self._texts = TextMaker(counter, self._scenario.text) if counter else self._texts.remembered()
+        return counter is not None
 
     def of(self, cell: Cell) -> Workload:
         key = cell.load, cell.repeat
@@ -156,13 +163,13 @@ def decorator_of(scenario: Scenario) -> Decorator:
     return partial(assigned, scenario.lora) if scenario.lora.adapters else as_they_are
 
 
-def make_workloads(prepared: Prepared, engine: EngineSession) -> Workloads:
-    """Makes the workloads, counted by this engine's tokenizer if it has one."""
+def make_workloads(prepared: Prepared, counter: TokenCounter | None) -> Workloads:
+    """Makes the workloads, counted by a running engine's tokenizer; None: in words."""
     return Workloads(
         prepared.scenario,
         prepared.repeats,
         prepared.options.seed,
-        token_counter(engine),
+        counter,
         prepared.probe_sizes,
         between_questions(prepared),
     )

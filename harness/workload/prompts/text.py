@@ -7,6 +7,7 @@ merge across a space), the text is corrected one word at a time.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from functools import cache
 from itertools import accumulate, chain, islice
 from random import Random
@@ -26,6 +27,7 @@ _MENDING_ROUNDS = 12
 _CHECK_BATCH = 512
 _TRUSTED, _SAMPLED = 2048, 32
 _NEW_TRIES = 16
+_LETTERS = 4  # of a token, about, in a word that no tokenizer counted
 _KNOWN = 4096  # sentences that texts are composed of
 _WORD = re.compile(r"\s*\S+")
 
@@ -44,6 +46,7 @@ class TextMaker:
             self._cost = {piece: length - base for piece, length in zip(pieces, lengths, strict=True)}
             self._prefix_tokens = base
         self._counter = counter
+        self._remembers = False
         self._sentences, words, starts = _known_sentences()
         costs = np.array([self._cost[piece] for piece in pieces])
         self._sentence_costs: list[int] = np.add.reduceat(costs[words], starts).tolist()
@@ -62,15 +65,31 @@ class TextMaker:
         least = 0 if self._counter is None else base
         return [(piece, max(count - least, 1)) for piece, count in zip(pieces, counts, strict=True)]
 
+    def remembered(self) -> "TextMaker":
+        """The same for when its tokenizer is gone: words have as many tokens as it gave them, and no text is
+        checked.
+        """
+        other = copy(self)
+        other._counter, other._remembers = None, True
+        return other
+
     @property
     def exact(self) -> bool:
         return self._counter is not None
 
     def count(self, texts: Sequence[str]) -> list[int]:
         """Number of tokens of each text; without a tokenizer, of words."""
+        if self._remembers:
+            return [sum(self._tokens_of(word) for word in text.split()) for text in texts]
         if self._counter is None:
             return [len(text.split()) for text in texts]
         return list(self._counter(texts)) if texts else []
+
+    def _tokens_of(self, word: str) -> int:
+        """Those of a word as the tokenizer counted it, with a full stop behind it; else a guess."""
+        bare = word.removesuffix(".")
+        known = self._cost.get(f" {bare}", -(-len(bare) // _LETTERS))
+        return known + (self._cost["."] if bare != word else 0)
 
     def make(self, lengths: Sequence[int], random: Random) -> list[str]:
         """One text of exactly each length in tokens. Raises SetupError."""

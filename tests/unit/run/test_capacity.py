@@ -1,7 +1,7 @@
 """The search on loads with a known limit, what a cell must show to keep the limits, and the words."""
 
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import pytest
 from msgspec import structs
@@ -183,6 +183,32 @@ def test_prompts_are_made_for_the_loads_that_are_tried_and_are_its_own_in_each_p
     assert not {str(r.messages) for r in made.of(short).requests} & {
         str(r.messages) for r in made.of(long).requests
     }
+
+
+def halves(texts):
+    """A token for a short word or a full stop, two for a long one."""
+    words = [text.replace(".", " .").split() for text in texts]
+    return [sum(1 + (len(word) > 5) for word in found) for found in words]
+
+
+@pytest.mark.parametrize("scenario", ["fixed-length", "rag"])
+def test_prompts_have_one_length_at_loads_that_a_backend_without_a_tokenizer_tries(scenario):
+    loads = load_scenario(scenario, {"load.concurrency": [], "load.rate": [1, 20]})
+    searched = Workloads(loads, 1, 0, halves, SIZES)
+    assert not searched.count_with(None)
+    later = searched.of(Cell("001-x-r20-r0", 0, rate(20), 0, SIZES.short(rate(20))))
+    assert not later.exact
+    for request in islice(later.requests, 20):
+        assert sum(halves([text for _, text in request.messages])) == request.content_tokens
+    assert searched.count_with(halves)
+    assert searched.of(Cell("", 0, rate(20), 1, SIZES.short(rate(20)))).exact
+
+
+def test_words_count_at_every_load_where_the_first_backend_has_no_tokenizer():
+    loads = load_scenario("fixed-length", {"load.concurrency": [], "load.rate": [1, 20]})
+    searched = Workloads(loads, 1, 0, None, SIZES)
+    assert searched.count_with(halves)
+    assert not searched.of(Cell("", 0, rate(20), 0, SIZES.short(rate(20)))).exact
 
 
 def walked(measured, searches=1, repeat=0):

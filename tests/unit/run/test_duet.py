@@ -32,7 +32,7 @@ def test_an_engine_that_is_not_ready_is_blamed_and_its_partner_is_still_loaded(
         loaded.append(cell.backend)
         raise SetupError("connection refused")
 
-    monkeypatch.setattr(run, "workloads_of", lambda engine: None)
+    monkeypatch.setattr(run, "workloads_of", lambda *_: None)
     monkeypatch.setattr(run, "_ready", ready)
     monkeypatch.setattr(run, "_load", load)
     engine = SimpleNamespace(end_as_error=lambda label: nullcontext())

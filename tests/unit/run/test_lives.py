@@ -1,8 +1,13 @@
-"""What an engine is asked for, by the scenario that it will be measured with."""
+"""What an engine is asked for, by the scenario that it will be measured with, and who counts its tokens."""
 
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
+from harness.errors import SetupError, SpecError
+from harness.run.execute import Run
+from harness.run.keep.manifest import ManifestWriter
 from harness.run.lives import Lives
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
@@ -13,3 +18,80 @@ def test_a_first_answer_has_the_time_of_the_requests_after_it():
     folder = SimpleNamespace(log_path=lambda _life: Path("log"))
     run = SimpleNamespace(prepared=prepared, folder=folder, _life=lambda _block: "life")
     assert Lives._request(run, prepared.plan[0]).answer_s == 700
+
+
+UI = SimpleNamespace(note=lambda text: None, stage=lambda text: None)
+
+
+def letters(texts):
+    return [-(-len(text) // 4) for text in texts]
+
+
+def up(counter):
+    """An engine that counts tokens with `counter`, or has no tokenizer."""
+    return SimpleNamespace(base_url="http://h", count_tokens=counter or (lambda texts: None))
+
+
+@pytest.fixture
+def cut_short(tmp_path, monkeypatch):
+    """A run of two backends whose prompts the first one's tokenizer counted; and how it is resumed."""
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    options = RunOptions("fixed-length", "vllm,llamacpp", launch="simulate", out=tmp_path / "results")
+    prepared = prepare(options)
+    begun = Run.start(prepared, UI)
+    first, second = (next(b for b in prepared.plan if b.backend == backend) for backend in (0, 1))
+
+    def resumed():
+        return Run(prepared, begun.folder, UI, ManifestWriter.resumed(begun.folder, prepared))
+
+    return begun, resumed, first, second
+
+
+def test_a_resumed_run_is_counted_by_the_backend_that_it_began_with(cut_short, monkeypatch):
+    begun, resumed, first, second = cut_short
+    made = begun.workloads_of(first, up(letters))
+    assert begun.manifest.document.counted_by == "vllm"
+    again, opened = resumed(), []
+    monkeypatch.setattr(again, "opened", lambda block, _: opened.append(block) or up(letters))
+    again.count_as_begun([second])
+    assert opened == [first]
+    assert again.workloads_of(second, up(None)).sha256() == made.sha256()
+    again.count_as_begun([second])
+    resumed().count_as_begun([first])
+    assert opened == [first], "once, and not where it is up first anyway"
+
+
+def test_words_stay_words_when_another_backend_has_a_tokenizer(cut_short):
+    begun, resumed, first, second = cut_short
+    made = begun.workloads_of(first, up(None))
+    again = resumed()
+    again.count_as_begun([second])
+    assert again.workloads_of(second, up(letters)).sha256() == made.sha256()
+
+
+def test_another_backend_counts_where_the_first_one_does_not_start(cut_short, monkeypatch):
+    begun, resumed, first, second = cut_short
+
+    def fails(*_):
+        raise SetupError("no memory")
+
+    made = begun.workloads_of(first, up(letters))
+    for counter in (letters, None):
+        again = resumed()
+        monkeypatch.setattr(again, "opened", fails)
+        again.count_as_begun([second])
+        if counter is not None:
+            assert again.workloads_of(second, up(counter)).sha256() == made.sha256()
+            continue
+        with pytest.raises(SpecError, match="counted by llamacpp now, and were by vllm"):
+            again.workloads_of(second, up(counter))
+
+
+def test_what_an_older_run_was_counted_by_is_not_claimed(cut_short):
+    begun, resumed, first, second = cut_short
+    begun.workloads_of(first, up(letters))
+    begun.manifest.write(counted_by=None)
+    again = resumed()
+    again.count_as_begun([second])
+    with pytest.raises(SpecError, match="by llamacpp now, and it is not known by which backend then"):
+        again.workloads_of(second, up(None))
