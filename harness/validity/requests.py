@@ -51,7 +51,7 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
 
 
 def _most_frequent_failure(cell: Evidence) -> str:
-    """Its status or outcome, and the error text that most of these have; "" where no texts are known."""
+    """Names a status or outcome, and the error text that most of these have; "" where no texts are known."""
     rows, errors = cell.records.requests, cell.records.errors
     failed = cell.view.measured & ~np.isin(rows["outcome"], (Outcome.OK, Outcome.DROPPED))
     if cell.requested is not None:
@@ -64,8 +64,8 @@ def _most_frequent_failure(cell: Evidence) -> str:
     if not texts:
         return ""
     case, most = max(texts.items(), key=lambda entry: entry[1].total())
-    said = next((f", {text}" for text, _ in most.most_common(1) if text and text != case), "")
-    return f"{f', {most.total()} of them' if len(texts) > 1 else ''}: {case}{said}"
+    words = next((f", {text}" for text, _ in most.most_common(1) if text and text != case), "")
+    return f"{f', {most.total()} of them' if len(texts) > 1 else ''}: {case}{words}"
 
 
 def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:

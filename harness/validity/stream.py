@@ -48,8 +48,8 @@ def _not_streamed(cell: Evidence) -> Iterator[Violation]:
         return
     rows = cell.view.answers
     if cell.records.tool_calls:
-        places = np.flatnonzero(cell.view.answered).tolist()
-        rows = rows[[not cell.records.tool_calls[place] for place in places]]
+        answered = np.flatnonzero(cell.view.answered).tolist()
+        rows = rows[[not cell.records.tool_calls[row] for row in answered]]
     whole = int(np.count_nonzero(at_once(rows) & (rows["text_events"] == 1)))
     if whole > len(rows) / 2:
         yield Violation(f"{whole} of {len(rows)} answers of several tokens came as one event")

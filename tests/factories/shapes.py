@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from hypothesis import strategies as st
 
+from harness.apis.chat import CHAT
 from harness.cli.main import main
 from harness.client.answer import Answer
 from harness.doctor import result as doctor
@@ -273,7 +274,9 @@ def _as_record(body: bytes, reads: list[bytes], *, streamed: bool = False) -> No
     for text in (settled.error, settled.finish_reason):
         assert "\n" not in text
         assert inert(text) == text
-    _read(200, body, [(0.0, len(body))], Secrets([KEY]), stream=streamed)
+    headers = {"content-type": "text/event-stream" if streamed else "application/json"}
+    pieces = ((0.0, len(body)),)
+    _read(Answer("http://a", 200, headers, body, pieces, Secrets([KEY])), pieces, CHAT)
 
 
 # -- what files say ----------------------------------------------------------------------------------

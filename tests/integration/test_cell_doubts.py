@@ -90,7 +90,7 @@ def test_too_few_answers_say_how_many_would_do(here):
     assert cell["sample"]["answers"] == 10
     assert reasons(cell)["too-short"]["hint"] == "measure longer: --requests 50"
     said = " ".join(done.stdout.split())
-    assert "measured 10 answers in" in said
+    assert "too-short, 10 answers in" in said
     assert "measure longer: --requests 50" in said
     assert "a first look: cells of 10 answers and" in said
     report = (run_folder() / "report.html").read_text()

@@ -33,7 +33,7 @@ ALLOWED = {
     "plan": {"model", "spec"},
     "claims": {"errors", "model", "spec"},
     "workload": {"errors", "host", "model", "records", "spec", "store", "untrusted"},
-    "validity": {"conditions", "errors", "metrics", "model", "records"},
+    "validity": {"conditions", "errors", "metrics", "model", "records", "untrusted"},
     "engines": {"apis", "client", "errors", "host", "mockserver", "model", "spec", "untrusted", "workload"},
     "kit": {"__version__", "engines", "errors", "host", "spec"},
     "agreement": {"errors", "model", "spec", "stats", "validity", "workload"},

@@ -86,7 +86,7 @@ class TextMaker:
         return list(self._counter(texts)) if texts else []
 
     def _tokens_of(self, word: str) -> int:
-        """Those of a word as the tokenizer counted it, with a full stop behind it; else a guess."""
+        """Counts a word as the tokenizer did, with a full stop after it; guesses if it did not."""
         bare = word.removesuffix(".")
         known = self._cost.get(f" {bare}", -(-len(bare) // _LETTERS))
         return known + (self._cost["."] if bare != word else 0)

@@ -178,7 +178,7 @@ def test_a_refusal_that_is_not_about_the_schema_is_a_failure(status):
     made, asked = cell(*answers, *[(ask(JSON, "json_schema"), "", refused)] * 14)
     judged = validity.judge(Evidence(RequestView(made), facts(), requested=asked))
     codes = {reason.code: (reason.verdict, reason.measured) for reason in judged.reasons}
-    assert codes["failed-requests"] == ("INVALID", "14 of 20")
+    assert codes["failed-requests"] == ("INVALID", f"14 of 20: HTTP {status}")
     assert "form-refused" not in codes
     assert quality(RequestView(made), asked).answers.structured["json_schema"]["refused"] == 14
 
