@@ -28,7 +28,7 @@ TAIL_METRIC = f"{TAIL}.p99"  # if there are enough requests for it
 LEAST_NIGHTS = 3  # a change counts from this many runs on
 
 
-Place = tuple[str, LoadPoint]  # a backend and a load
+Key = tuple[str, LoadPoint]  # a backend and a load
 
 
 def entries(manifest: Manifest, summary: Summary) -> list[HistoryEntry]:
@@ -37,14 +37,14 @@ def entries(manifest: Manifest, summary: Summary) -> list[HistoryEntry]:
     What `without_first` names has none.
     """
     return [
-        _entry(manifest, summary, place, work, metrics)
-        for place, metrics in _figures(summary).items()
-        if (work := _requests(summary, place)) is not None
+        _entry(manifest, summary, key, work, metrics)
+        for key, metrics in _figures(summary).items()
+        if (work := _requests(summary, key)) is not None
     ]
 
 
 def without_first(summary: Summary) -> list[str]:
-    """A sentence for each backend and load that has figures, but whose requests cannot be told from others.
+    """A sentence for each backend and load that has figures, but whose requests are not known.
 
     Every repeat has requests of its own, and the first ones say whether nights had the same.
     """
@@ -56,8 +56,8 @@ def without_first(summary: Summary) -> list[str]:
     ]
 
 
-def _figures(summary: Summary) -> dict[Place, dict[str, HistoryFigure]]:
-    figures: dict[Place, dict[str, HistoryFigure]] = {}
+def _figures(summary: Summary) -> dict[Key, dict[str, HistoryFigure]]:
+    figures: dict[Key, dict[str, HistoryFigure]] = {}
     for estimate in summary.estimates:
         if estimate.metric in (*summary.verdict_rules.metrics, TAIL_METRIC):
             here = figures.setdefault((estimate.label, estimate.load), {})
@@ -65,25 +65,25 @@ def _figures(summary: Summary) -> dict[Place, dict[str, HistoryFigure]]:
     return figures
 
 
-def _requests(summary: Summary, place: Place) -> str | None:
+def _requests(summary: Summary, key: Key) -> str | None:
     """Hash of the first repeat's requests, or that of another backend that had the same in other repeats.
 
     A capacity search tries a load in any repeat, so its first one there counts.
     """
     by_label: dict[str, dict[int, str]] = {}
     for cell in summary.cells:
-        if cell.point == place[1]:
+        if cell.point == key[1]:
             hashes = by_label.setdefault(cell.label, {})
             hashes.setdefault(0 if cell.probe else cell.repeat, cell.workload_sha256)
-    own = by_label[place[0]]
+    own = by_label[key[0]]
     alike = (hashes for hashes in by_label.values() if hashes.items() & own.items())
     return next((hashes[0] for hashes in (own, *alike) if 0 in hashes), None)
 
 
 def _entry(
-    manifest: Manifest, summary: Summary, place: Place, work: str, metrics: dict[str, HistoryFigure]
+    manifest: Manifest, summary: Summary, key: Key, work: str, metrics: dict[str, HistoryFigure]
 ) -> HistoryEntry:
-    cells = [cell for cell in summary.cells if (cell.label, cell.point) == place]
+    cells = [cell for cell in summary.cells if (cell.label, cell.point) == key]
     host = manifest.host or HostFacts()
     failed, ended = failed_of(cells)
     return HistoryEntry(
@@ -95,8 +95,8 @@ def _entry(
         ),
         harness=manifest.git.revision if manifest.git else None,
         simulated=summary.simulated,
-        label=place[0],
-        load=place[1],
+        label=key[0],
+        load=key[1],
         workload_sha256=work,
         engine_version=cells[0].engine_version,
         invalid=sum(cell.invalid for cell in cells),
