@@ -122,8 +122,9 @@ class Lives(Stored):
         """Makes the requests of a resumed run with the tokenizer that it began with, if that is of a backend
         that is not up first in these lives. It is started for that alone, or attached to.
         """
-        begun, first = self.manifest.document, self.prepared.of(lives[0]).label
-        label = begun.counted_by
+        begun = self.manifest.document
+        block = next((block for block in lives if block.cells), lives[0])
+        label, first = begun.counted_by, self.prepared.of(block).label
         if self.workloads is not None or not begun.exact_lengths or label in (None, first):
             return
         block = next(block for block in self.prepared.plan if self.prepared.of(block).label == label)
@@ -131,6 +132,8 @@ class Lives(Stored):
         try:
             with ExitStack() as stack:
                 self.workloads_of(block, self.opened(block, stack))
+        except StorageError:
+            raise
         except SetupError as error:  # another backend may have the same tokenizer
             self.ui.note(f"warning: {label} cannot count them: {error}")
 
