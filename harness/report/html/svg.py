@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from harness.report.charts import Axis, Chart, Line, Point
-from harness.report.html.point_labels import LETTER, Box, Label, placed
+from harness.report.charts.point_labels import LETTER, Box, Label, placed
 from harness.report.html.tags import Html, join, tag
 from harness.report.wording import plain
 

@@ -1,6 +1,7 @@
 """A chart for papers: drawn by matplotlib, saved as PNG and SVG."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as Side
@@ -9,11 +10,14 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 
 from harness.report.charts import Axis, Chart, Line
+from harness.report.charts.point_labels import Box, placed
 from harness.report.plots.style import INK, MUTED, Caption, Drawing, Look, Picture, canvas, finish, legend
 from harness.report.wording import number, plain
 
 DODGE_INCHES = 2.2 / 72  # sideways, between the bars of neighbouring backends
 MARK_EVERY = 22  # points of a curve that is made of many
+UNIT_POINTS = 0.62  # of the units in which labels are placed: a letter of 8 points is as wide as LETTER
+ENDS = {"start": "left", "middle": "center", "end": "right"}
 
 
 def draw(chart: Chart, caption: Caption) -> Drawing:
@@ -28,12 +32,14 @@ def draw(chart: Chart, caption: Caption) -> Drawing:
         if not chart.sideways:
             legend(figure, axes.get_legend_handles_labels()[0])
         picture = Picture(chart.name, chart.title, chart.description)
-        return finish(figure, picture, caption)
+        return finish(figure, picture, caption, partial(_labels, figure, axes, chart))
 
 
 def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[Line]) -> None:
     xs, ys = [point.x for point in line.points], [point.y for point in line.points]
     if line.backend is None:
+        if len(xs) < 2:  # nothing would be seen but a name in the legend
+            return
         color = INK if line.role == "ideal" else MUTED
         name = None if chart.sideways else line.label
         axes.plot(xs, ys, linestyle=":", color=color, linewidth=1.3, label=name)
@@ -55,13 +61,26 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
         markersize=8 if chart.sideways else None, elinewidth=1, capsize=2.5, label=name,
         transform=aside,
     )  # fmt: skip
-    for point in line.points:
-        if point.mark:
-            axes.annotate(point.mark, (point.x, point.y), (5, 4), textcoords="offset points", fontsize=8)
     if chart.sideways:
         for point in line.points:
             spot = (point.x, point.y)
             axes.annotate(number(point.x), spot, (0, 7), textcoords="offset points", ha="center", fontsize=8)
+
+
+def _labels(figure: Figure, axes: Axes, chart: Chart) -> None:
+    """The labels of the points, where they hide neither each other nor a mark."""
+    unit = UNIT_POINTS * figure.dpi / 72
+    marked = [point for line in chart.lines for point in line.points if point.mark]
+    box = axes.bbox
+    places = [axes.transData.transform((point.x, point.y)) for point in marked]
+    spots = [((x - box.x0) / unit, (box.y1 - y) / unit, point.mark)
+             for (x, y), point in zip(places, marked, strict=True)]  # fmt: skip
+    inside = Box(0.0, 0.0, box.width / unit, box.height / unit)
+    for point, label in zip(marked, placed(spots, inside), strict=True):
+        if label is not None:
+            offset = (UNIT_POINTS * label.dx, -UNIT_POINTS * label.dy)
+            axes.annotate(label.text, (point.x, point.y), offset, textcoords="offset points", fontsize=8,
+                          ha=ENDS[label.anchor])  # fmt: skip
 
 
 def _bars(

@@ -1,7 +1,7 @@
 """The style of every picture: one palette, one caption, one way to PNG and SVG. Drawn without a display."""
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO
@@ -24,6 +24,7 @@ DASHES = ("-", (0, (5, 1.5)), (0, (1.5, 1.2)), (0, (6, 1.5, 1.5, 1.5)), (0, (3, 
 INK, MUTED, GRID, PAPER = "#1A1A1A", "#5F6368", "#D9DBDE", "#FFFFFF"
 WIDTH, HEIGHT = 6.4, 3.9  # inches: a column and a half of a paper
 TITLE_SIZE, TITLE_FITS = 11.5, 62  # points; so many characters fill the width
+CAPTION_SIZE, CAPTION_FITS = 8, 98
 LEGEND_FITS, HANDLE_TAKES = 92, 7  # characters of a row; of the line and the gaps next to a name
 
 _STYLE: dict[RcKeyType, Any] = {
@@ -87,7 +88,8 @@ class Caption:
     @property
     def line(self) -> str:
         loud = "SIMULATED" if self.simulated else ""
-        return plain(" · ".join(filter(None, (loud, self.scenario, self.model, self.machine))), 110)
+        known = filter(None, (loud, self.scenario, self.model, self.machine))
+        return plain(" · ".join(known), CAPTION_FITS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,18 +120,25 @@ def canvas(height: float = HEIGHT) -> Iterator[Figure]:
         yield Figure(figsize=(WIDTH, height))
 
 
-def finish(figure: Figure, picture: Picture, caption: Caption) -> Drawing:
-    """The second, empty line of the title keeps room for the caption, which the layout does not know."""
+def finish(
+    figure: Figure, picture: Picture, caption: Caption, last: Callable[[], None] | None = None
+) -> Drawing:
+    """The second, empty line of the title keeps room for the caption, which the layout does not know.
+
+    `last` draws what needs the layout to be done, such as labels that avoid each other.
+    """
     size = min(TITLE_SIZE, TITLE_SIZE * TITLE_FITS / len(picture.title))
     figure.suptitle(f"{picture.title}\n", x=0.01, ha="left", fontsize=size, fontweight="bold")
     below_title = 0.985 - 0.24 / figure.get_figheight()
-    figure.text(0.0105, below_title, caption.line, fontsize=8, color=MUTED, va="top")
+    figure.text(0.0105, below_title, caption.line, fontsize=CAPTION_SIZE, color=MUTED, va="top")
     if caption.simulated:
         figure.text(0.5, 0.5, "SIMULATED", fontsize=54, fontweight="bold", color=MUTED, alpha=0.13,
                     rotation=20, ha="center", va="center")  # fmt: skip
     png, svg = BytesIO(), BytesIO()
     # Once, for both: of a figure that has a layout engine, `savefig` would find it again each time.
     ConstrainedLayoutEngine().execute(figure)
+    if last:
+        last()
     figure.savefig(png, format="png", metadata={"Software": None})
     figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     return Drawing(picture, png.getvalue(), svg.getvalue())

@@ -67,6 +67,7 @@ def _sharing(sharing: Sharing, alike_chars: int | None) -> str:
         return f"none of {sharing.prompt_tokens:,} prompt tokens{alike}"
     return (
         f"{share_words(sharing.radix_hit_rate)} of {sharing.prompt_tokens:,} prompt tokens "
-        f"were in a prompt before ({share_words(sharing.block_hit_rate)} in blocks of {sharing.block_tokens}), "
+        f"were in a prompt before "
+        f"({share_words(sharing.block_hit_rate)} in blocks of {sharing.block_tokens}), "
         f"in {counted(sharing.sharing_requests, 'request')}"
     )

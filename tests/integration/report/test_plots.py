@@ -3,23 +3,26 @@
 import subprocess
 import sys
 import warnings
+from itertools import combinations
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from harness.records.layout import UNKNOWN, Outcome, Phase, Records
 from harness.records.series import Samples, Telemetry
 from harness.report import plots
 from harness.report.charts import charts
+from harness.report.charts.point_labels import Box
 from harness.report.plots import timeline
 from harness.report.plots.lanes import lanes_of
-from harness.report.plots.style import Look
+from harness.report.plots.style import Look, canvas
 from harness.report.samples import take
 from tests.factories.documents import changed
 from tests.factories.recorded import records
 from tests.factories.runs import EIGHT, TWO, Engine, Shape, make_run
-from tests.factories.summaries import cell, verdict
+from tests.factories.summaries import cell, summary, verdict
 
 pytestmark = pytest.mark.xdist_group("test_plots")  # matplotlib takes a second to begin
 
@@ -147,6 +150,36 @@ def test_eight_backends_look_different_and_are_all_named(tmp_path):
         assert {engine.label for engine in EIGHT} <= set(texts(folder.path / "plots" / f"{name}.svg"))
     # Two report no cached tokens: not drawn, rather than drawn at zero.
     assert not {"tgi", "ollama"} & set(texts(folder.path / "plots" / "cache-load-concurrency.svg"))
+
+
+def test_labels_of_points_that_lie_together_do_not_cover_each_other():
+    """And a front of one point, where no line is drawn, is not in the legend."""
+    names = ("llamacpp", "openvino-genai", "vllm")
+    found = summary(*(cell(name, p50=20 + at / 9, state="saturated") for at, name in enumerate(names)))
+    wanted = [chart for chart in charts(found, {}) if chart.name.startswith("pareto-ttft")]
+    (drawing,) = plots.draw(found, wanted, {}, None, REAL)
+    svg = ElementTree.fromstring(drawing.svg)
+    labels = [one for one in svg.iter() if one.text in names and "font-size: 8px" in one.get("style", "")]
+    boxes = [_box(one) for one in labels]
+    assert sorted(one.text for one in labels) == list(names)
+    assert all(one.overlap(other) == 0 for one, other in combinations(boxes, 2))
+    assert "not beaten in both" not in texts_of(drawing.svg)
+
+
+def _box(text, letter=4.4, high=7):
+    x, y, wide = float(text.get("x")), float(text.get("y")), letter * len(text.text)
+    anchor = text.get("style").partition("text-anchor: ")[2].partition(";")[0]
+    left = x - {"start": 0, "middle": wide / 2, "end": wide}[anchor]
+    return Box(left, y - high, left + wide, y)
+
+
+def test_a_caption_ends_inside_its_picture():
+    whole = plots.Caption("structured-output", "Random weights of Llama 3.1 8B", "AMD EPYC 9654, " * 5, False)
+    with canvas() as figure:
+        shown = figure.text(0.0105, 0.9, whole.line, fontsize=8)
+        ends = shown.get_window_extent(FigureCanvasAgg(figure).get_renderer()).x1
+        assert whole.line.endswith("…")
+        assert ends < figure.bbox.width
 
 
 def test_one_load_point_puts_the_backends_side_by_side(tmp_path):

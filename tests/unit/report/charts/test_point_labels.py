@@ -1,6 +1,6 @@
 """Where the labels of the points of a chart stand."""
 
-from harness.report.html.point_labels import LETTER, Box, placed
+from harness.report.charts.point_labels import LETTER, Box, placed
 
 AREA = Box(0, 0, 400, 200)
 
