@@ -109,7 +109,8 @@ class CachePreparation(Record, frozen=True, kw_only=True):
     )
     salted: Annotated[bool, doc("Whether a salt kept the prompts apart from earlier ones.")] = False
     salt: Annotated[
-        str, doc("Salt that kept them apart, in the engine's field for it or before each prompt; empty: none.")
+        str,
+        doc("Salt that kept them apart, in the engine's field for it or before each prompt; empty: none."),
     ] = ""
     primed: Annotated[int, doc("Requests that filled the cache again before the window.")] = 0
 

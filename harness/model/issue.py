@@ -69,6 +69,7 @@ class IssueCode(StrEnum):
     # Of runs.
     NOT_MEASURED = "not-measured"
     MEASURED_AGAIN = "measured-again"
+    DURATION_NOT_REACHED = "duration-not-reached"
     CELL_MISSING = "cell-missing"
     CELL_DAMAGED = "cell-damaged"
     CELL_UNREADABLE = "cell-unreadable"

@@ -20,6 +20,7 @@ from harness.run.conformance import keep_probe, probe_engine, refusal
 from harness.run.interrupts import Interrupts
 from harness.run.lives import Lives
 from harness.run.measure.cache_state import Attempt
+from harness.run.measure.duration import not_reached
 from harness.run.measure.measure_cell import CellMeasurement, Measured, measure
 from harness.run.measure.workloads import Workloads
 from harness.run.questions import Questions
@@ -279,6 +280,8 @@ class Run(Lives):
             facts = structs.replace(facts, workload=structs.replace(facts.workload, file=file))
             self.folder.write_cell(records, facts, done.telemetry)
             summary = self.keep(records, facts, workload.requested, done.telemetry)
+            if (early := not_reached(self.prepared.options.overrides, records, facts)) is not None:
+                self.manifest.warn(early)
         self.interrupted |= done.result.interrupted or stop.is_set() or late.is_set()
         return summary, facts
 

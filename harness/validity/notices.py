@@ -29,6 +29,10 @@ MEASURED_AGAIN = Notice(
     IssueCode.MEASURED_AGAIN,
     "client or machine made a cell INVALID; it was measured again, and the spoiled one lies in `set-aside/`",
 )
+DURATION_NOT_REACHED = Notice(
+    IssueCode.DURATION_NOT_REACHED,
+    "a closed loop sent all requests before the `--duration` that was given without `--requests`",
+)
 CELL_MISSING = Notice(IssueCode.CELL_MISSING, "a cell was planned and never finished")
 _DAMAGED = "its records are damaged: copy the run folder again, or measure the cell again"
 CELL_DAMAGED = Notice(

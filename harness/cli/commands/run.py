@@ -96,7 +96,11 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
         help="measured requests per load point",
     )
     load.add_argument(
-        "--duration", dest="load.duration_s", type=float, metavar="S", help="stop sending after S seconds"
+        "--duration",
+        dest="load.duration_s",
+        type=float,
+        metavar="S",
+        help="stop sending after S seconds, or after --requests if these are over first",
     )
     load.add_argument(
         "--input-tokens",

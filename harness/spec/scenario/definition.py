@@ -10,7 +10,7 @@ from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
 from harness.spec.scenario.images import Images
 from harness.spec.scenario.limits import at_least
-from harness.spec.scenario.load import Load, check_load, without_unread
+from harness.spec.scenario.load import Load, check_load, for_duration, without_unread
 from harness.spec.scenario.lora import LoraMix
 from harness.spec.scenario.rules import check_rules
 from harness.spec.scenario.synthetic import Audio, FixedLength, SharedPrefix, Structured, Victim
@@ -187,7 +187,8 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
         scenario.text, f"{where}:text.content", made_up=not isinstance(generator_spec, PromptFile | Audio)
     )
     check_load(scenario.load, f"{where}:load", sessions=turns_of(generator_spec) > 1)
-    scenario = replace(scenario, load=without_unread(scenario.load, f"{where}:load", given))
+    load = for_duration(without_unread(scenario.load, f"{where}:load", given), given)
+    scenario = replace(scenario, load=load)
     scenario.request.check(f"{where}:request")
     _check_groups(scenario, where)
     check_rules(scenario.scenario.rules, generator_spec, scenario.load, where)

@@ -1,5 +1,6 @@
 """[load]: how many requests, how fast."""
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass, fields, replace
 from typing import Literal
@@ -76,6 +77,19 @@ def without_unread(load: Load, where: str, given: Collection[str]) -> Load:
         if not chosen or f"load.{key}" in given:
             raise SpecError(f"only applies to {what}", where=f"{where}.{key}", hint="leave it out")
     return replace(load, **{key: _DEFAULTS[key] for key in unread})  # type: ignore[arg-type]  # of its fields
+
+
+def for_duration(load: Load, given: Collection[str]) -> Load:
+    """The load with as many requests as a rate sends in the time that is `given` without a number of them.
+
+    How many a closed loop sends is the server's doing.
+    """
+    by_time = "load.duration_s" in given and "load.requests" not in given
+    if not load.rate or load.duration_s is None or not by_time:
+        return load
+    highest = max((max(part.start, part.end) for part in load.profile), default=1)
+    sent = math.ceil(max(load.rate) * highest * load.duration_s)
+    return replace(load, requests=max(load.requests, sent))
 
 
 def check_load(load: Load, where: str, *, sessions: bool) -> None:

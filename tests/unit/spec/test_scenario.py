@@ -263,3 +263,18 @@ def test_a_load_on_the_command_line_takes_the_keys_of_the_other_one_away(tmp_pat
     assert (closed.max_in_flight, closed.over_cap) == (4096, "wait")
     assert load_scenario(str(file), {"load.arrival": "constant"}).load.burstiness == 1
     assert load_scenario(str(file), {"load.rate": [3]}).load.burstiness == 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "requests"),
+    [
+        ({"load.rate": [4, 8], "load.duration_s": 60.0}, 480),
+        ({"load.rate": [4], "load.duration_s": 60.0, "load.requests": 16}, 16),
+        ({"load.rate": [0.1], "load.duration_s": 20.0}, 32),  # never fewer than the scenario's
+        ({"load.rate": [4]}, 32),
+        ({"load.concurrency": [4], "load.duration_s": 60.0}, 32),
+    ],
+)
+def test_a_rate_sends_for_as_long_as_the_command_line_says(given, requests):
+    loop = {"load.concurrency": []} if "load.rate" in given else {}
+    assert load_scenario("fixed-length", given | loop, "cpu").load.requests == requests

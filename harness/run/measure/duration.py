@@ -1,0 +1,32 @@
+"""Whether a cell lasted as long as the command line asks."""
+
+import math
+from collections.abc import Collection
+
+from harness.model import CellFacts, RunWarning
+from harness.records.layout import Records
+from harness.validity import notices
+
+_SPARE = 1.5  # times as many requests as would have done: the next cell may be faster
+
+
+def not_reached(given: Collection[str], records: Records, facts: CellFacts) -> RunWarning | None:
+    """The warning of a closed loop that sent everything before its time; None if it did not.
+
+    `given`: keys of the scenario that the command line sets. With a number of requests, whatever ends first
+    was asked for.
+    """
+    asked_s = facts.minimum.duration_s if facts.minimum else None
+    by_time = "load.duration_s" in given and "load.requests" not in given
+    if asked_s is None or not by_time or facts.load.slots is None or facts.interrupted or facts.unsent:
+        return None
+    took_s = float(records.requests["end_ns"].max(initial=0)) / 1e9
+    if not 0 < took_s < asked_s:
+        return None
+    text = (
+        f"{facts.identity.label}, {facts.load.value:g} in flight: all {facts.planned} requests were sent "
+        f"before the {asked_s:g} s of --duration were over"
+    )
+    return notices.DURATION_NOT_REACHED.warning(
+        text, f"--requests {math.ceil(_SPARE * facts.planned * asked_s / took_s)}"
+    )

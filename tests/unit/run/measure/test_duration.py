@@ -1,0 +1,37 @@
+"""A duration that a cell did not last is named, with the number of requests that would do."""
+
+import pytest
+
+from harness.run.measure.duration import not_reached
+from tests.factories import recorded
+
+GIVEN = {"load.duration_s": 20.0}
+TWO_S = [{"intended": 100 * i, "sent": 100 * i, "texts": [100 * i + 50, 100 * i + 100]} for i in range(20)]
+
+
+def warning(given=GIVEN, duration_s=20.0, **changes):
+    least = {"seconds": 0.0, "answers": 1, "duration_s": duration_s}
+    facts = recorded.facts(minimum=least, **({"planned": 20, "unsent": 0} | changes))
+    return not_reached(given, recorded.records(*TWO_S), facts)
+
+
+def test_a_closed_loop_that_ran_out_of_requests_says_how_many_would_do():
+    found = warning()
+    assert found.code == "duration-not-reached"
+    assert found.text == "x, 1 in flight: all 20 requests were sent before the 20 s of --duration were over"
+    assert found.hint == "--requests 300"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"given": GIVEN | {"load.requests": 20}},
+        {"given": {}},
+        {"duration_s": 2.0},
+        {"unsent": 3},
+        {"interrupted": True},
+        {"load": {"kind": "rate", "value": 10.0}},
+    ],
+)
+def test_nothing_is_said_of_a_cell_that_ended_as_asked(changes):
+    assert warning(**changes) is None
