@@ -209,6 +209,4 @@ def read_summary(document: Document) -> Iterator[Taken]:
 
 def _load(settings: dict[str, Any]) -> Load:
     most, rate = plain(settings.get("concurrency")), plain(settings.get("requested_rate"))
-    if not most and not rate:
-        return UNKNOWN_LOAD
-    return serving.load(None if most else rate, int(most or 0), None, 1)
+    return serving.load(None if most else rate, int(most or 0), None, None)

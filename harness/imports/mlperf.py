@@ -7,7 +7,7 @@ import msgspec
 
 from harness.imports import serving
 from harness.imports.exchange import restored
-from harness.imports.source import Document, finite, plain, wrong
+from harness.imports.source import Document, finite, wrong
 from harness.imports.taken import LOAD, UNKNOWN_LOAD, Rows, Taken, figures_of
 from harness.model import STATISTICS
 from harness.model.exchanged import KEY, MLPERF_LATENCIES
@@ -78,7 +78,7 @@ def read(document: Document) -> Iterator[Taken]:
     settings = pattern if isinstance(pattern, dict) else {}
     most, rate = settings.get("target_concurrency"), settings.get("target_qps")
     cap = most if isinstance(most, int) else None
-    load = serving.load(rate, cap, None, 1) if cap or plain(rate) else UNKNOWN_LOAD
+    load = serving.load(rate, cap, None, None)
     lacks = ["requests", "the model"]
     if load == UNKNOWN_LOAD:
         lacks.append(f"{LOAD} (run_config.load_pattern)")

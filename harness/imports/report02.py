@@ -93,8 +93,8 @@ def read(document: Document) -> Iterator[Taken]:
     most = _limit(stated.concurrency) if stated else None
     rate = _limit(stated.rate_qps) if stated else None
     cap = int(most) if most else None
-    load = serving.load(rate, cap, None, 1) if most or rate else UNKNOWN_LOAD
-    lacks = [REQUESTS] if most or rate else [REQUESTS, LOAD]
+    load = serving.load(rate, cap, None, None)
+    lacks = [REQUESTS, LOAD] if load == UNKNOWN_LOAD else [REQUESTS]
     peer = _PEERS.get(tool, tool)
     meant = (
         serving.definitions(peer, reported)

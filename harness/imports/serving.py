@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.imports.source import Document, finite, plain, wrong
-from harness.imports.taken import MOST_S, agree
+from harness.imports.taken import MOST_S, UNKNOWN_LOAD, agree
 from harness.metrics.peers import tool_named
 from harness.model import STATISTICS, Load
 from harness.model.exchanged import as_median
@@ -63,11 +63,15 @@ def equal_lengths(arrays: Mapping[str, int], where: str) -> int:
     return next(iter(arrays.values()))
 
 
-def load(rate: Number | str | None, most: int | None, burstiness: Number | None, requests: int) -> Load:
-    """The load. Without a rate and a limit everything is sent at once."""
+def load(
+    rate: Number | str | None, most: int | None, burstiness: Number | None, requests: int | None
+) -> Load:
+    """The load. Without a rate and a limit all `requests` are sent at once; None: then it is not known."""
     per_second, shape = plain(rate), plain(burstiness)
+    if not per_second and not most and requests is None:
+        return UNKNOWN_LOAD
     if not per_second:
-        return Load(kind="concurrency", value=most or max(requests, 1), think_time_s=0.0)
+        return Load(kind="concurrency", value=most or max(requests or 0, 1), think_time_s=0.0)
     if shape in (None, 1.0):
         return Load(kind="rate", value=per_second, arrival="poisson")
     return Load(kind="rate", value=per_second, arrival="gamma", burstiness=shape)

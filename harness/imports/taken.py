@@ -22,6 +22,7 @@ from harness.records.layout import (
     Records,
     empty_requests,
 )
+from harness.store.confined import write_all
 
 # What a file lacks, in the words of every reader. VERSION and LOAD also begin longer texts.
 VERSION = "the version of the tool"
@@ -139,9 +140,7 @@ class Rows:
         events["kind"][answer.empty_first : len(events) - answer.empty_last] = EventKind.TEXT
         events["text_chars"], events["wire_bytes"] = 0, UNKNOWN
         events["stamp_ns"] = np.rint(chunks_s * 1e9)
-        data = memoryview(events.tobytes())
-        while data:
-            data = data[os.write(self._events, data) :]
+        write_all(self._events, events.tobytes())
         self._event_count += len(events)
 
     def records(self, slots: int | None = None) -> Records:

@@ -59,6 +59,15 @@ class Row:
         values = [value for cell in self.usable if (value := number_at(cell, path)) is not None]
         return Spread(median(values), min(values), max(values), len(values)) if values else None
 
+    def middle(self, path: str) -> float | None:
+        """The figure of the table: the median of the repeats, or that of their pooled requests.
+
+        None if neither is known.
+        """
+        if spread := self.spread(path):
+            return spread.median
+        return self.pooled[path][1] if path in self.pooled else None
+
     def why_unknown(self, path: str) -> str:
         if not self.usable:
             return "withheld, the measurement is INVALID"

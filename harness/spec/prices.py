@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import fields
 from pathlib import Path
 
 from harness.errors import SpecError
@@ -35,7 +36,7 @@ def given_prices(per_hour: str | None, per_gpu_hour: str | None, path: Path | No
 
 def load_prices(path: Path) -> Prices:
     prices = build(Prices, files.read_toml(path), str(path))
-    if misplaced := [key for key in ("machine_per_hour", "currency", "source") if key in prices.gpu_per_hour]:
+    if misplaced := [field.name for field in fields(Prices) if field.name in prices.gpu_per_hour]:
         raise SpecError(
             "is a key of the file, not the name of a GPU",
             where=f"{path}:gpu_per_hour.{misplaced[0]}",

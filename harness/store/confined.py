@@ -144,7 +144,7 @@ class Confined:
                 if size and os.pread(file.fileno(), 1, size - 1) != b"\n":
                     data = b"\n" + data
                 try:
-                    _write_all(file.fileno(), data)
+                    write_all(file.fileno(), data)
                     os.fsync(file.fileno())
                 except BaseException:
                     with suppress(OSError):
@@ -278,8 +278,8 @@ class Confined:
                 yield from () if patterns[1:] else (name,)
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
-    """A disk that becomes full takes a part first."""
+def write_all(descriptor: int, data: bytes) -> None:
+    """Writes all of the data: a disk that becomes full takes a part first."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]

@@ -105,6 +105,5 @@ def _description(metric: Metric, rows: Sequence[Row]) -> str:
 
 
 def _median(row: Row, path: str) -> str:
-    if spread := row.spread(path):
-        return f"{number(spread.median)} ms"
-    return f"{number(row.pooled[path][1])} ms" if path in row.pooled else NOT_KNOWN
+    middle = row.middle(path)
+    return NOT_KNOWN if middle is None else f"{number(middle)} ms"

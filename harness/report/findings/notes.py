@@ -198,13 +198,14 @@ def _validity(summary: Summary) -> Iterator[Note]:
             where.setdefault((reason.verdict, reason.code), []).append((place(cell), reason))
     for (title, code), cases in where.items():
         reasons = [reason for _, reason in cases]
-        others = " (others similar)" if len(set(map(reason_text, reasons))) > 1 else ""
+        texts = list(map(reason_text, reasons))
+        what = f"{texts[0]}{' (others similar)' if len(set(texts)) > 1 else ''}"
         places = [subject for subject, _ in cases]
-        text = f"{title} {_places_words(places)}: {reason_text(reasons[0])}{others}"
+        text = f"{title} {_places_words(places)}: {what}"
         rank = _INVALID if title == "INVALID" else _SUSPECT
         at = places[0] if len(cases) == 1 else counted(len(cases), "cell")
-        short = plain(f"{title} {at}: {reason_text(reasons[0])}{others}")
-        yield Note("warning", text, plain(advice(summary, code, reasons)), rank, code, len(cases), short)
+        brief = plain(f"{title} {at}: {what}")
+        yield Note("warning", text, plain(advice(summary, code, reasons)), rank, code, len(cases), brief)
 
 
 def _places_words(places: list[str]) -> str:

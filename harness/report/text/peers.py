@@ -50,15 +50,14 @@ def pairs(row: Row, views: Views) -> list[Pair]:
 def _pair(row: Row, figures: Sequence[Figure]) -> Pair:
     """`figures`: the same one of every repeat."""
     first = figures[0]
-    spread, pooled = row.spread(first.path), row.pooled.get(first.path)
-    here = spread.median if spread else pooled[1] if pooled else None
+    here = row.middle(first.path)
     there = [figure.value for figure in figures if figure.value is not None]
     return Pair(
         name=f"{' '.join(filter(None, (first.measure, first.statistic)))}, {first.unit}",
         measure=first.measure,
         here=here,
         there=median(there) if there else None,
-        pooled=spread is None and here is not None,
+        pooled=row.spread(first.path) is None and here is not None,
         why_unknown=row.why_unknown(first.path) if here is None else "",
     )
 
