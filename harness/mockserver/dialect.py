@@ -102,7 +102,6 @@ class Dialect:
     errors: Errors = field(default_factory=Errors)
     structure: Structure = field(default_factory=Structure)
     loading: Literal["refused", "503", "up"] = "refused"  # what a client sees before the model is loaded
-    loading_type: str = "unavailable_error"
     responses: ResponsesStyle | None = None  # at /v1/responses; None: it has no such API
     messages: MessagesStyle | None = None  # at /v1/messages
     embeddings: VectorStyle | None = None  # at /v1/embeddings

@@ -33,7 +33,6 @@ MESSAGES_PATH = "/v1/messages"
 EMBEDDINGS_PATH = "/v1/embeddings"
 RERANK_PATH = "/v1/rerank"
 TRANSCRIPTIONS_PATH = "/v1/audio/transcriptions"
-MAX_MODEL_LEN = 131_072
 BACKLOG = 4096
 ACCEPTS_PER_LOOK = 16
 ACCEPT_AGAIN_NS = 50_000_000  # after the last descriptor was in use

@@ -28,7 +28,6 @@ class _Span:
     parent: str
     start_s: float
     end_s: float
-    operation: str
     call: Call | None = None
     cached: int | None = None
     children: "list[_Span]" = field(default_factory=list)
@@ -99,7 +98,6 @@ def _read(span: object) -> tuple[str, str, _Span]:
         str(_get(span, "parentSpanId", "parent_span_id", "parent_id") or ""),
         start_s,
         end_s,
-        operation if isinstance(operation, str) else "",
     )
     if operation in _CALLS or (operation is None and _get(attributes, *_INPUT) is not None):
         if _get(_get(span, "status"), "code", "status_code") in _FAILED:
