@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.conditions.measured import MATTERS, SURE
 from harness.imports.source import Source, wrong
 from harness.imports.taken import Taken, as_name
 from harness.model import LoadPoint
 from harness.model.imported import SERVER
 from harness.records.layout import UNKNOWN
 
-# As between two runs: a difference in length decides from here on, if chance hardly explains it.
-_MATTERS = 0.05
-_SURE = 3.5  # standard errors
 _LENGTHS = {
     "prompt_tokens": ("prompts", "input_tokens_per_s"),
     "output_tokens": ("answers", "output_tokens_per_s"),
@@ -82,14 +80,16 @@ def check(parts: Sequence[Part], names: Sequence[str]) -> None:
 
 
 def _lengths(repeats: Sequence[Taken]) -> Iterator[str]:
-    """Lengths of requests in which repeats differ by more than chance explains."""
+    """Lengths of requests in which repeats differ by more than chance explains, and as much as decides between
+    two runs.
+    """
     for column, (what, rate) in _LENGTHS.items():
         known = [found for taken in repeats if (found := _mean_length(taken, column, rate))]
         if len(known) < 2:
             continue
         (low, low_error), (high, high_error) = min(known), max(known)
         spread, error = high / low - 1, np.hypot(low_error, high_error)
-        if spread > max(_MATTERS, _SURE * error):
+        if spread > max(MATTERS, SURE * error):
             yield f"{what} of {low:.1f} and of {high:.1f} tokens (means)"
 
 

@@ -83,7 +83,7 @@ ALLOWED = {
         "validity",
         "workload",
     },
-    "imports": {"__version__", "errors", "host", "metrics", "model", "records", "store"},
+    "imports": {"__version__", "conditions", "errors", "host", "metrics", "model", "records", "store"},
     "nightly": {"verdicts", "errors", "host", "model", "report", "spec", "store"},
     "run": {
         "agreement",
