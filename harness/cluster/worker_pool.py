@@ -147,7 +147,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
 
     def nodes(self) -> tuple[LoadNode, ...]:
         """What cell.json keeps of each node."""
-        return tuple(map(_told, self._parts))
+        return tuple(map(_facts_of, self._parts))
 
     def _alive(self) -> list[_Part]:
         return [part for part in self._parts if part.node.lost is None]
@@ -228,7 +228,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
             self._samples[f"{node_series(part.node.about.address)}.{name}"] = Samples(at_ns, values)
 
 
-def _told(part: _Part) -> LoadNode:
+def _facts_of(part: _Part) -> LoadNode:
     line, about = part.line, part.node.about
     facts = [worker.facts for worker in part.workers if worker.facts]
     connects = [int(fact.connect_ns.min()) for fact in facts if len(fact.connect_ns)]
