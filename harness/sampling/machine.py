@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 
 from harness import __version__
 from harness.host import installation
+from harness.host.address import is_loopback
 from harness.host.cpus import cpu_flags, cpu_quota, usable_cpus
 from harness.model import HostFacts
 
@@ -118,12 +119,10 @@ def _memory_bytes() -> int | None:
 def is_this_machine(hostname: str) -> bool:
     """Whether an address is one of ours, or of a container of ours; False if that cannot be found out."""
     try:
-        addresses = {
-            ip_address(info[4][0]) for info in socket.getaddrinfo(hostname, None, type=socket.SOCK_STREAM)
-        }
+        hosts = {str(info[4][0]) for info in socket.getaddrinfo(hostname, None, type=socket.SOCK_STREAM)}
     except (OSError, ValueError):
         return False
-    return any(address.is_loopback or address.is_unspecified or _is_ours(address) for address in addresses)
+    return any(is_loopback(host) or _is_ours(ip_address(host)) for host in hosts)
 
 
 def _is_ours(wanted: IPv4Address | IPv6Address) -> bool:

@@ -21,6 +21,7 @@ OWN = {
         ("127.0.0.1", True),
         ("0.0.0.0", True),
         ("::1", True),
+        ("::ffff:127.0.0.1", True),
         ("192.0.2.7", True),
         ("192.0.2.8", False),  # in our network, and another machine
         ("172.17.0.9", True),  # a container of ours
