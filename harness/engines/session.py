@@ -31,6 +31,7 @@ from harness.engines.start.smoke_test import check_alike, first_name, hello, nam
 from harness.engines.start.started import EngineFacts, ProcessHandle
 from harness.errors import SetupError, SpecError, StorageError
 from harness.host.access import Access
+from harness.host.address import origin_of
 from harness.spec.backend import Backend, BackendRef
 from harness.spec.models import Model
 
@@ -167,8 +168,7 @@ def _attach(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
 
 def _access_for(metrics_url: str, ref: BackendRef) -> Access:
     """Headers and query are a gateway's: only where it answers too."""
-    hosts = {urlsplit(url).netloc for url in ref.urls}
-    behind = urlsplit(metrics_url).netloc not in hosts
+    behind = origin_of(metrics_url) not in map(origin_of, ref.urls)
     return access_of(dataclasses.replace(ref.reach, headers=(), query=()) if behind else ref.reach)
 
 

@@ -12,6 +12,12 @@ def port_of(url: str) -> int:
     return parts.port or _PORTS[parts.scheme]
 
 
+def origin_of(url: str) -> tuple[str, str, int]:
+    """The scheme, host and port of an http or https URL: equal for two spellings of one server."""
+    parts = urlsplit(url)
+    return parts.scheme, parts.hostname or "", port_of(url)
+
+
 def is_loopback(host: str) -> bool:
     """Whether a client reaches its own machine under this host of a URL. Other names are not looked up."""
     try:

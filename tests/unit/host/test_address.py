@@ -2,7 +2,7 @@
 
 import pytest
 
-from harness.host.address import is_loopback, port_of
+from harness.host.address import is_loopback, origin_of, port_of
 
 
 @pytest.mark.parametrize(
@@ -18,6 +18,20 @@ from harness.host.address import is_loopback, port_of
 )
 def test_a_url_without_a_port_has_that_of_its_scheme(url, port):
     assert port_of(url) == port
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ("https://A:443/metrics", True),
+        ("HTTPS://a", True),
+        ("http://a", False),
+        ("https://a:8443", False),
+        ("https://b", False),
+    ],
+)
+def test_two_spellings_of_one_server_have_one_origin(other, same):
+    assert (origin_of(other) == origin_of("https://a/v1")) is same
 
 
 @pytest.mark.parametrize(
