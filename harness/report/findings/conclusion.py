@@ -131,7 +131,10 @@ def _turned(ratio: Interval) -> Interval:
 
 
 def under_load(summary: Summary) -> Iterator[UnderLoad]:
-    """The course of every backend that was measured in a closed loop, without cells that were cut short."""
+    """The course of every backend that was measured in a closed loop, without cells that were cut short.
+
+    Other tools end each load by cancelling what is in flight: that cuts nothing short.
+    """
     closed = [group for group in groups(summary) if group.point.kind == "concurrency"]
     for label in labels(summary):
         rows = [(group.point.value, row) for group in closed for row in group.rows if row.label == label]
@@ -141,7 +144,9 @@ def under_load(summary: Summary) -> Iterator[UnderLoad]:
 
 
 def _whole(row: Row) -> Row:
-    return replace(row, cells=tuple(cell for cell in row.cells if not cell.requests.cancelled))
+    return replace(
+        row, cells=tuple(cell for cell in row.cells if cell.imported or not cell.requests.cancelled)
+    )
 
 
 def _course(label: str, mine: Sequence[tuple[float, Row]]) -> UnderLoad:

@@ -314,7 +314,7 @@ def _loaded(rates, waits):
     )
 
 
-def _limit_of(*points, cut_short=()):
+def _limit_of(*points, cut_short=(), **changes):
     """The course of one server; `points` are of users and output tokens/s."""
     cells = [
         cell(
@@ -322,6 +322,7 @@ def _limit_of(*points, cut_short=()):
             {"kind": "concurrency", "value": users},
             output_tokens_per_s=rate,
             requests=REQUESTS | {"cancelled": int(users in cut_short)},
+            **changes,
         )
         for users, rate in points
     ]
@@ -349,6 +350,8 @@ def test_a_cell_that_was_cut_short_is_no_load_of_the_limit():
     points = (1, 10.0), (4, 40.0), (8, 20.0)
     assert _limit_of(*points) == (True, 4)
     assert _limit_of(*points, cut_short=(8,)) == (False, None)
+    # Other tools cancel at the end of every load what is in flight.
+    assert _limit_of(*points, cut_short=(1, 4, 8), imported={"tool": "guidellm"}) == (True, 4)
 
 
 @pytest.mark.parametrize(
