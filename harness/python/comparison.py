@@ -1,7 +1,7 @@
 """Runs of any time and machine against a baseline, as `bench compare` does it."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from harness.python.run import Run, load
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.model import ComparedConclusion, ComparedPair, RunComparison
+    from harness.model import ComparedConclusion, RunComparison
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -22,8 +22,9 @@ class Comparison:
     @property
     def refused(self) -> tuple[str, ...]:
         """The reasons pairs were not compared, or not in anything. Empty if all were compared."""
-        reasons = (reason for pair in self.document.pairs for reason in _refusals(pair))
-        return tuple(dict.fromkeys(reasons))
+        from harness.report.findings.several import why_refused
+
+        return tuple(dict.fromkeys(filter(None, map(why_refused, self.document.pairs))))
 
     def verdicts(self) -> "pd.DataFrame":
         """One row per pair, load and metric: `a` is the new backend, `b` its baseline, each as RUN/LABEL.
@@ -50,14 +51,6 @@ class Comparison:
     def __repr__(self) -> str:
         names = ", ".join(run.name for run in self.document.runs)
         return f"<Comparison of {names}: {len(self.document.pairs)} pairs>"
-
-
-def _refusals(pair: "ComparedPair") -> Iterator[str]:
-    """Yields the reason for the pair, else those for its figures if none of them was compared."""
-    if pair.refused:
-        yield pair.refused
-    elif all(finding.verdict == "not comparable" for finding in pair.findings):
-        yield from (finding.why for finding in pair.findings if finding.why)
 
 
 def compare(

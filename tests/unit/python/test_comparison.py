@@ -17,3 +17,4 @@ def test_a_pair_without_a_comparable_figure_was_not_compared():
     assert refused(OTHER, OTHER) == ("ttft_ms is not the same thing",)
     assert refused(OTHER, SAME) == ()
     assert refused(OTHER, why="other GPUs") == ("other GPUs",)
+    assert refused() == ("no load point in common",)
