@@ -67,12 +67,7 @@ class Shift:
 
         It is two-sided and tests the nearer end. For an estimate at or inside an end it is 1.
         """
-        outside = max(below - self.estimate, self.estimate - above)
-        if outside <= 0:
-            return 1.0
-        if self.error == 0:
-            return 0.0
-        return 2 * t_cdf(-outside / self.error, self.freedom)
+        return self._p_of(max(below - self.estimate, self.estimate - above))
 
     def p_outside(self, below: float, above: float) -> float:
         """p of the hypothesis that the true value is outside [below, above].
@@ -80,12 +75,13 @@ class Shift:
         Two one-sided tests (Schuirmann 1987), doubled: it is below α if the whole interval at 1 - α is
         inside.
         """
-        inside = min(above - self.estimate, self.estimate - below)
-        if inside <= 0:
+        return self._p_of(min(above - self.estimate, self.estimate - below))
+
+    def _p_of(self, distance: float) -> float:
+        """The two-sided p of an estimate that is so far from the nearer end, on the side that is tested."""
+        if distance <= 0:
             return 1.0
-        if self.error == 0:
-            return 0.0
-        return 2 * t_cdf(-inside / self.error, self.freedom)
+        return 2 * t_cdf(-distance / self.error, self.freedom) if self.error else 0.0
 
     def detectable(self, power: float = 0.8, alpha: float = 0.05) -> float:
         """Distance beyond the tested end at which a share `power` of repeated experiments would find it.
