@@ -36,7 +36,6 @@ class Key:
     cell: Callable[[CellResult], Any] | None = None  # where the cells of summary.json hold it
     alike: Callable[[str], str] | None = None  # values that it maps to one do not refuse, they are shown
     metrics: tuple[str, ...] = ()  # that are refused; (): all
-    answered: bool = False  # by what the answers to the agreement's texts show
     several: bool = False  # its sources are different things, shown by their own names
 
     @property

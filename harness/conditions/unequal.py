@@ -10,7 +10,6 @@ from harness.conditions.settings import of_values
 from harness.conditions.table import TABLE
 from harness.model import CellResult, LoadPoint, Unequal
 
-UNKNOWN = "not known"
 NOT_GIVEN = "not given"
 
 

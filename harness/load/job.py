@@ -1,7 +1,7 @@
 """The task of the load room and its result: plain, picklable data without I/O."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -176,7 +176,6 @@ class LoadResult:
     client: ClientFacts
     interrupted: bool = False
     unsent: int = 0  # requests of the job never due because the window closed
-    planned: int = field(default=0)
 
 
 ProgressSink = Callable[[Progress], None]

@@ -72,7 +72,6 @@ def run_load(
         client=_client_facts(worker_pool.workers, transport, reason, records),
         interrupted=told_to_stop and any(w.facts is None or w.facts.stopped for w in worker_pool.workers),
         unsent=len(job.bodies) - len(records.requests),
-        planned=len(job.bodies),
     )
 
 

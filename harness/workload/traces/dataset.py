@@ -6,14 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from harness.errors import SpecError
 from harness.untrusted import is_unicode
 from harness.workload.traces.read import json_lines, read_text
 from harness.workload.traces.rows import BadRow
 
-DatasetFormat = Literal["auto", "sharegpt", "jsonl"]
 Message = tuple[str, str]  # role, content
 
 _NAMES = {

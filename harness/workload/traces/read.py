@@ -6,7 +6,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 from harness.errors import SpecError
 from harness.host import paths
@@ -16,9 +16,6 @@ from harness.workload.traces.dates import seconds_of
 from harness.workload.traces.recorded import read_recorded
 from harness.workload.traces.rows import BadRow, Row, Source, assemble, number
 from harness.workload.traces.trace import Trace
-
-Format = Literal["auto", "mooncake", "azure", "burstgpt", "jsonl", "weka", "tracelab", "otel", "run"]
-FORMATS: tuple[str, ...] = get_args(Format)
 
 MOONCAKE_BLOCK_TOKENS = 512
 _NEEDED = {
