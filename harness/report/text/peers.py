@@ -21,17 +21,13 @@ Views = Mapping[str, View]  # by cell name
 class Pair:
     """Medians over the repeats that are not INVALID."""
 
+    title: str  # `TTFT p50`
     name: str  # `TTFT p50, ms`
     measure: str
     here: float | None
     there: float | None
     pooled: bool  # `here` is over the requests of all repeats, as in the table
     why_unknown: str  # of `here`; "" where it is known
-
-    @property
-    def title(self) -> str:
-        """`TTFT p50`."""
-        return self.name.rpartition(", ")[0]
 
     @property
     def differs(self) -> bool:
@@ -52,8 +48,10 @@ def _pair(row: Row, figures: Sequence[Figure]) -> Pair:
     first = figures[0]
     here = row.middle(first.path)
     there = [figure.value for figure in figures if figure.value is not None]
+    title = " ".join(filter(None, (first.measure, first.statistic)))
     return Pair(
-        name=f"{' '.join(filter(None, (first.measure, first.statistic)))}, {first.unit}",
+        title=title,
+        name=f"{title}, {first.unit}",
         measure=first.measure,
         here=here,
         there=median(there) if there else None,
