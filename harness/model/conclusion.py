@@ -100,6 +100,14 @@ class Order(Record, frozen=True, kw_only=True):
         """Pairs that the backend is in."""
         return tuple(pair for pair in self.pairs if label in (pair.ahead, pair.behind))
 
+    def beaten_by(self, label: str) -> tuple[Speedup, ...]:
+        """Pairs that are separated, with the backend ahead."""
+        return tuple(pair for pair in self.pairs if pair.state == "separated" and pair.ahead == label)
+
+    def beats_all(self, label: str) -> bool:
+        """Whether the backend is separated from every other, and ahead."""
+        return 0 < len(self.beaten_by(label)) == len(self.places) - 1
+
 
 class UnderLoad(Record, frozen=True, kw_only=True):
     """One backend against the number of users; the lists are in the order of `users`."""

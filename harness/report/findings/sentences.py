@@ -61,8 +61,8 @@ def claims(summary: Summary, group: Group) -> list[Claim]:
     if texts := [text for row in group.rows if (text := _images(row))]:
         found.append((IMAGES, plain("; ".join(texts), 600)))
     if lines := list(doubts(group)):
-        short = lines if len(lines) <= NAMED else list(doubts_by_count(group))
-        found.append((IN_DOUBT, plain("; ".join(short), 600)))
+        few = lines if len(lines) <= NAMED else doubts_by_count(group)
+        found.append((IN_DOUBT, plain("; ".join(few), 600)))
     return found
 
 
@@ -96,14 +96,12 @@ def _best(ranking: Order, best: Place) -> Iterator[str]:
     marked = f" ({IN_DOUBT})" if best.doubt else ""
     yield f"{kind} {about.name}: {best.label}{marked}, {_value(best.median or 0.0, about)}."
     pairs = ranking.about(best.label)
-    apart = [pair for pair in pairs if pair.state == "separated"]
-    ahead = [pair for pair in apart if pair.ahead == best.label]
-    if ahead:
+    if ahead := ranking.beaten_by(best.label):
         whole = len(ahead) <= IN_WORDS
         names = [f"{pair.behind} by {pair.span if whole else pair.factor}" for pair in ahead]
         yield f"Better than {listing(names)}."
-    for pair in apart:
-        if pair.behind == best.label:
+    for pair in pairs:
+        if pair.state == "separated" and pair.behind == best.label:
             yield f"Over the geometric mean of the repeats {pair.ahead} is better by {pair.span}."
     for state, text in (
         ("undecided", f"Not separated from {{}} after {counted(best.repeats, 'repeat')}."),
@@ -154,12 +152,11 @@ def _in_direction(ranking: Order) -> str:
     value = f"{best.label}{marked} {_value(best.median or 0.0, about)}"
     if not pairs:
         return f"{value}, not compared with the others"
-    apart = [pair for pair in pairs if pair.state == "separated"]
-    behind = [pair.behind for pair in apart if pair.ahead == best.label]
-    if len(behind) == len(ranking.places) - 1:
+    if ranking.beats_all(best.label):
         return f"{value}, better than all others"
+    behind = [pair.behind for pair in ranking.beaten_by(best.label)]
     parts = [f"better than {_few(behind, ranking)}"] if behind else []
-    ahead = [pair.ahead for pair in apart if pair.behind == best.label]
+    ahead = [pair.ahead for pair in pairs if pair.state == "separated" and pair.behind == best.label]
     parts += [f"{name} is better over the geometric mean of the repeats" for name in ahead]
     for states, text in (
         (("undecided", "same"), "not separated from"),

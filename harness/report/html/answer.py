@@ -126,10 +126,7 @@ def _claim(source: Source, ranking: Order, text: str) -> Html:
     best = ranking.best
     if best is None:
         return tag("span", text)
-    behind = [
-        pair for pair in ranking.about(best.label) if pair.state == "separated" and pair.ahead == best.label
-    ]
-    alone = 0 < len(behind) == len(ranking.places) - 1
+    alone = ranking.beats_all(best.label)
     return tag("span", text, class_=f"ahead k{source.index(best.label) % 8}" if alone else None)
 
 
