@@ -23,6 +23,7 @@ from harness.imports.source import Document, Source, all_next_to, wrong
 from harness.imports.taken import LOAD, VERSION, WHEN, Taken
 from harness.imports.yaml_text import YAML, as_json, is_yaml
 from harness.model.imported import RESULT_SUFFIXES
+from harness.model.numbers import as_given
 
 PARQUET = b"PAR1"
 MOST_ENTRIES = 10_000
@@ -81,7 +82,7 @@ def _capped(taken: Taken) -> Taken:
     """Sets a rate with at most so many requests in flight apart from the same rate with another cap."""
     if taken.load.kind != "rate" or not taken.cap:
         return taken
-    rate = f"{taken.load.value:g}"
+    rate = as_given(taken.load.value)
     lack = f"{LOAD}: with at most {taken.cap} requests in flight, fewer than {rate}/s may have been sent"
     return replace(taken, variant=f"max{taken.cap}", lacks=(*taken.lacks, lack))
 

@@ -11,6 +11,7 @@ from harness.imports.source import Document, finite, plain, wrong
 from harness.imports.taken import COUNTS, VERSION, Rows, Taken, as_name
 from harness.model import STATISTICS, Load
 from harness.model.exchanged import INFERENCEX_LATENCIES, KEY, as_median
+from harness.model.numbers import short
 
 TOOL = "InferenceX"
 KEYS = {"hw", "framework", "precision", "conc", "tput_per_gpu"}
@@ -69,7 +70,7 @@ def _taken(row: _Row, values: dict[str, Any], where: str) -> Taken:
             if value is None:
                 continue
             if value > _MOST_S:
-                raise wrong(f"{word}_{name} is {value:g} s: other units?", where)
+                raise wrong(f"{word}_{name} is {short(value)} s: other units?", where)
             reported[f"{metric}.{statistic}"] = finite(value * 1e3, f"{word}_{name}", where)
     lacks = [VERSION, "requests", COUNTS]
     if row.output_tput_per_gpu is not None and row.gpus:

@@ -11,6 +11,7 @@ from harness.imports.source import Document, finite, wrong
 from harness.imports.taken import LOAD, UNKNOWN_LOAD, Rows, Taken, figures_of
 from harness.model import STATISTICS
 from harness.model.exchanged import KEY, MLPERF_LATENCIES
+from harness.model.numbers import short
 
 TOOL = "MLPerf endpoints"
 KEYS = {"n_samples_issued", "n_samples_completed", "ttft", "duration_ns"}
@@ -64,7 +65,7 @@ def read(document: Document) -> Iterator[Taken]:
         for statistic in STATISTICS:
             if (nanoseconds := found.get(statistic)) is not None:
                 if nanoseconds / 1e6 > _MOST_MS:
-                    raise wrong(f"{name} of {nanoseconds:g} ns: other units?", where)
+                    raise wrong(f"{name} of {short(nanoseconds)} ns: other units?", where)
                 reported[f"{metric}.{statistic}"] = finite(nanoseconds / 1e6, name, where)
     for metric, rate in (("requests_per_s", file.qps), ("output_tokens_per_s", file.tps)):
         if rate is not None:

@@ -80,9 +80,7 @@ def check(parts: Sequence[Part], names: Sequence[str]) -> None:
 
 
 def _lengths(repeats: Sequence[Taken]) -> Iterator[str]:
-    """Lengths of requests in which repeats differ by more than chance explains, and as much as decides between
-    two runs.
-    """
+    """Lengths of requests in which repeats differ as much as two runs may not, and not by chance."""
     for column, (what, rate) in _LENGTHS.items():
         known = [found for taken in repeats if (found := _mean_length(taken, column, rate))]
         if len(known) < 2:

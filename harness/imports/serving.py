@@ -13,6 +13,7 @@ from harness.imports.taken import MOST_S, UNKNOWN_LOAD, agree
 from harness.metrics.peers import tool_named
 from harness.model import STATISTICS, Load
 from harness.model.exchanged import as_median
+from harness.model.numbers import short
 from harness.records.layout import Outcome
 
 Number = int | float
@@ -108,7 +109,7 @@ def figures(document: Mapping[str, object], names: Mapping[str, str]) -> dict[st
 def check_duration(file: Arrays, stated: Mapping[str, float], where: str) -> None:
     """Raises SpecError if the rate of answers is not that of the duration: other units, or damage."""
     if not 0 < file.duration < MOST_S:
-        raise wrong(f"a duration of {file.duration:g} s", where)
+        raise wrong(f"a duration of {short(file.duration)} s", where)
     rate = file.completed / file.duration
     agree("request_throughput", stated.get("requests_per_s"), rate, where, "its count and duration give")
 

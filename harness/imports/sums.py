@@ -4,6 +4,7 @@ from itertools import pairwise
 
 from harness.imports.source import wrong
 from harness.imports.taken import Taken
+from harness.model.numbers import short
 from harness.records.layout import Outcome
 
 _PERCENTILES = ("p50", "p90", "p95", "p99")
@@ -18,12 +19,13 @@ def check(taken: Taken, where: str) -> None:
         known = [(name, stated[f"{metric}.{name}"]) for name in _PERCENTILES if f"{metric}.{name}" in stated]
         for (lower, less), (upper, more) in pairwise(known):
             if less > more * _ROUNDED:
-                raise wrong(f"its {metric} has a {lower} of {less:.6g} and a {upper} of {more:.6g}", where)
+                text = f"its {metric} has a {lower} of {short(less, 6)} and a {upper} of {short(more, 6)}"
+                raise wrong(text, where)
     for name in ("mean", "p50"):
         first, whole = stated.get(f"ttft_ms.{name}"), stated.get(f"e2e_ms.{name}")
         if first is not None and whole is not None and first > whole * _ROUNDED:
-            text = f"its first tokens come after {first:.6g} ms, and its answers take {whole:.6g} ms ({name})"
-            raise wrong(f"{text}: other units?", where)
+            ends = f"after {short(first, 6)} ms, and its answers take {short(whole, 6)} ms ({name})"
+            raise wrong(f"its first tokens come {ends}: other units?", where)
     _check_in_flight(taken, where)
 
 
@@ -36,9 +38,10 @@ def _check_in_flight(taken: Taken, where: str) -> None:
     least = _LEAST * (min(slots, taken.answered or slots) if slots else 1)
     in_flight = whole / 1e3 * rate
     if not least <= in_flight <= _MOST * most:
+        came = f"its answers take {short(whole, 6)} ms and {short(rate, 6)} come each second"
         raise wrong(
-            f"its answers take {whole:.6g} ms and {rate:.6g} come each second: {in_flight:.3g} were "
-            f"in flight, and there were {most} at most: other units, or two runs in one",
+            f"{came}: {short(in_flight)} were in flight, and there were {most} at most: "
+            "other units, or two runs in one",
             where,
         )
 

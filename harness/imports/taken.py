@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from harness.imports.source import wrong
 from harness.model import Fact, Level, Load
+from harness.model.numbers import short
 from harness.records.layout import (
     EVENT_DTYPE,
     UNKNOWN,
@@ -119,10 +120,10 @@ class Rows:
         if not all(np.isfinite(known)) or sorted(known) != known:
             order = "send, first text, last text and end"
             raise wrong(f"request {len(self)}: its times are not in the order of {order}", self._where)
-        if known[-1] - known[0] > MOST_S:
-            raise wrong(f"request {len(self)}: took {known[-1] - known[0]:.3g} s: other units?", self._where)
+        if (took_s := known[-1] - known[0]) > MOST_S:
+            raise wrong(f"request {len(self)}: took {short(took_s)} s: other units?", self._where)
         if (self._answers and abs(known[0] - self._answers[0].sent_s) > MOST_S) or abs(known[0]) > _LATEST_S:
-            raise wrong(f"request {len(self)}: sent at {known[0]:.3g} s: other units?", self._where)
+            raise wrong(f"request {len(self)}: sent at {short(known[0])} s: other units?", self._where)
         for count in (answer.prompt_tokens, answer.cached_tokens, answer.output_tokens, answer.first_tokens,
                       answer.pieces):  # fmt: skip
             if count is not None and not 0 <= count <= _MOST_COUNT:
@@ -217,7 +218,7 @@ def agree(
         return
     if not np.isfinite(stated) or abs(stated - found) > max(_WRONG * abs(found), 1e-6):
         raise wrong(
-            f"its {what} is {stated:.6g}, and {made_of} {found:.6g}: "
+            f"its {what} is {short(stated, 6)}, and {made_of} {short(found, 6)}: "
             "other units, a file cut short, or two runs in one",
             where,
         )
