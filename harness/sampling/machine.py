@@ -4,12 +4,9 @@ import os
 import platform
 import socket
 import sys
-from collections.abc import Callable
 from importlib import metadata
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_interface
 from pathlib import Path
-from types import ModuleType
-from typing import TypeVar
 
 import psutil
 from packaging.requirements import Requirement
@@ -18,9 +15,8 @@ from harness import __version__
 from harness.host import installation
 from harness.host.address import is_loopback
 from harness.host.cpus import cpu_flags, cpu_quota, usable_cpus
+from harness.host.nvml import driver_version, gpu_names
 from harness.model import HostFacts
-
-T = TypeVar("T")
 
 _BRIDGES = ("docker", "br-")  # of Docker's networks: behind them are this machine's containers
 _CPU_FEATURES = frozenset(
@@ -46,7 +42,7 @@ def host_facts() -> HostFacts:
         memory_bytes=_memory_bytes(),
         load_average_1min=os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         gpus=gpu_names(),
-        gpu_driver=gpu_driver(),
+        gpu_driver=driver_version(),
     )
 
 
@@ -54,35 +50,6 @@ def cpu_features() -> tuple[str, ...] | None:
     """Instructions by which inference engines choose their kernels; None where Linux lists none."""
     listed = cpu_flags()
     return tuple(sorted(_CPU_FEATURES & listed)) if listed else None
-
-
-def gpu_names() -> tuple[str, ...] | None:
-    """Names as NVML has them; None without a driver."""
-
-    def read(nvml: ModuleType) -> tuple[str, ...]:
-        handles = [nvml.nvmlDeviceGetHandleByIndex(i) for i in range(nvml.nvmlDeviceGetCount())]
-        return tuple(str(nvml.nvmlDeviceGetName(handle)) for handle in handles)
-
-    return _nvml(read)
-
-
-def gpu_driver() -> str | None:
-    return _nvml(lambda nvml: str(nvml.nvmlSystemGetDriverVersion()))
-
-
-def _nvml(read: Callable[[ModuleType], T]) -> T | None:
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return None
-    try:
-        return read(pynvml)
-    except pynvml.NVMLError:
-        return None
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def package_versions() -> dict[str, str]:

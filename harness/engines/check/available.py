@@ -17,11 +17,11 @@ from harness.engines.start.command import HOST
 from harness.engines.start.containers.compose_tool import find_compose
 from harness.engines.start.containers.daemon import Daemon
 from harness.engines.start.containers.images import check_offered
-from harness.engines.start.gpus import await_free, chosen_gpus, cuda_version, gpu_count, gpu_uses, in_use
+from harness.engines.start.gpus import await_free, chosen_gpus, gpu_uses, in_use
 from harness.engines.start.launch_choice import DEVICE_FILES
 from harness.engines.start.ports import check_port
 from harness.errors import SetupError
-from harness.host import kit_env, paths
+from harness.host import kit_env, nvml, paths
 from harness.spec.backend import Backend, BackendRef
 
 
@@ -69,11 +69,11 @@ class Machine:
 
     def gpu_count(self) -> int | None:
         """NVIDIA GPUs; None: not known."""
-        return gpu_count()
+        return nvml.gpu_count()
 
     def cuda_version(self) -> int | None:
         """Major version that the driver knows; None: not known."""
-        return cuda_version()
+        return nvml.cuda_version()
 
     def check_gpus_free(self, gpus: Sequence[str]) -> None:
         if orphans.stale():  # stopped before the first engine starts

@@ -2,13 +2,15 @@
 
 import os
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
+from types import ModuleType
 
 from harness.engines.provide.shared_folders import Say
 from harness.errors import SetupError
+from harness.host import nvml
 from harness.spec.backend import Backend
 
 # The driver gives memory back some seconds after its process is gone.
@@ -87,53 +89,23 @@ def in_use(gpus: Sequence[str], uses: Sequence[Use]) -> SetupError:
     )
 
 
-def gpu_count() -> int | None:
-    """NVIDIA GPUs of this machine; None where the driver does not say."""
-    import pynvml
-
-    return _told(lambda: int(pynvml.nvmlDeviceGetCount()))
-
-
-def cuda_version() -> int | None:
-    """Major version of CUDA that the driver knows; None where it does not say."""
-    import pynvml
-
-    return _told(lambda: int(pynvml.nvmlSystemGetCudaDriverVersion()) // 1000)
-
-
-def _told(ask: Callable[[], int]) -> int | None:
-    import pynvml
-
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return None
-    try:
-        return ask()
-    except pynvml.NVMLError:
-        return None
-    finally:
-        pynvml.nvmlShutdown()
-
-
 def gpu_uses(gpus: Sequence[str]) -> list[Use] | str:
     """Uses by index or UUID, or a text with the reason they are not known."""
     import pynvml
 
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError as error:
-        return f"NVML cannot be asked: {error}"
-    try:
+    def read(library: ModuleType) -> list[Use]:
+        by_index, by_uuid = library.nvmlDeviceGetHandleByIndex, library.nvmlDeviceGetHandleByUUID
+        handles = [by_index(int(gpu)) if gpu.isdigit() else by_uuid(gpu) for gpu in gpus]
         return [
             Use(gpu, process.pid, process.usedGpuMemory)
-            for gpu in gpus
-            for process in pynvml.nvmlDeviceGetComputeRunningProcesses(_handle(gpu))
+            for gpu, handle in zip(gpus, handles, strict=True)
+            for process in library.nvmlDeviceGetComputeRunningProcesses(handle)
         ]
+
+    try:
+        return nvml.ask(read)
     except pynvml.NVMLError as error:
         return f"NVML does not report the processes of GPU {', '.join(gpus)}: {error}"
-    finally:
-        pynvml.nvmlShutdown()
 
 
 def computing(gpus: Sequence[str], pids: Collection[int]) -> tuple[list[int], str | None]:
@@ -152,10 +124,3 @@ def computing(gpus: Sequence[str], pids: Collection[int]) -> tuple[list[int], st
             f"the processes {where} have numbers of another namespace: which are the engine's is unknown",
         )
     return [], f"NVML sees no process of the engine {where}"
-
-
-def _handle(gpu: str) -> object:
-    import pynvml
-
-    by_index = pynvml.nvmlDeviceGetHandleByIndex
-    return by_index(int(gpu)) if gpu.isdigit() else pynvml.nvmlDeviceGetHandleByUUID(gpu)

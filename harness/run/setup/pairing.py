@@ -5,10 +5,11 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from harness.engines.start.gpus import chosen_gpus, gpu_count, gpus_needed
+from harness.engines.start.gpus import chosen_gpus, gpus_needed
 from harness.engines.start.launch_choice import LaunchChoice
 from harness.errors import SpecError
 from harness.host.cpus import usable_cpus
+from harness.host.nvml import gpu_count
 from harness.metrics.distribution import samples_needed
 from harness.model.choices import Pairing
 from harness.plan import load_points, slots_of

@@ -13,6 +13,7 @@ from harness.engines.speak.access import access_of
 from harness.engines.start.command import configured, settable
 from harness.engines.start.launch_choice import LaunchChoice, as_launched, resolve_launch, track_of
 from harness.errors import SetupError, SpecError, extra_hint
+from harness.host.nvml import gpu_names
 from harness.model.choices import BetweenRepeats
 from harness.plan import (
     MOST_LONGER,
@@ -31,7 +32,7 @@ from harness.run.setup.pairing import BLOCKS, Together, sized, together_of
 from harness.run.setup.prompt_source import checked_source
 from harness.run.setup.repeats import between_of, repeats_of
 from harness.sampling.job import MOST_HZ
-from harness.sampling.machine import gpu_names, is_this_machine
+from harness.sampling.machine import is_this_machine
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
@@ -299,9 +300,8 @@ def _starts_for_each_cell(scenario: Scenario, ref: BackendRef, launch: LaunchCho
 def _profile(options: RunOptions) -> Profile:
     if options.profile != "auto":
         return options.profile
-    if options.device != "auto":
-        return "cpu" if options.device == "cpu" else "gpu"
-    return "gpu" if gpu_names() else "cpu"
+    on_gpu = gpu_names() if options.device == "auto" else options.device != "cpu"
+    return "gpu" if on_gpu else "cpu"
 
 
 def _simulated(

@@ -121,14 +121,3 @@ def test_the_engine_is_found_among_those_that_compute(nvml):
     assert found == []
     assert "another namespace" in why
     assert "was not seen" in gpus.computing(["9"], [own])[1]
-
-
-def test_the_driver_says_which_cuda_it_knows(nvml):
-    nvml.nvmlSystemGetCudaDriverVersion = lambda: 12080
-    assert gpus.cuda_version() == 12
-
-    def broken():
-        raise NVMLError("Driver Not Loaded")
-
-    nvml.nvmlInit = broken
-    assert gpus.cuda_version() is None
