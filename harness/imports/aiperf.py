@@ -12,6 +12,7 @@ import numpy as np
 from harness.imports import serving
 from harness.imports.source import Document, Source, finite, next_to, plain, wrong
 from harness.imports.taken import (
+    ARRIVALS,
     INTENDED,
     LOAD,
     TEXTS,
@@ -51,7 +52,7 @@ _FIGURES = {
 }
 
 
-class _Value(msgspec.Struct):
+class _Value(msgspec.Struct, frozen=True):
     value: float | list[float] | None = None
     unit: str = ""
 
@@ -60,7 +61,6 @@ class _Metadata(msgspec.Struct):
     request_start_ns: int
     request_end_ns: int
     benchmark_phase: str = "profiling"
-    credit_issued_ns: int | None = None
     was_cancelled: bool = False
 
 
@@ -70,9 +70,19 @@ class _Error(msgspec.Struct):
     message: str | None = None
 
 
+class _Metrics(msgspec.Struct):
+    time_to_first_token: _Value = _Value()
+    request_latency: _Value = _Value()
+    inter_chunk_latency: _Value = _Value()
+    usage_prompt_tokens: _Value = _Value()
+    input_sequence_length: _Value = _Value()
+    usage_completion_tokens: _Value = _Value()
+    output_sequence_length: _Value = _Value()
+
+
 class _Line(msgspec.Struct):
     metadata: _Metadata
-    metrics: dict[str, _Value]
+    metrics: _Metrics
     error: _Error | None = None
 
 
@@ -114,9 +124,9 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
         line = document.read_as(_Line, TOOL)
         answer = _answer(line, document.where)
         rows.add(answer)
-        own_counts = own_counts or "usage_completion_tokens" not in line.metrics
         if answer.outcome is Outcome.OK and not answer.warmup and answer.first_s is not None:
             ttfts_ms.append(1e3 * (answer.first_s - answer.sent_s))
+            own_counts = own_counts or line.metrics.usage_completion_tokens.value is None
     rows.check_streamed()
     if about is not None:
         count = about.request_count.avg if about.request_count else None
@@ -135,18 +145,21 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
         lacks.append(LOAD)
     if own_counts:
         lacks.append("the server's count of tokens: they are of the tool's own tokenizer")
+    gaps = all(row.pieces is not None for row in rows.measured if row.outcome is Outcome.OK)
+    if not gaps:
+        lacks.append(f"{ARRIVALS} (inter_chunk_latency has it)")
     yield Taken(
         tool=TOOL,
         version=about.aiperf_version if about else None,
         level="records",
-        took=f"{len(rows)} requests: start, first text, gaps, end, tokens",
+        took=f"{len(rows)} requests: start, first text, {'gaps, ' if gaps else ''}end, tokens",
         load=load,
         cap=_cap(phase),
         records=rows.records(load.slots),
         model=_model(about),
         started_unix_ns=round(min((a.sent_s for a in rows.measured), default=0.0) * 1e9) or None,
         planned=len(rows.measured),
-        facts=("answers", "outcomes", "tokens", "times", "arrivals"),
+        facts=("answers", "outcomes", "tokens", "times", *(("arrivals",) if gaps else ())),
         lacks=tuple(lacks),
     )
 
@@ -157,26 +170,27 @@ def _answer(line: _Line, where: str) -> Answer:
     warmup = about.benchmark_phase == "warmup"
     if about.benchmark_phase not in _PHASES:
         raise wrong(f"benchmark_phase is '{about.benchmark_phase}'", where)
-    ttft = _ms(metrics, "time_to_first_token", where)
+    ttft = _ms(metrics.time_to_first_token, "time_to_first_token", where)
     if line.error is not None or about.was_cancelled or ttft is None:
         message = (line.error.message or line.error.type or "") if line.error else ""
         result = _outcome(line.error, about.was_cancelled)
         return Answer(sent_s=sent, end_s=end, outcome=result, error=message, warmup=warmup)
-    gaps = metrics.get("inter_chunk_latency")
-    chunks = None
-    last = sent + (_ms(metrics, "request_latency", where) or ttft) / 1e3
-    if gaps is not None and isinstance(gaps.value, list):
+    gaps, chunks = metrics.inter_chunk_latency, None
+    whole = _ms(metrics.request_latency, "request_latency", where) or ttft
+    last = sent + whole / 1e3
+    if isinstance(gaps.value, list):
         gaps_s = np.asarray(gaps.value, np.float64) * _scale(gaps.unit, where) / 1e3
         chunks = sent + ttft / 1e3 + np.concatenate([[0.0], np.cumsum(gaps_s)])
         last = float(chunks[-1])
-    tokens = _count(metrics, "usage_completion_tokens", "output_sequence_length")
+    elif whole == ttft:  # one chunk, which no gap follows
+        chunks = np.array([last])
     return Answer(
         sent_s=sent,
         first_s=sent + ttft / 1e3,
         last_s=last,
         end_s=max(end, last),
-        prompt_tokens=_count(metrics, "usage_prompt_tokens", "input_sequence_length"),
-        output_tokens=tokens,
+        prompt_tokens=_count(metrics.usage_prompt_tokens, metrics.input_sequence_length),
+        output_tokens=_count(metrics.usage_completion_tokens, metrics.output_sequence_length),
         pieces=None if chunks is None else len(chunks),
         chunks_s=chunks,
         warmup=warmup,
@@ -192,9 +206,8 @@ def _outcome(error: _Error | None, cancelled: bool) -> Outcome:
     return Outcome.HTTP_ERROR if error.code else _OUTCOMES.get(error.type or "", Outcome.HTTP_ERROR)
 
 
-def _ms(metrics: dict[str, _Value], name: str, where: str) -> float | None:
-    found = metrics.get(name)
-    if found is None or found.value is None:
+def _ms(found: _Value, name: str, where: str) -> float | None:
+    if found.value is None:
         return None
     if isinstance(found.value, list):
         raise wrong(f"{name} is a list", where)
@@ -207,9 +220,9 @@ def _scale(unit: str, where: str) -> float:
     return _MS[unit]
 
 
-def _count(metrics: dict[str, _Value], *names: str) -> int | None:
-    """The first that is there: the server's count before the tool's own."""
-    values = (metrics[name].value for name in names if name in metrics)
+def _count(of_server: _Value, of_tool: _Value) -> int | None:
+    """The server's count before the tool's own."""
+    values = (of_server.value, of_tool.value)
     return next((int(value) for value in values if isinstance(value, int | float)), None)
 
 

@@ -7,7 +7,7 @@ import msgspec
 from harness.errors import SpecError
 from harness.imports import serving
 from harness.imports.source import Document, finite, next_to, wrong
-from harness.imports.taken import TEXTS, Answer, Rows, Taken, agree, as_name, mean
+from harness.imports.taken import ARRIVALS, TEXTS, Answer, Rows, Taken, agree, as_name, mean
 from harness.records.layout import Outcome
 
 TOOL = "genai-bench"
@@ -32,6 +32,10 @@ class _Statistic(msgspec.Struct, frozen=True):
     mean: float | None = None
 
 
+class _Stats(msgspec.Struct, frozen=True):
+    ttft: _Statistic = _Statistic()
+
+
 class _Aggregated(msgspec.Struct):
     scenario: str
     iteration_type: str = "num_concurrency"
@@ -40,7 +44,7 @@ class _Aggregated(msgspec.Struct):
     requests_per_second: float | None = None
     mean_output_throughput_tokens_per_s: float | None = None
     mean_input_throughput_tokens_per_s: float | None = None
-    stats: dict[str, _Statistic] = {}
+    stats: _Stats = _Stats()
 
 
 class _File(msgspec.Struct):
@@ -74,7 +78,7 @@ def read(document: Document) -> Iterator[Taken]:
         raise wrong(
             f"an iteration over {metrics.iteration_type}, which is not read", where, hint="num_concurrency is"
         )
-    lacks = ["when each request was sent", "the arrival of each piece of text, so ITL is not known", TEXTS]
+    lacks = ["when each request was sent", f"{ARRIVALS}, so ITL is not known", TEXTS]
     if about is None:
         lacks.append(f"{ABOUT}, which has version and model")
     yield Taken(
@@ -126,7 +130,7 @@ def _rows(file: _File, where: str) -> Rows:
     rows.check_streamed()
     totals = file.aggregated_metrics
     agree("num_requests", totals.num_requests, len(rows), where)
-    agree("ttft", totals.stats.get("ttft", _Statistic()).mean, mean(ttfts), where)
+    agree("ttft", totals.stats.ttft.mean, mean(ttfts), where)
     return rows
 
 

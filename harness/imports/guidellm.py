@@ -7,7 +7,7 @@ import msgspec
 
 from harness.imports import serving
 from harness.imports.source import Document, plain, wrong
-from harness.imports.taken import INTENDED, TEXTS, Answer, Rows, Taken, agree, mean
+from harness.imports.taken import ARRIVALS, INTENDED, TEXTS, Answer, Rows, Taken, agree, mean
 from harness.model import Load
 from harness.records.layout import Outcome
 
@@ -110,7 +110,7 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
     # The tool leaves requests of its own warm-up and cool-down out of its figures.
     if stated and stated.successful and stated.successful.count == len(ttfts_ms):
         agree("time_to_first_token_ms", stated.successful.mean, mean(ttfts_ms), where)
-    lacks = ["the arrival of each piece of text, so ITL is not known", TEXTS]
+    lacks = [f"{ARRIVALS}, so ITL is not known", TEXTS]
     if unsent:
         lacks.append(f"the start of {unsent} requests that were not sent")
     if not paced:

@@ -35,7 +35,6 @@ class _File(msgspec.Struct):
     n_samples_issued: int
     n_samples_completed: int
     ttft: _Series
-    duration_ns: float | None
     tpot: _Series = _Series()
     latency: _Series = _Series()
     version: str | None = None

@@ -36,8 +36,6 @@ class Arrays(msgspec.Struct):
     output_lens: list[int | None] = []
     ttfts: list[Number] = []
     itls: msgspec.Raw = msgspec.Raw(b"[]")
-    latencies: list[Number] = []
-    start_times: list[Number] = []
     errors: list[str | None] = []
 
 

@@ -19,8 +19,6 @@ KEYS = {"backend", "dataset_name", "request_throughput", "total_output_tokens_re
 class _File(serving.Arrays):
     backend: str = ""
     mean_ttft_ms: float | None = None
-    mean_itl_ms: float | None = None
-    random_output_len: int | None = None
     server_info: object = None
 
 

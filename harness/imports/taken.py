@@ -34,6 +34,7 @@ COUNTS = "how many were answered, and how many failed"
 WHEN = "when it was measured (the time of the file stands in)"
 ZONE = "the time zone of its date (UTC stands in)"
 INTENDED = "intended times"
+ARRIVALS = "the arrival of each piece of text"
 TEXTS = "text and finish reason of answers"
 _WRONG = 0.005  # by which a tool's own mean may miss that of its records: rounding
 MOST_S = 30 * 86_400

@@ -32,11 +32,12 @@ _NEAR = 0.01  # of TTFT: a chunk without text that is followed so soon changes n
 class _File(serving.Arrays):
     model_id: str = ""
     date: str = ""
+    latencies: tuple[serving.Number, ...] = ()
+    start_times: tuple[serving.Number, ...] = ()
     num_prompts: int = 0  # as asked for: a small dataset has fewer
     failed: Annotated[int, msgspec.Meta(ge=0)] | None = None
     mean_ttft_ms: float | None = None
     mean_itl_ms: float | None = None
-    total_output_tokens: int | None = None
     server_ttfts: msgspec.Raw = msgspec.Raw()  # from 0.33 on, where the server reports its own times
     ramp_up_strategy: str | None = None
 

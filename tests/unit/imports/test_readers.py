@@ -339,6 +339,42 @@ MLPERF = {"version": "0.4", "git_sha": None, "n_samples_issued": 400, "n_samples
           "run_config": {"load_pattern": {"type": "concurrency", "target_concurrency": 4}}}  # fmt: skip
 
 
+def test_a_file_of_aiperf_without_gaps_has_no_arrivals(tmp_path):
+    """Of an answer of one chunk nothing is missing; a failed request says nothing of arrivals or counts."""
+    lines = foreign.aiperf_lines(requests=6)
+    del lines[1]["metrics"]["time_to_first_token"], lines[1]["metrics"]["usage_completion_tokens"]
+    lines[1]["error"] = {"type": "TimeoutError"}
+    del lines[2]["metrics"]["inter_chunk_latency"]
+    lines[2]["metrics"]["request_latency"] = lines[2]["metrics"]["time_to_first_token"]
+    taken = taken_of(foreign.write_lines(tmp_path / "r.jsonl", lines))
+    assert "arrivals" in taken.facts
+    assert not any("count of tokens" in lack for lack in taken.lacks)
+    del lines[3]["metrics"]["inter_chunk_latency"]
+    taken = taken_of(foreign.write_lines(tmp_path / "r.jsonl", lines))
+    assert "arrivals" not in taken.facts
+    assert "gaps" not in taken.took
+    assert any("inter_chunk_latency" in lack for lack in taken.lacks)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        foreign.vllm() | {"total_output_tokens": "many"},
+        of_sglang() | {"random_output_len": "as the data set", "latencies": None, "start_times": [None]},
+        MLPERF | {"duration_ns": "1 s"},
+    ],
+)
+def test_what_nobody_reads_may_be_anything(tmp_path, document):
+    taken_of(foreign.write(tmp_path / "r.json", document))
+
+
+def test_metrics_of_aiperf_that_nobody_reads_may_be_anything(tmp_path):
+    lines = foreign.aiperf_lines(requests=6)
+    lines[0]["metadata"]["credit_issued_ns"] = "never"
+    lines[0]["metrics"]["tool_calls"] = {"value": {"a": 1}, "unit": "calls"}
+    taken_of(foreign.write_lines(tmp_path / "r.jsonl", lines))
+
+
 def test_summaries_of_mlperf_are_in_nanoseconds(tmp_path):
     taken = taken_of(foreign.write(tmp_path / "r.json", MLPERF))
     assert (taken.tool, taken.load.slots) == ("MLPerf endpoints", 4)
