@@ -39,25 +39,32 @@ def _by_name(series: Sequence[Series]) -> Alike:
 def _name(figure: Series, alike: Alike) -> str:
     """The name of a series; where others share it, with the machine or the requests that make it another."""
     name = _short_name(figure)
-    shared = set.intersection(*(set(_features(other) or ()) for other in alike[name]))
-    facts = zip(_facts(figure, shared), *(_facts(other, shared) for other in alike[name]), strict=True)
+    known = [set(features) for other in alike[name] if (features := _features(other)) is not None]
+    facts = zip(_facts(figure, known), *(_facts(other, known) for other in alike[name]), strict=True)
     apart = [mine for mine, *all_of in facts if len(set(all_of)) > 1]
     return plain(f"{name} ({', '.join(apart)})" if apart else name)
 
 
-def _facts(series: Series, shared: Set[str]) -> list[str]:
-    """What makes runs a series of their own, in words. `shared`: CPU instructions that need no word."""
+def _facts(series: Series, known: Sequence[Set[str]]) -> list[str]:
+    """What makes runs a series of their own, in words. `known`: CPU instructions of all that share a name."""
     host, work = series.entries[0].host, series.entries[0].workload_sha256
-    features = _features(series)
-    more = [feature for feature in features or () if feature not in shared]
-    instructions = f"CPU with {listing(more)}" if more else "CPU with fewer instructions"
     return [
         host.cpu or "CPU not known",
         "cores not known" if host.cpus_usable is None else counted(host.cpus_usable, "core"),
         "no GPU" if host.gpus is None else listing(host.gpus),
-        "CPU instructions not known" if features is None else instructions,
+        _instructions(_features(series), known),
         f"requests {work[:8]}" if work else "requests not known",
     ]
+
+
+def _instructions(features: Sequence[str] | None, known: Sequence[Set[str]]) -> str:
+    """Names those that some CPU lacks."""
+    if features is None:
+        return "CPU instructions not known"
+    if more := [feature for feature in features if not all(feature in others for others in known)]:
+        return f"CPU with {listing(more)}"
+    fewer = any(others - {*features} for others in known)
+    return "CPU with fewer instructions" if fewer else "CPU instructions known"
 
 
 def _features(series: Series) -> Sequence[str] | None:

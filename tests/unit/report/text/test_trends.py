@@ -33,6 +33,8 @@ def test_nothing_is_judged_before_two_levels_can_be_seen():
          ("EPYC, requests 5f5f5f5f", "Xeon, requests abababab")),
         ({"host": {**HOST, "cpu_features": ["avx2"]}}, {"host": {**HOST, "cpu_features": ["avx2", "amx"]}},
          ("CPU with fewer instructions", "CPU with amx")),
+        ({"host": {**HOST, "cpu_features": ["avx2", "amx"]}}, {},
+         ("CPU instructions known", "CPU instructions not known")),
         ({}, {"host": None}, ("EPYC, 2 cores", "CPU not known, cores not known")),
     ],
 )  # fmt: skip
