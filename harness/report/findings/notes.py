@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from harness.metrics.cost import NO_PRICE
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
 from harness.model import CellResult, IssueCode, LoadPoint, Reason, Summary
 from harness.report.findings.classes import class_lines
@@ -283,6 +284,12 @@ def _price(summary: Summary) -> Iterator[Note]:
     for price, owners in charged(summary).items():
         what = f"{price.per_hour:g} per hour for {price.covers} ({price.source}){owners}"
         yield Note("note", plain(f"cost in {price.currency}: {what}"))
+    without: dict[str, dict[str, None]] = {}
+    for cell in summary.cells:
+        if not cell.invalid and (why := cell.null_reasons.get("cost", NO_PRICE)) != NO_PRICE:
+            without.setdefault(why, {})[cell.label] = None
+    for why, owners in without.items():
+        yield Note("note", plain(f"no cost, {listing(list(owners))}: {why}"))
 
 
 def _pooled(load_groups: list[Group]) -> Iterator[Note]:

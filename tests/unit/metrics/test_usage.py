@@ -506,6 +506,15 @@ def test_each_price_of_a_run_names_the_backends_that_it_is_charged_to():
     ]
 
 
+def test_a_price_that_leads_to_no_cost_says_why():
+    reasons = {label: cost.price(given, None)[1] for label, given in
+               {"a": prices(gpu_per_hour={"A": 2.0}), "b": prices(gpu_per_hour={"A": 2.0}), "c": None}.items()}  # fmt: skip
+    made = summary(*(cell(label, null_reasons={"cost": why}) for label, why in reasons.items()))
+    assert [note.text for note in notes(made) if "cost" in note.text] == [
+        "no cost, a and b: a price per GPU was given and the engine was not seen on one"
+    ]
+
+
 def test_speculation_is_told_by_what_was_kept():
     counted = {"draft_tokens": 40.0, "accepted_tokens": 30.0}
     made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), facts(server_counters=counted), None, ALIVE)
