@@ -2,10 +2,12 @@
 
 import os
 import shutil
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
+from harness.engines.start.gpus import chosen_gpus
 from harness.errors import SpecError
 from harness.model.choices import Device, LaunchMode
 from harness.spec.backend import Backend, BackendRef, Compose, Engine, Image, Process
@@ -28,8 +30,13 @@ class LaunchChoice:
     device: str = ""  # of a container: cuda, rocm or cpu; of a process: cuda where it is [process_cuda]
 
 
-def resolve_launch(ref: BackendRef, mode: LaunchMode, device: Device = "auto") -> LaunchChoice:
-    """Raises SpecError where the mode contradicts the entry of --backends or the definition."""
+def resolve_launch(
+    ref: BackendRef, mode: LaunchMode, device: Device = "auto", gpus: Sequence[str] = ()
+) -> LaunchChoice:
+    """Raises SpecError where the mode contradicts the entry of --backends or the definition.
+
+    `gpus`: that engines may use; (): those that CUDA_VISIBLE_DEVICES does not hide.
+    """
     name, where = ref.label, f"--launch {mode}"
     if mode in ("process", "compose", "simulate") and ref.url:
         raise SpecError(
@@ -49,11 +56,12 @@ def resolve_launch(ref: BackendRef, mode: LaunchMode, device: Device = "auto") -
         return LaunchChoice(
             "attach", f"{name} is measured where it runs, at {ref.url}, because a URL was given"
         )
+    here = _devices_here(gpus)
     if mode == "compose":
-        return _compose(ref, device, "because --launch compose was given")
+        return _compose(ref, device, here, "because --launch compose was given")
     if mode == "process":
-        return _process(ref, device, "because --launch process was given")
-    return _auto(ref, device)
+        return _process(ref, device, here, "because --launch process was given")
+    return _auto(ref, device, here)
 
 
 def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
@@ -105,7 +113,13 @@ def track_of(ref: BackendRef, choice: LaunchChoice, model_name: str, model: Mode
     return name
 
 
-def _auto(ref: BackendRef, device: Device) -> LaunchChoice:
+def _devices_here(gpus: Sequence[str]) -> set[str]:
+    """The devices of this machine, without NVIDIA GPUs where all are hidden."""
+    found = {device for device, file in DEVICE_FILES.items() if file.exists()}
+    return {"cpu"} | (found if chosen_gpus(1, gpus) else found - {"cuda"})
+
+
+def _auto(ref: BackendRef, device: Device, here: Collection[str]) -> LaunchChoice:
     """Chooses on a GPU its image, or without Docker its packages for CUDA.
 
     Without a GPU a process is shorter.
@@ -120,18 +134,18 @@ def _auto(ref: BackendRef, device: Device) -> LaunchChoice:
             hint=f"{start}attach to it with {ref.label}=http://HOST:PORT",
         )
     if definition.compose is None:
-        return _process(ref, device, "because its definition has [process] and no image")
-    on = device if device != "auto" else next(iter(_present(definition)), "cpu")
+        return _process(ref, device, here, "because its definition has [process] and no image")
+    on = device if device != "auto" else _first(definition, here) or "cpu"
     if on == "cuda" and definition.process_cuda and not has_docker():
-        return _process(ref, "cuda", "because there is no Docker for its image")
+        return _process(ref, "cuda", here, "because there is no Docker for its image")
     if definition.process is None:
-        return _compose(ref, device, "because its definition has no [process]")
+        return _compose(ref, device, here, "because its definition has no [process]")
     if on == "cpu":
-        return _process(ref, "cpu", "because there is no GPU for an image of it")
-    return _compose(ref, device, "because its definition has an image for that")
+        return _process(ref, "cpu", here, "because there is no GPU for an image of it")
+    return _compose(ref, device, here, "because its definition has an image for that")
 
 
-def _process(ref: BackendRef, device: Device, because: str) -> LaunchChoice:
+def _process(ref: BackendRef, device: Device, here: Collection[str], because: str) -> LaunchChoice:
     """[process_cuda] on an NVIDIA GPU. A definition without it has one process, which finds its device."""
     definition = ref.definition
     if definition.process is None and definition.process_cuda is None:
@@ -143,8 +157,7 @@ def _process(ref: BackendRef, device: Device, because: str) -> LaunchChoice:
     if definition.process_cuda is None:
         _check_variant(ref)
         return LaunchChoice("process", f"{ref.label} is started as a process {because}")
-    has_gpu = DEVICE_FILES["cuda"].exists()
-    if device == "cuda" or (device == "auto" and (has_gpu or definition.process is None)):
+    if device == "cuda" or (device == "auto" and ("cuda" in here or definition.process is None)):
         return LaunchChoice("process", f"{ref.label} is started as a process on cuda {because}", "cuda")
     if definition.process is None or device == "rocm":
         found = ("cpu", "cuda") if definition.process else ("cuda",)
@@ -171,18 +184,18 @@ def _check_variant(ref: BackendRef) -> None:
     )
 
 
-def _compose(ref: BackendRef, device: Device, because: str) -> LaunchChoice:
+def _compose(ref: BackendRef, device: Device, here: Collection[str], because: str) -> LaunchChoice:
     if ref.definition.compose is None:
         raise SpecError(
             f"backend '{ref.label}' cannot be started in a container: its definition has no [compose]",
             where="--launch compose",
             hint=f"use --launch process, or start the container and attach with {ref.label}=URL",
         )
-    on = _device(ref.definition, device)
+    on = _device(ref.definition, device, here)
     return LaunchChoice("compose", f"{ref.label} is started in a container on {on} {because}", on)
 
 
-def _device(definition: Backend, asked: Device) -> str:
+def _device(definition: Backend, asked: Device, here: Collection[str]) -> str:
     """The one asked for, else the first that is on this machine and that the engine has an image for.
 
     Where there is none, the first that it has an image for: the check before the start says what is missing.
@@ -196,9 +209,9 @@ def _device(definition: Backend, asked: Device) -> str:
                 hint=f"it has one for: {', '.join(with_image)}",
             )
         return asked
-    return next(iter(_present(definition)), with_image[0])
+    return _first(definition, here) or with_image[0]
 
 
-def _present(definition: Backend) -> list[str]:
-    """Devices of this machine that there is an image for, the fastest first."""
-    return [device for device in definition.devices if device == "cpu" or DEVICE_FILES[device].exists()]
+def _first(definition: Backend, here: Collection[str]) -> str | None:
+    """The fastest device of this machine that there is an image for."""
+    return next((device for device in definition.devices if device in here), None)

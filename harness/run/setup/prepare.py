@@ -13,7 +13,6 @@ from harness.engines.speak.access import access_of
 from harness.engines.start.command import configured, settable
 from harness.engines.start.launch_choice import LaunchChoice, as_launched, resolve_launch, track_of
 from harness.errors import SetupError, SpecError, extra_hint
-from harness.host.nvml import gpu_names
 from harness.model.choices import BetweenRepeats
 from harness.plan import (
     MOST_LONGER,
@@ -29,6 +28,7 @@ from harness.plan import (
 )
 from harness.run.setup.options import RunOptions
 from harness.run.setup.pairing import BLOCKS, Together, sized, together_of
+from harness.run.setup.profile import profile_of
 from harness.run.setup.prompt_source import checked_source
 from harness.run.setup.repeats import between_of, repeats_of
 from harness.sampling.job import MOST_HZ
@@ -37,7 +37,7 @@ from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
 from harness.spec.reach import Reach, with_reach
-from harness.spec.scenario import Profile, Scenario, check_api, load_scenario
+from harness.spec.scenario import Scenario, check_api, load_scenario
 from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
 from harness.verdicts.slo_check import answers_needed
@@ -144,7 +144,7 @@ def prepare(options: RunOptions) -> Prepared:
         raise SpecError(f"must be from 0 to {MOST_HZ:g}, not {options.sample_hz:g}", where="--sample-hz")
     if options.http2 and find_spec("h2") is None:
         raise SetupError("HTTP/2 needs the package h2", where="--http2", hint=extra_hint("http2"))
-    profile = _profile(options)
+    profile = profile_of(options)
     scenario = load_scenario(options.scenario, options.overrides, profile)
     options = replace(options, profile=profile)
     for api in options.apis:
@@ -166,7 +166,7 @@ def prepare(options: RunOptions) -> Prepared:
             "no backend has several URLs", where="--balance", hint="--backends NAME=URL+URL spreads over two"
         )
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
-    launches = tuple(resolve_launch(ref, options.launch, options.device) for ref in backends)
+    launches = tuple(resolve_launch(ref, options.launch, options.device, options.gpus) for ref in backends)
     backends = tuple(map(as_launched, backends, launches))
     _check_cluster(options, launches)
     backends = _simulated(backends, launches, options.simulate_faults)
@@ -295,13 +295,6 @@ def _starts_for_each_cell(scenario: Scenario, ref: BackendRef, launch: LaunchCho
     cache = ref.definition.prefix_cache
     declared = scenario.cache.state != "any"
     return declared and cache.enabled is True and cache.reset is None and launch.mode != "attach"
-
-
-def _profile(options: RunOptions) -> Profile:
-    if options.profile != "auto":
-        return options.profile
-    on_gpu = gpu_names() if options.device == "auto" else options.device != "cpu"
-    return "gpu" if on_gpu else "cpu"
 
 
 def _simulated(

@@ -17,6 +17,7 @@ def devices(monkeypatch, tmp_path):
     files = {device: tmp_path / device for device in ("cuda", "rocm")}
     monkeypatch.setattr(launch_choice, "DEVICE_FILES", files)
     monkeypatch.setattr(launch_choice, "has_docker", lambda: True)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     return lambda device: files[device].touch()
 
 
@@ -163,3 +164,24 @@ def test_a_variant_that_a_cpu_cannot_start_is_refused_with_its_reason_and_those_
     assert resolve("sglang@spec-ngram", "compose", "cpu").mode == "compose", "its image has its kernels"
     devices("cuda")
     assert resolve("sglang@spec-ngram", "process").device == "cuda"
+
+
+@pytest.mark.parametrize(
+    ("mode", "docker", "gpus", "chosen"),
+    [
+        ("auto", True, (), ("process", "")),
+        ("auto", False, (), ("process", "")),
+        ("process", False, (), ("process", "")),
+        ("compose", True, (), ("compose", "cpu")),
+        ("auto", True, ("0",), ("compose", "cuda")),
+        ("auto", False, ("0",), ("process", "cuda")),
+    ],
+)
+def test_gpus_that_are_all_hidden_are_not_there_unless_some_are_asked_for(
+    devices, monkeypatch, mode, docker, gpus, chosen
+):
+    devices("cuda")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    monkeypatch.setattr(launch_choice, "has_docker", lambda: docker)
+    choice = resolve_launch(parse_backend_list("vllm")[0], mode, "auto", gpus)
+    assert (choice.mode, choice.device) == chosen
