@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.model import Summary
+from harness.model.numbers import counted
 from harness.nightly.run_suite import Night, Step
 from harness.report.findings import verdict_words
 from harness.report.text import trends
 from harness.report.text.baseline import place_words
 from harness.report.text.first_lines import markdown_lines
-from harness.report.wording import counted, markdown_escaped, plain
+from harness.report.wording import markdown_escaped, plain
 from harness.store import RunFolder
 from harness.store.history import history_path, read_history
 from harness.verdicts.history import Series, series

@@ -10,7 +10,8 @@ from statistics import median
 
 from harness.model import VERDICTS, CellResult, Estimate, LoadPoint, Price, Reason, Summary
 from harness.model.json_path import number_at
-from harness.report.wording import as_given, counted, listing
+from harness.model.numbers import as_given, counted
+from harness.report.wording import listing
 
 Json = Mapping[str, object]
 

@@ -1,14 +1,9 @@
-"""Numbers and foreign words as people read them. Knows no output format."""
+"""Tables, lists and foreign words as people read them. Knows no output format."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.model.numbers import as_given as as_given
-from harness.model.numbers import counted as counted
-from harness.model.numbers import number as number
-from harness.model.numbers import percent as percent
-from harness.model.numbers import percent_of_all as percent_of_all
-from harness.model.numbers import short as short
+from harness.model.numbers import number
 
 NOT_KNOWN = "n/a"
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"

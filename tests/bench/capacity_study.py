@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import CellResult, LoadPoint
+from harness.model.numbers import counted
 from harness.plan import (
     GRID_STEPS,
     Cell,
@@ -32,7 +33,6 @@ from harness.plan import (
     seed_for,
 )
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Records, empty_requests
-from harness.report.wording import counted
 from harness.run.search import probes
 from harness.run.setup.prepare import PROBE_SECONDS
 from harness.run.setup.repeats import SEARCHES

@@ -155,7 +155,8 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
 def _content_lines(parts: "Sequence[Part]") -> Iterator[str]:
     """What was read and what is missing, once for files that are alike."""
     from harness.cli.display.output import page_width
-    from harness.report.wording import counted, plain
+    from harness.model.numbers import counted
+    from harness.report.wording import plain
 
     alike: dict[tuple[object, ...], list[Part]] = {}
     for part in parts:

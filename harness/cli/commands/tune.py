@@ -92,9 +92,9 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _show(result: "Result", arguments: argparse.Namespace) -> int:
     from harness.model.measures import measure
+    from harness.model.numbers import counted
     from harness.report.findings.notes import SIMULATED
     from harness.report.view import point_words
-    from harness.report.wording import counted
     from harness.spec.tuned import values_text
 
     backend = arguments.backend

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.host import paths
-    from harness.report.wording import counted
+    from harness.model.numbers import counted
 
     files = arguments.files or [
         path for kind in ("workloads", "backends") for path in paths.definitions(kind).values()

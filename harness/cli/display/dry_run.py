@@ -24,8 +24,8 @@ from harness.model import (
     ScenarioTables,
     from_json,
 )
+from harness.model.numbers import counted
 from harness.plan import MOST_LONGER, Block, Cell, all_requests, together
-from harness.report.wording import counted
 from harness.run.setup.prepare import Prepared
 from harness.spec import files
 from harness.spec.scenario import Load

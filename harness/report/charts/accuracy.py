@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 
 from harness.model import Agreement, known
 from harness.model.measures import measure
+from harness.model.numbers import number
 from harness.report.charts.axes import fitted, linear
 from harness.report.charts.load import series
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.pareto import LONGEST_MARK, front
 from harness.report.charts.values import Values
 from harness.report.view import Group, point_words
-from harness.report.wording import number, plain
+from harness.report.wording import plain
 
 RATE = measure("output_tokens_per_s")
 _STEP = 10  # percent, to which the ends of the axis are rounded

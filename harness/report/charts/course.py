@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from harness.model import HistoryEntry
 from harness.model.measures import Measure, measure
+from harness.model.numbers import number
 from harness.report.charts.axes import linear
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.view import point_words
-from harness.report.wording import number, plain
+from harness.report.wording import plain
 from harness.verdicts.history import Change, Series, changes, stretches
 
 LEAST = 2  # runs: one alone is no course

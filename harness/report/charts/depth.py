@@ -4,12 +4,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from harness.model.measures import measure
+from harness.model.numbers import number
 from harness.report.charts.axes import fitted, loads
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.values import Value, Values, kinds_words
 from harness.report.depths import depths
 from harness.report.view import Group, Row, point_words
-from harness.report.wording import number, plain
+from harness.report.wording import plain
 
 _LEAST = 2  # depths of a line
 _SHOWN = ("ttft_ms.p50", "tpot_ms.p50")

@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import METRICS, Metric
+from harness.model.numbers import number
 from harness.report.charts.axes import fitted, linear
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.samples import DISTRIBUTED, Samples
 from harness.report.view import Group, Row, point_words
-from harness.report.wording import NOT_KNOWN, number, plain
+from harness.report.wording import NOT_KNOWN, plain
 
 Floats = NDArray[np.float64]
 

@@ -9,11 +9,12 @@ from statistics import median
 from harness.model import Knee, LoadPoint
 from harness.model.measures import Measure, charted, measure
 from harness.model.metric import Charts
+from harness.model.numbers import number
 from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.values import Value, Values, kinds_words
 from harness.report.view import Group, Row, point_words
-from harness.report.wording import number, plain
+from harness.report.wording import plain
 from harness.verdicts import knee
 
 AXES = {

@@ -13,12 +13,13 @@ from operator import mul
 
 from harness.model import LoadPoint
 from harness.model.measures import Measure, charted, measure
+from harness.model.numbers import number
 from harness.report.charts.axes import fitted
 from harness.report.charts.load import Series, series
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.values import Value, Values, kinds_words
 from harness.report.view import Group, Row
-from harness.report.wording import capital, number, plain
+from harness.report.wording import capital, plain
 from harness.verdicts.evidence import state_of
 
 LONGEST_MARK = 30  # characters of a label next to a point

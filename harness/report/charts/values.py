@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from harness.model import Summary
 from harness.model.measures import Measure
+from harness.model.numbers import number
 from harness.report.view import Row
-from harness.report.wording import number
 
 MIN_RUNS = 3  # of an interval over runs: with two it says nothing but that two are too few
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator, Sequence
 
 from harness.model import ComparedFigure, ComparedPair, ComparedRun, RunComparison, Speedup
 from harness.model.measures import measure
+from harness.model.numbers import counted, percent, short
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.sentences import load_words, waited
-from harness.report.wording import counted, listing, percent, plain, short
+from harness.report.wording import listing, plain
 
 # Verdicts in the order in which they are said: what is worse, or not known, stands first.
 _ORDER = ("slower", "not comparable", "not enough runs", "same", "faster")

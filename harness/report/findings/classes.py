@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from harness.model import WITHOUT_TEXT, Summary, known
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import Measure, measure
+from harness.model.numbers import number
 from harness.report.view import Row, groups
-from harness.report.wording import NOT_KNOWN, number, plain
+from harness.report.wording import NOT_KNOWN, plain
 
 _OWN = ("constrained", "asked", "rate", "valid")  # of a kind's counts; the others say what is wrong
 _LEFT_OUT = ("truncated", "unjudged", "refused", "failed")

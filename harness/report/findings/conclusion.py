@@ -21,8 +21,9 @@ from harness.model import (
     UnderLoad,
 )
 from harness.model.measures import measure
+from harness.model.numbers import counted
 from harness.report.view import Group, Row, groups, labels
-from harness.report.wording import counted, listing, plain
+from harness.report.wording import listing, plain
 from harness.verdicts.pairs import left_out_words
 
 GROWS = 1.1  # throughput that grows by less with more users is at its limit

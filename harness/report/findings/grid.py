@@ -6,8 +6,9 @@ from functools import partial
 
 from harness.model import METRICS, WITHOUT_TEXT, Metric
 from harness.model.metric import Presence
+from harness.model.numbers import number
 from harness.report.view import Row, Spread
-from harness.report.wording import NOT_KNOWN, number
+from harness.report.wording import NOT_KNOWN
 
 GAP = 2  # characters between two columns of text
 # What a narrow table keeps, most important first; other columns are the first to go.

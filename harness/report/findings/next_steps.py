@@ -8,8 +8,9 @@ from statistics import median_high
 
 from harness.model import NextStep, PairVerdict, Reason, Summary, UnderLoad
 from harness.model.measures import measure
+from harness.model.numbers import counted
 from harness.report.view import labels, repeats
-from harness.report.wording import counted, listing, plain
+from harness.report.wording import listing, plain
 
 AGAIN = "the same command"
 MORE_REPEATS = 10  # the default limit of --repeats auto

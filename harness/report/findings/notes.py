@@ -7,13 +7,14 @@ from typing import Literal
 from harness.metrics.cost import NO_PRICE
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
 from harness.model import CellResult, IssueCode, LoadPoint, Reason, Summary
+from harness.model.numbers import counted, short
 from harness.report.findings.classes import class_lines
 from harness.report.findings.grid import COLUMNS, Column, known
 from harness.report.findings.next_steps import advice
 from harness.report.findings.stopping import one_start
 from harness.report.findings.verdict_words import tested
 from harness.report.view import Group, Row, charged, first_cells, groups, labels, repeats
-from harness.report.wording import counted, listing, plain, short
+from harness.report.wording import listing, plain
 from harness.validity import RULES, unchecked
 
 Doubt = Literal["SUSPECT", "INVALID"]

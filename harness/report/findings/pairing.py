@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from harness.model import Levels, Summary, known
-from harness.report.wording import counted, listing, percent, plain
+from harness.model.numbers import counted, percent
+from harness.report.wording import listing, plain
 
 
 def pairing_lines(summary: Summary) -> Iterator[str]:

@@ -4,10 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from harness.model import Limit, LoadPoint, Order, Place, Speedup, Summary, UnderLoad
 from harness.model.measures import Measure, measure
+from harness.model.numbers import as_given, counted, number, percent_of_all, short
 from harness.report.findings.conclusion import doubts, doubts_by_count, goodput, order, orders
 from harness.report.findings.conclusion import under_load as courses
 from harness.report.view import Group, Row
-from harness.report.wording import as_given, counted, listing, number, percent_of_all, plain, short
+from harness.report.wording import listing, plain
 
 IN_WORDS = 3  # backends: with more, a list of values is harder to read than the table
 NAMED = 2  # backends that a short claim names; of more it says how many

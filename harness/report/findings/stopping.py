@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from harness.model import Stopping, Summary
 from harness.model.measures import measure
+from harness.model.numbers import counted
 from harness.report.view import repeats
-from harness.report.wording import counted, listing, plain
+from harness.report.wording import listing, plain
 
 _LEFT = "memory layout, compiled graphs and clocks of this start are in every repeat"
 ONE_START = {

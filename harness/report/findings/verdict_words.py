@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from harness.model import METRICS, LoadPoint, PairVerdict, Speedup, Summary, Unequal
 from harness.model.measures import measure
 from harness.model.metric_table import root_of
+from harness.model.numbers import counted, percent
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.stopping import stopping_lines
-from harness.report.wording import counted, listing, percent, plain
+from harness.report.wording import listing, plain
 from harness.verdicts import capacity, knee
 
 SIGNS = (

@@ -5,6 +5,7 @@ from itertools import chain
 
 from harness.model import Order
 from harness.model.measures import measure
+from harness.model.numbers import counted
 from harness.report.findings import notes
 from harness.report.findings.conclusion import doubts, order, orders
 from harness.report.findings.sentences import (
@@ -28,7 +29,7 @@ from harness.report.html.trust import wrong
 from harness.report.text.agreement_tables import accuracy_lines
 from harness.report.text.first_lines import caveats
 from harness.report.view import Group, groups, point_words
-from harness.report.wording import capital, counted, listing
+from harness.report.wording import capital, listing
 
 MOST_DOUBTS = 3  # in a line
 OPEN_LOADS = 2  # more are folded: the table of load against metric has them all

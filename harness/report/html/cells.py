@@ -6,12 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.model import PERCENTILES, STATISTICS, VERDICTS, WITHOUT_TEXT, CellResult, Metric, Reason, family
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import measure
+from harness.model.numbers import counted, number
 from harness.report.findings.notes import reason_text
 from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.view import Group, cell_name, groups, labels, point_words
-from harness.report.wording import NOT_KNOWN, capital, counted, listing, number, plain
+from harness.report.wording import NOT_KNOWN, capital, listing, plain
 
 EVERY = {name: name for name in STATISTICS}
 BOUNDS = {f"{name}_upper": f"{name} at most" for name in PERCENTILES}

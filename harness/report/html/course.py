@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence, Set
 
+from harness.model.numbers import counted
 from harness.report.charts.course import change_words, course
 from harness.report.html.figures import figure
 from harness.report.html.tags import Html, details, items, section, tag
 from harness.report.text.trends import too_few_runs
-from harness.report.wording import counted
 from harness.verdicts.history import LEAST_NIGHTS, Series, changes
 
 MOST_OPEN = 6  # charts of the primary metric; with more they are folded as well

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.model import CellResult
 from harness.model.json_path import number_at
+from harness.model.numbers import number
 from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
 from harness.report.text.replicas import replica_tables
 from harness.report.text.roles import role_tables
 from harness.report.view import Row, cell_name, charged
-from harness.report.wording import NOT_KNOWN, number, or_unknown, plain
+from harness.report.wording import NOT_KNOWN, or_unknown, plain
 
 GIB = 1 / (1 << 30)
 

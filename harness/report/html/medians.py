@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from harness.model.numbers import counted, number
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, join, table, tag
 from harness.report.view import Group, Row, groups, repeats
-from harness.report.wording import NOT_KNOWN, counted, number
+from harness.report.wording import NOT_KNOWN
 
 
 def where(source: Source, group: Group, row: Row) -> Html:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 
+from harness.model.numbers import counted
 from harness.report.charts.axes import RULES
 from harness.report.findings.manifest_lines import machine, model
 from harness.report.findings.notes import banner
@@ -14,7 +15,7 @@ from harness.report.html import machine_use as used
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, fold, section, tag
 from harness.report.view import labels
-from harness.report.wording import counted, listing
+from harness.report.wording import listing
 
 NAMED = 4  # backends of a title; more are counted
 Part = Callable[[Source], Html | None]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from harness.model.numbers import counted
 from harness.report.findings import notes
 from harness.report.findings.grid import Column, Entry, shown
 from harness.report.findings.manifest_lines import machine, model
@@ -11,7 +12,7 @@ from harness.report.text import claims
 from harness.report.text.sessions import session_tables
 from harness.report.text.table import engine_words, marks
 from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
-from harness.report.wording import NOT_KNOWN, capital, counted, listing
+from harness.report.wording import NOT_KNOWN, capital, listing
 
 OPEN_LOADS = 2  # tables; more are folded, but for the highest load
 POOLED = (

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 from harness.model import Unequal, as_json
 from harness.model.measures import measure
+from harness.model.numbers import counted
 from harness.report.findings.manifest_lines import NOT_GIVEN, differences, flat, leaf
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, section, table, tag
-from harness.report.wording import counted
 
 SHOWN_APART = ("schema", "backends", "scenario", "command", "warnings", "order", "host")
 

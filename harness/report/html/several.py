@@ -7,6 +7,7 @@ from msgspec.structs import replace as changed
 
 from harness.model import ComparedFigure, ComparedPair, HistoryEntry, LoadPoint, RunComparison, Summary
 from harness.model.measures import measure
+from harness.model.numbers import counted
 from harness.report.charts import Chart, charts
 from harness.report.charts.course import course
 from harness.report.findings import notes
@@ -26,7 +27,7 @@ from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, fold, items, join, section, table, tag
 from harness.report.text import baseline
 from harness.report.view import groups
-from harness.report.wording import counted, plain
+from harness.report.wording import plain
 from harness.verdicts.baseline import Run
 from harness.verdicts.history import Series, entries, series, without_first
 

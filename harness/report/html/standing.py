@@ -2,11 +2,12 @@
 
 from harness.model import Order, Place
 from harness.model.measures import Measure, measure
+from harness.model.numbers import number
 from harness.report.html.source import Source
 from harness.report.html.svg import sample
 from harness.report.html.tags import Html, join, tag
 from harness.report.view import Group, Row, point_words
-from harness.report.wording import NOT_KNOWN, capital, number
+from harness.report.wording import NOT_KNOWN, capital
 
 BRACKET = "; bracket: not all separated"
 

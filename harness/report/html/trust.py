@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 
 from harness.model import Summary
+from harness.model.numbers import counted
 from harness.report.findings.conclude import conclude
 from harness.report.html.cells import counted_cells
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, tag
 from harness.report.text.screen import WARNINGS
-from harness.report.wording import counted, listing
+from harness.report.wording import listing
 
 
 def wrong(source: Source) -> Iterator[Html]:

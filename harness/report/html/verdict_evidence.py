@@ -5,10 +5,11 @@ from collections.abc import Iterator, Mapping
 from harness.model import CellResult, Interval, PairVerdict, Summary, VerdictRules, known
 from harness.model.json_path import number_at
 from harness.model.measures import Measure, measure
+from harness.model.numbers import counted, number, short
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, table, tag
 from harness.report.view import point_words
-from harness.report.wording import NOT_KNOWN, counted, number, plain, short
+from harness.report.wording import NOT_KNOWN, plain
 
 
 def evidence(source: Source) -> Iterator[Html]:

@@ -9,10 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 
+from harness.model.numbers import number
 from harness.report.charts import Axis, Chart, Line
 from harness.report.charts.point_labels import Box, placed
 from harness.report.plots.style import INK, MUTED, Caption, Drawing, Look, Picture, canvas, finish, legend
-from harness.report.wording import number, plain
+from harness.report.wording import plain
 
 DODGE_INCHES = 2.2 / 72  # sideways, between the bars of neighbouring backends
 MARK_EVERY = 22  # points of a curve that is made of many

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import CellResult, LoadNodeUse
+from harness.model.numbers import number
 from harness.records.series import Samples, Telemetry, node_series, unbroken
 from harness.report.plots.style import MUTED, PALETTE
-from harness.report.wording import number
 
 BLUE, ORANGE, GREEN, RED = PALETTE[:4]
 _CPU_OWNERS = (

@@ -10,13 +10,14 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from harness.model import WITHOUT_TEXT, CellResult
+from harness.model.numbers import counted
 from harness.records.layout import GENERATED, UNKNOWN, Outcome, Phase, Records
 from harness.records.series import Telemetry
 from harness.report.plots.lanes import DECODING, draw_lanes, patch
 from harness.report.plots.panels import Curve, Panel, panels
 from harness.report.plots.style import GRID, MUTED, Caption, Drawing, Picture, canvas, finish, legend
 from harness.report.view import point_words
-from harness.report.wording import counted, plain
+from harness.report.wording import plain
 
 REQUESTS = 400  # more bars than this cannot be distinguished
 BINS = 60

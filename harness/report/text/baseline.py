@@ -18,20 +18,12 @@ from harness.model import (
     RunComparison,
 )
 from harness.model.measures import measure
+from harness.model.numbers import counted, number
 from harness.report.findings.against import answers
 from harness.report.findings.conclusion import groups_of, speedup
 from harness.report.text.terminal_text import BOLD, Paint, hanging, wrap
 from harness.report.view import point_words
-from harness.report.wording import (
-    NOT_KNOWN,
-    counted,
-    listing,
-    markdown_escaped,
-    markdown_row,
-    number,
-    or_unknown,
-    plain,
-)
+from harness.report.wording import NOT_KNOWN, listing, markdown_escaped, markdown_row, or_unknown, plain
 from harness.verdicts.accuracy import METRIC
 from harness.verdicts.missing import Missing
 

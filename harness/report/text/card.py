@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from harness.model import CardLoad, Lengths, LoadPoint, Sharing, WorkloadCard, known
+from harness.model.numbers import counted, number, percent_of_all
 from harness.report.view import point_words
-from harness.report.wording import counted, number, percent_of_all
 
 CONTENT_WORDS = {"random": "sentences of random words", "json": "records of JSON"}
 _BARS = " ▁▂▃▄▅▆▇█"

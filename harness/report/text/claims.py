@@ -6,7 +6,8 @@ from itertools import chain
 
 from harness.metrics.peers import changed
 from harness.model import ClaimFinding, ClaimResult
-from harness.report.wording import counted, listing, number, plain
+from harness.model.numbers import counted, number
+from harness.report.wording import listing, plain
 
 WORDS = ("reproduced", "contradicted", "not decidable here")
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from harness.model import Summary
 from harness.model.measures import measure
+from harness.model.numbers import number
 from harness.report.view import Row, groups
-from harness.report.wording import NOT_KNOWN, number, plain
+from harness.report.wording import NOT_KNOWN, plain
 
 _FIGURES = ("output_tokens_per_s", "ttft_ms.p50")
 _EIGHTHS = " ▏▎▍▌▋▊▉"

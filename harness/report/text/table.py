@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.model import CellResult, Summary
+from harness.model.numbers import counted
 from harness.report.findings import verdict_words
 from harness.report.findings.conclude import conclude
 from harness.report.findings.grid import GAP, Column, Entry, shown
@@ -20,7 +21,7 @@ from harness.report.text.roles import role_tables
 from harness.report.text.sessions import session_tables
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, wrap
 from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
-from harness.report.wording import Table, counted, markdown_escaped, markdown_row, plain
+from harness.report.wording import Table, markdown_escaped, markdown_row, plain
 
 LABEL_LIMIT = 40
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence, Set
 
 from harness.model.measures import measure
-from harness.report.wording import counted, listing, markdown_escaped, markdown_row, number, plain
+from harness.model.numbers import counted, number
+from harness.report.wording import listing, markdown_escaped, markdown_row, plain
 from harness.verdicts.history import LEAST_NIGHTS, Drift, Series
 
 BARS = "▁▂▃▄▅▆▇█"

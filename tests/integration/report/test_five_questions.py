@@ -13,6 +13,7 @@ from statistics import median
 import pytest
 
 import llm_servebench as sb
+from harness.model.numbers import number
 from harness.report.findings.against import run_names
 from harness.report.findings.conclude import conclude
 from harness.report.findings.sentences import load_words
@@ -20,7 +21,6 @@ from harness.report.html.answer import answer
 from harness.report.html.source import Source
 from harness.report.text.baseline import terminal
 from harness.report.text.screen import next_lines, screen
-from harness.report.wording import number
 from harness.store import RunFolder
 from tests.long import others_long
 
