@@ -70,8 +70,16 @@ def quality(view: RequestView, requested: RequestTable | None, left_out: Iterabl
     )
 
 
-def form_refused(requests: Rows, requested: RequestTable) -> Mask:
+def unanswered(requests: Rows, requested: RequestTable | None) -> Mask:
+    """Requests that the server owes an answer: those that failed or were dropped, without `form_refused`."""
+    mask: Mask = (requests["outcome"] != Outcome.OK) & ~form_refused(requests, requested)
+    return mask
+
+
+def form_refused(requests: Rows, requested: RequestTable | None) -> Mask:
     """Requests that the engine refused for their constraint or another field."""
+    if requested is None:
+        return np.zeros(len(requests), bool)
     shaped = np.isin(np.array(requested.kinds, object)[requests["seq"]], SHAPES)
     for_form = ~np.isin(requests["http_status"], _NOT_FOR_FORM)
     mask: Mask = shaped & _refused(requests) & for_form

@@ -11,9 +11,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.metrics.quality import form_refused
 from harness.model import Load, known
 from harness.model.numbers import short
 from harness.records.layout import UNKNOWN, Outcome, Phase
+from harness.records.request_table import RequestTable
 from harness.stats.serial import lasting
 
 Floats = NDArray[np.float64]
@@ -32,14 +34,15 @@ class CellState:
     why: str
 
 
-def cell_state(requests: NDArray[np.void], load: Load) -> CellState:
+def cell_state(requests: NDArray[np.void], load: Load, requested: RequestTable | None = None) -> CellState:
     """Uses requests of any phase, since the server does not know phases."""
     rows = requests[requests["outcome"] != Outcome.CANCELLED]
     if not (rows["phase"] == Phase.MEASURE).any():
         return CellState(None, "no measured request was due")
     if load.slots is not None:
         return _closed(rows, load.slots, known(load.think_time_s))
-    return _open(rows[rows["intended_ns"] != UNKNOWN])
+    # A server that does not take a schema refuses it at any pace.
+    return _open(rows[(rows["intended_ns"] != UNKNOWN) & ~form_refused(rows, requested)])
 
 
 def _closed(rows: NDArray[np.void], slots: int, think_time_s: float | None) -> CellState:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.metrics.latency import of_metric, tpot_ms
-from harness.metrics.quality import form_refused
+from harness.metrics.quality import unanswered
 from harness.metrics.view import Floats, RequestView
 from harness.model import IssueCode, known
 from harness.validity.nodes import LEAST_ANSWERS, NOISE_ERRORS, finite, median_error
@@ -50,8 +50,8 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
     for index, url in enumerate(known(cell.facts.urls) or ()):
         part = cell.view.without_events(cell.records.requests["replica"] == index)
         rows, ok = part.measured_requests, len(part.answers)
-        refused = 0 if cell.requested is None else np.count_nonzero(form_refused(rows, cell.requested))
-        if not ok or len(rows) - ok - refused > MAX_FAILED_SHARE * len(rows):
+        missing = np.count_nonzero(unanswered(rows, cell.requested))
+        if not ok or missing > MAX_FAILED_SHARE * len(rows):
             yield Violation(f"{url}: {ok} of {len(rows)} requests answered")
 
 

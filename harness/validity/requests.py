@@ -5,9 +5,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from harness.metrics.quality import form_refused
+from harness.metrics.quality import form_refused, unanswered
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, amount
-from harness.model import IssueCode
+from harness.metrics.view import Mask
+from harness.model import Imported, IssueCode
 from harness.model.numbers import counted
 from harness.records.finish import Finish, finish_of
 from harness.records.layout import UNKNOWN, Outcome
@@ -23,28 +24,34 @@ _ERROR_CHARS = 80
 
 def _count(cell: Evidence, outcome: Outcome) -> tuple[int, int]:
     """Measured requests that ended so, and all of them; for imported figures as their tool counted."""
-    if (file := cell.facts.imported) is not None and file.level == "summary":
-        ok, failed = file.answered or 0, file.failed or 0
-        return {Outcome.OK: ok, Outcome.HTTP_ERROR: failed}.get(outcome, 0), ok + failed
+    if (file := _summed(cell)) is not None:
+        ok = file.answered or 0
+        return ok if outcome == Outcome.OK else 0, ok + (file.failed or 0)
     rows = cell.view.measured_requests
     return int(np.count_nonzero(rows["outcome"] == outcome)), len(rows)
 
 
-def _refused(cell: Evidence) -> int:
-    rows = cell.view.measured_requests
-    return 0 if cell.requested is None else int(np.count_nonzero(form_refused(rows, cell.requested)))
+def _summed(cell: Evidence) -> Imported | None:
+    """The imported file if it has figures and no requests."""
+    file = cell.facts.imported
+    return file if file is not None and file.level == "summary" else None
 
 
 def _form_refused(cell: Evidence) -> Iterator[Violation]:
-    _, total = _count(cell, Outcome.OK)
-    if forms := _refused(cell):
-        yield Violation(f"{forms} of {total}")
+    rows = cell.view.measured_requests
+    if forms := int(np.count_nonzero(form_refused(rows, cell.requested))):
+        yield Violation(f"{forms} of {len(rows)}")
+
+
+def _failures(cell: Evidence) -> Mask:
+    rows = cell.view.requests
+    return cell.view.measured & unanswered(rows, cell.requested) & (rows["outcome"] != Outcome.DROPPED)
 
 
 def _failed(cell: Evidence) -> Iterator[Violation]:
-    ok, total = _count(cell, Outcome.OK)
-    dropped, _ = _count(cell, Outcome.DROPPED)
-    if failed := total - ok - dropped - _refused(cell):
+    _, total = _count(cell, Outcome.OK)
+    file = _summed(cell)
+    if failed := int(np.count_nonzero(_failures(cell))) if file is None else file.failed or 0:
         invalid = failed / total > MAX_FAILED_SHARE
         why = _most_frequent_failure(cell)
         yield Violation(f"{failed} of {total}{why}", verdict="INVALID" if invalid else "SUSPECT")
@@ -53,11 +60,8 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
 def _most_frequent_failure(cell: Evidence) -> str:
     """Names a status or outcome, and the error text that most of these have; "" where no texts are known."""
     rows, errors = cell.records.requests, cell.records.errors
-    failed = cell.view.measured & ~np.isin(rows["outcome"], (Outcome.OK, Outcome.DROPPED))
-    if cell.requested is not None:
-        failed &= ~form_refused(rows, cell.requested)
     texts: dict[str, Counter[str]] = {}
-    for row in np.flatnonzero(failed[: len(errors)]).tolist():
+    for row in np.flatnonzero(_failures(cell)[: len(errors)]).tolist():
         outcome, status = Outcome(rows["outcome"][row]), int(rows["http_status"][row])
         case = f"HTTP {status}" if outcome == Outcome.HTTP_ERROR else outcome.name.lower().replace("_", " ")
         texts.setdefault(case, Counter())[one_line(errors[row], _ERROR_CHARS)] += 1

@@ -92,7 +92,10 @@ def fail_more(now: tuple[int, int], before: tuple[int, int]) -> bool:
 
 
 def failed_of(cells: Iterable[CellResult]) -> tuple[int, int]:
-    """Number of requests that failed, and of all that ended in an answer or a failure."""
+    """Number of requests that failed, and of all that ended in an answer or a failure.
+
+    A schema that the engine refuses counts: a version that took it would be better.
+    """
     counts = [cell.requests for cell in cells]
     failed = sum(count.failed for count in counts)
     return failed, failed + sum(count.ok for count in counts)

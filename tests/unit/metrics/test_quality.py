@@ -9,6 +9,7 @@ from harness.metrics.classes import by_kind, by_turn
 from harness.metrics.lengths import template_tokens
 from harness.metrics.prefix import ideals
 from harness.metrics.quality import Quality, form_refused, quality
+from harness.metrics.state import cell_state
 from harness.metrics.view import RequestView
 from harness.model import Constraint, TemplateTokens
 from harness.records.layout import Outcome, Records
@@ -16,7 +17,7 @@ from harness.records.request_table import Expected
 from harness.validity import Evidence
 from harness.workload.prompts.request import ChatRequest
 from harness.workload.prompts.workload import workload
-from tests.factories.recorded import facts, records
+from tests.factories.recorded import facts, load, records
 
 SCHEMA = {
     "type": "object",
@@ -168,6 +169,19 @@ def test_a_schema_that_is_not_taken_is_no_failure_of_the_measurement():
     assert "failed-requests" not in codes
     made, asked = cell(*answers, (ask(JSON, "free"), "", refused))
     assert not form_refused(made.requests, asked).any()
+
+
+def test_an_open_loop_whose_server_does_not_take_a_schema_is_not_overloaded():
+    refused = {"outcome": Outcome.HTTP_ERROR, "status": 400}
+    answers = [(ask(JSON, "json_schema"), "{}", {}) for _ in range(40)]
+    made, asked = cell(*answers, *[(ask(JSON, "json_schema"), "", refused)] * 10)
+    found = cell_state(made.requests, load("rate", 100.0), asked)
+    assert (found.state, found.why) == ("under load", "40 of 40 requests served as they came")
+    made, asked = cell(*answers, *[(ask(JSON, "free"), "", refused)] * 10)
+    found = cell_state(made.requests, load("rate", 100.0), asked)
+    assert (found.state, found.why) == ("unstable", "10 of 50 requests were not answered")
+    made, asked = cell(*[(ask(JSON, "json_schema"), "", refused)] * 30)
+    assert cell_state(made.requests, load("rate", 100.0), asked).why.startswith("0 answers")
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 408, 409, 425, 429])
