@@ -105,7 +105,7 @@ def _falls_behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
     """
     usual_ns = float(np.median(good["end_ns"] - good["intended_ns"]))
     start, stop = float(rows["intended_ns"].min()) + usual_ns, float(rows["intended_ns"].max())
-    if stop - start < usual_ns:
+    if stop - start < max(usual_ns, 1):
         return None  # too short for a backlog to be distinguished from what is in flight
     due = int(np.count_nonzero((rows["intended_ns"] > start) & (rows["intended_ns"] <= stop)))
     served = int(np.count_nonzero((good["end_ns"] > start) & (good["end_ns"] <= stop)))

@@ -160,6 +160,11 @@ def test_more_unanswered_than_chance_is_unstable():
     assert (found.state, found.why) == ("unstable", "10 of 100 requests were not answered")
 
 
+def test_answers_without_any_time_are_under_load():
+    """An imported file may give one second to all of its requests."""
+    assert cell_state(served(np.zeros(30), np.zeros(30)), RATE).state == "under load"
+
+
 def test_few_answers_tell_nothing():
     found = cell_state(served(poisson(12, 10), np.full(12, 0.1)), RATE)
     assert found.state is None
