@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median_high
 
-from harness.model import NextStep, PairVerdict, Reason, Summary, UnderLoad
+from harness.model import IssueCode, NextStep, PairVerdict, Reason, Summary, UnderLoad
 from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.view import labels, repeats
@@ -16,6 +16,8 @@ AGAIN = "the same command"
 MORE_REPEATS = 10  # the default limit of --repeats auto
 MORE_USERS = (2, 4)  # times the most that were measured
 LONGER = 4  # times as many requests halve the noise that a cell has by chance
+# Rules that advise to measure longer: `bench URL` has a flag of its own for that.
+_TOO_SMALL = (IssueCode.TOO_FEW_SAMPLES, IssueCode.TOO_SHORT, IssueCode.FEW_WAVES)
 
 
 def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextStep]:
@@ -59,7 +61,8 @@ def advice(summary: Summary, code: str, reasons: Sequence[Reason]) -> str:
         if warning.code == code and warning.hint:
             return warning.hint
     hint = max((reason.hint for reason in reasons), key=_most, default="")
-    by_url = summary.scenario == "first-look" and "measure longer" in hint
+    # A run that was interrupted has cells that were cut short: these need `bench resume`, and no more time.
+    by_url = summary.scenario == "first-look" and code in _TOO_SMALL and summary.state != "interrupted"
     return f"{hint} (of `bench URL`: --minutes)" if by_url else hint
 
 
