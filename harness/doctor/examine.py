@@ -10,16 +10,11 @@ from harness.apis import ApiName
 from harness.cluster.placement import Cluster
 from harness.doctor.cores import shared_out
 from harness.doctor.loads import Load, whole
-from harness.doctor.machine import (
-    SPARE_DESCRIPTORS,
-    MachineFacts,
-    allow_connections,
-    machine_facts,
-    machine_hints,
-)
+from harness.doctor.machine import MachineFacts, machine_facts, machine_hints
 from harness.doctor.measure import measure
 from harness.doctor.verdict import conclude, faults
 from harness.errors import SetupError
+from harness.host import descriptors
 from harness.model import DoctorResult, Exactness, MeasuredLoad
 
 
@@ -67,11 +62,11 @@ def examine(
     more: a limit shows again, a moment's stall of the machine does not.
     """
     machine = machine_facts()
-    allowed = allow_connections(max(load.connections for load in loads))
+    allowed = descriptors.allow(max(load.connections for load in loads))
     fitting = [load for load in loads if load.connections <= allowed]
     if not fitting:
         raise SetupError(
-            f"{allowed + SPARE_DESCRIPTORS} open files are too few for any load",
+            f"{allowed + descriptors.SPARE} open files are too few for any load",
             where="the limit of open files (ulimit -n)",
             hint="raise the hard limit, e.g. `ulimit -Hn 65536` as root",
         )
@@ -88,7 +83,7 @@ def examine(
     left_out = [load for load in loads if load.connections > allowed]
     hints = machine_hints(machine)
     if left_out:
-        needed = max(load.connections for load in left_out) + SPARE_DESCRIPTORS
+        needed = max(load.connections for load in left_out) + descriptors.SPARE
         hints.append(f"raise the hard limit of open files to {needed} or more (ulimit -Hn)")
     verdict = conclude(measured, left_out, hints, repeated, whole=whole(api))
     return Examination(machine, core, measured, repeated, left_out, verdict, api)

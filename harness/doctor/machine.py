@@ -4,11 +4,11 @@ import resource
 import time
 from pathlib import Path
 
+from harness.host import descriptors
 from harness.load.stamps import StampClock, kernel_stamps_work
 from harness.model import ClockFacts, HostFacts, LimitFacts, Record
 from harness.sampling.machine import host_facts
 
-SPARE_DESCRIPTORS = 64  # of a process, without its connections
 _CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 _PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
@@ -22,16 +22,6 @@ class MachineFacts(Record, frozen=True, kw_only=True):
 
 def machine_facts() -> MachineFacts:
     return MachineFacts(host=host_facts(), clock=_clock_facts(), limits=_limit_facts())
-
-
-def allow_connections(wanted: int) -> int:
-    """The number of descriptors that a child may hold, after raising the soft limit as far as needed."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + SPARE_DESCRIPTORS
-    if soft < needed:
-        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return soft - SPARE_DESCRIPTORS
 
 
 def machine_hints(facts: MachineFacts) -> list[str]:
@@ -63,8 +53,8 @@ def _clock_facts() -> ClockFacts:
 def _limit_facts() -> LimitFacts:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ports = _port_range()
-    descriptors = None if hard == resource.RLIM_INFINITY else hard - SPARE_DESCRIPTORS
-    allowed = [limit for limit in (descriptors, ports and ports[1] - ports[0] + 1) if limit is not None]
+    files = None if hard == resource.RLIM_INFINITY else hard - descriptors.SPARE
+    allowed = [limit for limit in (files, ports and ports[1] - ports[0] + 1) if limit is not None]
     return LimitFacts(
         file_descriptors_soft=soft,
         file_descriptors_hard=None if hard == resource.RLIM_INFINITY else hard,

@@ -3,9 +3,21 @@
 import resource
 from contextlib import suppress
 
+SPARE = 64  # of a process, without its connections
+
 
 def allow_all() -> None:
     """Raises the soft limit of this process as far as the system allows."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # macOS calls its limit infinite, and refuses that
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def allow(connections: int) -> int:
+    """Raises the soft limit as far as so many need and the hard one allows; returns how many fit then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = connections + SPARE
+    if soft < needed:
+        soft = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft - SPARE
