@@ -289,20 +289,29 @@ _LISTS: dict[str, Callable[[argparse.Namespace], list[Row]]] = {
 
 
 def _columns(rows: Sequence[Row], width: int) -> str:
-    """Fits `width` where whole words allow it: wide columns are wrapped, sentences stand below."""
+    """Fits `width` where whole words allow it: wide columns are wrapped, sentences stand below.
+
+    Where whole words need more, the widest columns stand below too, but never the first.
+    """
     if not rows:
         return ""
-    widths = {name: max(len(name), *(len(str(row[name])) for row in rows)) for name in rows[0]}
-    sentences = [name for name in widths if widths[name] > LONGEST_CELL]
-    fitted = _fitted(widths, width)
-    if all(fitted[name] >= NARROWEST_SENTENCE for name in sentences):
-        sentences = []
-    fitted = _fitted({name: widths[name] for name in widths if name not in sentences}, width)
+    texts = {name: [name, *(str(row[name]) for row in rows)] for name in rows[0]}
+    widths = {name: max(map(len, column)) for name, column in texts.items()}
+    least = {name: max(NARROWEST, *map(len, " ".join(column).split())) for name, column in texts.items()}
+    columns = dict(widths)
+    first, *others = widths
+    long = [name for name in others if widths[name] > LONGEST_CELL]
+    if any(_fitted(widths, least, width)[name] < NARROWEST_SENTENCE for name in long):
+        columns = {name: widths[name] for name in widths if name not in long}
+    while len(columns) > 1 and _over(_fitted(columns, least, width), width) > 0:
+        del columns[max((name for name in columns if name != first), key=lambda name: widths[name])]
+    fitted = _fitted(columns, least, width)
+    sentences = [name for name in widths if name not in fitted]
     lines = ["  ".join(f"{name:<{fitted[name]}}" for name in fitted).rstrip()]
     for row in rows:
         parts = [_wrapped(str(row[name]), fitted[name]) for name in fitted]
-        for texts in zip_longest(*parts, fillvalue=""):
-            filled = (f"{text:<{fitted[name]}}" for name, text in zip(fitted, texts, strict=True))
+        for line in zip_longest(*parts, fillvalue=""):
+            filled = (f"{text:<{fitted[name]}}" for name, text in zip(fitted, line, strict=True))
             lines.append("  ".join(filled).rstrip())
         for name in sentences:
             text = str(row[name]) if len(sentences) == 1 else f"{name}: {row[name]}"
@@ -310,15 +319,21 @@ def _columns(rows: Sequence[Row], width: int) -> str:
     return "\n".join(lines)
 
 
-def _fitted(natural: Mapping[str, int], width: int) -> dict[str, int]:
-    """Columns as narrow as they must be, the widest ones first."""
+def _fitted(natural: Mapping[str, int], least: Mapping[str, int], width: int) -> dict[str, int]:
+    """Columns as narrow as they must be, the widest ones first, and none narrower than `least`."""
     widths = dict(natural)
-    while (over := sum(widths.values()) + 2 * (len(widths) - 1) - width) > 0:
-        widest = max(widths, key=lambda name: widths[name])
-        if widths[widest] <= NARROWEST:
+    while (over := _over(widths, width)) > 0:
+        wide = [name for name in widths if widths[name] > least[name]]
+        if not wide:
             break
-        widths[widest] = max(widths[widest] - min(over, 4), NARROWEST)
+        widest = max(wide, key=lambda name: widths[name])
+        widths[widest] = max(widths[widest] - min(over, 4), least[widest])
     return widths
+
+
+def _over(widths: Mapping[str, int], width: int) -> int:
+    """The number of characters by which columns, two apart, are too wide."""
+    return sum(widths.values()) + 2 * (len(widths) - 1) - width
 
 
 def _wrapped(text: str, width: int) -> list[str]:

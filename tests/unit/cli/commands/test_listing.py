@@ -1,6 +1,7 @@
 """`bench list` on a terminal of 80 columns: a row per engine, and no word broken."""
 
 import json
+from shutil import rmtree
 
 import pytest
 
@@ -128,3 +129,17 @@ def test_a_tuned_variant_is_listed_and_one_that_does_not_fit_says_so(capsys, tmp
     assert rows["vllm@tuned"]["about"].startswith("unreadable: ")
     assert rows["vllm@tuned"]["start"] == rows["vllm"]["start"]
     assert "sglang@tuned" not in rows
+
+
+def test_long_names_of_runs_stay_within_eighty_columns(capsys, runs):
+    scenario = "questions-of-a-team-to-its-handbook"
+    rmtree(runs / "c")  # whose error has a path, which stays whole
+    change_json(
+        runs / "a" / "manifest.json",
+        lambda manifest: manifest["scenario"]["scenario"].update(name=scenario),
+    )
+    (runs / "a").rename(runs / f"20261128T110045Z-{scenario}-9d3044")
+    lines = listed(capsys, "runs", "--out", str(runs)).splitlines()
+    assert max(map(len, lines)) <= 80
+    row = next(index for index, line in enumerate(lines) if line.startswith("20261128T110045Z-"))
+    assert lines[row + 1] == f"    {scenario}"
