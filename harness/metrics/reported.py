@@ -11,6 +11,14 @@ from harness.model.numbers import counted
 _NONE = LatencyStats(mean=None, p50=None, p90=None, p95=None, p99=None)
 _SAID = "only what the file says is known"
 _NOT_SAID = "the file does not have it"
+# Reasons, by how they begin, that blame a server, or requests that the file need not lack.
+_OF_BENCH = (
+    "no answer has reasoning",
+    "neither usage nor counters",
+    "the engine does not count by",
+    "the server reports no token counts",
+)
+_OF_TIMES = ("no answer to count", "no request was sent", "no measured request was due", "0 requests; ")
 _LATENCIES = ("ttft_ms", "ttft_service_ms", "itl_ms", "tpot_ms", "e2e_ms")
 
 
@@ -20,11 +28,15 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
         return cell
     nulls = {**cell.null_reasons, "requests.resent": _NOT_SAID, "output_chars_per_s": _NOT_SAID,
              "standstill": _NOT_SAID}  # fmt: skip
+    foreign = _OF_BENCH if "times" in file.facts else _OF_BENCH + _OF_TIMES
+    nulls |= {path: _NOT_SAID for path, why in nulls.items() if why.startswith(foreign)}
     figures: dict[str, Any] = {"output_chars_per_s": None, "standstill": None, "imported": file}
     if "arrivals" not in file.facts:
         nulls |= {path: _NOT_SAID for path in nulls if path.startswith("itl_ms.")}
     if "times" not in file.facts:
         figures |= {"sample": None, "makespan_s": None}
+        if nulls.get("state") == _NOT_SAID:
+            figures["state_why"] = _NOT_SAID
         if cell.load.slots is not None:
             figures |= {"state": "saturated", "state_why": "each slot sends again at once, as the tool says"}
             nulls.pop("state", None)
@@ -57,4 +69,4 @@ def _too_few(statistic: str, file: Imported) -> str:
 def _counts(cell: CellResult, file: Imported) -> Requests:
     ok, failed = file.answered or 0, file.failed or 0
     outcomes = {name: count for name, count in (("ok", ok), ("http_error", failed)) if count}
-    return replace(cell.requests, sent=ok + failed, ok=ok, failed=failed, outcomes=outcomes)
+    return replace(cell.requests, sent=ok + failed, ok=ok, failed=failed, resent=None, outcomes=outcomes)

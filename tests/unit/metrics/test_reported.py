@@ -2,9 +2,12 @@
 
 import pytest
 
+from harness.metrics.families import figures_of
 from harness.metrics.reported import with_reported
+from harness.metrics.view import CellView
 from harness.model import Imported
 from tests.factories import documents
+from tests.factories.recorded import facts, records
 from tests.factories.summaries import cell
 
 EVERY_FACT = ("answers", "outcomes", "tokens", "asked", "times", "arrivals", "load")
@@ -100,3 +103,20 @@ def test_a_percentile_of_a_tool_needs_as_many_answers_as_one_of_ours(answered, s
 def test_a_latency_that_the_cell_lacks_has_what_the_tool_says_alone():
     made = with_reported(cell(), file("summary", reported={"tpot_ms.mean": 9.0, "tpot_ms.p50": 8.0}))
     assert (made.tpot_ms.mean, made.tpot_ms.p50, made.tpot_ms.p90) == (9.0, 8.0, None)
+
+
+@pytest.mark.parametrize("slots", [4, None])
+def test_a_file_of_figures_is_not_said_to_lack_requests(slots):
+    """The reasons are those that the families give without any request; the file counts twelve answers."""
+    given = file("summary", ("answers", "outcomes"), answered=12, failed=0)
+    kind = {"kind": "concurrency" if slots else "rate", "value": 4.0}
+    figures, nulls = figures_of(CellView(records(), facts(load=kind, imported=given)))
+    own = cell(load=kind, state=figures["state"], state_why=figures["state_why"], null_reasons=nulls)
+    made = with_reported(own, given)
+    for why in made.null_reasons.values():
+        assert not why.startswith(
+            ("no answer", "no request was", "no measured", "0 req", "the server", "the e")
+        )
+    assert made.null_reasons["gpu"] == made.null_reasons["reasoning_tokens_per_s"] == LACKS
+    assert made.requests.resent is None
+    assert made.state_why == ("each slot sends again at once, as the tool says" if slots else LACKS)
