@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 from harness.model import CellResult, Knee, known
-from harness.model.numbers import counted
+from harness.model.numbers import counted, percent_of_all, short
 from harness.verdicts.run_values import labels
 
 HALF = 0.5
@@ -36,8 +36,8 @@ def filled(cell: CellResult) -> float | None:
         return None
     if held.kv_tokens is None:
         return float(cell.load.value)
-    counted = prompt.mean if prompt else None
-    tokens = held.held_tokens if counted is None else counted + (cell.conditions.output_tokens_mean or 0.0)
+    mean = prompt.mean if prompt else None
+    tokens = held.held_tokens if mean is None else mean + (cell.conditions.output_tokens_mean or 0.0)
     return held.prefixes * tokens / held.kv_tokens
 
 
@@ -89,19 +89,19 @@ def words(knee: Knee) -> Iterator[str]:
     if knee.fits is None:
         yield f"{knee.label}: no knee, since fewer than two working sets have a hit rate"
         return
-    fits, low = f"{100 * knee.fits:.3g} %", knee.ideal is not None and knee.fits < HALF * knee.ideal
+    fits, low = f"{percent_of_all(knee.fits)} %", knee.ideal is not None and knee.fits < HALF * knee.ideal
     count = counted(knee.repeats, "repeat")
     if low:
         yield f"{knee.label}: no knee, since the smallest working set has {fits} hits: it does not fit"
     elif knee.value is None or knee.interval is None:
-        largest = f"{knee.largest or 0:.3g} × the KV cache"
+        largest = f"{short(knee.largest or 0)} × the KV cache"
         yield f"{knee.label}: the hit rate stays above half of {fits} up to {largest} ({count})"
     else:
         some = "" if knee.crossed == knee.repeats else f", seen in {knee.crossed}"
         yield (
-            f"{knee.label}: the hit rate falls through half of {fits} at {knee.value:.3g} × the KV cache "
-            f"(between {knee.interval[0]:.3g} and {knee.interval[1]:.3g}, {count}{some})"
+            f"{knee.label}: the hit rate falls through half of {fits} at {short(knee.value)} × the KV cache "
+            f"(between {' and '.join(map(short, knee.interval))}, {count}{some})"
         )
     if knee.unrelated is not None and knee.unrelated > UNRELATED * knee.fits:
-        share = f"{100 * knee.unrelated:.3g} %"
-        yield f"{knee.label}: {share} hits where no prefix is used twice, so not all hits are of the prefixes"
+        share = percent_of_all(knee.unrelated)
+        yield f"{knee.label}: {share} % hits where no prefix is used twice, so not all hits are of the prefixes"

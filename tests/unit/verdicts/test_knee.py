@@ -121,3 +121,8 @@ def test_the_sentence_of_a_knee_says_where_and_in_how_many_repeats():
     assert said(at(0, 0.3), at(0.5, 0.8), at(8, 0.7)).endswith(
         "vllm: 30 % hits where no prefix is used twice, so not all hits are of the prefixes"
     )
+
+
+def test_hit_rates_below_the_whole_and_large_working_sets_are_not_rounded_away():
+    text = said(at(0.5, 0.9996), at(1000, 0.999))
+    assert "above half of 99.96 % up to 1000 × the KV cache" in text
