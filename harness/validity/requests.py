@@ -45,7 +45,8 @@ def _form_refused(cell: Evidence) -> Iterator[Violation]:
 
 def _failures(cell: Evidence) -> Mask:
     rows = cell.view.requests
-    return cell.view.measured & unanswered(rows, cell.requested) & (rows["outcome"] != Outcome.DROPPED)
+    sent: Mask = cell.view.measured & (rows["outcome"] != Outcome.DROPPED)
+    return sent & unanswered(rows, cell.requested)
 
 
 def _failed(cell: Evidence) -> Iterator[Violation]:
