@@ -103,5 +103,5 @@ def words(knee: Knee) -> Iterator[str]:
             f"(between {' and '.join(map(short, knee.interval))}, {count}{some})"
         )
     if knee.unrelated is not None and knee.unrelated > UNRELATED * knee.fits:
-        share = percent_of_all(knee.unrelated)
-        yield f"{knee.label}: {share} % hits where no prefix is used twice, so not all hits are of the prefixes"
+        share = f"{percent_of_all(knee.unrelated)} %"
+        yield f"{knee.label}: {share} hits where no prefix is used twice, so not all hits are of the prefixes"
