@@ -17,6 +17,7 @@ EPILOG = """Three checks. Files: each document, record and workload has its sha2
 what `bench report` makes again have none. Plan: every cell of plan.json is there, unless the manifest says
 why not. Figures: every figure, verdict, rank line and exclusion of summary.json is computed again from the
 records by this version. It is identical, it differs (where, by how much), or it cannot be computed again.
+Identical is to nine digits: processors and versions of numpy differ in the digits after them.
 
 On the machine that measured, the files are also compared with a record outside of the folder. Elsewhere
 nobody can know whether records, checksums and summary were changed together. Each run has a seal, one
