@@ -132,6 +132,17 @@ def test_the_same_run_again_on_a_running_server_finds_none_of_its_prompts(here, 
     assert first["workload"]["sha256"] == second["workload"]["sha256"]
 
 
+def test_two_running_servers_get_the_same_prompts_where_one_refuses_its_reset(here):
+    """What comes first is measured before the other refuses."""
+    engine("one", RESET)
+    engine("two", 'reset = { path = "/none" }')
+    with running(ttft_ms=TTFT_MS, gap_ms=10) as first, running(ttft_ms=TTFT_MS, gap_ms=10) as second:
+        both = f"one={first.url},two={second.url}"
+        _, facts = run(both, "cold", "--no-probe", "--repeats", "1", "--no-agreement")
+    salts = {(fact["cache"]["method"], fact["load"]["value"]): fact["cache"]["salt"] for fact in facts}
+    assert [salts["reset", load] for load in (1, 2)] == [salts["salt", load] for load in (1, 2)]
+
+
 def test_a_cache_that_was_not_emptied_is_found_by_the_hit_rate(here):
     """The same prompts twice on one server whose reset does nothing."""
     engine("liar", LYING)

@@ -79,7 +79,7 @@ def bring_about(
         return CacheState(requested, "none", "recordings are sent as they are")
     if requested == "any" and reusable(workload.requested)[0].any():
         return CacheState(requested, "none", "not asked for")
-    in_front = any(_needs_front(requested, backend) for backend in prepared.backends)
+    in_front = len(prepared.backends) > 1 and any(map(_may_need_front, prepared.backends))
     state = _emptied(requested, engine, number, again=attempt.number > 0, in_front=in_front)
     if requested in ("any", "cold"):
         return state
@@ -97,17 +97,16 @@ def _number(prepared: Prepared, cell: Cell, attempt: Attempt) -> str:
     return str(_LEAST + seed_for(prepared.options.seed, "salt", *position) % _NUMBERS)
 
 
-def _needs_front(requested: str, backend: BackendPlan) -> bool:
-    """Whether nothing but a salt in front of its prompts keeps them from what an attached server holds.
+def _may_need_front(backend: BackendPlan) -> bool:
+    """Whether it is attached, and a salt in front of its prompts may be all that sets them apart.
 
-    If one backend needs that, all get it, so that all get the same prompts.
+    Its reset may fail after others were measured. So all get that salt from the start, and the same prompts.
     """
     definition = backend.ref.definition
     cache = definition.prefix_cache
     if backend.launch.mode != "attach" or cache.enabled is False:
         return False
-    emptied = requested != "any" and cache.reset is not None
-    return bool(cache.keeps) or not (emptied or definition.dialect.cache_salt)
+    return bool(cache.keeps) or not definition.dialect.cache_salt
 
 
 def _emptied(
@@ -115,7 +114,7 @@ def _emptied(
 ) -> CacheState:
     """Empties the cache, or sets prompts apart by a salt.
 
-    `again`: the cell was measured before. `in_front`: some backend needs the salt in front of its prompts.
+    `again`: the cell was measured before. `in_front`: some backend may need the salt in front of its prompts.
     """
     definition = engine.definition
     method, how = _method(requested, engine, again=again)
