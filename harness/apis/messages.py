@@ -150,8 +150,8 @@ def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:
 
 
 def _object(text: str) -> bytes:
-    """Arguments that were cut, that are no object, or that no JSON can hold (NaN, or deeper than Python goes)
-    are lost: this API takes nothing else.
+    """Arguments that were cut, that are not an object, or that no JSON can hold (NaN, or deeper than Python
+    goes) are lost: this API takes nothing else.
     """
     try:
         return _written(mapping(json.loads(text)))

@@ -11,7 +11,7 @@ import msgspec
 
 from harness.records.event_kind import UNKNOWN, EventKind
 
-_MOST_TOKENS = 10_000_000  # no model holds so many: a larger count is none
+_MOST_TOKENS = 10_000_000  # no model holds so many: a larger count is wrong
 
 
 class Payload(NamedTuple):
@@ -46,7 +46,7 @@ Reader = Callable[[Document], Payload]
 
 
 def read_json(data: bytes, read: Reader, *, is_error: bool = False, bare_list: str = "") -> Payload:
-    """`read` sees objects that are no errors in the shapes that all APIs share; a bare list under its key."""
+    """`read` sees objects in the shapes that all APIs share, errors excepted; a bare list under its key."""
     try:
         document = _parse(data)
     except (ValueError, RecursionError) as error:

@@ -46,7 +46,7 @@ def _scores(results: list[dict[str, Any]]) -> "array[float]":
 def _score(result: Document) -> float:
     score = result.get("relevance_score", result.get("score"))
     if isinstance(score, bool) or not isinstance(score, int | float):
-        raise TypeError("a score is no number")
+        raise TypeError("a score is not a number")
     return float(score)
 
 

@@ -27,7 +27,7 @@ from harness.records.event_kind import UNKNOWN, EventKind
 _TEXT = ("response.output_text.delta", "response.refusal.delta")
 _REASONING = ("response.reasoning_text.delta", "response.reasoning_summary_text.delta")
 _LAST = ("response.completed", "response.incomplete", "response.cancelled", "response.failed")
-_NOTHING = Payload(EventKind.OTHER)  # whatever a later version of the API adds is no text, and no error
+_NOTHING = Payload(EventKind.OTHER)  # whatever a later version of the API adds is neither text nor an error
 
 
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:

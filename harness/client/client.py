@@ -38,7 +38,7 @@ class Client:
         self._access, self._secrets = access, Secrets(access.credentials)
         self._client = httpx.Client(
             base_url=base_url,
-            # Not compressed: a server that does so all the same is read within the limits.
+            # Not compressed: a server that does so anyway is read within the limits.
             headers={
                 "accept-encoding": "identity",
                 **access.headers_outside(),

@@ -66,7 +66,7 @@ class LookUp:
 def _parts(answer: http.client.HTTPResponse, account: Account) -> Iterator[bytes]:
     """The body in pieces: http.client makes room at once for as much as the server announces."""
     if answer.length is None and not answer.chunked and "content-length" in answer.headers:
-        raise http.client.HTTPException("the answer announces a length that is none")
+        raise http.client.HTTPException("the answer announces an impossible length")
     if (answer.length or 0) > account.limits.body_bytes:
         raise LimitError(account.long_body)
     while piece := answer.read(_PIECE_BYTES):

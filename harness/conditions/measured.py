@@ -110,7 +110,7 @@ def _tokens_per_event(group: Group) -> Iterator[Unequal]:
 
 
 def _usage(group: Group) -> Iterator[Unequal]:
-    """Tokens that were miscounted are no unit of speed."""
+    """Tokens that were miscounted are not a unit of speed."""
     if wrong := _miscounted(group):
         text = "; ".join(f"usage of {label}: {measured}" for label, measured in wrong.items())
         metrics = (*distorted_by("token-count"), "prefix_cache_hit_rate")
@@ -119,7 +119,7 @@ def _usage(group: Group) -> Iterator[Unequal]:
 
 
 def _streams(group: Group) -> Iterator[Unequal]:
-    """A first token that comes with the whole answer is no match for one of a stream."""
+    """A first token that comes with the whole answer cannot be compared with one of a stream."""
     whole = _reasons(group, IssueCode.NOT_STREAMED)
     if whole and len(whole) < len(group):
         what = f"answers of {', '.join(whole)} that come whole"

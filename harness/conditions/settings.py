@@ -101,7 +101,7 @@ def _raw(engine: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
 
 
 def _options(command: Sequence[Any]) -> dict[str, str]:
-    """`{"--max-num-seqs": "8", "--enforce-eager": "given"}` of a command line; "" what is no option.
+    """`{"--max-num-seqs": "8", "--enforce-eager": "given"}` of a command line; "" has what is not an option.
 
     Paths by their last part: where engines and models are kept is not what they are.
     """

@@ -48,7 +48,7 @@ _WORK = (
     Key("images", "images of the requests", "refuses", "refuses",
         "More pixels are more work, and fetching a file is another way than reading it.", "work",
         cell=lambda cell: cell.conditions.images),
-    Key("simulated", "simulated", "refuses", "refuses", "A scripted server is no engine.", "work",
+    Key("simulated", "simulated", "refuses", "refuses", "A scripted server is not an engine.", "work",
         cell=lambda cell: "yes" if cell.simulated else "no"),
     Key("api", "API", "shown", "shown",
         "It may be the question. Prompt lengths and forced lengths have rules of their own.", "work",

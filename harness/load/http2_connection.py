@@ -116,7 +116,7 @@ class Http2Connection(asyncio.BufferedProtocol):
     # -- what asyncio calls --------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's does not inherit from it
         self._h2.local_settings = h2.settings.Settings(
             initial_values={
                 h2.settings.SettingCodes.ENABLE_PUSH: 0,

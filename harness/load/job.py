@@ -127,7 +127,7 @@ class Progress:
     failed: int
     in_flight: int
     recent_ttft_ms: float | None  # median of recently finished requests
-    recent_output_tokens_per_s: float | None  # by events, an estimate; None where answers are no text
+    recent_output_tokens_per_s: float | None  # by events, an estimate; None where answers are not text
     recent_items_per_s: float | None = None  # vectors or scores
 
 

@@ -11,7 +11,7 @@ from harness.metrics.window import Window
 from harness.model import Gpu, GpuDevice, MigInstance, Range, SampledSource
 from harness.records.series import Telemetry
 
-# nvmlClocksEventReasons of NVML. Clocks of an idle GPU, and clocks set on purpose, are no throttling.
+# nvmlClocksEventReasons of NVML. Clocks of an idle GPU, and clocks set on purpose, are not throttling.
 THROTTLE_REASONS = {
     0x4: "power cap",
     0x8: "hardware slowdown",

@@ -117,7 +117,7 @@ def per_token_ms(requests: Rows) -> Floats:
 def at_once(requests: Rows) -> Mask:
     """Answers of several tokens or events whose text came as one piece: they have no gaps.
 
-    A last token without text, the end of the answer, is no piece.
+    A last token without text, the end of the answer, is not a piece.
     """
     pieces = np.maximum(requests["output_tokens"] - 1, requests["text_events"])
     spans_ns = requests["last_text_ns"] - requests["first_text_ns"]
@@ -206,7 +206,7 @@ def with_silent_tokens(view: RequestView) -> NDArray[np.int32]:
     others.
 
     Their events between the first and the last text are empty, and the server counted a token for each.
-    Where it counted fewer, empty events are no tokens.
+    Where it counted fewer, empty events are not tokens.
     """
     records, rows = view.records, view.answers
     first, last = (np.full(records.seq_count, UNKNOWN, np.int64) for _ in range(2))

@@ -29,7 +29,7 @@ MAX_INDEX = 0.5
 # Standard deviations of chance. With few waves the limit rises by it.
 CHANCE_ERRORS = 4.0
 MIN_WAVES = 2
-MIN_FOR_GROUPS = 4  # slots: of fewer, two groups are no bursts
+MIN_FOR_GROUPS = 4  # slots: of fewer, two groups are not bursts
 
 
 def synchrony(view: RequestView, load: Load) -> tuple[Synchrony | None, str]:

@@ -100,7 +100,7 @@ def _growth(good: NDArray[np.void]) -> float | None:
 def _falls_behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
     """Fewer answers than requests in the time in which both flow: after one usual answer time, to the last.
 
-    An answer in flight at either end is no backlog: as many as usually are may be missing, give or take. A
+    An answer in flight at either end is not a backlog: as many as usually are may be missing, give or take. A
     queue, which is empty at the start, may hold as many more at the end as it does now and then.
     """
     usual_ns = float(np.median(good["end_ns"] - good["intended_ns"]))

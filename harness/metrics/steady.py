@@ -27,10 +27,10 @@ LEAST_BATCHES = 8  # fewer have no course
 # By batches, the best shape's share of the variance that chance exceeds once in 2,000 courses: two courses
 # make one false alarm in 1,000 cells. From `python -m tests.bench.steadiness --limits`.
 LIMITS = {8: 0.982, 10: 0.955, 13: 0.89, 16: 0.813, 20: 0.728, 25: 0.636, 32: 0.552, 40: 0.465}
-RAMP_SHARE = 0.1  # less is no ramp
+RAMP_SHARE = 0.1  # less is not a ramp
 START_SHARE = 2 / MOST_BATCHES  # of the requests, sent while slots waited to begin; fewer have no shape
 DRIFT_SHARE = 0.2  # from one end of the shape to the other; less is neither a drift nor a step
-CALM = 0.01  # less spread than this is none
+CALM = 0.01  # less spread than this counts as none
 ODD = 5.0  # times the usual spread
 OPEN_BATCH = 8  # answers of an open loop in a batch
 LAGS = 10  # noise is followed over this part of the batches

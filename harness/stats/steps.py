@@ -21,7 +21,7 @@ class Level:
 
 
 def levels(values: Floats, *, alpha: float = 0.01, least: int = 3) -> list[Level]:
-    """Levels of a series in order. None has fewer than `least` values: a single odd value is no change."""
+    """Levels of a series in order. None has fewer than `least` values: a single odd value is not a change."""
     bounds = [0, *_splits(values, 0, alpha, least), len(values)]
     return [
         Level(start, stop, float(values[start:stop].mean()))

@@ -139,7 +139,7 @@ RULES = (
         code=IssueCode.FORM_REFUSED,
         find=_form_refused,
         measures="requests refused for a schema or pattern that the engine does not take; "
-        "they are no failed requests",
+        "they do not count as failed requests",
         limit="0",
         hint="this engine does not take these schemas: the answers' notes say why; others did more work",
         cause="work",

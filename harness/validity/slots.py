@@ -74,7 +74,7 @@ RULES = (
         find=_lockstep,
         measures="synchrony of the slots ([metrics.md](metrics.md#bursts-in-a-closed-loop)), "
         "where the scenario declares no bursts",
-        limit=f"{MAX_INDEX:g}, or what chance or one pair in a batch gives if that is more: two are no burst",
+        limit=f"{MAX_INDEX:g}, or what chance or one pair in a batch gives if more: two are not a burst",
         hint="these are figures of bursts: spread the start and the output lengths ([load] start, [prompts] "
         'output_spread), or declare the burst with start = "together"',
         cause="work",

@@ -1,4 +1,4 @@
-"""Decides for which metrics a measured run is no evidence: the load or a drift made the figures."""
+"""Decides for which metrics a measured run is not evidence: the load or a drift made the figures."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ UNDER_LOAD = "under load"
 # Money and energy are spent over time, so their figures follow the rate.
 _RATE_PREFIXES = ("cost_", "joules_")
 _NO_RATE: dict[State | None, str] = {"under load": UNDER_LOAD, None: "state not known"}
-# A ramp is no more evidence than a drift: its requests met a lower load, or an engine that was warming up.
+# A ramp is as little evidence as a drift: its requests met a lower load, or an engine that was warming up.
 # They are not cut off instead, because cells that are compared must have the same requests.
 _UNSTEADY = {IssueCode.NOT_STEADY: "not steady", IssueCode.RAMP_KEPT: "ramp kept"}
 
@@ -27,7 +27,7 @@ def kind_of(metric: str) -> str | None:
 
 
 def doubts(cell: CellResult) -> Iterator[tuple[str, str]]:
-    """Yields kinds of metrics (ALL, RATES, TIMES) that the cell is no evidence for, with a short reason."""
+    """Yields kinds of metrics (ALL, RATES, TIMES) that the cell is not evidence for, with a short reason."""
     if (course := unsteady(cell)) is not None:
         yield ALL, course[0]
     state = state_of(cell)

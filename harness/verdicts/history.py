@@ -191,7 +191,7 @@ def series(history: Sequence[HistoryEntry]) -> list[Series]:
 def drifts(history: Sequence[HistoryEntry], floor: float = SESSION_FLOOR) -> list[Drift]:
     """Series whose present level is worse than their best by more than `floor`.
 
-    A level has three runs or more, so one bad night is none. Many small steps add up.
+    A level has three runs or more, so one bad night is not a level. Many small steps add up.
     """
     return [drift for figure in series(history) if (drift := _drift(figure, floor)) is not None]
 

@@ -21,7 +21,7 @@ from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
 
 MOST_RUNS_ADVISED = 50
-MOST_DETECTABLE = math.log(1000)  # a larger effect, as a log ratio, is none that a reader could use
+MOST_DETECTABLE = math.log(1000)  # a larger effect, as a log ratio, is of no use to a reader
 LEAST_INDEPENDENT = 8  # blocks of one start: an interval over fewer is too narrow too often
 INDEPENDENT_AFTER = 5  # length of a pair of blocks in units of how long noise lasts
 IN_TOKENS, IN_CHARACTERS = "output_tokens_per_s", "output_chars_per_s"

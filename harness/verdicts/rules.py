@@ -34,7 +34,7 @@ class Rules:
     metrics: tuple[str, ...]
     alpha: float = 0.05
     min_runs: int = 3
-    floor: float = DEFAULT_FLOOR  # a smaller difference is no finding, however sure
+    floor: float = DEFAULT_FLOOR  # a smaller difference is not a finding, however sure
     measured_floors: Floors = field(default_factory=dict)
     same_within: float = 0.05  # "same": the whole interval, at the level of its family, lies within
     large_difference: float = 0.25  # ">>": the whole interval lies beyond

@@ -1,7 +1,7 @@
 """Reads one number per run: cells of summary.json by backend and load, and runs without a number.
 
-A run that the engine failed is kept as a failure, which ranks worst; it is no gap. A run that is no evidence
-for a metric is left out of that metric, up to MOST_OUT of the runs.
+A run that the engine failed is kept as a failure, which ranks worst; it is not a gap. A run that is not
+evidence for a metric is left out of that metric, up to MOST_OUT of the runs.
 """
 
 from collections import Counter
@@ -70,7 +70,7 @@ class Series:
         return f"{count} of {self.measured} failed" if count else ""
 
     def doubtful(self, kind: str | None) -> dict[str, str]:
-        """Reasons by cell name, for cells that are no evidence for metrics of this kind."""
+        """Reasons by cell name, for cells that are not evidence for metrics of this kind."""
         key = kind or ALL
         if key not in self._doubtful:
             self._doubtful[key] = {
@@ -86,7 +86,7 @@ class Series:
         return len(self.doubtful(kind)) > MOST_OUT * self.measured
 
     def evidence(self, metric: str) -> "Series":
-        """The series without figures of cells that are no evidence for this metric; itself if all are."""
+        """The series without figures of cells that are not evidence for this metric; itself if all are."""
         out = self.doubtful(kind_of(metric))
         return replace(self, out=frozenset(out)) if out else self
 

@@ -39,7 +39,7 @@ def _windowed(spec: TraceReplay) -> Trace:
 def trace_of(spec: TraceReplay, count: int) -> Trace:
     """The first `count` requests of the trace in its window, cut to the limits.
 
-    Raises SpecError for a file that is no trace, or a window that is empty.
+    Raises SpecError for a file that is not a trace, or a window that is empty.
     """
     first = window(_windowed(spec), max_requests=count)
     clipped = clip(first, spec.max_input_tokens, spec.max_output_tokens)

@@ -163,7 +163,7 @@ def _downward(top: Sequence[_Span]) -> list[_Span]:
 
 
 def _mark_tool_results(spans: Sequence[_Span]) -> None:
-    """Marks calls that bring a tool's result: the sibling that ended last before them is no call."""
+    """Marks calls that bring a tool's result: the sibling that ended last before them is not a call."""
     ended = sorted(spans, key=lambda candidate: candidate.end_s)
     index = -1
     for span in sorted(spans, key=lambda candidate: candidate.start_s):

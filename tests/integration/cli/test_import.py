@@ -289,7 +289,7 @@ def test_a_version_that_the_file_does_not_name_is_given(tmp_path, capsys):
     assert "vllm bench serve 0.33.0" in " ".join(printed.out.split())
     status, printed = bench(capsys, *words, "--tool-version", "newest")
     assert status == 2
-    assert "'newest' is no version" in printed.err
+    assert "'newest' is not a version" in printed.err
 
 
 def test_a_load_that_is_not_known_makes_nothing_invalid(tmp_path, capsys):

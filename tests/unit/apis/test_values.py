@@ -67,7 +67,7 @@ def test_scores_may_come_as_a_bare_list() -> None:
         (EMBEDDINGS, b'{"choices": []}', "no vector"),
         (RERANK, scores(), "no score"),
         (RERANK, scores(1.0, float("nan")), "not finite"),
-        (RERANK, scores(1.0, "high"), "no number"),
+        (RERANK, scores(1.0, "high"), "not a number"),
         (RERANK, scores(1.0, 1.0), "all 2 scores are equal"),
         (RERANK, b'{"results": [{"index": 0, "score": 1}, {"index": 0, "score": 2}]}', "each once"),
         (RERANK, b'{"results": [{"index": [], "score": 1}]}', "not a ranking"),

@@ -57,8 +57,8 @@ def looked_up(said):
     ("said", "error"),
     [
         (head(f"content-length: {10**15}") + b"abc", "longer than 2097152 bytes"),
-        (head("content-length: -5") + b"abc", "a length that is none"),
-        (head("content-length: many") + b"abc", "a length that is none"),
+        (head("content-length: -5") + b"abc", "an impossible length"),
+        (head("content-length: many") + b"abc", "an impossible length"),
         (head("content-length: 5") + b"abc", "ended 2 bytes early"),
         (head("transfer-encoding: chunked") + b"fffffffffffff\r\nabc", "IncompleteRead"),
         (head("transfer-encoding: chunked") + b"-5\r\nabc", "/metrics"),

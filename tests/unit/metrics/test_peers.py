@@ -225,7 +225,7 @@ def test_a_version_has_the_definitions_of_the_last_change_before_it(name, found)
 
 
 @pytest.mark.parametrize(
-    ("name", "said_"), [("vlm", "unknown tool"), ("vllm@", "no version"), ("vllm@new", "no version")]
+    ("name", "said_"), [("vlm", "unknown tool"), ("vllm@", "not a version"), ("vllm@new", "not a version")]
 )
 def test_a_name_that_is_none(name, said_):
     with pytest.raises(ValueError, match=said_):
