@@ -1,6 +1,6 @@
 """What earlier nights measured and tonight did not: a gate on levels alone would not notice."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from harness.errors import SpecError
 from harness.model import HistoryEntry, LoadPoint, Manifest, ScenarioTables, Summary, known
@@ -17,18 +17,23 @@ def missing(
     history: Iterable[HistoryEntry],
     manifest: Manifest | None,
     summary: Summary | None,
+    named: Collection[str] = (),
 ) -> Iterator[Missing]:
     """What is missing of one run of the suite. `history` holds earlier runs only.
 
     `manifest` and `summary` are None if it measured nothing, for the reason `why`. What the suite no longer
-    asks for is not missing.
+    asks for is not missing. `named`: what the suite calls the backends of its other files.
     """
     name = summary.scenario if summary else entry.runs_of
     labels = set(_labels(entry))
+
+    def of_entry(label: str) -> bool:
+        return (_given(label, {*labels, *named}) if entry.files else label) in labels
+
     earlier = [
         earlier_entry
         for earlier_entry in history
-        if earlier_entry.scenario == name and earlier_entry.label in labels
+        if earlier_entry.scenario == name and of_entry(earlier_entry.label)
     ]
     if summary is None or manifest is None:
         for label in dict.fromkeys(earlier_entry.label for earlier_entry in earlier):
@@ -40,8 +45,7 @@ def missing(
         if earlier_entry.load in points:
             places.setdefault(earlier_entry.place, []).append(earlier_entry)
     for (label, load), before in places.items():
-        asked = manifest.repeats if manifest.stopping is None else 1
-        yield from _place((label, load), before, summary, asked)
+        yield from _place((label, load), before, summary, _runs(entry, manifest, before))
 
 
 def _labels(entry: Entry) -> Iterator[str]:
@@ -54,6 +58,19 @@ def _labels(entry: Entry) -> Iterator[str]:
             yield from (ref.label for ref in parse_backend_list(backend))
         except SpecError:
             yield backend
+
+
+def _given(label: str, names: Iterable[str]) -> str | None:
+    """The name that was given to files whose backend is `label`: it adds what sets them apart."""
+    found = [name for name in names if f"{label}-".startswith(f"{name}-")]
+    return max(found, key=len, default=None)
+
+
+def _runs(entry: Entry, manifest: Manifest, before: Sequence[HistoryEntry]) -> int:
+    """Runs that the suite asks for; of files, as many as the night before had."""
+    if entry.files:
+        return max((figure.runs for figure in before[-1].metrics.values()), default=1)
+    return manifest.repeats if manifest.stopping is None else 1
 
 
 def _asked(scenario: ScenarioTables) -> set[LoadPoint]:

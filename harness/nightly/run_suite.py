@@ -94,10 +94,11 @@ def spend(
             break
         note(f"  {steps[-1].state}{f': {steps[-1].why}' if steps[-1].why else ''}")
     drifting = tuple(_judged(suite, steps, out, note))
+    named = [entry.backends[0] for entry in suite.run if entry.files]
     gone = tuple(
         (step.entry.scenario or step.entry.runs_of, figure)
         for step in steps
-        for figure in _missing(step, out)
+        for figure in _missing(step, out, named)
         if figure.names.isdisjoint(allow_missing)
     )
     return Night(suite, tuple(steps), drifting, _nights(out), interrupted, missing=gone)
@@ -258,14 +259,14 @@ def _judged(suite: Suite, steps: Sequence[Step], out: Path, note: Callable[[str]
     return [drift for drift in drifts(_history(path), floor) if drift.series.entries[-1].run in tonight]
 
 
-def _missing(step: Step, out: Path) -> list[Missing]:
+def _missing(step: Step, out: Path, named: Sequence[str]) -> list[Missing]:
     """Compares with all runs of other nights: what is broken for long does not become the usual."""
     folder = None if step.folder is None else RunFolder(step.folder)
     earlier = [entry for entry in _history(history_path(out)) if folder is None or entry.run != folder.run_id]
     why = f"{step.state}: {step.why}" if step.why else step.state
     if folder is None or not folder.has("summary.json"):
-        return list(missing(step.entry, why, earlier, None, None))
-    return list(missing(step.entry, why, earlier, folder.read_manifest(), folder.read_summary()))
+        return list(missing(step.entry, why, earlier, None, None, named))
+    return list(missing(step.entry, why, earlier, folder.read_manifest(), folder.read_summary(), named))
 
 
 def _history(path: Path) -> list[HistoryEntry]:

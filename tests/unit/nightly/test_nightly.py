@@ -197,6 +197,30 @@ def test_files_are_missed_under_the_name_they_are_given():
     assert [place_words(one) for one in found] == ["ours: failed: no file"]
 
 
+def test_files_are_missed_under_the_names_that_set_them_apart():
+    """The history's name has a cap, a test or the server's settings after the given one."""
+    entry = Entry(backends=("ours",), files=("tonight/*.json",))
+    labels = ("ours-max4", "ours-b", "ours-b-max4", "oursel")
+    before = [history(scenario="imported", label=label) for label in labels]
+    found = missing(entry, "failed: no file", before, None, None, ["ours", "ours-b"])
+    assert [place_words(one) for one in found] == ["ours-max4: failed: no file"]
+
+
+def test_files_are_missed_where_the_night_before_had_more_runs():
+    """Nobody says how many there are, and other names or loads may have more."""
+    entry = Entry(backends=("ours",), files=("tonight/*.json",))
+    before = [history(scenario="imported", label="ours"), history(scenario="imported", label="ours", value=1)]
+    cells = [summaries.cell("ours", EIGHT, repeat=repeat) for repeat in range(3)]
+    tonight = documents.changed(measured(*cells), scenario="imported")
+    manifest = documents.changed(MANIFEST, repeats=9)
+    assert [place_words(one) for one in missing(entry, "", before, manifest, tonight)] == [
+        "ours c1: not measured"
+    ]
+    fewer = documents.changed(measured(*cells[:2]), scenario="imported")
+    found = [place_words(one) for one in missing(entry, "", before[:1], manifest, fewer)]
+    assert found == ["ours c8: 2 of 3 runs"]
+
+
 @pytest.fixture
 def own_signals(monkeypatch):
     """A night takes the process's signals."""
