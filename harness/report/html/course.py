@@ -1,12 +1,13 @@
 """The course of figures over runs: a chart each, with what changed; the primary metric is open."""
 
 from collections.abc import Sequence, Set
+from dataclasses import replace
 
 from harness.model.numbers import counted
-from harness.report.charts.course import change_words, course
+from harness.report.charts.course import course, step_words
 from harness.report.html.figures import figure
 from harness.report.html.tags import Html, details, items, section, tag
-from harness.report.text.trends import too_few_runs
+from harness.report.text.trends import names, too_few_runs
 from harness.verdicts.history import LEAST_NIGHTS, Series, changes
 
 MOST_OPEN = 6  # charts of the primary metric; with more they are folded as well
@@ -18,16 +19,23 @@ EXPLAINED = (
 
 def courses(series: Sequence[Series], primary: Set[str]) -> Html | None:
     """`primary`: the metrics that decide. None if no figure has several runs."""
-    drawn = [(entry, figure(chart)) for entry in series if (chart := course(entry)) is not None]
+    drawn = [(entry, chart) for entry in series if (chart := course(entry)) is not None]
     if not drawn:
         return None
-    first = [picture for entry, picture in drawn if entry.metric in primary][:MOST_OPEN]
-    others = [picture for _one, picture in drawn if picture not in first]
+    several = [entry for entry, _chart in drawn]
+    titles = [chart.title for _entry, chart in drawn]
+    shown = titles if len(set(titles)) == len(titles) else names(several)
+    pictures = [
+        (entry, figure(replace(chart, title=title)))
+        for (entry, chart), title in zip(drawn, shown, strict=True)
+    ]
+    first = [picture for entry, picture in pictures if entry.metric in primary][:MOST_OPEN]
+    others = [picture for _entry, picture in pictures if picture not in first]
     return section(
         "courses",
         "Over the runs",
         tag("p", EXPLAINED, class_="muted"),
-        _changed([entry for entry, _made in drawn]),
+        _changed(several),
         tag("div", *first, class_="figures"),
         *([details(f"Other figures: {counted(len(others), 'chart')}", _grid(others))] if others else []),
     )
@@ -39,13 +47,13 @@ def _grid(pictures: Sequence[Html]) -> Html:
 
 def _changed(series: Sequence[Series]) -> Html:
     """Every change of level, worst first; if none was found, how many runs it would take."""
-    found = sorted(
-        (change for entry in series for change in changes(entry)), key=lambda change: -change.ratio
-    )
+    found = [
+        (change, name) for entry, name in zip(series, names(series), strict=True) for change in changes(entry)
+    ]
     if found:
         return items(
-            tag("span", change_words(change), class_="slower" if change.ratio > 1 else "faster")
-            for change in found
+            tag("span", f"{name}: {step_words(change)}", class_="slower" if change.ratio > 1 else "faster")
+            for change, name in sorted(found, key=lambda step: -step[0].ratio)
         )
     few = too_few_runs(series)
     return tag("p", f"No change of level was found{f': {few}' if few else ''}.")

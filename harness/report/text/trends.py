@@ -11,37 +11,34 @@ BARS = "▁▂▃▄▅▆▇█"
 SHOWN = 30  # runs of a line
 TWO_LEVELS = 2 * LEAST_NIGHTS  # runs
 
-Alike = dict[str, list[Series]]  # series by the name that they share
-
 
 def terminal(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
-    alike = _by_name(series)
-    return "\n".join([*(_line(figure, alike) for figure in series), "", *conclusion(series, drifts)])
+    lines = map(_line, names(series), series)
+    return "\n".join([*lines, "", *conclusion(series, drifts)])
 
 
 def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
-    alike = _by_name(series)
     cells = (
-        (_name(figure, alike), str(len(figure.values)), number(figure.values[-1]), spark(figure.values))
-        for figure in series
+        (name, str(len(figure.values)), number(figure.values[-1]), spark(figure.values))
+        for name, figure in zip(names(series), series, strict=True)
     )
     rows = map(markdown_row, cells)
     lines = [f"**{markdown_escaped(line)}**" for line in conclusion(series, drifts)]
     return "\n".join([*lines, "", "| figure | runs | last | course |", "|---|---:|---:|---|", *rows])
 
 
-def _by_name(series: Sequence[Series]) -> Alike:
-    alike: Alike = {}
+def names(series: Sequence[Series]) -> list[str]:
+    """A name for each; where several share it, with the machine or the requests that make it another."""
+    alike: dict[str, list[Series]] = {}
     for figure in series:
         alike.setdefault(_short_name(figure), []).append(figure)
-    return alike
+    return [_name(figure, alike[_short_name(figure)]) for figure in series]
 
 
-def _name(figure: Series, alike: Alike) -> str:
-    """The name of a series; where others share it, with the machine or the requests that make it another."""
+def _name(figure: Series, alike: Sequence[Series]) -> str:
     name = _short_name(figure)
-    known = [set(features) for other in alike[name] if (features := _features(other)) is not None]
-    facts = zip(_facts(figure, known), *(_facts(other, known) for other in alike[name]), strict=True)
+    known = [set(features) for other in alike if (features := _features(other)) is not None]
+    facts = zip(_facts(figure, known), *(_facts(other, known) for other in alike), strict=True)
     apart = [mine for mine, *all_of in facts if len(set(all_of)) > 1]
     return plain(f"{name} ({', '.join(apart)})" if apart else name)
 
@@ -78,9 +75,9 @@ def _short_name(series: Series) -> str:
     return plain(f"{made_up}{name}")
 
 
-def _line(figure: Series, alike: Alike) -> str:
+def _line(name: str, figure: Series) -> str:
     runs = counted(len(figure.values), "run")
-    return f"{_name(figure, alike)}  {spark(figure.values)}  {number(figure.values[-1])} ({runs})"
+    return f"{name}  {spark(figure.values)}  {number(figure.values[-1])} ({runs})"
 
 
 def spark(values: Sequence[float]) -> str:
@@ -96,11 +93,11 @@ def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[st
         yield "No run in the history: `bench history RUN` adds one."
     elif not drifts:
         yield _no_drift(series)
-    alike = _by_name([*series, *(drift.series for drift in drifts)])
-    for drift in drifts:
+    worse = [drift.series for drift in drifts]
+    for name, drift in zip(names([*worse, *series]), drifts, strict=False):
         kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
         yield plain(
-            f"{_name(drift.series, alike)}: {100 * (drift.ratio - 1):.1f} % worse than its best level, "
+            f"{name}: {100 * (drift.ratio - 1):.1f} % worse than its best level, "
             f"{kind}, since {drift.since.run} (engine {drift.since.engine_version}); "
             f"the best level ended with {drift.best.run} (engine {drift.best.engine_version})",
             600,

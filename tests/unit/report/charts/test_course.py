@@ -1,5 +1,7 @@
 """One figure over many runs: its points, its levels, and what is said of a change."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.report.charts.course import change_words, course
@@ -65,6 +67,15 @@ def test_the_page_says_how_many_runs_a_change_needs():
     few = courses([of([100.0, 130.0])], {METRIC})
     assert "No change of level was found: the longest series has 2 runs, and two levels need 6." in few
     assert "worse since" in courses([of([100.0, 100.5, 99.5, 130.0, 130.4, 129.8])], {METRIC})
+
+
+def test_the_page_tells_figures_of_one_label_apart():
+    worse = [100.0, 100.5, 99.5, 130.0, 130.4, 129.8]
+    chat, code = of(worse), replace(of(worse), scenario="code")
+    page = courses([chat, code], {METRIC})
+    for name in ("chat vllm c4 TTFT p50", "code vllm c4 TTFT p50"):
+        assert f"<figcaption><b>{name}</b>" in page
+        assert f"{name}: 30.1" in page
 
 
 def test_metrics_that_do_not_decide_are_folded():
