@@ -16,9 +16,11 @@ def not_reached(given: Collection[str], records: Records, facts: CellFacts) -> R
     `given`: keys of the scenario that the command line sets. With a number of requests, whatever ends first
     was asked for.
     """
-    asked_s = facts.minimum.duration_s if facts.minimum else None
+    least = facts.minimum
     by_time = "load.duration_s" in given and "load.requests" not in given
-    if asked_s is None or not by_time or facts.load.slots is None or facts.interrupted or facts.unsent:
+    if least is None or (asked_s := least.duration_s) is None or not by_time:
+        return None
+    if facts.load.slots is None or facts.interrupted or facts.unsent:
         return None
     took_s = float(records.requests["end_ns"].max(initial=0)) / 1e9
     if not 0 < took_s < asked_s:
@@ -27,6 +29,7 @@ def not_reached(given: Collection[str], records: Records, facts: CellFacts) -> R
         f"{facts.identity.label}, {facts.load.value:g} in flight: all {facts.planned} requests were sent "
         f"before the {asked_s:g} s of --duration were over"
     )
-    return notices.DURATION_NOT_REACHED.warning(
-        text, f"--requests {math.ceil(_SPARE * facts.planned * asked_s / took_s)}"
-    )
+    hint = f"--requests {math.ceil(_SPARE * facts.planned * asked_s / took_s)}"
+    if facts.planned < (least.requests or 0):
+        hint = "its file holds no more of them: use a longer one"
+    return notices.DURATION_NOT_REACHED.warning(text, hint)

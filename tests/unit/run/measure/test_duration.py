@@ -9,8 +9,8 @@ GIVEN = {"load.duration_s": 20.0}
 TWO_S = [{"intended": 100 * i, "sent": 100 * i, "texts": [100 * i + 50, 100 * i + 100]} for i in range(20)]
 
 
-def warning(given=GIVEN, duration_s=20.0, **changes):
-    least = {"seconds": 0.0, "answers": 1, "duration_s": duration_s}
+def warning(given=GIVEN, duration_s=20.0, requests=20, **changes):
+    least = {"seconds": 0.0, "answers": 1, "duration_s": duration_s, "requests": requests}
     facts = recorded.facts(minimum=least, **({"planned": 20, "unsent": 0} | changes))
     return not_reached(given, recorded.records(*TWO_S), facts)
 
@@ -20,6 +20,10 @@ def test_a_closed_loop_that_ran_out_of_requests_says_how_many_would_do():
     assert found.code == "duration-not-reached"
     assert found.text == "x, 1 in flight: all 20 requests were sent before the 20 s of --duration were over"
     assert found.hint == "--requests 300"
+
+
+def test_a_file_that_ended_is_not_asked_for_more_requests():
+    assert warning(requests=32).hint == "its file holds no more of them: use a longer one"
 
 
 @pytest.mark.parametrize(
