@@ -46,9 +46,15 @@ def _entry(line: str, where: str) -> HistoryEntry:
 
 
 def append_history(path: Path, entries: Sequence[HistoryEntry]) -> int:
-    """The number of lines added: a run that is there already is not added again. Raises StorageError."""
-    known = {entry.run for entry in read_history(path)}
-    new = [{"schema": HISTORY_FORMAT, **as_json(entry)} for entry in entries if entry.run not in known]
+    """The number of lines added: a backend and load of a run that is there already is not added again. Raises
+    StorageError.
+    """
+    known = {(entry.run, entry.place) for entry in read_history(path)}
+    new = [
+        {"schema": HISTORY_FORMAT, **as_json(entry)}
+        for entry in entries
+        if (entry.run, entry.place) not in known
+    ]
     text = "".join(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n" for entry in new)
     results = path.parent.parent
     try:
