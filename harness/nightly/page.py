@@ -1,6 +1,6 @@
 """A night as Markdown: for the page of a CI job, and kept next to the runs."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from harness.model import Summary
@@ -78,8 +78,13 @@ def verdict(night: Night) -> str:
         return f"Slower for several nights: {counted(len(night.drifts), 'figure')}.{rest}"
     if night.unfinished:
         return f"No run was measured to its end, so this night has not passed.{rest}"
-    known = counted(night.nights, "run")
-    return f"No figure has been at a worse level for several nights; {known} in the history.{rest}"
+    return f"{_no_drift(_courses(night))}; {counted(night.nights, 'run')} in the history.{rest}"
+
+
+def _no_drift(courses: Sequence[Series]) -> str:
+    if few := trends.too_few_runs(courses) if courses else "no figure of this night is in the history":
+        return f"Nothing can be judged: {few}"
+    return "No figure has been at a worse level for several nights"
 
 
 def _drift_lines(night: Night) -> Iterator[str]:

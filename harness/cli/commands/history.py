@@ -9,6 +9,8 @@ from harness.cli.flags.argument_types import percent
 from harness.errors import ExitCode, SpecError
 
 EPILOG = """A level needs three runs or more: one bad night is no change; many small changes add up.
+--fail-on slower passes with a warning until a figure has the six runs of two levels, so that a history can
+begin.
 
 Exit codes: 0 success; 1 with --fail-on slower, if a level is worse than the best before it;
 2 no history, or a damaged run."""
@@ -55,7 +57,7 @@ def main(arguments: argparse.Namespace) -> int:
     if not history:
         hint = "`bench history RUN` adds one; --out names the folder of the runs"
         raise SpecError("no run in the history", where=str(path), hint=hint)
-    regressions = drifts(history, arguments.floor / 100)
+    courses, regressions = series(history), drifts(history, arguments.floor / 100)
     if arguments.json:
         print(
             json.dumps(
@@ -63,5 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
             )
         )
     else:
-        print((trends.markdown if arguments.markdown else trends.terminal)(series(history), regressions))
+        print((trends.markdown if arguments.markdown else trends.terminal)(courses, regressions))
+    if arguments.fail_on and courses and (few := trends.too_few_runs(courses)):
+        print(f"warning: --fail-on {arguments.fail_on} has nothing to judge: {few}", file=sys.stderr)
     return ExitCode.LIMIT_FAILED if regressions and arguments.fail_on else ExitCode.OK

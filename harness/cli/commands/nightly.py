@@ -18,7 +18,7 @@ EPILOG = """Each night's runs are added to the history of the results folder. Th
 the scenario, or the p99 of E2E where the requests suffice for it, has been at a worse level than its best
 for three nights or more: one bad night fails nothing. It also fails if a backend, load point, metric or
 repeat that it expects is missing or INVALID tonight, if more requests failed than in earlier nights, or if
-no run fitted the budget. Before the third night no level can be judged.
+no run fitted the budget. Two levels need six nights: before these none can be worse.
 
 Exit codes: 0 success; 1 the gate failed; 2 bad suite; 3 a run could not be set up; 4 INVALID measurement."""
 

@@ -299,10 +299,20 @@ def test_what_is_missing_fails_the_gate_and_is_named(tmp_path):
     assert verdict(made).endswith("Measured in earlier nights and missing now: 1.")
 
 
+def test_a_night_with_too_few_before_it_says_that_nothing_can_be_judged(tmp_path):
+    folder = make_run(tmp_path / "results", Shape(TWO[:1], concurrency=(2,), repeats=3, requests=8))
+    append_history(history_path(tmp_path / "results"), entries(folder.read_manifest(), folder.read_summary()))
+    (entry,) = load_suite(written(tmp_path, WHOLE)).run
+    suite = load_suite(str(tmp_path / "mine.toml"))
+    made = Night(suite, (Step(entry, "measured", "", 0, 60.0, folder.path),), (), 1, interrupted=False)
+    few = "Nothing can be judged: the longest series has 1 run, and two levels need 6; 1 run in the history."
+    assert verdict(made) == few
+
+
 def test_the_night_is_drawn_with_the_course_of_its_figures(tmp_path):
-    """Four nights of one run; the page is that of the last."""
+    """Six nights of one run; the page is that of the last."""
     made = None
-    for number in range(4):
+    for number in range(6):
         root = tmp_path / "results" / f"night{number}"
         root.mkdir(parents=True)
         folder = make_run(root, Shape(TWO[:1], concurrency=(2,), repeats=3, requests=8))
@@ -310,12 +320,12 @@ def test_the_night_is_drawn_with_the_course_of_its_figures(tmp_path):
         named = documents.changed(folder.read_summary(), run=f"night-{number}")
         append_history(history_path(root.parent), entries(manifest, named))
         made = folder
-    last = made.path.rename(tmp_path / "results" / "night-3")
+    last = made.path.rename(tmp_path / "results" / "night-5")
     (entry,) = load_suite(written(tmp_path, WHOLE)).run
     steps = (Step(entry, "measured", "", 0, 60.0, last),)
-    text = drawn(Night(load_suite(str(tmp_path / "mine.toml")), steps, (), 4, interrupted=False))
+    text = drawn(Night(load_suite(str(tmp_path / "mine.toml")), steps, (), 6, interrupted=False))
     assert "Nightly: mine" in text
     assert "No figure has been at a worse level" in text
     assert text.count('data-option="TTFT p50"') == 1
-    for day in range(20, 24):
+    for day in range(20, 26):
         assert f"11-{day}" in text

@@ -110,6 +110,28 @@ def test_a_run_is_added_once(tmp_path, capsys):
     assert said in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("words", [[], ["--json"], ["--markdown"]])
+def test_a_gate_that_judges_nothing_passes_and_says_so(tmp_path, capsys, words):
+    """A history begins with too few runs, and a machine that is another each night never has enough."""
+    nights = [[entry(number, "vllm", **{"ttft_ms.p50": 100 if number < 3 else 150})] for number in range(6)]
+    for night in nights[:5]:
+        append_history(history_path(tmp_path), night)
+    assert history(tmp_path, "--fail-on", "slower", *words) == ExitCode.OK
+    few = "the longest series has 5 runs, and two levels need 6"
+    said = capsys.readouterr().err.splitlines()
+    assert said == [f"warning: --fail-on slower has nothing to judge: {few}"]
+    append_history(history_path(tmp_path), nights[5])
+    assert history(tmp_path, "--fail-on", "slower", *words) == ExitCode.LIMIT_FAILED
+    assert not capsys.readouterr().err
+
+
+def test_the_rest_of_a_run_that_was_added_in_part_is_added(tmp_path):
+    whole = [entry(0, label, **{"ttft_ms.p50": 100}) for label in ("vllm", "sglang")]
+    assert append_history(history_path(tmp_path), whole[:1]) == 1
+    assert append_history(history_path(tmp_path), whole) == 1
+    assert append_history(history_path(tmp_path), whole) == 0
+
+
 def test_what_is_not_added_is_named(tmp_path, capsys):
     shape = Shape(TWO[:1], concurrency=(2, 4), repeats=3, requests=6, output_tokens=4)
     folder = make_run(tmp_path, shape)
