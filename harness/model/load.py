@@ -2,6 +2,7 @@
 
 from typing import Annotated, Literal
 
+from harness.model.numbers import as_given
 from harness.model.record import UNSET, Record, UnsetType, doc
 
 LoadKind = Literal["concurrency", "rate", "trace", "working-set", "unknown"]
@@ -24,7 +25,7 @@ class LoadPoint(Record, frozen=True, order=True):
     @property
     def label(self) -> str:
         """`c8`, `r2.5`, `t1`, `w0.5` or `u1`: in cell names."""
-        return f"{self.kind[0]}{self.value:g}"
+        return f"{self.kind[0]}{as_given(self.value)}"
 
 
 class RateSegment(Record, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from statistics import median
 from harness.model import Knee, LoadPoint
 from harness.model.measures import Measure, charted, measure
 from harness.model.metric import Charts
-from harness.model.numbers import number
+from harness.model.numbers import as_given, number
 from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.values import Value, Values, kinds_words
@@ -158,7 +158,7 @@ def _values_axis(shown: Measure, points: Series, title: str | None = None) -> Ax
 def _description(points: Series, shown: Measure) -> str:
     parts = [
         f"{plain(label, 40)}: "
-        + ", ".join(f"{number(value.middle)} at {point.value:g}" for point, value in by_load.items())
+        + ", ".join(f"{number(value.middle)} at {as_given(point.value)}" for point, value in by_load.items())
         for label, by_load in points.items()
     ]
     return f"{shown.title}. {'; '.join(parts)}."

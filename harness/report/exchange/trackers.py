@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from harness.errors import SetupError, SpecError, extra_hint
 from harness.model import CellResult, LoadPoint, Summary
+from harness.model.numbers import as_given
 
 
 class Entry(NamedTuple):
@@ -32,7 +33,9 @@ def entries(summary: Summary) -> Iterator[Entry]:
     for (label, point), figures in estimates.items():
         cells = [cell for cell in summary.cells if cell.label == label and cell.point == point]
         yield Entry(
-            f"{summary.run} {label} {point.kind} {point.value:g}", _settings(summary, cells, point), figures
+            f"{summary.run} {label} {point.kind} {as_given(point.value)}",
+            _settings(summary, cells, point),
+            figures,
         )
 
 

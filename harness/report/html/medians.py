@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.model.numbers import counted, number
+from harness.model.numbers import as_given, counted, number
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, join, table, tag
 from harness.report.view import Group, Row, groups, repeats
@@ -11,7 +11,7 @@ from harness.report.wording import NOT_KNOWN
 
 def where(source: Source, group: Group, row: Row) -> Html:
     """`vllm, concurrency 8`: the label of a row."""
-    return join([source.name(row.label), f", {group.point.kind} {group.point.value:g}"])
+    return join([source.name(row.label), f", {group.point.kind} {as_given(group.point.value)}"])
 
 
 def every_row(source: Source) -> Iterator[tuple[Group, Row]]:

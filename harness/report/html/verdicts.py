@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.model import LoadPoint
 from harness.model.measures import measure
+from harness.model.numbers import as_given
 from harness.report.findings import verdict_words
 from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.stopping import stopping_lines
@@ -75,7 +76,7 @@ def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Ht
 
 
 def _load(point: LoadPoint) -> str:
-    return f"{point.kind} {point.value:g}"
+    return f"{point.kind} {as_given(point.value)}"
 
 
 def _cell(finding: Finding | None) -> Html:

@@ -22,3 +22,7 @@ from harness.report.view import point_words
 def test_a_load_is_named_by_the_value_that_was_asked_for(kind, value, heading, head):
     point = LoadPoint(kind, value)
     assert (point_words(point), load_words(point)) == (heading, head)
+
+
+def test_loads_that_differ_in_the_seventh_digit_have_names_of_their_own():
+    assert [LoadPoint("rate", value).label for value in (1000.25, 1000.254)] == ["r1000.25", "r1000.254"]
