@@ -10,6 +10,7 @@ from harness.records.layout import UNKNOWN
 COLD_TOLERANCE = 0.02
 # Engines reuse whole blocks, up to 128 tokens, and always process the last one.
 WARM_SHARE = 0.8
+OF_FILE = "prompts of a file"  # the content of such a workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,10 @@ def _verify(wanted: str, view: RequestView, facts: CellFacts, hit_rate: float | 
     measured = f"hit rate {hit_rate:.1%}"
     if wanted == "cold":
         ceiling = (workload.ideal_hit_rate * content + template) / prompt
-        return Verified(hit_rate <= ceiling + COLD_TOLERANCE, measured, f"{ceiling:.1%} from a cold start")
+        holds = hit_rate <= ceiling + COLD_TOLERANCE
+        if not holds and workload.content == OF_FILE:  # the ideal counts whole messages only
+            return Verified(None, f"the hits ({hit_rate:.1%}) may be among the prompts of the file", "")
+        return Verified(holds, measured, f"{ceiling:.1%} from a cold start")
     share = 1.0 if wanted == "primed" else workload.shared_share
     if share is None:
         return Verified(None, "what requests share is not known", "")

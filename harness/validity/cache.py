@@ -18,12 +18,12 @@ def _not(wanted: str, cell: Evidence) -> Iterator[Violation]:
 
 def _not_cold(cell: Evidence) -> Iterator[Violation]:
     """Doubts prompts that share nothing under `any` too, and a cold cache that nothing vouches for."""
-    yield from _not("cold", cell)
-    yield from _not("any", cell)
-    unvouched = state(cell.facts) == "cold" and cell.facts.cache.method == "none"
-    if unvouched and verify(cell.view, cell.facts, cell.hit_rate).holds is None:
+    wanted, cache = state(cell.facts), verify(cell.view, cell.facts, cell.hit_rate)
+    if wanted in ("cold", "any") and cache.holds is False:
+        yield Violation(cache.measured, cache.limit)
+    if wanted == "cold" and cache.holds is None and cell.facts.cache.method == "none":
         yield Violation(
-            "it was not emptied, and no cached tokens are reported",
+            f"it was not emptied, and {cache.measured}",
             "known to be cold",
             'restart the server, or declare cache.state = "any"',
         )
@@ -36,7 +36,8 @@ RULES = (
         code=IssueCode.CACHE_NOT_COLD,
         find=_not_cold,
         measures="the hit rate of an engine whose cache is declared to be cold at the start, or whose "
-        "prompts share nothing; also a cold cache that was not emptied and has no hit rate",
+        "prompts share nothing (those of a file may begin alike); also a cold cache that was not emptied and "
+        "whose hit rate does not tell",
         limit=f"what the requests share among themselves, and {COLD_TOLERANCE:.0%}",
         hint="the cache held these prompts before: restart the server or change --seed",
     ),

@@ -3,10 +3,12 @@
 import pytest
 
 from harness.conditions import conditions, unequal
-from harness.conditions.cache_in_effect import verify
+from harness.conditions.cache_in_effect import OF_FILE, verify
 from harness.metrics.view import RequestView
 from harness.model import CellResult, as_json
 from harness.records.request_table import NUMBERS, RequestTable
+from harness.spec.scenario import load_scenario
+from harness.workload.prompts.content import content_of
 from tests.factories import documents, recorded
 from tests.factories.documents import changed
 
@@ -222,6 +224,16 @@ def test_a_server_that_counts_no_prompt_tokens_tells_nothing_of_its_cache(wanted
     facts = recorded.facts(cache={"requested": wanted}, workload__shared_share=0.9)
     records = recorded.records(*rows(prompt=0))
     assert verify(RequestView(records), facts, 0.0).holds is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "hit_rate", "holds"), [("cold", 0.9, None), ("cold", 0.0, True), ("any", 0.9, None)]
+)
+def test_prompts_of_a_file_may_begin_alike(wanted, hit_rate, holds):
+    """Sixty prompts with one long beginning in the user's message hit the cache from a cold start."""
+    assert content_of(load_scenario("prompt-file")) == OF_FILE
+    facts = recorded.facts(cache={"requested": wanted}, workload__content=OF_FILE)
+    assert verify(RequestView(recorded.records(*rows())), facts, hit_rate).holds is holds
 
 
 def test_a_cache_that_is_off_is_cold():

@@ -1,5 +1,6 @@
 import pytest
 
+from harness.conditions.cache_in_effect import OF_FILE
 from harness.metrics.view import RequestView
 from harness.records.layout import UNKNOWN, Outcome
 from harness.summary import summarise_cell
@@ -171,6 +172,14 @@ def test_more_hits_than_a_cold_cache_can_give(hit_rate, verdict):
 )
 def test_a_cold_cache_that_nothing_vouches_for(cache, hit_rate, found):
     assert codes(hit_rate=hit_rate, cache=cache)[1] == found
+
+
+def test_prompts_of_a_file_in_a_cache_that_was_not_emptied():
+    """Their hits may be of this cell or of another."""
+    cache = {"requested": "cold", "method": "none"}
+    about = facts(cache=cache, workload__content=OF_FILE)
+    (reason,) = judge(Evidence(RequestView(records(*GOOD)), about, 0.9)).reasons
+    assert reason.measured == "it was not emptied, and the hits (90.0%) may be among the prompts of the file"
 
 
 def test_prompts_that_share_something_may_be_found_in_a_cache_that_is_left_alone():
