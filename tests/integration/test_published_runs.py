@@ -45,7 +45,7 @@ def figures(value, place=""):
 
 
 def alike(value, other):
-    """Whether two values are equal, or differ by what the vector unit of another processor rounds differently."""
+    """Whether they are equal, but for what the vector unit of another processor rounds differently."""
     if isinstance(value, float) and isinstance(other, float):
         return math.isclose(value, other, rel_tol=1e-12)
     return bool(value == other)
