@@ -289,8 +289,8 @@ def _price(summary: Summary) -> Iterator[Note]:
     for cell in summary.cells:
         if not cell.invalid and (why := cell.null_reasons.get("cost", NO_PRICE)) != NO_PRICE:
             without.setdefault(why, {})[cell.label] = None
-    for why, owners in without.items():
-        yield Note("note", plain(f"no cost, {listing(list(owners))}: {why}"))
+    for why, mine in without.items():
+        yield Note("note", plain(f"no cost, {listing(list(mine))}: {why}"))
 
 
 def _pooled(load_groups: list[Group]) -> Iterator[Note]:

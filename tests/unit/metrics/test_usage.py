@@ -507,8 +507,11 @@ def test_each_price_of_a_run_names_the_backends_that_it_is_charged_to():
 
 
 def test_a_price_that_leads_to_no_cost_says_why():
-    reasons = {label: cost.price(given, None)[1] for label, given in
-               {"a": prices(gpu_per_hour={"A": 2.0}), "b": prices(gpu_per_hour={"A": 2.0}), "c": None}.items()}  # fmt: skip
+    of_gpus = prices(gpu_per_hour={"A": 2.0})
+    reasons = {
+        label: cost.price(given, None)[1]
+        for label, given in zip("abc", (of_gpus, of_gpus, None), strict=True)
+    }
     made = summary(*(cell(label, null_reasons={"cost": why}) for label, why in reasons.items()))
     assert [note.text for note in notes(made) if "cost" in note.text] == [
         "no cost, a and b: a price per GPU was given and the engine was not seen on one"
