@@ -169,6 +169,8 @@ class Line:
             return Seen(0, error=f"no complete answer: {error.what}")
         if not answer.ok:
             return Seen(answer.status, error=_message(answer))
+        if not answer.body:
+            return Seen(answer.status, error="an answer without a body")
         pieces = [(moment - asked, length) for moment, length in answer.pieces]
         return _read(answer, pieces, self.api)
 

@@ -1,10 +1,15 @@
 """What a client could see of an answer, however odd the answer."""
 
 import json
+import time
 
 import pytest
 
 from harness.apis import RESPONSES
+from harness.client.answer import Answer
+from harness.client.client import Client
+from harness.host.access import Access
+from harness.probe.exchange import Line
 from harness.records.layout import UNKNOWN
 from tests.factories.answers import DONE, event
 from tests.unit.probe.answering import chunk, read, seen
@@ -85,6 +90,15 @@ def test_a_stream_is_read_as_the_load_reads_it(content_type, start):
 
 def test_what_is_neither_a_stream_nor_json_is_an_error():
     assert not read(b"<html></html>", "text/html").ok
+
+
+@pytest.mark.parametrize("content_type", ["application/json", "text/event-stream"])
+def test_an_answer_without_a_body_is_an_error(content_type, monkeypatch):
+    line = Line("http://127.0.0.1:1/x", Access(), time.monotonic() + 60)
+    empty = Answer(line.url, 200, {"content-type": content_type}, b"", ())
+    monkeypatch.setattr(Client, "ask", lambda *_given, **_more: empty)
+    found = line.ask(b"{}")
+    assert (found.ok, found.status, found.error) == (False, 200, "an answer without a body")
 
 
 def test_each_event_has_the_time_at_which_its_last_byte_came():
