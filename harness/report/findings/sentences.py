@@ -19,6 +19,7 @@ GOODPUT = "goodput"
 HITS = "cache hits"
 ADAPTERS = "adapters"
 IMAGES = "images"
+BEYOND = (GOODPUT, HITS, ADAPTERS, IMAGES)  # claims that no verdict is about
 # Of the metrics that people ask for by what they wait for.
 _WAITS = {
     "ttft_ms": "first token",

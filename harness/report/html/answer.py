@@ -9,10 +9,7 @@ from harness.model.numbers import counted
 from harness.report.findings import notes
 from harness.report.findings.conclusion import doubts, order, orders
 from harness.report.findings.sentences import (
-    ADAPTERS,
-    GOODPUT,
-    HITS,
-    IMAGES,
+    BEYOND,
     by_metric,
     claims,
     doubts_line,
@@ -33,7 +30,6 @@ from harness.report.wording import capital, listing
 
 MOST_DOUBTS = 3  # in a line
 OPEN_LOADS = 2  # more are folded: the table of load against metric has them all
-BEYOND = (GOODPUT, HITS, ADAPTERS, IMAGES)  # claims that are neither in the sentence nor in the matrix
 
 
 def answer(source: Source) -> Html:

@@ -5,24 +5,8 @@ from collections.abc import Iterator
 from harness.model import Summary
 from harness.report.findings.notes import no_verdict
 from harness.report.findings.pairing import pairing_lines
-from harness.report.findings.sentences import (
-    ADAPTERS,
-    GOODPUT,
-    HITS,
-    IMAGES,
-    IN_DOUBT,
-    Claim,
-    claims,
-    load_words,
-    under_load,
-)
-from harness.report.findings.verdict_words import (
-    capacity_lines,
-    confidence,
-    knee_lines,
-    noise_lines,
-    runs,
-)
+from harness.report.findings.sentences import BEYOND, IN_DOUBT, Claim, claims, load_words, under_load
+from harness.report.findings.verdict_words import capacity_lines, confidence, knee_lines, noise_lines, runs
 from harness.report.text.agreement_tables import accuracy_lines
 from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging, wrap
 from harness.report.view import groups, labels
@@ -59,8 +43,7 @@ def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
     found = [(load_words(group.point), claims(summary, group)) for group in groups(summary)]
     if not course and not no_verdict(summary):
         return found
-    kept = (GOODPUT, HITS, ADAPTERS, IMAGES, IN_DOUBT)
-    return [(load, [line for line in mine if line[0] in kept]) for load, mine in found]
+    return [(load, [line for line in mine if line[0] in (*BEYOND, IN_DOUBT)]) for load, mine in found]
 
 
 def caveats(summary: Summary) -> Iterator[str]:
