@@ -19,6 +19,14 @@ T = TypeVar("T")
 _WORDS = {str: "a string", int: "a whole number", float: "a number", bool: "true or false"}
 
 
+class UnknownKeyError(SpecError):
+    """A table has a key that its dataclass lacks; `where` is that of the table."""
+
+    def __init__(self, key: str, where: str, hint: str | None) -> None:
+        super().__init__(f"unknown key '{key}'", where=where, hint=hint)
+        self.key = key
+
+
 SUGGESTED = 5  # names in a hint: a longer list is not read
 
 
@@ -47,7 +55,7 @@ def build(cls: type[T], table: Mapping[str, object], where: str) -> T:
     hints = _hints_of(cls)  # type: ignore[arg-type]  # a class is hashable
     for key in table:
         if key not in fields:
-            raise SpecError(f"unknown key '{key}'", where=where, hint=nearest(key, fields))
+            raise UnknownKeyError(key, where, nearest(key, fields))
     values = {}
     for name, field in fields.items():
         if name in table:

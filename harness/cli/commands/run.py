@@ -290,8 +290,12 @@ def measure(
     """`command` is kept in the manifest; `sketch` draws what stands between the table and its conclusion."""
     from harness.cli.display.output import page_width
     from harness.run.setup.prepare import prepare
+    from harness.spec.strict import UnknownKeyError
 
-    prepared = prepare(options_of(arguments, command))
+    try:
+        prepared = prepare(options_of(arguments, command))
+    except UnknownKeyError as error:
+        raise options.by_flag(error, arguments.overrides) from None
     if arguments.dry_run:
         from harness.cli.display.dry_run import describe
         from harness.model import as_json

@@ -6,7 +6,7 @@ the scenario has the dotted key. So `run_options` needs no list of them.
 
 import argparse
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -19,9 +19,16 @@ from harness.untrusted import BadDocumentError, read_tables
 if TYPE_CHECKING:
     from harness.run.setup.options import RunOptions
     from harness.spec.reach import ReachFlags
+    from harness.spec.strict import UnknownKeyError
 
 RESULTS = Path("results")
 LAUNCHES: tuple[str, ...] = get_args(LaunchMode)
+_OF_PROMPTS = {  # keys that the prompts of only some scenarios have
+    "prompts.file": "--trace",
+    "prompts.input_tokens": "--input-tokens",
+    "prompts.output_tokens": "--output-tokens",
+    "prompts.classes": "--depth",
+}
 _REACH = {  # fields of ReachFlags
     "served_name": "--model-name",
     "api_key_env": "--api-key-env",
@@ -200,6 +207,15 @@ def add_scenario_set(parser: argparse._ActionsContainer) -> None:
     _add_pairs(
         parser, "--set", "overrides", "any scenario key, such as prompts.groups=8 (repeatable)", _toml_value
     )
+
+
+def by_flag(error: "UnknownKeyError", given: Collection[str]) -> SpecError:
+    """The error of the flag that set the key; of a key that was `given` by --set it is the same."""
+    key = (error.where or "").removesuffix(", as given")
+    if key in given or key not in _OF_PROMPTS:
+        return error
+    what = f"unknown key '{error.key}' of this scenario's prompts"
+    return SpecError(what, where=_OF_PROMPTS[key], hint=error.hint)
 
 
 def add_profile(parser: argparse._ActionsContainer) -> None:

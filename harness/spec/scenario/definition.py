@@ -16,7 +16,7 @@ from harness.spec.scenario.rules import check_rules
 from harness.spec.scenario.synthetic import Audio, FixedLength, SharedPrefix, Structured, Victim
 from harness.spec.scenario.text import Text, check_text
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
-from harness.spec.strict import build, nearest
+from harness.spec.strict import UnknownKeyError, build, nearest
 
 Profile = Literal["gpu", "cpu"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -130,6 +130,8 @@ def load_scenario(
         return parse_scenario(table, str(path), (overrides or {}).keys())
     except SpecError as error:
         key = (error.where or "").removeprefix(f"{path}:")
+        if isinstance(error, UnknownKeyError) and f"{key}.{error.key}" in (overrides or {}):
+            raise UnknownKeyError(error.key, f"{key}.{error.key}, as given", error.hint) from None
         if key not in (overrides or {}):
             raise
         raise SpecError(error.what, where=f"{key}, as given", hint=error.hint) from None

@@ -6,6 +6,7 @@ import pytest
 
 from harness.cli.flags import options, prices
 from harness.cli.flags.parsers import command_parser
+from harness.cli.main import main
 from harness.errors import SpecError
 from harness.model import Prices
 
@@ -86,3 +87,18 @@ def test_a_price_is_of_the_machine_or_of_each_gpu(tmp_path):
     assert gpu == Prices("USD", "--price-per-gpu-hour", gpu_per_hour={"*": 2.0})
     with pytest.raises(SpecError, match="exclude each other"):
         prices.given(parsed("--price-per-hour", "1", "--prices", str(tmp_path / "prices.toml")))
+
+
+@pytest.mark.parametrize(
+    ("words", "where"),
+    [
+        (("shared-prefix", "--input-tokens", "32"), "--input-tokens: unknown key 'input_tokens' of this"),
+        (("agent-sessions", "--output-tokens", "5"), "--output-tokens: unknown key 'output_tokens' of this"),
+        (("few-shot", "--depth", "1k,2k"), "--depth: unknown key 'classes' of this"),
+        (("fixed-length", "--trace", "x.jsonl"), "--trace: unknown key 'file' of this"),
+        (("fixed-length", "--set", "prompts.file=x"), "prompts.file, as given: unknown key 'file'"),
+    ],
+)
+def test_a_flag_that_the_prompts_have_no_key_for_is_named(capsys, words, where):
+    assert main(["run", "--backends", "vllm", "--launch", "simulate", "--dry-run", "--scenario", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {where}")
