@@ -14,6 +14,7 @@ from harness.model import (
     Unequal,
     distorted_by,
 )
+from harness.model.metric_table import family
 from harness.model.numbers import short
 
 Group = Mapping[str, CellResult]  # by label, of one load point and repeat
@@ -23,7 +24,7 @@ MATTERS = 0.05
 TOLD = 0.005
 CHANCE, SURE = 2.0, 3.5  # standard errors: what chance explains, and beyond what it hardly can
 IGNORED = 0.5  # share of valid answers below which a constraint was not enforced
-_OF_STREAM = ("ttft_ms", "tpot_ms", "itl_ms")
+_OF_STREAM = tuple(metric.name for metric in family("latency") if metric.of_text)
 
 
 def measured(group: Group) -> Iterator[Unequal]:

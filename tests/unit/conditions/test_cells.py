@@ -136,7 +136,8 @@ def test_first_tokens_of_whole_answers_are_not_compared_with_those_of_a_stream()
     doubt = {"verdict": "SUSPECT", "reasons": [reason]}
     (entry,) = unequal([cell("a"), cell("b", validity=doubt)])
     assert (entry.code, entry.labels, entry.matters) == ("not-streamed", ("b",), True)
-    assert entry.metrics == ("ttft_ms", "tpot_ms", "itl_ms")
+    first_tokens = ("ttft_ms", "ttft_service_ms", "ttft_reasoning_ms", "ttft_answer_ms")
+    assert entry.metrics == (*first_tokens, "itl_ms", "tpot_ms")
     assert unequal([cell(name, validity=doubt) for name in "ab"]) == ()
 
 
