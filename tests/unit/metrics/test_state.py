@@ -161,7 +161,7 @@ def test_more_unanswered_than_chance_is_unstable():
 
 
 def test_answers_without_any_time_are_under_load():
-    """An imported file may give one second to all of its requests."""
+    """Damaged records may hold one moment for all."""
     assert cell_state(served(np.zeros(30), np.zeros(30)), RATE).state == "under load"
 
 
