@@ -19,9 +19,9 @@ from harness.model.numbers import short
 
 Group = Mapping[str, CellResult]  # by label, of one load point and repeat
 
-# Relative differences: below the first they are shown, above it they decide.
+# Relative differences: above the first they decide, between both they are shown.
 MATTERS = 0.05
-TOLD = 0.005
+SHOWN = 0.005
 CHANCE, SURE = 2.0, 3.5  # standard errors: what chance explains, and beyond what it hardly can
 IGNORED = 0.5  # share of valid answers below which a constraint was not enforced
 _OF_STREAM = tuple(metric.name for metric in family("latency") if metric.of_text)
@@ -88,7 +88,7 @@ def _output_length(group: Group) -> Iterator[Unequal]:
     right = {label: cell for label, cell in group.items() if label not in _miscounted(group)}
     means = {label: cell.conditions.output_tokens_mean for label, cell in right.items()}
     known = {label: mean for label, mean in means.items() if mean is not None}
-    if len(known) > 1 and (spread := _spread(known.values())) > TOLD:
+    if len(known) > 1 and (spread := _spread(known.values())) > SHOWN:
         words = listed({label: f"{mean:.1f}" for label, mean in known.items()})
         alone = all(cell.point == LoadPoint("concurrency", 1) for cell in group.values())
         # Longer answers of the others are what a first token waits behind.
@@ -179,7 +179,7 @@ def _apart(
     error = sum((values[label][1] / values[label][0]) ** 2 for label in (low, high)) ** 0.5
     spread = values[high][0] / values[low][0] - 1
     apart = spread - CHANCE * error
-    if apart > TOLD:
+    if apart > SHOWN:
         text = f"{title}: {listed({label: short(mean) for label, (mean, _) in values.items()})}"
         matters = spread > MATTERS and spread > SURE * error
         yield Unequal(code, tuple(values), text, matters, distorted_by(*causes), apart, title)

@@ -6,7 +6,7 @@ _ANSWER_BYTES = 1 << 20  # whatever was asked for: error pages, comments, usage
 _TOKEN_BYTES = 4 << 10  # an event of one token has 200 to 600 bytes, with every field that engines add
 _ITEM_BYTES = 256 << 10  # a vector of 4,096 numbers has 90 kB in JSON
 _ESCAPED = 3  # a letter of two bytes may come back as \u00e9
-UNTOLD_BYTES = 64 << 20  # of a job that names no limit
+USUAL_BYTES = 64 << 20  # of a job that names no limit
 
 
 def answer_bytes(max_tokens: int, items: int = 0, echoed_bytes: int = 0) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.host.tls import Secure
 from harness.load.balance import Balancer
-from harness.load.bounds import UNTOLD_BYTES
+from harness.load.bounds import USUAL_BYTES
 from harness.load.connection import Connection, failure_of, transmit, transmit_rest
 from harness.load.connection_pool import ConnectionPool
 from harness.load.dispatcher import Dispatcher
@@ -48,7 +48,7 @@ _MILLISECOND_NS = 1_000_000
 class Limits:
     request_timeout_ns: int
     drain_timeout_ns: int
-    answer_bytes: int = UNTOLD_BYTES
+    answer_bytes: int = USUAL_BYTES
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ import httptools
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.load.bounds import HEAD_BYTES, UNTOLD_BYTES
+from harness.load.bounds import HEAD_BYTES, USUAL_BYTES
 from harness.load.stamps import Look
 
 _IDENTITY = (b"", b"identity")
@@ -50,7 +50,7 @@ class Answer:
         "wire_bytes",
     )
 
-    def __init__(self, most_bytes: int = UNTOLD_BYTES) -> None:
+    def __init__(self, most_bytes: int = USUAL_BYTES) -> None:
         self._body_limit = most_bytes
         self._wire_limit = HEAD_BYTES  # of all bytes so far; rises once the head is complete
         self._checkpoint = HEAD_BYTES  # of all bytes so far: where the limits are looked at next

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from harness.apis import ApiName
 from harness.host.access import Access
-from harness.load.bounds import UNTOLD_BYTES
+from harness.load.bounds import USUAL_BYTES
 from harness.records.layout import Records
 
 StampSource = Literal["kernel", "user"]
@@ -99,7 +99,7 @@ class LoadJob:
         300.0  # from the first send (before it: from waiting for a connection) to the end
     )
     drain_timeout_s: float = 60.0  # after the last send; what is still open then is TIMEOUT
-    answer_bytes: int = UNTOLD_BYTES  # a longer answer is OVERSIZED
+    answer_bytes: int = USUAL_BYTES  # a longer answer is OVERSIZED
     promised: Promised = Promised()
     api: ApiName = "chat"  # that bodies and answers speak
     items: NDArray[np.int32] | None = None  # vectors or scores of each answer; None: answers are text

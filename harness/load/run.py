@@ -58,7 +58,7 @@ def run_load(
                 worker_pool.listen(_LISTEN_S)
             unix = time.time_ns() - time.monotonic_ns()
             t0 = worker_pool.begin()
-            told_to_stop = _follow(worker_pool, job, t0, progress, stop)
+            was_stopped = _follow(worker_pool, job, t0, progress, stop)
             t0 = worker_pool.collect(t0)
         finally:
             worker_pool.close()
@@ -70,7 +70,7 @@ def run_load(
         t0_unix_ns=t0 + unix,
         records=records,
         client=_client_facts(worker_pool.workers, transport, reason, records),
-        interrupted=told_to_stop and any(w.facts is None or w.facts.stopped for w in worker_pool.workers),
+        interrupted=was_stopped and any(w.facts is None or w.facts.stopped for w in worker_pool.workers),
         unsent=len(job.bodies) - len(records.requests),
     )
 

@@ -9,8 +9,8 @@ from harness.model import CellResult, Imported, LatencyStats, Requests
 from harness.model.numbers import counted
 
 _NONE = LatencyStats(mean=None, p50=None, p90=None, p95=None, p99=None)
-_SAID = "only what the file says is known"
-_NOT_SAID = "the file does not have it"
+_ONLY_SUMMED = "only what the file says is known"
+_LACKING = "the file does not have it"
 # Reasons, by how they begin, that blame a server, or requests that the file need not lack.
 _OF_BENCH = (
     "no answer has reasoning",
@@ -26,22 +26,22 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
     """The cell with the figures of the file, and the reasons for the others."""
     if file is None:
         return cell
-    nulls = {**cell.null_reasons, "requests.resent": _NOT_SAID, "output_chars_per_s": _NOT_SAID,
-             "standstill": _NOT_SAID}  # fmt: skip
+    nulls = {**cell.null_reasons, "requests.resent": _LACKING, "output_chars_per_s": _LACKING,
+             "standstill": _LACKING}  # fmt: skip
     foreign = _OF_BENCH if "times" in file.facts else _OF_BENCH + _OF_TIMES
-    nulls |= {path: _NOT_SAID for path, why in nulls.items() if why.startswith(foreign)}
+    nulls |= {path: _LACKING for path, why in nulls.items() if why.startswith(foreign)}
     figures: dict[str, Any] = {"output_chars_per_s": None, "standstill": None, "imported": file}
     if "arrivals" not in file.facts:
-        nulls |= {path: _NOT_SAID for path in nulls if path.startswith("itl_ms.")}
+        nulls |= {path: _LACKING for path in nulls if path.startswith("itl_ms.")}
     if "times" not in file.facts:
         figures |= {"sample": None, "makespan_s": None}
-        if nulls.get("state") == _NOT_SAID:
-            figures["state_why"] = _NOT_SAID
+        if nulls.get("state") == _LACKING:
+            figures["state_why"] = _LACKING
         if cell.load.slots is not None:
             figures |= {"state": "saturated", "state_why": "each slot sends again at once, as the tool says"}
             nulls.pop("state", None)
     if file.level == "summary":
-        nulls |= {path: _SAID for path in nulls if path.partition(".")[0] in _LATENCIES}
+        nulls |= {path: _ONLY_SUMMED for path in nulls if path.partition(".")[0] in _LATENCIES}
         figures["requests"] = _counts(cell, file)
     for path, value in file.reported.items():
         metric, _, statistic = path.partition(".")

@@ -8,7 +8,7 @@ import zlib
 import pytest
 
 from harness.apis import RESPONSES
-from harness.load.bounds import EVENT_BYTES, HEAD_BYTES, UNTOLD_BYTES, answer_bytes
+from harness.load.bounds import EVENT_BYTES, HEAD_BYTES, USUAL_BYTES, answer_bytes
 from harness.load.http1 import Answer
 from harness.records.layout import Outcome
 from tests.factories.answers import CHUNKED, DONE, FINISH, chunked, delta, event, head, play
@@ -16,7 +16,7 @@ from tests.factories.answers import CHUNKED, DONE, FINISH, chunked, delta, event
 GOOD = event(delta("a")) + event(FINISH) + event(DONE)
 
 
-def taken(reads, most_bytes=UNTOLD_BYTES):
+def taken(reads, most_bytes=USUAL_BYTES):
     """What is left of the reads once no more is to be read, and the answer."""
     answer, rest = Answer(most_bytes), iter(reads)
     for read in rest:
@@ -70,7 +70,7 @@ def test_a_head_and_a_long_body_in_one_read_are_told_apart():
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_a_compressed_answer_is_not_blown_up(coding):
-    zeros = bytes(UNTOLD_BYTES + 1)
+    zeros = bytes(USUAL_BYTES + 1)
     body = gzip.compress(zeros, 1) if coding == "gzip" else zlib.compress(zeros, 1)
     settled = play([head(f"content-encoding: {coding}", f"content-length: {len(body)}"), body])
     assert settled.outcome is Outcome.OVERSIZED
