@@ -1,5 +1,6 @@
 """Decides which measurements are repeats of one: by names, settings and lengths of requests."""
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from harness.model import LoadPoint
 from harness.model.imported import SERVER
 from harness.records.layout import UNKNOWN
 
+_LONGEST = 32  # characters of a value in a name
 _LENGTHS = {
     "prompt_tokens": ("prompts", "input_tokens_per_s"),
     "output_tokens": ("answers", "output_tokens_per_s"),
@@ -51,7 +53,14 @@ def labels(parts: Sequence[Part]) -> list[str]:
 def _apart(part: Part, settings: Mapping[str, Set[str | None]]) -> Iterator[str]:
     for key, value in part.taken.settings.items():
         if len(settings[key]) > 1:
-            yield as_name(f"{key}={value}", ".-_=")
+            yield as_name(f"{key}={_short(value)}", ".-_=")
+
+
+def _short(value: str) -> str:
+    """A long value, such as the names of eight GPUs, by its beginning and its hash: it names a folder."""
+    if len(value) <= _LONGEST:
+        return value
+    return f"{value[: _LONGEST - 8]}-{hashlib.sha256(value.encode()).hexdigest()[:7]}"
 
 
 def check(parts: Sequence[Part], names: Sequence[str]) -> None:

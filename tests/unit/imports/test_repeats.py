@@ -38,6 +38,17 @@ def test_a_sweep_of_llama_bench_has_a_backend_for_each_setting(tmp_path, in_line
     assert found == {("server-pp512-n_gpu_layers=99", "c1"): 2, ("server-pp512-n_gpu_layers=0", "c1"): 2}
 
 
+def test_a_long_setting_is_short_in_the_name(tmp_path):
+    """A folder has the name, and a machine may have eight GPUs."""
+    gpus = [", ".join([f"NVIDIA GeForce RTX 40{digit}0 Laptop GPU"] * 8) for digit in (8, 9)]
+    gpus += [gpus[0] + " Ti"]
+    sweep = [LLAMA | {"gpu_info": gpu} for gpu in gpus]
+    labels = [label for label, _ in made(tmp_path, foreign.write(tmp_path / "r.json", sweep))]
+    assert len(labels) == 3
+    assert all(label.startswith("server-pp512-gpu_info=NVIDIA-GeForce-RTX-40") for label in labels)
+    assert max(map(len, labels)) <= 60
+
+
 def test_files_of_llama_bench_with_one_setting_are_repeats(tmp_path):
     """A path and a time are no settings, and CSV writes 0 for false."""
     one = foreign.write(tmp_path / "a.json", [LLAMA])
