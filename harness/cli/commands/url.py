@@ -165,7 +165,7 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
                 return chosen
             names = server.model_names()
         except SetupError as error:
-            raise SetupError(error.what, where=error.where, hint=error.hint or _hint(url)) from None
+            raise SetupError(error.what, where=error.where, hint=error.hint or _hint(url, chosen)) from None
     if not names:
         raise SetupError(
             "lists no model",
@@ -182,8 +182,8 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
     return names[0]
 
 
-def _hint(url: str) -> str:
-    """A reason an address does not lead to a list of models."""
+def _hint(url: str, chosen: str | None) -> str:
+    """A reason an address does not lead to a list of models, or to the `chosen` one."""
     from harness.client.client import Client
     from harness.client.limits import Limits
 
@@ -197,10 +197,8 @@ def _hint(url: str) -> str:
             answers = "CERTIFICATE" in error.what
     if answers:
         return f"a server answers at {other}"
-    return (
-        "is an OpenAI-compatible server running there? Its address is what comes before /v1; "
-        "--model-name names the model where a server lists none"
-    )
+    unlisted = "" if chosen else "; --model-name names the model where a server lists none"
+    return f"is an OpenAI-compatible server running there? Its address is what comes before /v1{unlisted}"
 
 
 def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Namespace) -> list[str]:

@@ -120,9 +120,13 @@ def test_a_key_is_asked_for_taken_from_the_environment_and_never_shown(called, m
 def test_a_port_where_nothing_listens(called):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        code, error = called(f"127.0.0.1:{taken.getsockname()[1]}")
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, error = called(address)
+        _, named = called(address, "--model-name", "m")
     assert code == ExitCode.SETUP
     assert "refused" in error
+    assert "refused" in named
+    assert "--model-name" not in named  # it is given already
 
 
 @pytest.mark.parametrize(
