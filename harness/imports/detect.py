@@ -212,8 +212,9 @@ def _results(files: list[Path]) -> list[Path]:
         if of_tool := [path for path, (found, _) in keys.items() if found >= wanted]:
             return [path for path in of_tool if path in stages] or of_tool
     of_vllm = {path: is_list for path, (found, is_list) in keys.items() if found >= vllm.KEYS}
-    single = [path for path, is_list in of_vllm.items() if not is_list and path.name != vllm.WARM_UP]
-    repeated = set(of_vllm) - set(single) if single else set()
+    warm = {path for path in of_vllm if path.name == vllm.WARM_UP}
+    lists = {path for path, is_list in of_vllm.items() if is_list}
+    repeated = warm | (lists if of_vllm.keys() - warm - lists else set())
     return [path for path in keys if path.suffix not in YAML and path not in repeated] or list(keys) or files
 
 

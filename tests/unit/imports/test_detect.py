@@ -87,6 +87,11 @@ def test_a_sweep_of_vllm_is_its_runs(tmp_path):
     kept, left_out = results_in(tmp_path)
     assert kept == ["run=0.json", "run=1.json"]
     assert sorted(left_out) == ["summary.csv", "summary.json", "warmup.json"]
+    for number in (0, 1):
+        (folder / f"run={number}.json").unlink()
+    assert results_in(folder)[0] == ["summary.json"], (
+        "without its runs the list has them, and not the warm-up"
+    )
 
 
 def measured_at(path):
