@@ -8,6 +8,7 @@ from statistics import mean
 from msgspec import structs
 
 from harness.model import LoadPoint
+from harness.model.numbers import duration
 from harness.plan import Block, Cell, together
 from harness.run.keep.manifest import ManifestWriter
 from harness.run.setup.options import Ui
@@ -130,7 +131,7 @@ class Stopping:
         budget_s = self._prepared.options.budget_s
         if left_s is not None and budget_s is not None:
             left_s = min(left_s, max(budget_s - self._spent_s, 0.0))
-        left = f", about {_duration(left_s)} left at most" if left_s else ""
+        left = f", about {duration(left_s)} left at most" if left_s else ""
         fewer = f", {self._blocks} blocks a start from now on" if self._blocks < self._most_blocks else ""
         self.progress = f"{result.words}{fewer}{left}"
         together = self._prepared.together
@@ -146,10 +147,3 @@ class Stopping:
         if before is not None:
             spent_s = round(self._spent_s, 3)
             self._manifest.write(stopping=structs.replace(before, spent_s=spent_s, **changes))
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"

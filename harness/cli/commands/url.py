@@ -64,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.commands import run
     from harness.cli.display.output import printed_command, progress_display
+    from harness.model.numbers import duration
     from harness.run.setup.sizing import fit
 
     urls = _urls(arguments.urls)
@@ -76,7 +77,7 @@ def main(arguments: argparse.Namespace) -> int:
         loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
         words = words_of(servers, loads, arguments)
         line = shlex.join(["bench", "run", *words])
-        ui.note(f"takes about {_duration(loads.expected_s)}: {line}")
+        ui.note(f"takes about {duration(loads.expected_s)}: {line}")
     finally:
         ui.close()
     code = run.measure(parsed(words), ("bench", "run", *words), _sketch)
@@ -235,7 +236,3 @@ def parsed(words: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(allow_abbrev=False)
     run.add_arguments(parser)
     return parser.parse_args(words)
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"

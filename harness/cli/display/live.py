@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
-from harness.cli.display.progress import Display, State, cell_left_s, duration, in_flight_text, speed_parts
+from harness.cli.display.progress import Display, State, cell_left_s, in_flight_text, speed_parts
+from harness.model.numbers import duration
 
 if TYPE_CHECKING:
     from harness.load.job import Progress

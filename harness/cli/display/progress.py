@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.model.numbers import counted
+from harness.model.numbers import counted, duration
 
 if TYPE_CHECKING:
     from harness.load.job import Progress
@@ -109,12 +109,6 @@ def cell_left_s(progress: "Progress") -> float | None:
     if not 0 < progress.done < progress.planned:
         return None
     return progress.elapsed_s / progress.done * (progress.planned - progress.done)
-
-
-def duration(seconds: float) -> str:
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
 def in_flight_text(words: str, progress: "Progress") -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from harness.model import Levels, Summary, known
-from harness.model.numbers import counted, percent
+from harness.model.numbers import counted, duration, percent
 from harness.report.wording import listing, plain
 
 
@@ -33,5 +33,4 @@ def level_words(levels: Levels) -> str:
     if levels.blocks is None or levels.starts is None or levels.seconds is None:
         return f"{spread}: no number of blocks in the starts that are allowed would decide"
     plan = f"{counted(levels.blocks, 'block')} in each of {counted(levels.starts, 'start')}"
-    minutes = f"{levels.seconds / 60:.1f} minutes" if levels.seconds >= 60 else f"{levels.seconds:.0f} s"
-    return f"{spread}: {plan} decide soonest, in {minutes} (--blocks {levels.blocks})"
+    return f"{spread}: {plan} decide soonest, in {duration(levels.seconds)} (--blocks {levels.blocks})"

@@ -4,7 +4,7 @@ import pytest
 
 from harness.model import Interval, Speedup
 from harness.model.measures import measure
-from harness.model.numbers import as_given, counted, number, percent, percent_of_all, short
+from harness.model.numbers import as_given, counted, duration, number, percent, percent_of_all, short
 from tests.factories.documents import made
 
 
@@ -64,6 +64,10 @@ def test_only_all_is_a_hundred_per_cent(share, text):
 
 def test_counts_read_as_english():
     assert [counted(count, "repeat") for count in (0, 1, 3)] == ["0 repeats", "1 repeat", "3 repeats"]
+
+
+def test_durations():
+    assert [duration(seconds) for seconds in (7, 89, 600, 7200)] == ["7 s", "89 s", "10 min", "2.0 h"]
 
 
 def test_a_speed_up_of_thousands_is_a_plain_number():

@@ -35,7 +35,7 @@ def test_the_levels_say_what_decides_soonest():
     found = Levels(within=0.032, between=0.009, blocks=6, starts=5, seconds=300)
     assert level_words(found) == (
         "blocks differ by 3.2 %, starts by 0.9 % more: "
-        "6 blocks in each of 5 starts decide soonest, in 5.0 minutes (--blocks 6)"
+        "6 blocks in each of 5 starts decide soonest, in 5 min (--blocks 6)"
     )
     none = Levels(within=0.3, between=0.2, blocks=None, starts=None, seconds=None)
     assert level_words(none).endswith("no number of blocks in the starts that are allowed would decide")

@@ -98,7 +98,7 @@ def test_a_run_goes_on_with_what_is_open_to_the_last_look():
     assert {cell.load for step in steps[2:] for block in step for cell in block.cells} == {C4}
     assert (told.repeats, told.reason) == (10, "max-repeats")
     # 7 repeats of 2 engines, 10 s a cell and 2 s between engines.
-    assert said[0] == "after 3 repeats: decided 1 of 2 pairs, about 3 minutes left at most"
+    assert said[0] == "after 3 repeats: decided 1 of 2 pairs, about 3 min left at most"
     assert len(said) == 5
 
 

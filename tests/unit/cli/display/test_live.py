@@ -8,7 +8,7 @@ import pytest
 
 from harness.cli.display.live import BARS, REDRAW_S, LiveView, frame, sparkline
 from harness.cli.display.output import PlainLines
-from harness.cli.display.progress import State, duration
+from harness.cli.display.progress import State
 from harness.load.job import Progress
 from harness.model import LoadPoint
 from harness.plan import Cell
@@ -78,10 +78,6 @@ def test_no_line_is_wider_than_the_screen(width):
 def test_a_sparkline_starts_at_nothing():
     assert sparkline([0, 50, 100]) == "▁▅█"
     assert sparkline([]) == sparkline([0]) == ""
-
-
-def test_durations():
-    assert [duration(seconds) for seconds in (7, 89, 600, 7200)] == ["7 s", "89 s", "10 min", "2.0 h"]
 
 
 class Screen(io.StringIO):
