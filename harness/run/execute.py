@@ -258,6 +258,7 @@ class Run(Lives):
         stop: threading.Event,
         meeting: threading.Barrier | None = None,
     ) -> Measured:
+        self.folder.files.make_folder(f"cells/{cell.name}")  # if bench is killed, a resumed run knows of it
         attempt = Attempt(self.manifest.document.run, self.folder.times_set_aside(cell.name))
         window = CellMeasurement(partial(self.ui.load, cell), stop, self.cluster, attempt, meeting, self.up)
         try:

@@ -64,7 +64,8 @@ class Stored:
     def resume(cls, prepared: Prepared, folder: RunFolder, ui: Ui) -> Self:
         """Keeps the cells that ran to their end, so that only the others are measured.
 
-        Those that were cut short are set aside, since readers of the folder would count them as measured.
+        Those that were cut short are set aside: readers of the folder would count them as measured, and their
+        prompts were sent.
         """
         try:
             _, faults = seal.faults(folder.files) or (0, [])
@@ -75,6 +76,9 @@ class Stored:
         manifest = ManifestWriter.resumed(folder, prepared)
         run = cls(prepared, folder, ui, manifest)
         there = folder.cells()
+        for cell in folder.files.children("cells"):
+            if not folder.files.children(f"cells/{cell}"):  # bench was killed while it was measured
+                folder.set_aside(cell, cut_short=True)
         for cell in there:
             try:
                 records, facts = folder.read_cell(cell)

@@ -1,11 +1,13 @@
 """What an engine is asked for, by the scenario that it will be measured with, and who counts its tokens."""
 
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from harness.errors import SetupError, SpecError
+from harness.run import execute
 from harness.run.execute import Run
 from harness.run.keep.manifest import ManifestWriter
 from harness.run.lives import Lives
@@ -20,7 +22,7 @@ def test_a_first_answer_has_the_time_of_the_requests_after_it():
     assert Lives._request(run, prepared.plan[0]).answer_s == 700
 
 
-UI = SimpleNamespace(note=lambda text: None, stage=lambda text: None)
+UI = SimpleNamespace(note=lambda text: None, stage=lambda text: None, load=lambda cell, progress: None)
 
 
 def letters(texts):
@@ -95,3 +97,18 @@ def test_what_an_older_run_was_counted_by_is_not_claimed(cut_short):
     again.count_as_begun([second])
     with pytest.raises(SpecError, match="by llamacpp now, and it is not known by which backend then"):
         again.workloads_of(second, up(None))
+
+
+def test_the_folder_knows_of_a_cell_before_its_first_prompt_is_sent(cut_short, monkeypatch):
+    """A run that is killed then leaves what tells the next try from this one."""
+    begun, _, first, _ = cut_short
+    cell, seen = first.cells[0], []
+
+    def measure(*given):
+        seen.append((given[-1].attempt.number, begun.folder.files.children("cells")))
+
+    monkeypatch.setattr(execute, "measure", measure)
+    begun._load(cell, None, None, threading.Event())
+    begun.folder.set_aside(cell.name, cut_short=True)
+    begun._load(cell, None, None, threading.Event())
+    assert seen == [(0, [cell.name]), (1, [cell.name])]

@@ -58,6 +58,15 @@ def test_a_cell_that_was_cut_short_leaves_the_folder_until_it_is_measured_again(
     assert (run.path / "set-aside" / f"{cut_short}.1-cut-short" / "requests.parquet").is_file()
 
 
+def test_a_cell_that_was_begun_and_not_stored_is_another_try_when_it_is_measured(run):
+    """Its prompts were sent: a salt that goes by the number of tries is to differ from theirs."""
+    run.files.make_folder("cells/005-killed")
+    resumed = Stored.resume(PREPARED, run, SimpleNamespace(note=print))
+    assert len(resumed.cells) == 2
+    assert run.times_set_aside("005-killed") == 1
+    assert run.times_set_aside("005-killed", whole=True) == 0
+
+
 def begun(host, version=__version__):
     manifest = made(
         Manifest, scenario_sha256=files.fingerprint("chat"), host=host, packages={DISTRIBUTION: version}
