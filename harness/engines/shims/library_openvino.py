@@ -60,7 +60,7 @@ class Library:
                 number += 1
             self._pipeline.step()
             for key, (job, handle) in list(running.items()):
-                if _told(job, handle):
+                if _pass_on(job, handle):
                     del running[key]
 
     def _encoded(self, text: str) -> openvino.Tensor:
@@ -80,8 +80,8 @@ def _arrived(waiting: "SimpleQueue[Job]", *, wait: bool) -> "list[Job]":
         return found
 
 
-def _told(job: "Job", handle: "openvino_genai.GenerationHandle") -> bool:
-    """Returns whether it is over."""
+def _pass_on(job: "Job", handle: "openvino_genai.GenerationHandle") -> bool:
+    """Gives new tokens to the job; returns whether it is over."""
     if job.gone:
         handle.cancel()
         job.end("abort")

@@ -89,7 +89,7 @@ class Job:
     over: threading.Event = field(default_factory=threading.Event)
     _tokens: list[int] = field(default_factory=list)
     _from: int = 0  # the first token that is decoded again: the text of a token depends on those before it
-    _told: int = 0  # tokens whose text is out
+    _written: int = 0  # tokens whose text is out
 
     def put(self, tokens: Sequence[int]) -> None:
         """Adds the tokens: those of one step."""
@@ -108,13 +108,13 @@ class Job:
         self.over.set()
 
     def _tell(self, *, last: bool) -> None:
-        if self._told == len(self._tokens):
+        if self._written == len(self._tokens):
             return
-        before = self.library.decode(self._tokens[self._from : self._told])
+        before = self.library.decode(self._tokens[self._from : self._written])
         text = self.library.decode(self._tokens[self._from :])
         if text.endswith(_UNFINISHED) and not last:
             return
-        self._from, self._told = self._told, len(self._tokens)
+        self._from, self._written = self._written, len(self._tokens)
         self.say(text[len(before) :])
 
     def _write(self, how: "Writer", text: str) -> None:
