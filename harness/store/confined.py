@@ -133,7 +133,7 @@ class Confined:
     def append(self, name: str, data: bytes) -> None:
         """Adds lines to a file, and creates it if there is none. They are on the disk when it returns.
 
-        They begin a line, whatever the file ends with. A part that was written when it fails goes again.
+        They begin a line, whatever the file ends with. If it fails, nothing of them stays.
         """
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         with self._writing(name), self._parent(name) as (folder, last):
