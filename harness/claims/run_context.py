@@ -16,6 +16,7 @@ from harness.model import (
     Summary,
     family,
 )
+from harness.model.numbers import as_given
 
 Triple = tuple[float, float, float]
 
@@ -93,8 +94,8 @@ class RunContext:
         users = None
         if load is not None:
             low, high = load
-            users = f"concurrency {low:g}" + (
-                "" if low == high else " and more" if high > 1e6 else f" to {high:g}"
+            users = f"concurrency {as_given(low)}" + (
+                "" if low == high else " and more" if high > 1e6 else f" to {as_given(high)}"
             )
         hardware = HARDWARE[claim.hardware][0] if claim.hardware else None
         known = filter(None, (claim.where, hardware, claim.model, claim.workload, users))

@@ -67,10 +67,11 @@ def advice(kind: Kind, value: float, host: HostFacts) -> str | None:
         goal = "sending on time to 1 ms"
     if value <= exact:
         return None
+    asked = f"{value:,.10g}{unit}"  # `:g` alone makes 1,000 of a load of 1000.001
     if not exact:
-        return f"{value:,g}{unit} asked: `bench doctor` did not find {goal} at any load on this machine"
+        return f"{asked} asked: `bench doctor` did not find {goal} at any load on this machine"
     end = "the most it tried" if exact == tried else f"of {tried:,g} tried"
-    return f"{value:,g}{unit} asked: `bench doctor` found {goal} only up to {exact:,g}{unit} ({end})"
+    return f"{asked} asked: `bench doctor` found {goal} only up to {exact:,g}{unit} ({end})"
 
 
 def per_worker(kind: Kind, host: HostFacts) -> int | None:

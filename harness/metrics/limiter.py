@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from harness.model import ClientStats, Gpu, Host, Limiter, LoadPoint, Server, known
 from harness.model.json_path import number_at
+from harness.model.numbers import as_given
 
 Numbers = dict[str, float | None]
 
@@ -147,13 +148,13 @@ def _gpu(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
 def _load(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     if seen["gpu_pct"] is None and seen["engine_cores"] is None:
         return
-    value = cell.load.value
+    value = as_given(cell.load.value)
     offered = {
-        "concurrency": f" with {value:g} in flight",
-        "trace": f" at {value:g}× the trace's pace",
+        "concurrency": f" with {value} in flight",
+        "trace": f" at {value}× the trace's pace",
         "working-set": "",
     }
-    words = offered.get(cell.load.kind, f" with {value:g} requests/s")
+    words = offered.get(cell.load.kind, f" with {value} requests/s")
     yield "load", f"the load:{words} nothing was saturated{_busy(seen)}"
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.errors import SpecError
 from harness.host import paths
+from harness.model.numbers import as_given
 from harness.spec.files import read_toml
 from harness.spec.strict import build, nearest
 
@@ -71,9 +72,9 @@ class Entry:
                 for item in value:
                     yield from (flag, item)
             elif isinstance(value, tuple):
-                yield from (flag, ",".join(f"{item:g}" for item in value))
+                yield from (flag, ",".join(map(as_given, value)))
             else:
-                yield from (flag, f"{value:g}" if isinstance(value, float) else str(value))
+                yield from (flag, as_given(value) if isinstance(value, float) else str(value))
 
 
 @dataclass(frozen=True, slots=True)

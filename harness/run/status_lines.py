@@ -2,12 +2,13 @@
 
 from harness.model import WITHOUT_TEXT, CellResult
 from harness.model.metric import OF_AUDIO
+from harness.model.numbers import as_given
 from harness.plan import Cell
 
 
 def cell_words(label: str, cell: Cell) -> str:
     """`vllm, 8 in flight, repeat 1`, counted from one; `start 1, block 1` of engines that are up together."""
-    value = f"{cell.load.value:g}"
+    value = as_given(cell.load.value)
     which = "repeat" if cell.start is None else f"start {cell.start + 1}, block"
     at = {
         "concurrency": f"{value} in flight",

@@ -12,6 +12,7 @@ from harness.errors import SetupError, SpecError
 from harness.host.cpus import usable_cpus
 from harness.model import VERDICT_METRICS, LoadPoint, Summary, better_of
 from harness.model.measures import measure
+from harness.model.numbers import as_given
 from harness.plan import highest_load
 from harness.run.execute import Run
 from harness.run.interrupts import Interrupts
@@ -117,7 +118,9 @@ def _point(load: Load, given: float | None) -> LoadPoint:
         return highest
     if given <= 0 or (highest.kind == "concurrency" and given % 1):
         raise SpecError(
-            f"not a load: {given:g}", where="--load", hint=f"a {highest.kind}, such as {highest.value:g}"
+            f"not a load: {as_given(given)}",
+            where="--load",
+            hint=f"a {highest.kind}, such as {as_given(highest.value)}",
         )
     return LoadPoint(highest.kind, given)
 

@@ -75,6 +75,7 @@ def _engines(rows: Sequence[Row]) -> list[Row]:
 
 
 def _scenarios(arguments: argparse.Namespace) -> list[Row]:
+    from harness.model.numbers import as_given
     from harness.spec.scenario import load_scenario
 
     rows = []
@@ -82,13 +83,13 @@ def _scenarios(arguments: argparse.Namespace) -> list[Row]:
         scenario = load_scenario(name)
         load = scenario.load
         if load.working_set:
-            shape = f"working set {','.join(f'{size:g}' for size in load.working_set)} x KV cache"
+            shape = f"working set {','.join(map(as_given, load.working_set))} x KV cache"
         elif load.concurrency:
             shape = f"concurrency {','.join(map(str, load.concurrency))}"
         elif load.rate:
-            shape = f"rate {','.join(f'{rate:g}' for rate in load.rate)}/s"
+            shape = f"rate {','.join(map(as_given, load.rate))}/s"
         else:
-            shape = f"replay {','.join(f'{speed:g}' for speed in load.replay_speed)}x"
+            shape = f"replay {','.join(map(as_given, load.replay_speed))}x"
         row = {"name": name, "load": shape, "requests": load.requests, "purpose": scenario.scenario.purpose}
         rows.append(row | ({"cards": _cards(scenario)} if arguments.verbose else {}))
     return rows

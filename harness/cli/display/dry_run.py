@@ -24,7 +24,7 @@ from harness.model import (
     ScenarioTables,
     from_json,
 )
-from harness.model.numbers import counted
+from harness.model.numbers import as_given, counted
 from harness.plan import MOST_LONGER, Block, Cell, all_requests, together
 from harness.run.setup.prepare import Prepared
 from harness.spec import files
@@ -237,7 +237,7 @@ def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
         "trace": "times the trace's pace",
         "working-set": "times the KV cache",
     }
-    point = f"{cell.load.value:g} {words[cell.load.kind]}"
+    point = f"{as_given(cell.load.value)} {words[cell.load.kind]}"
     seen = history.get((label, prepared.of(cell).launch.mode, cell.load))
     if cell.load.kind == "rate":
         basis = f"{counted(count, 'request')} at {'a rate that changes' if load.profile else 'this rate'}"

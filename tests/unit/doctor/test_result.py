@@ -41,6 +41,7 @@ def test_a_run_beyond_it_is_told_how_far_it_goes():
         "only up to 256 streams (of 1,024 tried)"
     )
     assert result.advice("rate", 600, HOST).endswith("only up to 500/s (the most it tried)")
+    assert result.advice("rate", 500.00001, HOST).startswith("500.00001/s asked: ")
 
 
 def test_a_machine_that_was_good_for_nothing_says_so():

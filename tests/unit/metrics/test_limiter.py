@@ -48,6 +48,7 @@ def cell(**changes):
     [
         ({}, "load", "with 8 in flight nothing was saturated (GPU busy 40 %, engine on 1.2 of 16 cores"),
         ({"load": LoadPoint("rate", 2.5)}, "load", "2.5 requests/s"),
+        ({"load": LoadPoint("rate", 1000.254)}, "load", "with 1000.254 requests/s"),
         (
             {"load": LoadPoint("trace", 1.5)},
             "load",

@@ -57,6 +57,11 @@ def test_each_key_is_a_flag_of_bench_run(tmp_path):
     )
 
 
+def test_loads_are_measured_as_they_were_given(tmp_path):
+    (entry,) = load_suite(written(tmp_path, WHOLE.replace("[0.5]", "[1000.25, 1000.254]"))).run
+    assert "--rate 1000.25,1000.254" in " ".join(entry.flags())
+
+
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [

@@ -6,6 +6,7 @@ from shutil import rmtree
 import pytest
 
 from harness.cli.main import main
+from harness.host.paths import definitions
 from harness.spec.models import load_models
 from harness.store import RunFolder
 from tests.bench.audit.gates import change_json
@@ -45,6 +46,16 @@ def test_a_sentence_stands_below_its_row_where_its_column_would_be_too_narrow(ca
     assert max(map(len, lines)) <= 80
     monkeypatch.setenv("COLUMNS", "140")
     assert listed(capsys, "scenarios").splitlines()[0].split() == ["name", "load", "requests", "purpose"]
+
+
+def test_the_loads_of_a_scenario_are_as_they_were_given(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shipped = definitions("workloads")["soak"].read_text(encoding="utf-8")
+    (tmp_path / "workloads").mkdir()
+    mine = tmp_path / "workloads" / "mine.toml"
+    mine.write_text(shipped.replace("rate = [1]", "rate = [1000.25, 1000.254]"), encoding="utf-8")
+    rows = {row["name"]: row for row in json.loads(listed(capsys, "scenarios", "--json"))["scenarios"]}
+    assert rows["mine"]["load"] == "rate 1000.25,1000.254/s"
 
 
 def test_several_sentences_of_a_row_have_their_names(capsys):

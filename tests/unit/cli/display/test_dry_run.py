@@ -48,6 +48,12 @@ def document(capsys, *words):
     return json.loads("\n".join(planned(capsys, *words, "--json")))
 
 
+def test_loads_that_differ_in_the_seventh_digit_are_two(capsys):
+    lines = planned(capsys, "--rate", "1000.25,1000.254", "--repeats", "1", "--requests", "4")
+    assert "1 engine × 2 loads × 1 repeat (-v lists each cell)" in lines
+    assert [line.split()[1] for line in lines if "requests/s" in line] == ["1000.25", "1000.254"]
+
+
 def test_a_search_says_how_many_probes_it_may_take(capsys):
     run = ["run", "--scenario", "fixed-length", "--launch", "simulate", "--backends", "vllm"]
     assert main([*run, *SEARCH, "--dry-run"]) == ExitCode.OK

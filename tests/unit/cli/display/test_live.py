@@ -12,6 +12,7 @@ from harness.cli.display.progress import State
 from harness.load.job import Progress
 from harness.model import LoadPoint
 from harness.plan import Cell
+from harness.run.status_lines import cell_words
 from tests.factories.progress import CELL, MEASURED, progress, run
 
 
@@ -73,6 +74,11 @@ def test_no_line_is_wider_than_the_screen(width):
     lines = texts(state, width=width, ttft_ms=[1.0] * BARS)
     assert max(map(len, lines)) <= width
     assert "  and 4 more" in lines
+
+
+def test_a_rate_is_as_it_was_given():
+    cell = Cell("001-vllm-r1000.254-r0", 0, LoadPoint("rate", 1000.254), 0)
+    assert cell_words("vllm", cell) == "vllm, 1000.254 requests/s, repeat 1"
 
 
 def test_a_sparkline_starts_at_nothing():
