@@ -366,14 +366,22 @@ def words_of(a, b, rules=RATE):
 
 def test_a_rate_that_the_load_set_says_nothing_of_the_servers():
     """Audit 13: both served all, and one was called faster for the shorter drain."""
-    (rate, why), (times, _) = words_of(
-        rated("a", 499, state="under load"), rated("b", 382, state="under load")
-    )
+    calm = {"state": "under load", "load": {"kind": "rate", "value": 10}}
+    (rate, why), (times, _) = words_of(rated("a", 499, **calm), rated("b", 382, **calm))
     assert (rate, why) == ("not comparable", "both served all that was sent: the load set the rate")
     assert times == "same"
     ((rate, why), _) = words_of(rated("a", 499, state=None), rated("b", 382, state="saturated"))
     assert why == "it is not known whether the load or the server set the rate"
     assert words_of(rated("a", 499), rated("b", 382))[0][0] == "faster"
+
+
+def test_a_closed_loop_with_think_time_serves_less_where_answers_take_longer():
+    """Its rates differ, so that no sentence may say that the load set them."""
+    (rate, why), (times, _) = words_of(
+        rated("a", 499, state="under load"), rated("b", 382, state="under load")
+    )
+    assert (rate, times) == ("not comparable", "same")
+    assert why == "think time limits both rates: neither is what its server can do"
 
 
 def test_old_open_loops_have_no_known_state():
