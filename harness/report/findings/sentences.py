@@ -275,14 +275,17 @@ def _users(count: float) -> str:
 
 
 def _hits(row: Row) -> str:
-    """`vllm 85 %, of which 60 came back into the KV cache`."""
+    """`vllm 85.0 %, of which 60.0 came back into the KV cache`."""
     hits, host = row.spread("prefix_cache_hit_rate"), row.spread("host_cache_hit_rate")
     if hits is None:
         return f"{row.label} {row.why_unknown('prefix_cache_hit_rate')}"
-    behind = (
-        f", of which {number(100 * host.median)} came back into the KV cache" if host and host.high else ""
-    )
-    return f"{row.label} {number(100 * hits.median)} %{behind}"
+    behind = f", of which {_of_all(host.median)} came back into the KV cache" if host and host.high else ""
+    return f"{row.label} {_of_all(hits.median)} %{behind}"
+
+
+def _of_all(share: float) -> str:
+    """Three digits like the table, more where three would show a part as the whole."""
+    return number(100 * share) if share >= 1 or number(100 * share) != "100" else percent_of_all(share)
 
 
 def _adapters(row: Row) -> str:

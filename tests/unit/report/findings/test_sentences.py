@@ -379,3 +379,19 @@ def test_of_one_server_it_says_what_more_users_bring(rates, waits, says):
 def test_one_backend_has_a_row_per_load_in_the_whole_table():
     lines = terminal(_loaded((19.0, 80.0, 155.0), (100.0, 101.0, 104.0)), 100, color=False).splitlines()
     assert sum(line.startswith("closed loop, concurrency") and line.endswith("VALID") for line in lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0, "0"), (0.018, "1.80"), (0.903, "90.3"), (0.9997, "99.97"), (1.0, "100")]
+)
+def test_only_all_of_the_prompt_tokens_are_a_hundred_per_cent_of_hits(share, text):
+    made = summary(
+        cell(
+            "vllm",
+            load={"kind": "working-set", "value": 1},
+            prefix_cache_hit_rate=share,
+            host_cache_hit_rate=share,
+        )
+    )
+    behind = f", of which {text} came back into the KV cache" if share else ""
+    assert dict(claims(made, groups(made)[0]))["cache hits"] == f"vllm {text} %{behind}"
