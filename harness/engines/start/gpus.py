@@ -94,13 +94,15 @@ def gpu_uses(gpus: Sequence[str]) -> list[Use] | str:
     import pynvml
 
     def read(library: ModuleType) -> list[Use]:
-        by_index, by_uuid = library.nvmlDeviceGetHandleByIndex, library.nvmlDeviceGetHandleByUUID
-        handles = [by_index(int(gpu)) if gpu.isdigit() else by_uuid(gpu) for gpu in gpus]
-        return [
-            Use(gpu, process.pid, process.usedGpuMemory)
-            for gpu, handle in zip(gpus, handles, strict=True)
-            for process in library.nvmlDeviceGetComputeRunningProcesses(handle)
-        ]
+        uses = []
+        for gpu in gpus:
+            if gpu.isdigit():
+                handle = library.nvmlDeviceGetHandleByIndex(int(gpu))
+            else:
+                handle = library.nvmlDeviceGetHandleByUUID(gpu)
+            running = library.nvmlDeviceGetComputeRunningProcesses(handle)
+            uses += [Use(gpu, process.pid, process.usedGpuMemory) for process in running]
+        return uses
 
     try:
         return nvml.ask(read)
