@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.apis import APIS
+from harness.host import descriptors
 from harness.host.heartbeat import Heartbeat, suspended_ns
 from harness.host.helper_process import in_words, open_descriptors, peak_rss_bytes, set_up
 from harness.load.balance import balancer_of
@@ -52,7 +53,6 @@ if TYPE_CHECKING:
 READY = "ready"
 _PULSE_EVERY = 250_000_000 // CHORE_NS
 _PR_SET_TIMERSLACK = 29
-_SPARE_DESCRIPTORS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +155,7 @@ def run_share(share: Share, pipe: "Connection[Any, Any]") -> Facts:
     job = share.job
     clock = StampClock() if share.transport is Transport.KERNEL_STAMPS else None
     limits = Limits(int(job.request_timeout_s * 1e9), int(job.drain_timeout_s * 1e9), job.answer_bytes)
-    notes = [_raise_descriptor_limit(_connections_wanted(job))]
+    notes = [_allow(_connections_wanted(job))]
     chats = job.sessions if job.sessions is not None and not job.sessions.after else None
     turns = TurnBodies(job.bodies, chats, APIS[job.api]) if chats is not None else None
     event_loop = _make_event_loop(share, turns or job.bodies, clock, limits)
@@ -298,16 +298,11 @@ def _open_ahead(job: LoadJob) -> int:
     return wanted
 
 
-def _raise_descriptor_limit(connections: int) -> str:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = connections + _SPARE_DESCRIPTORS
-    if soft >= needed:
+def _allow(connections: int) -> str:
+    """Raises the limit of open files for the connections; returns what is short."""
+    if (fit := descriptors.allow(connections)) >= connections:
         return ""
-    granted = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (granted, hard))
-    if granted < needed:
-        return f"{needed} file descriptors wanted, the hard limit is {hard}: some connections will fail"
-    return f"file descriptor limit raised from {soft} to {granted}"
+    return f"{connections} connections wanted, and the hard limit of open files allows {fit}: some will fail"
 
 
 def main() -> None:

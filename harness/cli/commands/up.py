@@ -48,7 +48,7 @@ def main(arguments: argparse.Namespace) -> int:
     if len(refs) != 1 or refs[0].url:
         raise SpecError("one engine without a URL can be started at a time", where="bench up")
     (ref,) = refs
-    choice = resolve_launch(ref, arguments.launch, arguments.device)
+    choice = resolve_launch(ref, arguments.launch, arguments.device, arguments.gpus)
     ref = as_launched(ref, choice)
     if choice.mode == "compose" and arguments.host:
         raise SpecError(
