@@ -44,5 +44,13 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
 
 
+def percent_apart(share: float, *limits: float, decimals: int = 0) -> str:
+    """Whole, without the sign; more decimals where it would read as nothing, all or a limit that it is not."""
+    near = [mark for mark in (0.0, 1.0, *limits) if abs(share - mark) > 1e-9]
+    while any(f"{100 * share:.{decimals}f}" == f"{100 * mark:.{decimals}f}" for mark in near):
+        decimals += 1
+    return f"{100 * share:.{decimals}f}"
+
+
 def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from harness.metrics.answer_check import TRUNCATED
 from harness.model import Counts, IssueCode
+from harness.model.numbers import percent_apart
 from harness.validity.rule import Evidence, Rule, Violation
 
 # Share of valid answers: below the first some of a schema is not enforced, below the second nothing is.
@@ -22,7 +23,12 @@ def _valid(cell: Evidence) -> Iterator[tuple[float, Violation]]:
     for shape, counts in _shapes(cell):
         rate = counts["rate"]
         if rate is not None and rate < ENFORCED:
-            yield rate, Violation(f"{rate:.0%} of the whole answers are valid ({shape})")
+            yield (
+                rate,
+                Violation(
+                    f"{percent_apart(rate, IGNORED, ENFORCED)}% of the whole answers are valid ({shape})"
+                ),
+            )
 
 
 def _ignored(cell: Evidence) -> Iterator[Violation]:

@@ -4,7 +4,16 @@ import pytest
 
 from harness.model import Interval, Speedup
 from harness.model.measures import measure
-from harness.model.numbers import as_given, counted, duration, number, percent, percent_of_all, short
+from harness.model.numbers import (
+    as_given,
+    counted,
+    duration,
+    number,
+    percent,
+    percent_apart,
+    percent_of_all,
+    short,
+)
 from tests.factories.documents import made
 
 
@@ -60,6 +69,16 @@ def test_percentages_have_two_digits_and_no_exponent():
 )  # fmt: skip
 def test_only_all_is_a_hundred_per_cent(share, text):
     assert percent_of_all(share) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "limits", "text"),
+    [(0, (), "0"), (0.003, (), "0.3"), (0.0349, (), "3"), (0.997, (), "99.7"), (1, (), "100"), (1.2, (), "120"),
+     (0.976, (0.98,), "97.6"), (0.97996, (0.98,), "97.996"), (0.98, (0.98,), "98"), (0.1 + 0.2, (0.3,), "30"),
+     (0.013, (0.01, 0.1), "1.3"), (0.104, (0.01, 0.1), "10.4"), (0.2, (0.01, 0.1), "20")],
+)  # fmt: skip
+def test_a_share_does_not_read_as_a_limit_that_it_is_not(share, limits, text):
+    assert percent_apart(share, *limits) == text
 
 
 def test_counts_read_as_english():

@@ -70,6 +70,17 @@ def test_a_shape_that_is_not_kept_to():
     assert codes(answered=shape(1.0, truncated=4)) == []
 
 
+@pytest.mark.parametrize(
+    ("rate", "text"), [(0.004, "0.4%"), (0.497, "49.7%"), (0.5, "50%"), (0.976, "97.6%"), (0.87, "87%")]
+)
+def test_a_share_of_valid_answers_does_not_read_as_the_limit_that_it_misses(rate, text):
+    records, about = recorded.records(*[ANSWER] * 6), recorded.facts(workload__exact_output=False)
+    reasons = judge(Evidence(RequestView(records), about, answers=shape(rate))).reasons
+    measured = {reason.code: reason.measured for reason in reasons}
+    code = "structured-ignored" if rate < 0.5 else "structured-invalid"
+    assert measured[code] == f"{text} of the whole answers are valid (regex)"
+
+
 def test_they_are_reasons_of_the_verdict():
     records = recorded.records(*[ANSWER | {"tokens": 6}] * 6)
     verdict = judge(
