@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from harness.metrics.view import RequestView
 from harness.model import CellFacts
+from harness.model.numbers import percent_apart
 from harness.records.layout import UNKNOWN
 
 # Counters cover the whole cell, and templates are only known by their length.
@@ -46,17 +47,19 @@ def _verify(wanted: str, view: RequestView, facts: CellFacts, hit_rate: float | 
     if not prompt:
         return Verified(None, "the server counts no prompt tokens", "")
     template = max(prompt - content, 0.0)
-    measured = f"hit rate {hit_rate:.1%}"
+    hits = f"{percent_apart(hit_rate, decimals=1)}%"
+    measured = f"hit rate {hits}"
     if wanted == "cold":
         ceiling = (workload.ideal_hit_rate * content + template) / prompt
         holds = hit_rate <= ceiling + COLD_TOLERANCE
         if not holds and workload.content == OF_FILE:  # the ideal counts whole messages only
-            return Verified(None, f"the hits ({hit_rate:.1%}) may be among the prompts of the file", "")
+            return Verified(None, f"the hits ({hits}) may be among the prompts of the file", "")
         return Verified(holds, measured, f"{ceiling:.1%} from a cold start")
     share = 1.0 if wanted == "primed" else workload.shared_share
     if share is None:
         return Verified(None, "what requests share is not known", "")
     floor = WARM_SHARE * share * min(content / prompt, 1.0)
+    measured = f"hit rate {percent_apart(hit_rate, floor, decimals=1)}%"
     return Verified(hit_rate >= floor, measured, f"{floor:.1%} from a {wanted} cache")
 
 

@@ -15,7 +15,7 @@ from harness.model import (
     distorted_by,
 )
 from harness.model.metric_table import family
-from harness.model.numbers import short
+from harness.model.numbers import percent_apart, short
 
 Group = Mapping[str, CellResult]  # by label, of one load point and repeat
 
@@ -210,7 +210,7 @@ def _shapes_kept(group: Group) -> Iterator[Unequal]:
                 rates.setdefault(shape, {})[label] = counts["rate"]
     for shape, known in rates.items():
         if min(known.values()) < IGNORED <= max(known.values()):
-            words = listed({label: f"{rate:.0%}" for label, rate in known.items()})
+            words = listed({label: f"{percent_apart(rate, IGNORED)}%" for label, rate in known.items()})
             what = f"valid answers to {shape}"
             yield Unequal(f"shape-{shape}", tuple(known), f"{what}: {words}", True, what=what)
 

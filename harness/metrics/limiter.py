@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from harness.model import ClientStats, Gpu, Host, Limiter, LoadPoint, Server, known
 from harness.model.json_path import number_at
-from harness.model.numbers import as_given
+from harness.model.numbers import as_given, percent_apart
 
 Numbers = dict[str, float | None]
 
@@ -84,7 +84,8 @@ def _kv_cache(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
     full, waiting, preempted = seen["kv_use"], seen["waiting"] or 0.0, seen["preemptions"] or 0.0
     if full is not None and full >= KV_FULL and (waiting >= QUEUED or preempted):
         lost = f" and {preempted:.0f} were preempted" if preempted else ""
-        yield "kv-cache", f"the KV cache: up to {full:.0%} full while {waiting:.1f} requests waited{lost}"
+        used = percent_apart(full)
+        yield "kv-cache", f"the KV cache: up to {used}% full while {waiting:.1f} requests waited{lost}"
 
 
 def _gpu_inside(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
@@ -166,7 +167,7 @@ def _busy(seen: Numbers) -> str:
         limit = "" if seen["engine_cores_limit"] is None else f" of {seen['engine_cores_limit']:g}"
         parts.append(f"engine on {seen['engine_cores']:.1f}{limit} cores")
     if seen["kv_use"] is not None:
-        parts.append(f"KV cache up to {seen['kv_use']:.0%}")
+        parts.append(f"KV cache up to {percent_apart(seen['kv_use'])}%")
     return f" ({', '.join(parts)})" if parts else ""
 
 

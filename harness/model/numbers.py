@@ -45,7 +45,7 @@ def duration(seconds: float) -> str:
 
 
 def percent_apart(share: float, *limits: float, decimals: int = 0) -> str:
-    """Whole, without the sign; more decimals where it would read as nothing, all or a limit that it is not."""
+    """Whole, without the sign; more decimals where it reads as nothing, all or a limit that it is not."""
     near = [mark for mark in (0.0, 1.0, *limits) if abs(share - mark) > 1e-9]
     while any(f"{100 * share:.{decimals}f}" == f"{100 * mark:.{decimals}f}" for mark in near):
         decimals += 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from harness.engines.speak.dialect import Chat
 from harness.engines.speak.server import Server
 from harness.model import Finding
+from harness.model.numbers import percent_apart
 from harness.probe.asker import Asker, user
 from harness.probe.exchange import Seen
 from harness.probe.streaming import refusal
@@ -63,7 +64,7 @@ def findings(prompt: LongPrompt, first: Seen) -> Iterator[Finding]:
         yield Finding(
             "prefix cache",
             _on(declared.enabled),
-            f"{share:.0%} of a repeated prompt of {seen.count('prompt_tokens')} tokens was cached",
+            f"{_percent(share)} of a repeated prompt of {seen.count('prompt_tokens')} tokens was cached",
             None if declared.enabled is None else used == declared.enabled,
             "cells are measured with it as it is: compare hit rates" if differs else "",
             differs,
@@ -81,7 +82,7 @@ def _salt(prompt: LongPrompt) -> Finding:
         return Finding("cache salt", "yes", "cannot be seen" if seen.ok else refusal(seen), None)
     apart = share <= _MISS
     then = "" if apart else "a salt does not keep cells apart here"
-    return Finding("cache salt", "yes", f"{share:.0%} cached under a new salt", apart, then, not apart)
+    return Finding("cache salt", "yes", f"{_percent(share)} cached under a new salt", apart, then, not apart)
 
 
 def _reset(prompt: LongPrompt, before: float | None) -> Finding:
@@ -102,9 +103,13 @@ def _reset(prompt: LongPrompt, before: float | None) -> Finding:
         return Finding("cache reset", "works", f"accepted, not seen to work ({why})", None)
     gone = share <= _MISS
     then = "" if gone else "cells are not cold: their hit rate is compared with that of a cold start"
-    seen = f"{before:.0%} cached before, {share:.0%} after {done.how}"
+    seen = f"{_percent(before)} cached before, {_percent(share)} after {done.how}"
     holds = None if declared.leaves and not gone else gone  # what is left was declared too
     return Finding("cache reset", "works", seen, holds, then, matters=holds is False)
+
+
+def _percent(share: float) -> str:
+    return f"{percent_apart(share)}%"
 
 
 def _on(enabled: bool | None) -> str:

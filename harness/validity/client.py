@@ -7,6 +7,7 @@ import numpy as np
 from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import tpot_ms
 from harness.model import IssueCode, Quantiles, known
+from harness.model.numbers import percent_apart
 from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.stalls import suspended
 
@@ -33,7 +34,10 @@ def _worker_lost(cell: Evidence) -> Iterator[Violation]:
 def _busy(cell: Evidence) -> Iterator[Violation]:
     busy = cell.client.busy_share
     if busy is not None and busy > BUSY_SUSPECT:
-        yield Violation(f"{busy:.0%} of a core", verdict="INVALID" if busy > BUSY_INVALID else "SUSPECT")
+        yield Violation(
+            f"{percent_apart(busy, BUSY_SUSPECT, BUSY_INVALID)}% of a core",
+            verdict="INVALID" if busy > BUSY_INVALID else "SUSPECT",
+        )
 
 
 def _loop_lag(cell: Evidence) -> Iterator[Violation]:
@@ -78,8 +82,9 @@ def merged_events(cell: Evidence) -> Iterator[Violation]:
         late_ms += cell.client.tick_ms or 0.0
         limit_ms = float(np.median(gaps_ms)) / 2
     if late_ms > limit_ms:
+        read = percent_apart(share, MERGED_SUSPECT, MERGED_INVALID)
         yield Violation(
-            f"{share:.0%} of the events read together, up to {late_ms:.1f} ms late ({percentile})",
+            f"{read}% of the events read together, up to {late_ms:.1f} ms late ({percentile})",
             f"{_MERGED}, if {limit_ms:.1f} ms late or more",
             verdict="INVALID" if share > MERGED_INVALID else "SUSPECT",
         )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.model import Gpu, IssueCode
+from harness.model.numbers import percent_apart
 from harness.validity.rule import Evidence, Rule, Violation
 
 OTHER_CORES_SHARE = 0.1  # of the machine's cores, kept busy by neither engine nor load generator
@@ -64,7 +65,9 @@ def _gpu_throttled(cell: Evidence) -> Iterator[Violation]:
     for device in gpu.devices if gpu else ():
         slowed = {name: share for name, share in (device.throttled_share or {}).items() if name in THROTTLING}
         if gpu and device.index in gpu.engine_gpus and max(slowed.values(), default=0.0) > THROTTLED_SHARE:
-            words = ", ".join(f"{name} {share:.0%}" for name, share in slowed.items())
+            words = ", ".join(
+                f"{name} {percent_apart(share, THROTTLED_SHARE)}%" for name, share in slowed.items()
+            )
             yield Violation(f"GPU {device.index}: {words}")
 
 

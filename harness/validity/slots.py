@@ -6,7 +6,7 @@ from harness.metrics.lockstep import MAX_INDEX, synchrony
 from harness.metrics.sample_size import WAVES_AT_CV_1, waves
 from harness.metrics.slots import slot_time
 from harness.model import IssueCode
-from harness.model.numbers import short
+from harness.model.numbers import percent_apart, short
 from harness.records.layout import Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -21,8 +21,9 @@ def _slot_idle(cell: Evidence) -> Iterator[Violation]:
     if slots is None or not (cell.records.requests["outcome"] == Outcome.OK).any():
         return
     if slots.share > IDLE_SUSPECT:
+        idle = percent_apart(slots.share, IDLE_SUSPECT, IDLE_INVALID, decimals=1)
         yield Violation(
-            f"{slots.share:.1%} idle: effective concurrency {short(slots.effective_concurrency)} "
+            f"{idle}% idle: effective concurrency {short(slots.effective_concurrency)} "
             f"instead of {slots.concurrency:g}",
             verdict="INVALID" if slots.share > IDLE_INVALID else "SUSPECT",
         )

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.metrics.standstill import HIT_SHARE, standstill
 from harness.model import CellResult, IssueCode, RunWarning, Standstill, known
+from harness.model.numbers import percent_apart
 from harness.validity.notices import ENGINE_STALLED
 from harness.validity.rule import Doubt, Evidence, Rule, Violation
 
@@ -46,9 +47,11 @@ def _judged(found: Standstill, what: str) -> Iterator[Violation]:
     else:
         return
     at = f" at {found.at_s:.1f} s" if found.at_s is not None else ""
+    share = percent_apart(found.share, LOST_INVALID, decimals=1)
+    hit = percent_apart(found.hit_share, HIT_SUSPECT)
     yield Violation(
-        f"{found.lost_ms / 1e3:.2f} s ({found.share:.1%}) lost, {found.longest_ms / 1e3:.2f} s of it{at}, "
-        f"in {found.hit_share:.0%} of the answers: {what}",
+        f"{found.lost_ms / 1e3:.2f} s ({share}%) lost, {found.longest_ms / 1e3:.2f} s of it{at}, "
+        f"in {hit}% of the answers: {what}",
         verdict=verdict,
     )
 

@@ -7,6 +7,7 @@ import numpy as np
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
 from harness.metrics.latency import at_once, with_silent_tokens
 from harness.model import WITHOUT_TEXT, IssueCode
+from harness.model.numbers import percent_apart
 from harness.records.layout import UNKNOWN
 from harness.validity.client import merged_events
 from harness.validity.rule import Evidence, Rule, Violation
@@ -36,8 +37,9 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
     share, each = merged_gaps(cell.view)
     if share > MERGED_GAPS and each is not None:
         without = f"; {whole} of {len(rows)} answers came at once, without a TPOT" if whole else ""
+        merged = percent_apart(share, MERGED_GAPS)
         yield Violation(
-            f"{share:.0%} of the gaps are within one arrival, {each:.2f} events per arrival{without}",
+            f"{merged}% of the gaps are within one arrival, {each:.2f} events per arrival{without}",
             metrics=("itl_ms", "tpot_ms") if whole else None,
         )
 
@@ -61,9 +63,8 @@ def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
         return
     tokens, low = first
     if tokens > FIRST_TOKENS and low > TPOT_LOW:
-        yield Violation(
-            f"about {tokens:.1f} tokens in first events, by their letters: TPOT may be {low:.0%} low"
-        )
+        by = percent_apart(low, TPOT_LOW)
+        yield Violation(f"about {tokens:.1f} tokens in first events, by their letters: TPOT may be {by}% low")
 
 
 def _tokens_per_event(cell: Evidence) -> Iterator[Violation]:

@@ -23,12 +23,8 @@ def _valid(cell: Evidence) -> Iterator[tuple[float, Violation]]:
     for shape, counts in _shapes(cell):
         rate = counts["rate"]
         if rate is not None and rate < ENFORCED:
-            yield (
-                rate,
-                Violation(
-                    f"{percent_apart(rate, IGNORED, ENFORCED)}% of the whole answers are valid ({shape})"
-                ),
-            )
+            share = percent_apart(rate, IGNORED, ENFORCED)
+            yield rate, Violation(f"{share}% of the whole answers are valid ({shape})")
 
 
 def _ignored(cell: Evidence) -> Iterator[Violation]:

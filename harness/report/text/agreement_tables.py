@@ -11,6 +11,7 @@ from harness.model import (
     ValuesAgreement,
     known,
 )
+from harness.model.numbers import percent_apart
 from harness.report.wording import NOT_KNOWN, Table, plain
 
 MANY = 100  # questions: more than --agreement has, so a loss of accuracy is looked for
@@ -93,8 +94,8 @@ def _accuracy(agreement: Agreement) -> Table:
 def _percent(share: Interval | None) -> str:
     if share is None:
         return NOT_KNOWN
-    low, middle, high = (100 * end for end in share)
-    return f"{middle:.0f} ({low:.0f} to {high:.0f})"
+    low, middle, high = map(percent_apart, share)
+    return f"{middle} ({low} to {high})"
 
 
 def _right(agreement: Agreement) -> Table:

@@ -106,6 +106,18 @@ def test_a_loss_under_load_alone_is_said_once_and_of_load():
     assert "between requests of c8" in tables["accuracy: % right, with 95 % intervals"].head
 
 
+def test_one_wrong_answer_of_six_hundred_is_not_all_right():
+    order = interleaved(QUESTIONS)
+    slips = AskedBackend(unloaded=asked(order, {order[0].id}), saturated=asked(order))
+    found = compare(QUESTIONS, {"slips": slips})
+    summary = made(Summary, agreement=json.loads(json.dumps(_plain(found))))
+    tables = {table.title: table for table in agreement_tables(summary)}
+    (_, first, second), *_rest = tables["accuracy: % right, with 95 % intervals"].rows
+    assert first.startswith("99.8 (")
+    assert second.endswith(" to 100)")
+    assert second.startswith("100 (")
+
+
 def test_a_backend_alone_is_held_to_itself_from_few_questions_on():
     some = interleaved(QUESTIONS[:110])
     alone = AskedBackend(unloaded=asked(some), saturated=asked(some, load=LoadPoint("concurrency", 4)))

@@ -156,6 +156,13 @@ def test_a_shape_that_one_engine_ignores_decides():
     assert unequal([cell("a", answers=kept), cell("b", answers=kept)]) == ()
 
 
+def test_a_share_of_valid_answers_just_below_half_does_not_read_as_half():
+    low, half = ({"structured": {"regex": {"constrained": True, "rate": rate}}} for rate in (0.497, 0.5))
+    (entry,) = unequal([cell("a", answers=low), cell("b", answers=half)])
+    assert "49.7%" in entry.text
+    assert "50%" in entry.text
+
+
 def test_fewer_sequences_at_once_decide_only_where_the_load_asks_for_more():
     few, many = {"engine_values": {"max_sequences": 4}}, {"engine_values": {"max_sequences": 16}}
     assert codes(cell("a", facts=few), cell("b", facts=many)) == {"max-sequences": False}

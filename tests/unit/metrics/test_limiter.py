@@ -56,6 +56,7 @@ def cell(**changes):
         ),
         ({"client": 0.97, "kv_use": 1.0, "waiting": 9}, "client", "97% of a core"),
         ({"kv_use": 0.99, "waiting": 5.0}, "kv-cache", "99% full while 5.0 requests waited"),
+        ({"kv_use": 0.997, "waiting": 5.0}, "kv-cache", "up to 99.7% full"),
         ({"kv_use": 0.99, "preemptions": 3.0}, "kv-cache", "3 were preempted"),
         ({"kv_use": 0.99}, "load", "KV cache up to 99%"),  # full of reusable blocks, nobody waits
         ({"dram_active_pct": 82.0, "sm_active_pct": 90.0}, "gpu-memory-bandwidth", "82 % of the peak"),

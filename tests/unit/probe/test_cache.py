@@ -57,6 +57,10 @@ def test_counters_tell_what_usage_does_not():
     assert cache.LongPrompt.new(asked).send()[1] == pytest.approx(540 / PROMPT)
 
 
+def test_a_prompt_that_was_not_all_cached_is_not_a_hundred_per_cent():
+    assert found(Cached(0.999))["prefix cache"].seen.startswith("99.8% of a repeated prompt")
+
+
 @pytest.mark.parametrize(
     ("after", "leaves", "holds", "then"),
     [

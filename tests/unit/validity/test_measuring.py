@@ -31,6 +31,13 @@ def test_idle_slots_lower_the_concurrency(idle_ms, verdict):
     assert (found and found.verdict) == verdict
 
 
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.703, "70.3%"), (0.81, "81%"), (0.904, "90.4%"), (1.0, "100%")]
+)
+def test_how_busy_the_client_was_does_not_read_as_the_limit(share, text):
+    assert reasons(loop(0, 97), client__busy_share=share)["client-busy"].measured == f"{text} of a core"
+
+
 def test_slot_idle_tells_the_effective_concurrency_and_leaves_ttft_alone():
     made = loop(12, 88)
     made.requests["start_ns"] = made.requests["sent_ns"]  # as the load generator records a closed loop
