@@ -147,7 +147,14 @@ def as_json(summary: Summary, tool: Tool, views: Views) -> dict[str, object]:
             "load": {"kind": group.point.kind, "value": group.point.value},
             "label": row.label,
             "figures": [
-                {"name": pair.name, "here": pair.here, "there": pair.there} for pair in pairs(row, views)
+                {
+                    "name": pair.name,
+                    "here": pair.here,
+                    "there": pair.there,
+                    "pooled": pair.pooled,
+                    "null_reason": pair.why_unknown or None,
+                }
+                for pair in pairs(row, views)
             ],
         }
         for group in groups(summary)

@@ -1,7 +1,7 @@
 """`bench report --as TOOL`: the figures of the table, and the true reason where there is none."""
 
 from harness.metrics.peers import TOOLS, Figure, View
-from harness.report.text.peers import pairs, terminal
+from harness.report.text.peers import as_json, pairs, terminal
 from harness.report.view import groups
 from tests.factories.summaries import cell, summary
 
@@ -21,7 +21,7 @@ FIGURES = (
 )
 
 
-def printed():
+def run():
     short = {"ttft_ms": {"mean": 20.0, "p50": 20.0}, "output_tokens_per_s": None}
     why = {
         "ttft_ms.p90": "24 samples; p90 needs 29",
@@ -31,6 +31,11 @@ def printed():
     cells = [cell("vllm", repeat=repeat, **short, null_reasons=why) for repeat in (0, 1)]
     made = summary(*cells, estimates=[POOLED])
     views = {one.cell: View(FIGURES, {}) for one in cells}
+    return made, views
+
+
+def printed():
+    made, views = run()
     (row,) = groups(made)[0].rows
     return {pair.title: pair for pair in pairs(row, views)}, terminal(made, TOOLS["vllm"], views, 200)
 
@@ -51,3 +56,17 @@ def test_each_figure_that_only_the_tool_has_comes_with_its_own_reason():
     assert "n/a here, TTFT p99: 24 samples; p99 needs 299; vllm prints it all the same." in text
     assert "n/a here, output: the server reports no token counts; vllm prints it all the same." in text
     assert "p90 needs" not in text
+
+
+def test_json_marks_what_is_pooled_and_gives_the_reason_of_each_null():
+    made, views = run()
+    (row,) = as_json(made, TOOLS["vllm"], views)["cells"]
+    found = {
+        figure["name"]: (figure["here"], figure["pooled"], figure["null_reason"]) for figure in row["figures"]
+    }
+    assert found == {
+        "TTFT p50, ms": (20.0, False, None),
+        "TTFT p90, ms": (80.0, True, None),
+        "TTFT p99, ms": (None, False, "24 samples; p99 needs 299"),
+        "output, tok/s": (None, False, "the server reports no token counts"),
+    }
