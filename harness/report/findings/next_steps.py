@@ -8,11 +8,12 @@ from statistics import median_high
 
 from harness.model import IssueCode, NextStep, PairVerdict, Reason, Summary, UnderLoad
 from harness.model.measures import measure
-from harness.model.numbers import counted
+from harness.model.numbers import as_given, counted
 from harness.report.view import labels, repeats
 from harness.report.wording import listing, plain
 
-AGAIN = "the same command"
+BY_URL = "first-look"  # the scenario of `bench URL`, which lacks most flags and prints the run that has them
+AGAIN, AGAIN_BY_URL = "the same command", "the same bench run"
 MORE_REPEATS = 10  # the default limit of --repeats auto
 MORE_USERS = (2, 4)  # times the most that were measured
 LONGER = 4  # times as many requests halve the noise that a cell has by chance
@@ -62,7 +63,7 @@ def advice(summary: Summary, code: str, reasons: Sequence[Reason]) -> str:
             return warning.hint
     hint = max((reason.hint for reason in reasons), key=_most, default="")
     # A run that was interrupted has cells that were cut short: these need `bench resume`, and no more time.
-    by_url = summary.scenario == "first-look" and code in _TOO_SMALL and summary.state != "interrupted"
+    by_url = summary.scenario == BY_URL and code in _TOO_SMALL and summary.state != "interrupted"
     return f"{hint} (of `bench URL`: --minutes)" if by_url else hint
 
 
@@ -116,7 +117,8 @@ def _needed(pairs: Sequence[PairVerdict], blocks: int) -> Iterator[int]:
 def _again(summary: Summary, flags: str, files: str) -> str:
     """The command to repeat. No command measures an imported run again: `files` says what else to import."""
     imported = any(cell.imported for cell in summary.cells)
-    return f"import {files}" if imported else f"{AGAIN} with {flags}"
+    again = AGAIN_BY_URL if summary.scenario == BY_URL else AGAIN
+    return f"import {files}" if imported else f"{again} with {flags}"
 
 
 def _of_repeats(summary: Summary) -> Iterator[NextStep]:
@@ -139,7 +141,8 @@ def _of_repeats(summary: Summary) -> Iterator[NextStep]:
         do = _again(summary, f"--requests {requests}, or on a quieter machine", "longer runs of each")
         yield NextStep(why=f"{_open(waiting)}, and more repeats would hardly help", do=do)
     elif stopping is not None and stopping.reason == "budget":
-        yield NextStep(why=_open(waiting), do=f"{AGAIN} with a larger --budget")
+        do = _again(summary, "a larger --budget", "more files of each")
+        yield NextStep(why=_open(waiting), do=do)
     elif stopping is None or stopping.reason != "no-figure":
         more = max(MORE_REPEATS, 2 * most // summary.verdict_rules.blocks)
         do = _again(summary, f"--repeats auto --max-repeats {more}", "more files of each")
@@ -155,6 +158,6 @@ def _of_limit(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextSt
     """Nothing if any backend reached its limit, or if too few loads tell."""
     if courses and all(course.limit_reached is False for course in courses):
         users = max(max(course.users) for course in courses)
-        loads = ",".join(f"{times * users:g}" for times in MORE_USERS)
+        loads = ",".join(as_given(times * users) for times in MORE_USERS)
         do = _again(summary, f"--concurrency {loads}", f"files of {loads.replace(',', ' and ')} users")
         yield NextStep(why="the limit was not reached", do=do)

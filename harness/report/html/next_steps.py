@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 
 from harness.report.findings.conclude import conclude
-from harness.report.findings.next_steps import AGAIN
+from harness.report.findings.next_steps import AGAIN, AGAIN_BY_URL
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, join, tag
 from harness.report.wording import plain
@@ -25,4 +25,4 @@ def own_command(source: Source) -> Iterator[Html]:
 
 
 def _do(step: str) -> str:
-    return tag("code", step) if step.startswith(("bench ", AGAIN)) else step
+    return tag("code", step) if step.startswith(("bench ", AGAIN, AGAIN_BY_URL)) else step

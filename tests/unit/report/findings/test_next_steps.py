@@ -110,6 +110,15 @@ def test_files_are_not_measured_again():
         assert not any("--" in one for one in found)
 
 
+@pytest.mark.parametrize("first", [(10.0, 11.0, 10.5), (10.0,), (10.0, 40.0, 20.0)])
+def test_steps_after_bench_url_name_the_bench_run_that_has_the_flags(first):
+    second = (11.5, 12.6, 10.9) if first[1:] != (40.0, 20.0) else (41.0, 10.5, 20.0)
+    made = replace(compared(*interleaved(first, second[: len(first)])), scenario="first-look")
+    (step,) = [one for one in conclude(made).next_steps if "--re" in one.do]
+    assert step.do.startswith("the same bench run with --re")
+    assert f"<code>{step.do}</code>" in "".join(next_steps(SimpleNamespace(summary=made, manifest=None)))
+
+
 def test_the_command_of_the_run_stands_below_where_it_is_known():
     made = compared(*interleaved((10.0, 11.0, 10.5), (11.5, 12.6, 10.9)))
     for command, there in ((COMMAND, True), (None, False)):
