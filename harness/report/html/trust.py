@@ -50,11 +50,20 @@ def _answered(summary: Summary) -> str:
     if answered >= planned:
         who = "The one request was" if planned == 1 else f"All {planned} requests were"
         return f"{who} answered." if planned else ""
-    lost = {
-        "failed": sum(counts.failed for counts in requests),
-        "were due and not sent": sum(counts.dropped for counts in requests),
-        "were cancelled": sum(counts.cancelled for counts in requests),
+    failed = sum(counts.failed for counts in requests)
+    dropped = sum(counts.dropped for counts in requests)
+    cancelled = sum(counts.cancelled for counts in requests)
+    others = {
+        "failed": failed,
+        f"{_be(dropped)} due and not sent": dropped,
+        f"{_be(cancelled)} cancelled": cancelled,
+        "never became due": planned - answered - failed - dropped - cancelled,
     }
-    others = {**lost, "never became due": planned - answered - sum(lost.values())}
     words = listing([f"{count} {what}" for what, count in others.items() if count])
-    return f"{answered} of {counted(planned, 'request')} were answered; {words}."
+    if planned == 1:
+        return f"The one request was not answered; it {words.removeprefix('1 ')}."
+    return f"{answered} of {planned} requests {_be(answered)} answered; {words}."
+
+
+def _be(count: int) -> str:
+    return "was" if count == 1 else "were"

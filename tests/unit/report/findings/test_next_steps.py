@@ -144,9 +144,16 @@ def test_what_is_wrong_is_counted():
         ),
         (
             {"planned": 100, "unsent": 92, "sent": 6, "ok": 3, "failed": 4, "dropped": 2, "cancelled": 1},
-            "3 of 100 requests were answered; 4 failed, 2 were due and not sent, 1 were cancelled and 90 "
+            "3 of 100 requests were answered; 4 failed, 2 were due and not sent, 1 was cancelled and 90 "
             "never became due.",
         ),
+        (
+            {"planned": 3, "sent": 1, "ok": 1, "dropped": 1, "cancelled": 1},
+            "1 of 3 requests was answered; 1 was due and not sent and 1 was cancelled.",
+        ),
+        ({"planned": 1, "sent": 1, "failed": 1}, "The one request was not answered; it failed."),
+        ({"planned": 1, "unsent": 1, "sent": 0}, "The one request was not answered; it never became due."),
+        ({"planned": 1, "sent": 1, "ok": 1}, "The one request was answered."),
     ],
 )
 def test_requests_that_never_became_due_are_neither_answered_nor_failed(counts, words):
