@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from harness.metrics.conservation import hint
 from harness.model import IssueCode
+from harness.model.numbers import short
 from harness.validity.rule import Evidence, Rule, Violation
 
 BROKEN_TIMES, BROKEN_SHARE = 3.0, 0.1  # of the tolerance of a law, and of what it expects
@@ -16,8 +17,8 @@ def _broken(cell: Evidence) -> Iterator[Violation]:
             continue
         broken = max(BROKEN_TIMES * tolerance, BROKEN_SHARE * abs(expected))
         yield Violation(
-            f"{law.law}: {measured:,.6g}",
-            f"{expected:,.6g} ± {tolerance:,.2g}",
+            f"{law.law}: {short(measured, 6)}",
+            f"{short(expected, 6)} ± {short(tolerance, 2)}",
             hint(law),
             "INVALID" if abs(measured - expected) > broken else "SUSPECT",
         )

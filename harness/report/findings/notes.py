@@ -7,7 +7,7 @@ from typing import Literal
 from harness.metrics.cost import NO_PRICE
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
 from harness.model import CellResult, IssueCode, LoadPoint, Reason, Summary
-from harness.model.numbers import counted, short
+from harness.model.numbers import as_given, counted, short
 from harness.report.findings.classes import class_lines
 from harness.report.findings.grid import COLUMNS, Column, known
 from harness.report.findings.next_steps import advice
@@ -283,7 +283,7 @@ def _limits(summary: Summary) -> Iterator[Note]:
 
 def _price(summary: Summary) -> Iterator[Note]:
     for price, owners in charged(summary).items():
-        what = f"{price.per_hour:g} per hour for {price.covers} ({price.source}){owners}"
+        what = f"{as_given(price.per_hour)} per hour for {price.covers} ({price.source}){owners}"
         yield Note("note", plain(f"cost in {price.currency}: {what}"))
     without: dict[str, dict[str, None]] = {}
     for cell in summary.cells:

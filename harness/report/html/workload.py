@@ -6,6 +6,7 @@ import numpy as np
 
 from harness.metrics.arrivals import TITLES
 from harness.model import Arrivals, Lengths, WorkloadCard, as_json, known
+from harness.model.numbers import short
 from harness.report.html.setting import facts
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
@@ -57,7 +58,11 @@ def _lengths(source: Source) -> list[list[str]]:
 def _span(values: np.ndarray) -> str:
     if not len(values):
         return f"{NOT_KNOWN} (not reported)"
-    return " – ".join(f"{value:g}" for value in (values.min(), np.median(values), values.max()))
+    return _three(values.min(), float(np.median(values)), values.max())
+
+
+def _three(*tokens: float) -> str:
+    return " – ".join(short(count, 6) for count in tokens)
 
 
 def _card(source: Source) -> Iterator[Html]:
@@ -94,7 +99,7 @@ def _card_row(card: WorkloadCard) -> list[str]:
 def _histogram(lengths: Lengths) -> Html:
     """Lowest, median and highest, and the shape between them."""
     edges, counts = lengths.histogram.edges, lengths.histogram.counts
-    span = f"{lengths.min:g} – {lengths.p50:g} – {lengths.max:g}"
+    span = _three(lengths.min, lengths.p50, lengths.max)
     if len(counts) < 2 or not max(counts):
         return tag("span", span)
     steps = zip(edges, edges[1:], counts, strict=False)

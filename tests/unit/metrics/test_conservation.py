@@ -11,7 +11,7 @@ from harness.metrics.conservation import _change as change
 from harness.metrics.throughput import rates
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window, measured_window, work_shares
-from harness.model import Imported, Requests
+from harness.model import Imported, Law, Requests
 from harness.records.layout import Outcome, Phase
 from harness.records.series import Samples, Telemetry
 from harness.summary import summarise_cell
@@ -139,6 +139,13 @@ def test_the_engine_must_have_counted_what_its_answers_say(more, verdict):
     assert (reason.code, reason.verdict) == ("does-not-add-up", verdict)
     assert reason.limit == "64 ± 0"
     assert "other clients" in reason.hint
+
+
+def test_a_million_tokens_and_more_are_plain_numbers():
+    given = cell(closed_loop())
+    found = Law("prompt tokens", measured=1234567.0, expected=1236999.0, tolerance=123.4, holds=False)
+    (reason,) = judge(Evidence(RequestView(given.records), given.facts, laws=[found])).reasons[-1:]
+    assert (reason.measured, reason.limit) == ("prompt tokens: 1234567", "1236999 ± 123")
 
 
 @pytest.mark.parametrize(("counted", "holds"), [(320.0, None), (160.0, True), (159.0, False)])

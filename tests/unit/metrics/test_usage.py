@@ -488,6 +488,12 @@ def test_the_report_says_what_limited_a_cell_and_what_it_cost():
     assert machine_section(page_of(summary(cell()))) is None
 
 
+def test_a_price_of_millions_is_as_it_was_given():
+    dong = cost.price(Prices("VND", "list", machine_per_hour=1234567.5), None)[0]
+    texts = [note.text for note in notes(summary(cell(cost=cost.describe(dong, RATES, None))))]
+    assert "cost in VND: 1234567.5 per hour for the machine (list)" in texts
+
+
 def test_each_price_of_a_run_names_the_backends_that_it_is_charged_to():
     devices = [{"index": index, "name": "A"} for index in range(2)]
     paid = [
