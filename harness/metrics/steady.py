@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from harness.metrics.view import CellView, RequestView
 from harness.model import METRICS, Load, SteadyState, known
+from harness.model.numbers import percent_apart
 from harness.records.layout import GENERATED, UNKNOWN, Records
 
 Floats = NDArray[np.float64]
@@ -85,8 +86,7 @@ class Course:
         shape = shapes[best]
         change = self._change(shape, contrasts[best])
         form = "stall" if self._comes_again(shape) else shape.form(count)
-        large = abs(change) > (RAMP_SHARE if form == "ramp" else DRIFT_SHARE)
-        return Found(form, shape, change) if large else None
+        return Found(form, shape, change) if abs(change) > _limit(form) else None
 
     def _change(self, shape: Shape, contrast: Floats) -> float:
         if shape.sloped:
@@ -120,7 +120,12 @@ class Course:
         since = f"from {self.starts_ns[found.shape.start] / 1e9:.1f} s"
         until = f" to {self.starts_ns[found.shape.stop] / 1e9:.1f} s" if found.shape.stop < last else " on"
         verb = "changes by" if found.shape.sloped else "differs by"
-        return f"{found.form}: {self.label} {verb} {found.change:+.0%} {since}{until}"
+        size = f"{'-' if found.change < 0 else '+'}{percent_apart(abs(found.change), _limit(found.form))}%"
+        return f"{found.form}: {self.label} {verb} {size} {since}{until}"
+
+
+def _limit(form: Form) -> float:
+    return RAMP_SHARE if form == "ramp" else DRIFT_SHARE
 
 
 def exceeds_chance(scores: Floats, contrast: Floats) -> bool:

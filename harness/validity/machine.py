@@ -50,7 +50,9 @@ def _gpu_busy(cell: Evidence) -> Iterator[Violation]:
     gpu = _gpu(cell)
     before = gpu.idle_utilisation_pct if gpu else None
     if before is not None and before > GPU_BUSY_BEFORE_PCT:
-        yield Violation(f"{before:.0f} % busy before the first request")
+        yield Violation(
+            f"{percent_apart(before / 100, GPU_BUSY_BEFORE_PCT / 100)} % busy before the first request"
+        )
 
 
 def _gpu_shared(cell: Evidence) -> Iterator[Violation]:

@@ -50,6 +50,19 @@ def level(start, stop, factor, batches=40):
 
 
 @pytest.mark.parametrize(
+    ("factors", "text"),
+    [
+        (level(0, 6, 1.104), "ramp: X differs by +10.4%"),
+        (level(0, 6, 0.8), "ramp: X differs by -20%"),
+        (level(25, 40, 1.203), "step: X differs by +20.3%"),
+    ],
+)
+def test_a_change_does_not_read_as_the_limit_that_it_exceeds(factors, text):
+    made = course(factors)
+    assert made.says(made.find()).startswith(text)
+
+
+@pytest.mark.parametrize(
     ("factors", "form", "change"),
     [
         (level(0, 6, 1.6), "ramp", 0.6),
