@@ -5,11 +5,14 @@ As far as benchmarks use them. UnsupportedError for the rest, which the server r
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
 MAX_DEPTH = 32
+MAX_VALUES = 2_000  # that are tried for one schema: references may double them at each level
 
 
 class UnsupportedError(ValueError):
@@ -17,134 +20,145 @@ class UnsupportedError(ValueError):
 
 
 def of_schema(schema: Any) -> str:
-    return json.dumps(_value(schema, schema, 0), ensure_ascii=False)
+    """Makes an answer that jsonschema accepts. Raises UnsupportedError where it finds none."""
+    return _of_schema(json.dumps(schema))
 
 
-# What they ask for is not looked at, so that a value may break them.
-_NOT_BUILT = ("not", "if", "contains", "propertyNames")
+@lru_cache(maxsize=512)
+def _of_schema(schema_json: str) -> str:
+    """Opens no address and no file that the schema names."""
+    from jsonschema.validators import Draft202012Validator, validator_for  # 60 ms, which few servers need
+    from jsonschema_specifications import REGISTRY
+    from referencing.exceptions import Unresolvable
+
+    schema = json.loads(schema_json)
+    root = schema if isinstance(schema, Mapping) else {}
+    judge = validator_for(root, default=Draft202012Validator)(root, registry=REGISTRY)
+
+    def right(part: Mapping[str, Any], value: Any) -> bool:
+        with suppress(Unresolvable):  # bench could not judge this answer either
+            return bool(judge.evolve(schema=part).is_valid(value))
+        return True
+
+    return json.dumps(_Values(root, right).value(schema, 0), ensure_ascii=False, allow_nan=False)
+
+
 _ANNOTATIONS = frozenset(
     ("title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions")
 )
 
 
-def _value(schema: Any, root: Any, depth: int) -> Any:
-    if depth > MAX_DEPTH:
-        raise UnsupportedError("the schema has no finite value near its surface")
-    if schema is True or schema == {}:
-        return ""
-    if not isinstance(schema, Mapping):
-        raise UnsupportedError(f"not a JSON schema: {str(schema)[:100]}")
-    if "$ref" in schema:
-        return _value(_referred(schema["$ref"], root), root, depth + 1)
-    if "const" in schema:
-        return schema["const"]
-    if schema.get("enum"):
-        return schema["enum"][0]
-    for one_of in ("anyOf", "oneOf"):
-        if schema.get(one_of):
-            own = {key: value for key, value in schema.items() if key != one_of}
-            return _simplest(schema[one_of], own, root, depth)
-    if schema.get("allOf"):
-        own = {key: value for key, value in schema.items() if key != "allOf"}
-        return _value(_merged((*schema["allOf"], own), root), root, depth + 1)
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        kind = kind[0]
-    return _of_type(kind or _implied(schema), schema, root, depth)
-
-
 # A JSON schema of a client's is any JSON: every key is looked at where it is used.
 
 
-def _merged(parts: Iterable[Any], root: Any) -> dict[str, Any]:
-    """Schemas that all hold, as one. Raises UnsupportedError where they say different things of one key."""
-    properties: dict[str, object] = {}
-    required: list[object] = []
-    others: dict[str, object] = {}
-    for part in parts:
-        whole = _referred(part["$ref"], root) if "$ref" in part else part
-        for name, schema in whole.get("properties", {}).items():
-            both = name in properties and properties[name] != schema
-            properties[name] = {"allOf": [properties[name], schema]} if both else schema
-        required += whole.get("required", ())
-        for key in whole.keys() - _ANNOTATIONS - {"properties", "required"}:
-            if others.setdefault(key, whole[key]) != whole[key]:
-                raise UnsupportedError(f"several values of {key!r} in schemas that all hold")
-    found = {"properties": properties, "required": required}
-    return others | {key: value for key, value in found.items() if value}
+class _Values:
+    """Values of a schema and its parts: tried by the keywords below, and judged by all of the schema."""
+
+    def __init__(self, root: Mapping[str, Any], right: Callable[[Mapping[str, Any], Any], bool]) -> None:
+        self._root, self._right, self._left = root, right, MAX_VALUES
+
+    def value(self, schema: Any, depth: int) -> Any:
+        """The first that is right."""
+        self._left -= 1
+        if depth > MAX_DEPTH or self._left < 0:
+            raise UnsupportedError("the schema has no finite value near its surface")
+        if schema is True or schema == {}:
+            return ""
+        if not isinstance(schema, Mapping):
+            raise UnsupportedError(f"not a JSON schema: {str(schema)[:100]}")
+        for value in self._tried(schema, depth):
+            if self._right(schema, value):
+                return value
+        raise UnsupportedError(f"no value of this schema is simulated: {str(schema)[:100]}")
+
+    def _tried(self, schema: Mapping[str, Any], depth: int) -> Iterable[Any]:
+        if "$ref" in schema:
+            return [self.value(self._referred(schema["$ref"]), depth + 1)]
+        if "const" in schema:
+            return [schema["const"]]
+        if schema.get("enum"):
+            return list(schema["enum"])
+        for one_of in ("anyOf", "oneOf"):
+            if schema.get(one_of):
+                own = {key: value for key, value in schema.items() if key != one_of}
+                return self._branches(schema[one_of], own, depth)
+        if schema.get("allOf"):
+            own = {key: value for key, value in schema.items() if key != "allOf"}
+            return [self.value(self._merged((*schema["allOf"], own)), depth + 1)]
+        kind = schema.get("type")
+        if isinstance(kind, list):
+            kind = kind[0]
+        return self._of_type(kind or _implied(schema), schema, depth)
+
+    def _of_type(self, kind: str, schema: Mapping[str, Any], depth: int) -> Iterable[Any]:
+        match kind:
+            case "object":
+                return [self._object(schema, depth)]
+            case "array":
+                values = [self.value(item, depth + 1) for item in schema.get("prefixItems", [])]
+                while len(values) < schema.get("minItems", 0):
+                    values.append(self.value(schema.get("items", True), depth + 1))
+                return [values]
+            case "string":
+                return [_string(schema)]
+            case "integer" | "number":
+                return _numbers(schema, kind == "integer")
+            case "boolean":
+                return [True]
+            case "null":
+                return [None]
+        raise UnsupportedError(f"unknown type {kind!r}")
+
+    def _object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
+        """Has the required properties, or all known ones where none is, and as many more as it must have."""
+        known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
+        names = dict.fromkeys(schema.get("required", known))
+        more = max(schema.get("minProperties", 0) - len(names), 0)
+        names |= dict.fromkeys(islice((name for name in known if name not in names), more))
+        return {name: self.value(known.get(name, others), depth + 1) for name in names}
+
+    def _branches(self, choices: list[Any], own: Mapping[str, Any], depth: int) -> Iterator[Any]:
+        """Null before others: so a recursive type ends soon. `own`: what holds besides."""
+        held = own.keys() - _ANNOTATIONS
+        for choice in sorted(choices, key=lambda choice: choice != {"type": "null"}):
+            with suppress(UnsupportedError):
+                if held:
+                    # All its properties where it requires none: they tell it from the other branches.
+                    asks = {} if choice is True else {"required": [*choice.get("properties", {})], **choice}
+                    choice = self._merged((own, asks))
+                yield self.value(choice, depth + 1)
+
+    def _merged(self, parts: Iterable[Any]) -> dict[str, Any]:
+        """Joins schemas that all hold. Raises UnsupportedError where they say different things of one key."""
+        properties: dict[str, object] = {}
+        required: list[object] = []
+        others: dict[str, object] = {}
+        for part in parts:
+            whole = self._referred(part["$ref"]) if "$ref" in part else part
+            for name, schema in whole.get("properties", {}).items():
+                both = name in properties and properties[name] != schema
+                properties[name] = {"allOf": [properties[name], schema]} if both else schema
+            required += whole.get("required", ())
+            for key in whole.keys() - _ANNOTATIONS - {"properties", "required"}:
+                if others.setdefault(key, whole[key]) != whole[key]:
+                    raise UnsupportedError(f"several values of {key!r} in schemas that all hold")
+        found = {"properties": properties, "required": required}
+        return others | {key: value for key, value in found.items() if value}
+
+    def _referred(self, pointer: str) -> Any:
+        node: Any = self._root
+        for part in pointer.removeprefix("#").strip("/").split("/"):
+            name = part.replace("~1", "/").replace("~0", "~")
+            if name and (not isinstance(node, Mapping) or name not in node):
+                raise UnsupportedError(f"nothing at $ref {pointer!r}")
+            node = node[name] if name else node
+        return node
 
 
 def _implied(schema: Mapping[str, object]) -> str:
     if "properties" in schema or "required" in schema:
         return "object"
     return "array" if "items" in schema else "string"
-
-
-def _of_type(kind: str, schema: Mapping[str, Any], root: Any, depth: int) -> Any:
-    if unknown := [key for key in _NOT_BUILT if key in schema]:
-        raise UnsupportedError(f"{unknown[0]!r} is not simulated")
-    match kind:
-        case "object":
-            return _object(schema, root, depth)
-        case "array":
-            items = schema.get("prefixItems", [])
-            values = [_value(item, root, depth + 1) for item in items]
-            while len(values) < schema.get("minItems", 0):
-                values.append(_value(schema.get("items", True), root, depth + 1))
-            alike = schema.get("uniqueItems") and len(set(map(json.dumps, values))) < len(values)
-            if alike or len(values) > schema.get("maxItems", len(values)):
-                raise UnsupportedError("different items, or fewer, are not simulated")
-            return values
-        case "string":
-            return _string(schema)
-        case "integer" | "number":
-            return _number(schema, kind == "integer")
-        case "boolean":
-            return True
-        case "null":
-            return None
-    raise UnsupportedError(f"unknown type {kind!r}")
-
-
-_DEPENDENCIES = ("dependencies", "dependentRequired", "dependentSchemas")
-
-
-def _object(schema: Mapping[str, Any], root: Any, depth: int) -> dict[str, Any]:
-    """Has the required properties, or all known ones where none is, and as many more as it must have."""
-    known, others = schema.get("properties", {}), schema.get("additionalProperties", True)
-    names = dict.fromkeys(schema.get("required", known))
-    least = schema.get("minProperties", 0)
-    names |= dict.fromkeys(islice((name for name in known if name not in names), max(least - len(names), 0)))
-    depends = any(names.keys() & schema.get(key, {}).keys() for key in _DEPENDENCIES)
-    depends = depends or ("patternProperties" in schema and not names.keys() <= known.keys())
-    if depends or not least <= len(names) <= schema.get("maxProperties", len(names)):
-        raise UnsupportedError("an object of these properties is not simulated")
-    return {name: _value(known.get(name, others), root, depth + 1) for name in names}
-
-
-def _simplest(choices: list[Any], own: Mapping[str, Any], root: Any, depth: int) -> Any:
-    """The first that ends, null before others: so a recursive type ends soon. `own`: what holds besides."""
-    held = own.keys() - _ANNOTATIONS
-    for choice in sorted(choices, key=lambda choice: choice != {"type": "null"}):
-        try:
-            if held:
-                # All its properties where it requires none: they tell it from the other branches.
-                asks = {} if choice is True else {"required": [*choice.get("properties", {})], **choice}
-                choice = _merged((own, asks), root)
-            return _value(choice, root, depth + 1)
-        except UnsupportedError:
-            continue
-    raise UnsupportedError("no branch of the schema has a value")
-
-
-def _referred(pointer: str, root: Any) -> Any:
-    node = root
-    for part in pointer.removeprefix("#").strip("/").split("/"):
-        name = part.replace("~1", "/").replace("~0", "~")
-        if name and (not isinstance(node, Mapping) or name not in node):
-            raise UnsupportedError(f"nothing at $ref {pointer!r}")
-        node = node[name] if name else node
-    return node
 
 
 _FORMATS = {
@@ -159,23 +173,15 @@ _FORMATS = {
 
 
 def _string(schema: Mapping[str, Any]) -> str:
-    least = schema.get("minLength", 0)
     if "pattern" in schema:
-        text = of_regex(schema["pattern"])
-    elif not (text := _FORMATS.get(schema.get("format", ""), "")):
-        text = "text"[: schema.get("maxLength", 4)].ljust(least, "x")
-    if not least <= len(text) <= schema.get("maxLength", len(text)):
-        raise UnsupportedError("a pattern or format of another length is not simulated")
-    return text
+        return of_regex(schema["pattern"])
+    text = "text"[: schema.get("maxLength", 4)].ljust(schema.get("minLength", 0), "x")
+    return _FORMATS.get(schema.get("format", ""), text)
 
 
-def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
+def _numbers(schema: Mapping[str, Any], whole: bool) -> Iterator[int | float]:
     low, high = schema.get("minimum"), schema.get("maximum")
     above, below = schema.get("exclusiveMinimum"), schema.get("exclusiveMaximum")
-    if isinstance(above, bool):  # of draft 4, about `minimum`
-        low, above = (None, low) if above else (low, None)
-    if isinstance(below, bool):
-        high, below = (None, high) if below else (high, None)
     step = schema.get("multipleOf", 1 if whole else None)
     ends = [end for end in (low, above, 0, high, below) if end is not None]
     tried = [end + more for more in (0, 1, -1, 0.5, -0.5) for end in ends]
@@ -183,16 +189,7 @@ def _number(schema: Mapping[str, Any], whole: bool) -> int | float:
     if step is not None:
         tried = [(value // step + more) * step for value in tried for more in (0, 1)]
     for value in tried:
-        if (
-            (low is None or value >= low)
-            and (high is None or value <= high)
-            and (above is None or value > above)
-            and (below is None or value < below)
-            and (step is None or value / step % 1 == 0)
-            and (not whole or value == int(value))
-        ):
-            return int(value) if whole else value
-    raise UnsupportedError("a number within these limits is not simulated")
+        yield int(value) if whole else value
 
 
 def of_regex(pattern: str) -> str:

@@ -74,6 +74,7 @@ def keeps(schema):
 
 DRAFT_4 = {"$schema": "http://json-schema.org/draft-04/schema#"}
 TEXT = {"type": "string"}
+CLOSED = {"additionalProperties": False, "properties": {"c": TEXT}}
 NAMED = {"type": "object", "properties": {"a": TEXT, "b": TEXT}}
 
 
@@ -90,6 +91,10 @@ NAMED = {"type": "object", "properties": {"a": TEXT, "b": TEXT}}
         {"type": "string", "pattern": "^[a-z]{5}$", "minLength": 5, "maxLength": 5},
         {"type": "string", "format": "date", "minLength": 10},
         {"type": "array", "uniqueItems": True, "minItems": 1, "items": TEXT},
+        {"type": "string", "enum": [1, "a"]},
+        {"enum": [1, "abc"], "allOf": [{"minLength": 2}, {"type": "string"}]},
+        {**NAMED, "required": ["a"], "anyOf": [CLOSED, {"required": ["b"]}]},
+        {"type": "integer", "oneOf": [{"multipleOf": 2}, {"multipleOf": 4}, {"const": 3}]},
         {**DRAFT_4, "type": "number", "minimum": 2, "exclusiveMinimum": True},
         {**DRAFT_4, "type": "integer", "maximum": 2, "exclusiveMaximum": True, "minimum": 1},
     ],
@@ -143,10 +148,28 @@ def test_a_step_is_taken_only_where_the_schema_has_one(limits, value):
         {"allOf": [{"type": "integer", "minimum": 5}, {"minimum": 3}]},
         {"not": {"type": "string"}},
         {"type": "array", "contains": TEXT},
+        {"type": "string", "const": 1},
+        {"type": "string", "enum": [1, "abc"], "maxLength": 2},
+        {**NAMED, "required": ["a"], "anyOf": [CLOSED]},
+        {**NAMED, "propertyNames": {"maxLength": 0}},
+        {"$ref": "#/$defs/a", "maxLength": 2, "$defs": {"a": TEXT}},
     ],
 )
 def test_a_combination_that_is_not_built_is_refused_and_never_answered_wrong(schema):
     with pytest.raises(UnsupportedError):
+        of_schema(schema)
+
+
+DOUBLED = {
+    f"a{level}": {"properties": {key: {"$ref": f"#/$defs/a{level + 1}"} for key in "ab"}}
+    for level in range(14)
+}
+MANY = {"prefixItems": [{"$ref": "#/$defs/a0"}] * 100, "$defs": {**DOUBLED, "a14": {"type": "null"}}}
+
+
+@pytest.mark.parametrize("schema", [{"type": "array", **MANY}, {"type": "array", "minItems": 10**9}])
+def test_a_schema_of_very_many_values_is_refused(schema):
+    with pytest.raises(UnsupportedError, match="no finite value"):
         of_schema(schema)
 
 
