@@ -7,6 +7,7 @@ import numpy as np
 
 from harness.model import METRICS, Capacity, CellResult, Limit, TestedLoad
 from harness.model.numbers import as_given, counted, short
+from harness.validity import RULES
 from harness.verdicts.crossing import Crossing, crossing, left_per_s
 from harness.verdicts.run_values import labels
 from harness.verdicts.slo_check import kept_limits, queue_reasons, why_not_kept
@@ -19,6 +20,7 @@ RESERVE = 0.035
 MOST_USED = 0.955  # of the highest rate at which requests left
 USER_EVERY_S = 30  # of the sentence about users
 KNEE = 0.05  # least share of more answers that doubling the load of a closed loop must bring
+_NOT_THE_SERVER = frozenset(code.value for code, rule in RULES.items() if rule.cause in ("client", "machine"))
 
 
 def capacity(cells: Sequence[CellResult], searches: int) -> tuple[Capacity, ...]:
@@ -128,7 +130,18 @@ def words(capacity: Capacity) -> str:
     saturated = f"; saturated from {as_given(knee)}" if knee is not None else ""
     known = capacity.kept_by_search is not None
     answer = _answer_words(capacity, unit) if known else _answer_of_before(capacity, unit)
-    return f"{capacity.label}: {answer}{saturated}"
+    spoiled = ", ".join(_spoiled(capacity))
+    higher = f"; may be higher: the client or the machine spoiled probes at {spoiled}" if spoiled else ""
+    return f"{capacity.label}: {answer}{saturated}{higher}"
+
+
+def _spoiled(capacity: Capacity) -> Iterator[str]:
+    """Yields the loads that count as too much for a reason that is not the server's, up to its own first."""
+    for tried in capacity.tested:
+        if (tried.why or "").partition(":")[0] in _NOT_THE_SERVER:
+            yield as_given(tried.value)
+        elif tried.kept < tried.runs:
+            return
 
 
 def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
@@ -139,7 +152,7 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
     low, value, high = capacity.interval
     if capacity.kind != "rate" or value is None or not limits:
         return None
-    span = " or more" if high is None else f" ({_span(low, high)})"
+    span = " or more" if high is None or any(_spoiled(capacity)) else f" ({_span(low, high)})"
     within = " and ".join(
         f"{METRICS[limit.metric].short} {limit.share} {short(limit.limit_ms / 1000)} s" for limit in limits
     )

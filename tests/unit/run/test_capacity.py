@@ -320,6 +320,20 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
     assert sentence(changed(found, interval=(None, None, 16.0)), [limit]) is None
 
 
+@pytest.mark.parametrize(
+    ("code", "own"), [("schedule-lag", False), ("machine-stalled", False), ("engine-died", True)]
+)
+def test_an_answer_that_the_client_or_the_machine_brought_down_may_be_higher(code, own):
+    spoiled = long(16, True, search=1, reasons=[doubt(code, "INVALID")], **served(16))
+    found = only([cell(10), cell(20), long(12, True, **served(12)), spoiled])
+    higher = "; may be higher: the client or the machine spoiled probes at 16"
+    assert words(found).endswith(higher) is not own
+    limit = Limit(metric="ttft_ms", share="p95", limit_ms=2000.0, within=1.0, met=True)
+    assert (" requests/s or more within" in sentence(found, [limit])) is not own
+    below = only([cell(10), cell(20), long(12, True, **served(12)), long(14, False, search=2), spoiled])
+    assert "may be higher" not in words(below), "the server itself fails at 14"
+
+
 def test_a_short_probe_fails_only_where_it_surely_does_not_keep_up():
     kept = [{"within": 0.96}, {"of": 20}, {"probed_s": 6.0}, {"answered": 565}, {"in_system_last": 14.0}]
     for change in (*kept, {"reasons": [doubt("not-steady")]}):
