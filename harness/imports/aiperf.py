@@ -110,10 +110,18 @@ class _Summary(msgspec.Struct):
 
 def is_aggregate(document: Document, keys: Set[str]) -> bool:
     """Whether it has figures over several runs, as `--num-profile-runs` and sweeps write them."""
-    if "per_combination_metrics" in keys or not keys >= KEYS:
-        return "per_combination_metrics" in keys
-    about = document.read_as(dict[str, msgspec.Raw], TOOL)["metadata"]
-    return "request_start_ns" not in document.part(about).keys
+    return "per_combination_metrics" in keys or "num_profile_runs" in _metadata_keys(document, keys)
+
+
+def is_line(document: Document, keys: Set[str]) -> bool:
+    """Whether it is one request."""
+    return "request_start_ns" in _metadata_keys(document, keys)
+
+
+def _metadata_keys(document: Document, keys: Set[str]) -> Set[str]:
+    if not keys >= KEYS:
+        return frozenset()
+    return document.part(document.read_as(dict[str, msgspec.Raw], TOOL)["metadata"]).keys
 
 
 def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:

@@ -145,7 +145,7 @@ def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     keys = document.keys
     if aiperf.is_aggregate(document, keys):
         raise wrong("has figures over several runs of aiperf", document.where, hint="import the runs")
-    if keys >= aiperf.KEYS:  # one request alone is a line too
+    if aiperf.is_line(document, keys):  # one request alone is a line too
         return lambda candidate: aiperf.read(Source(candidate.path), [candidate])
     for wanted, reader in _BY_KEYS:
         if wanted <= keys:

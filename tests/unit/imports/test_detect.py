@@ -75,6 +75,12 @@ def test_figures_over_several_runs_of_aiperf_are_left_out(tmp_path, figures):
     assert results_in(over.parent)[0] == [over.name], "alone it is named, not passed over"
 
 
+@pytest.mark.parametrize("metadata", [5, {}, {"figures_of": "another tool"}])
+def test_metadata_and_metrics_alone_are_of_no_known_tool(tmp_path, metadata):
+    with pytest.raises(SpecError, match="is no result that bench can read"):
+        read(foreign.write(tmp_path / "r.json", {"metadata": metadata, "metrics": {}}))
+
+
 def test_a_sweep_of_vllm_is_its_runs(tmp_path):
     """Next to them lie all in one list, a warm-up, and a table."""
     folder = tmp_path / "SERVE--max_num_seqs=32-BENCH--request_rate=10"
