@@ -17,7 +17,6 @@ from harness.imports.taken import (
     LOAD,
     TEXTS,
     UNKNOWN_LOAD,
-    ZONE,
     Answer,
     Rows,
     Taken,
@@ -25,6 +24,7 @@ from harness.imports.taken import (
     figures_of,
     mean,
     unix_ns,
+    without_zone,
 )
 from harness.model import PERCENTILES, STATISTICS, Load
 from harness.records.layout import Outcome
@@ -291,8 +291,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
         raise wrong("has no figures", where)
     count = int(about.request_count.avg or 0) if about.request_count else None
     phase = _phase(about, where)
-    started = unix_ns(about.start_time)
-    lacks = ["requests (profile_export.jsonl has them)", *([ZONE] if started else [])]
+    lacks = ["requests (profile_export.jsonl has them)", *without_zone(about.start_time)]
     if phase is None:
         lacks.append(f"{LOAD} (input_config.phases)")
     yield Taken(
@@ -304,7 +303,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
         cap=_cap(phase),
         records=Rows(where).records(),
         model=_model(about),
-        started_unix_ns=started,
+        started_unix_ns=unix_ns(about.start_time),
         lacks=tuple(lacks),
         definitions=serving.definitions("aiperf", reported, {"ITL": "tpot_ms"}),
         reported=reported,

@@ -20,7 +20,7 @@ from harness.imports import (
     vllm,
 )
 from harness.imports.source import Document, Source, all_next_to, wrong
-from harness.imports.taken import LOAD, VERSION, WHEN, Taken
+from harness.imports.taken import LOAD, VERSION, WHEN, ZONE, Taken
 from harness.imports.yaml_text import YAML, as_json, is_yaml
 from harness.model.imported import RESULT_SUFFIXES
 from harness.model.numbers import as_given
@@ -74,7 +74,8 @@ def read(path: Path, tool_version: str | None = None) -> tuple[Source, list[Take
 def _complete(taken: Taken, source: Source) -> Taken:
     """Adds what holds for the files of every tool."""
     if taken.started_unix_ns is None:
-        taken = replace(taken, lacks=(*taken.lacks, WHEN))
+        dated = tuple(lack for lack in taken.lacks if lack != ZONE)
+        taken = replace(taken, lacks=(*dated, WHEN))
     return _of_version(_capped(taken), source)
 
 

@@ -8,7 +8,7 @@ import msgspec
 from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, wrong
-from harness.imports.taken import LOAD, REQUESTS, UNKNOWN_LOAD, Rows, Taken, figures_of, unix_ns
+from harness.imports.taken import LOAD, REQUESTS, UNKNOWN_LOAD, Rows, Taken, figures_of, unix_ns, without_zone
 from harness.metrics.peers import TOOLS
 from harness.model import STATISTICS
 from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_RATES
@@ -102,6 +102,7 @@ def read(document: Document) -> Iterator[Taken]:
         else dict.fromkeys(sorted({path.partition(".")[0] for path in reported}), f"as {tool} means it")
     )
     time = file.run.get("time")
+    start = time.get("start") if isinstance(time, dict) else None
     taken = Taken(
         tool=tool,
         version=stated.tool_version if stated and stated.tool_version not in ("", "unknown") else None,
@@ -109,10 +110,10 @@ def read(document: Document) -> Iterator[Taken]:
         took=f"{figures_of(answered)}, from a {TOOL} {file.version}",
         load=load,
         cap=cap,
-        started_unix_ns=unix_ns(time.get("start") if isinstance(time, dict) else None),
+        started_unix_ns=unix_ns(start),
         records=Rows(where).records(),
         model=_model(scenario),
-        lacks=tuple(lacks),
+        lacks=(*lacks, *without_zone(start)),
         definitions=meant,
         reported=reported,
         facts=("answers", "outcomes") if requests else (),

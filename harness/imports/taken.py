@@ -225,14 +225,25 @@ def agree(
         )
 
 
-def unix_ns(moment: object) -> int | None:
-    """Reads ISO 8601, as UTC where it names no zone; None for anything else."""
+def _moment(text: object) -> datetime | None:
     try:
-        at = datetime.fromisoformat(str(moment))
+        return datetime.fromisoformat(str(text))
     except ValueError:
+        return None
+
+
+def unix_ns(text: object) -> int | None:
+    """Reads ISO 8601, as UTC where it names no zone; None for anything else."""
+    if (at := _moment(text)) is None:
         return None
     found = round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1e9)
     return found if 0 < found < 2**63 else None
+
+
+def without_zone(text: object) -> tuple[str, ...]:
+    """Says that ISO 8601 names no zone; empty where it does, and for anything else."""
+    at = _moment(text)
+    return (ZONE,) if at is not None and at.tzinfo is None else ()
 
 
 def figures_of(answers: int | None) -> str:

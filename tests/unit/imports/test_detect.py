@@ -123,11 +123,16 @@ REPORT = {
 AT_NS = 1_764_085_927_000_000_000
 DATED = [
     pytest.param(AIPERF | {"start_time": "2025-11-25T15:52:07"}, AT_NS, [ZONE], id="aiperf"),
+    pytest.param(AIPERF | {"start_time": "2025-11-25T15:52:07Z"}, AT_NS, [], id="aiperf with a zone"),
     pytest.param(AIPERF, None, [WHEN], id="aiperf without it"),
     pytest.param(LLAMA | {"test_time": "2025-11-25T15:52:07Z"}, AT_NS, [], id="llama-bench"),
     pytest.param(LLAMA | {"test_time": "today"}, None, [WHEN], id="llama-bench, another format"),
     pytest.param(
         REPORT | {"run": {"time": {"start": "2025-11-25T16:52:07+01:00"}}}, AT_NS, [], id="benchmark report"
+    ),
+    pytest.param(
+        REPORT | {"run": {"time": {"start": "2025-11-25T15:52:07"}}}, AT_NS, [ZONE],
+        id="benchmark report without a zone",
     ),
     pytest.param(REPORT, None, [WHEN], id="benchmark report without it"),
     pytest.param(stage(2.0), None, [WHEN], id="inference-perf"),
@@ -135,6 +140,7 @@ DATED = [
         foreign.vllm_summary(date="20251125-155217", duration=10.0, request_throughput=12.0), AT_NS, [ZONE],
         id="vllm",
     ),
+    pytest.param(foreign.vllm_summary(date="today"), None, [WHEN], id="vllm, another format"),
 ]  # fmt: skip
 
 
