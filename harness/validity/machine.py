@@ -37,7 +37,7 @@ def _stolen(cell: Evidence) -> Iterator[Violation]:
     share = host.stolen_cores / host.cpus
     if share >= STOLEN_SUSPECT:
         yield Violation(
-            f"{host.stolen_cores:.2f} of {host.cpus} cores ({share:.0%})",
+            f"{host.stolen_cores:.2f} of {host.cpus} cores ({percent_apart(share, STOLEN_INVALID)}%)",
             verdict="INVALID" if share >= STOLEN_INVALID else "SUSPECT",
         )
 
@@ -79,9 +79,10 @@ def _packet_loss(cell: Evidence) -> Iterator[Violation]:
     retransmits, out_of_order = (np.maximum(rows[name], 0) for name in ("retransmits", "out_of_order"))
     hit = int(np.count_nonzero(retransmits + out_of_order))
     if hit > MAX_LOSS_SHARE * len(rows):
+        share = percent_apart(hit / len(rows), MAX_LOSS_SHARE, decimals=1)
         yield Violation(
             f"{retransmits.sum()} segments retransmitted, {out_of_order.sum()} out of order, "
-            f"in {hit} of {len(rows)} requests ({hit / len(rows):.1%})"
+            f"in {hit} of {len(rows)} requests ({share}%)"
         )
 
 

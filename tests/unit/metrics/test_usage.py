@@ -188,6 +188,13 @@ def test_cores_that_a_hypervisor_took_make_a_doubt_of_their_own(stolen, verdict)
     assert {code: one.verdict for code, one in codes.items()} == ({"stolen-time": verdict} if verdict else {})
 
 
+@pytest.mark.parametrize(
+    ("stolen", "words"), [(2.0, "2.00 of 10 cores (20%)"), (1.996, "2.00 of 10 cores (19.96%)")]
+)
+def test_a_share_that_was_taken_reads_as_its_limit_only_where_it_is(stolen, words):
+    assert found(host(None, cpus=10, stolen=stolen))["stolen-time"].measured == words
+
+
 def test_a_gpu_that_is_not_ours_alone():
     device = {"index": 0, "throttled_share": {"hardware thermal": 0.2, "power cap": 1.0}}
     gpu = {
