@@ -101,8 +101,14 @@ def load_suite(name: str) -> Suite:
     suite = build(Suite, read_toml(path), f"{path}:")
     if not suite.run:
         raise SpecError("has no [[run]]", where=str(path))
+    names: set[str] = set()  # of files
     for number, entry in enumerate(suite.run):
-        _check(entry, f"{path}:run[{number}]")
+        where = f"{path}:run[{number}]"
+        _check(entry, where)
+        if entry.files and entry.backends[0] in names:
+            hint = "list all of its files in one [[run]], or give these another name"
+            raise SpecError(f"'{entry.backends[0]}' has files in an earlier [[run]]", where=where, hint=hint)
+        names |= set(entry.backends if entry.files else ())
     if suite.suite.budget_minutes <= 0:
         raise SpecError("must be above 0", where=f"{path}:suite.budget_minutes")
     return suite

@@ -76,6 +76,17 @@ def test_a_wrong_suite_says_what_and_where(tmp_path, change, complaint):
         load_suite(written(tmp_path, WHOLE.replace(*change)))
 
 
+def test_files_of_one_name_are_listed_in_one_run(tmp_path):
+    """Each of two would miss the loads of the other."""
+    about = WHOLE.partition("[[run]]")[0]
+    files = '[[run]]\nbackends = ["{0}"]\nfiles = ["{1}/*.json"]\n'
+    apart = about + files.format("ours", "a") + files.format("ours-b", "b")
+    assert len(load_suite(written(tmp_path, apart)).run) == 2
+    with pytest.raises(SpecError, match=r"run\[1\]: 'ours' has files in an earlier \[\[run\]\]") as caught:
+        load_suite(written(tmp_path, about + files.format("ours", "a") + files.format("ours", "b")))
+    assert "in one [[run]]" in caught.value.hint
+
+
 def test_an_unknown_suite_is_told_the_known_ones():
     with pytest.raises(SpecError) as caught:
         load_suite("gpus")
