@@ -1,6 +1,5 @@
 """Prices of hardware per hour, from flags or a file. There is no default: a price is never made up."""
 
-import math
 import re
 from dataclasses import fields
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from harness.errors import SpecError
 from harness.model import Prices
 from harness.spec import files
+from harness.spec.scenario.limits import positive
 from harness.spec.strict import build
 
 ANY_GPU = "*"  # in gpu_per_hour: whatever its name
@@ -44,8 +44,8 @@ def load_prices(path: Path) -> Prices:
         )
     amounts = {"machine_per_hour": prices.machine_per_hour, **prices.gpu_per_hour}
     for key, amount in amounts.items():
-        if amount is not None and not 0 < amount < math.inf:
-            raise SpecError(f"must be above 0, not {amount}", where=f"{path}:{key}")
+        if amount is not None:
+            positive(amount, f"{path}:{key}")
     if prices.machine_per_hour is None and not prices.gpu_per_hour:
         raise SpecError("has neither machine_per_hour nor gpu_per_hour", where=str(path))
     return prices

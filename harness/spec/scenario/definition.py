@@ -9,7 +9,7 @@ from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
 from harness.spec.scenario.images import Images
-from harness.spec.scenario.limits import at_least
+from harness.spec.scenario.limits import at_least, not_negative, positive
 from harness.spec.scenario.load import Load, check_load, for_duration, without_unread
 from harness.spec.scenario.lora import LoraMix
 from harness.spec.scenario.rules import check_rules
@@ -42,10 +42,8 @@ class Request:
     timeout_s: float = 300.0
 
     def check(self, where: str) -> None:
-        if not 0 < self.timeout_s < float("inf"):
-            raise SpecError(f"must be above 0, not {self.timeout_s:g}", where=f"{where}.timeout_s")
-        if not 0 <= self.temperature < float("inf"):
-            raise SpecError(f"must not be negative, not {self.temperature:g}", where=f"{where}.temperature")
+        positive(self.timeout_s, f"{where}.timeout_s")
+        not_negative(self.temperature, f"{where}.temperature")
         if not 0 < self.top_p <= 1:
             raise SpecError(f"must be above 0 and at most 1, not {self.top_p:g}", where=f"{where}.top_p")
         if self.dimensions is not None:

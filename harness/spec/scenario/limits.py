@@ -1,5 +1,6 @@
 """Checks that several tables share. Each raises SpecError that names the key."""
 
+from math import inf, isfinite
 from typing import Any
 
 from harness.errors import SpecError
@@ -9,6 +10,20 @@ def at_least(table: Any, where: str, least: float, *keys: str) -> None:
     for key in keys:
         if not getattr(table, key) >= least:
             raise SpecError(f"must be at least {least:g}, not {getattr(table, key)}", where=f"{where}.{key}")
+
+
+def positive(value: float, where: str) -> None:
+    """`where`: of the key itself. Infinity and NaN are refused too, which TOML can write."""
+    if not 0 < value < inf:
+        number = "above 0" if isfinite(value) else "a finite number above 0"
+        raise SpecError(f"must be {number}, not {value:g}", where=where)
+
+
+def not_negative(value: float, where: str) -> None:
+    """`where`: of the key itself. Infinity and NaN are refused too, which TOML can write."""
+    if not 0 <= value < inf:
+        number = "not be negative" if isfinite(value) else "be a finite number of at least 0"
+        raise SpecError(f"must {number}, not {value:g}", where=where)
 
 
 def is_share(table: Any, where: str, key: str) -> None:

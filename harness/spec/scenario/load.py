@@ -7,6 +7,7 @@ from typing import Literal
 
 from harness.errors import SpecError
 from harness.model.choices import Arrival
+from harness.spec.scenario.limits import not_negative, positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +102,8 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
         )
     for key, values in {**points, "working_set": load.working_set}.items():
         for value in values:
-            if not 0 < value < float("inf") and (key, value) != ("working_set", 0):
-                raise SpecError(f"must be above 0, not {value}", where=f"{where}.{key}")
+            if (key, value) != ("working_set", 0):
+                positive(value, f"{where}.{key}")
         if len(set(values)) != len(values):
             raise SpecError(
                 "duplicate value; use --repeats to measure a load point again", where=f"{where}.{key}"
@@ -112,18 +113,16 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
             raise SpecError(f"must be at least 1, not {getattr(load, key)}", where=f"{where}.{key}")
     if load.warmup_requests < 0:
         raise SpecError("must not be negative", where=f"{where}.warmup_requests")
-    if not 0 <= load.min_seconds < float("inf"):
-        raise SpecError("must not be negative", where=f"{where}.min_seconds")
+    not_negative(load.min_seconds, f"{where}.min_seconds")
     if not load.burstiness > 0:
         raise SpecError("must be above 0", where=f"{where}.burstiness")
-    if not 0 <= load.think_time_s < float("inf"):
-        raise SpecError("must not be negative", where=f"{where}.think_time_s")
+    not_negative(load.think_time_s, f"{where}.think_time_s")
     if load.think_time_s and not load.concurrency and not sessions:
         raise SpecError("an open loop has think time only between turns", where=f"{where}.think_time_s")
     _check_profile(load, f"{where}.profile")
     _check_working_set(load, where, sessions=sessions)
-    if load.duration_s is not None and not 0 < load.duration_s < float("inf"):
-        raise SpecError(f"must be above 0, not {load.duration_s}", where=f"{where}.duration_s")
+    if load.duration_s is not None:
+        positive(load.duration_s, f"{where}.duration_s")
 
 
 def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:
@@ -135,8 +134,7 @@ def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:
         )
     if load.kv_tokens is not None and load.kv_tokens < 1:
         raise SpecError(f"must be at least 1, not {load.kv_tokens}", where=f"{where}.kv_tokens")
-    if not 0 <= load.rest_s < float("inf"):
-        raise SpecError(f"must not be negative, not {load.rest_s}", where=f"{where}.rest_s")
+    not_negative(load.rest_s, f"{where}.rest_s")
     if load.min_coverage and not (0 < load.min_coverage <= 1 and load.duration_s):
         raise SpecError(
             f"must be from 0 to 1, and is of duration_s, not {load.min_coverage:g}",

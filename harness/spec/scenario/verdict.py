@@ -8,6 +8,7 @@ from harness.errors import SpecError
 from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS, better_of
 from harness.model.choices import BetweenRepeats
 from harness.model.metric_table import root_of
+from harness.spec.scenario.limits import not_negative, positive
 from harness.spec.strict import nearest
 
 # `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
@@ -60,8 +61,7 @@ def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
             where=f"{where}.max_repeats",
             hint="for fewer repeats than that set a fixed number: --repeats N",
         )
-    if not 0 <= verdict.cool_down_s < float("inf"):
-        raise SpecError(f"must not be negative, not {verdict.cool_down_s}", where=f"{where}.cool_down_s")
+    not_negative(verdict.cool_down_s, f"{where}.cool_down_s")
 
 
 def check_slo(slo: SloTable, where: str) -> None:
@@ -76,5 +76,4 @@ def check_slo(slo: SloTable, where: str) -> None:
                     where=key_path,
                     hint=nearest(share, SLO_SHARES),
                 )
-            if not 0 < limit_ms < float("inf"):
-                raise SpecError(f"must be above 0, not {limit_ms:g}", where=key_path)
+            positive(limit_ms, key_path)

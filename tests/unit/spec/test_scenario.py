@@ -48,6 +48,11 @@ def test_a_scenario_is_complete_in_itself():
         (("[1]", "[1]\narrival = 'gauss'"), "x.toml:load.arrival: 'gauss' is not one of 'poisson'", None),
         (("[1]", "[1]\nduration_s = 0"), "x.toml:load.duration_s: must be above 0", None),
         (("[1]", "[1]\nwarmup_requests = -1"), "x.toml:load.warmup_requests: must not be negative", None),
+        (("[1]", "[1]\nduration_s = inf"), "load.duration_s: must be a finite number above 0, not inf", None),
+        (("concurrency = [1]", "rate = [inf]"), "load.rate: must be a finite number above 0, not inf", None),
+        (("[1]", "[1]\nmin_seconds = inf"), "load.min_seconds: must be a finite number of at least 0", None),
+        (("[1]", "[1]\nthink_time_s = inf"), "load.think_time_s: must be a finite number of at least", None),
+        (("[1]", "[1]\nrest_s = inf"), "load.rest_s: must be a finite number of at least 0, not inf", None),
         (("[1]", "[1]\nmin_answers = 0"), "x.toml:load.min_answers: must be at least 1, not 0", None),
         (
             ("[1]", "[1]\n[request]\ngrammar = 'root ::= \"a\"'"),
@@ -216,8 +221,9 @@ def test_no_rest_is_between_the_turns_of_a_chat():
     ("key", "value", "message"),
     [
         ("timeout_s", 0, "must be above 0, not 0"),
-        ("timeout_s", float("inf"), "must be above 0, not inf"),
+        ("timeout_s", float("inf"), "must be a finite number above 0, not inf"),
         ("temperature", -5, "must not be negative, not -5"),
+        ("temperature", float("nan"), "must be a finite number of at least 0, not nan"),
         ("top_p", 0, "must be above 0 and at most 1, not 0"),
         ("top_p", 7, "must be above 0 and at most 1, not 7"),
         ("dimensions", 0, "must be at least 1, not 0"),
