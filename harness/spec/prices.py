@@ -48,6 +48,8 @@ def load_prices(path: Path) -> Prices:
             positive(amount, f"{path}:{key}")
     if prices.machine_per_hour is None and not prices.gpu_per_hour:
         raise SpecError("has neither machine_per_hour nor gpu_per_hour", where=str(path))
+    if prices.machine_per_hour is not None and prices.gpu_per_hour:
+        raise SpecError("has both machine_per_hour and gpu_per_hour", where=str(path), hint="leave one out")
     return prices
 
 

@@ -37,6 +37,10 @@ def test_a_file_names_its_source_and_its_gpus(tmp_path):
     [
         ('currency = "USD"\n', "'source' is missing"),
         ('currency = "USD"\nsource = "x"\n', "neither machine_per_hour nor gpu_per_hour"),
+        (
+            'currency = "USD"\nsource = "x"\nmachine_per_hour = 30.4\n[gpu_per_hour]\nA = 1\n',
+            "both machine_per_hour and gpu_per_hour",
+        ),
         ('currency = "USD"\nsource = "x"\nmachine_per_hour = 0\n', "must be above 0"),
         ('currency = "USD"\nsource = "x"\nmachine_per_hour = inf\n', "not valid TOML"),
         ('currency = "USD"\nsource = "x"\ngpu_per_hour = { A = -1 }\n', "must be above 0"),
