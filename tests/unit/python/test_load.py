@@ -137,6 +137,9 @@ def test_a_run_that_does_not_verify_is_given_only_to_whom_accepts_it(copied, spo
 
 def test_a_summary_that_is_not_what_was_written_is_never_believed(copied):
     a_changed_figure(copied)
+    with pytest.raises(sb.DamagedError, match=r"summary\.json") as raised:
+        sb.load(copied.path)
+    assert "unverified" not in raised.value.hint
     with pytest.raises(sb.DamagedError, match=r"summary\.json"):
         sb.load(copied.path, unverified=True)
 
