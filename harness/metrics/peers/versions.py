@@ -32,7 +32,7 @@ def tool_named(name: str) -> Tool:
     try:
         version = Version(wanted)
     except InvalidVersion:
-        raise ValueError(f"'{wanted}' is not a version such as {plain}@0.33") from None
+        raise ValueError(f"'{wanted}' is not a version such as 0.33") from None
     for later in CHANGED.get(plain, ()):
         if Version(later.name.partition("@")[2]) <= version:
             found = later

@@ -225,7 +225,12 @@ def test_a_version_has_the_definitions_of_the_last_change_before_it(name, found)
 
 
 @pytest.mark.parametrize(
-    ("name", "said_"), [("vlm", "unknown tool"), ("vllm@", "not a version"), ("vllm@new", "not a version")]
+    ("name", "said_"),
+    [
+        ("vlm", "unknown tool"),
+        ("vllm@", "not a version"),
+        ("vllm@new", "'new' is not a version such as 0.33"),
+    ],
 )
 def test_a_name_that_is_none(name, said_):
     with pytest.raises(ValueError, match=said_):
