@@ -124,6 +124,8 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
             (f"{folder.run_id}.{cell}.json", json.dumps(document, indent=1, allow_nan=False))
             for cell, document in documents(kind, summary, _measured_with(folder))
         ]
+    if not written:
+        raise SpecError("no cell was measured, so there is no document to write")
     if to == "-" and len(written) == 1:
         print(written[0][1])
         return

@@ -11,7 +11,7 @@ import pytest
 from harness.cli.commands.export import EXCHANGE, WHAT
 from harness.cli.main import main
 from harness.errors import ExitCode
-from tests.factories.runs import Engine, Shape, make_run
+from tests.factories.runs import Engine, Shape, copy_of, edit_summary, make_run
 
 HOSTILE = "=HYPERLINK(1)"
 
@@ -161,3 +161,12 @@ def test_cells_of_a_scripted_server_say_so_wherever_they_go(capsys, made, tmp_pa
     assert len(files) == 6
     assert main(["import", *files, "--out", str(tmp_path / "out"), "--json"]) == ExitCode.OK
     assert json.loads(capsys.readouterr().out)["simulated"] is True
+
+
+@pytest.mark.parametrize("kind", EXCHANGE)
+def test_a_run_without_a_cell_makes_no_folder(capsys, made, tmp_path, kind):
+    run = copy_of(made, tmp_path)
+    edit_summary(run, cells=[])
+    code, _out, err = export(capsys, run.path, "--format", kind, "--to", tmp_path / "written")
+    assert (code, "no cell was measured" in err) == (ExitCode.USAGE, True)
+    assert not (tmp_path / "written").exists()
