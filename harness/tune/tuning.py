@@ -85,6 +85,13 @@ def comparison_repeats(declared: int | Literal["auto"]) -> int | Literal["auto"]
     return declared if declared == "auto" else max(FEWEST_REPEATS, declared)
 
 
+def why_default(trials: Sequence[Trial], *, spent: bool) -> str:
+    """Why the search kept the default. `spent`: the budget ended, maybe with candidates left."""
+    failed = all(trial.value is None for trial in trials if trial.values)
+    found = "no candidate could be measured" if failed else f"no candidate was {LEAST_GAIN:.0%} better"
+    return f"{found} before the budget ended" if spent else found
+
+
 def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
     """Prepares trials at one load point, with the metric as the only one of the verdict."""
     if not 0 < settings.budget_s < float("inf"):
@@ -201,9 +208,7 @@ class _Session:
             raise SetupError(lack, where=f"backend {self._ref.label}")
         values = {key: value for key, value in best.items() if value != self._start[key]}
         if not values:
-            failed = all(trial.value is None for trial in trials.done if trial.values)
-            why = "no candidate could be measured" if failed else f"no candidate was {LEAST_GAIN:.0%} better"
-            return replace(result, why=why)
+            return replace(result, why=why_default(trials.done, spent=self._spent()))
         return self._confirmed(replace(result, values=values))
 
     def _spent(self) -> bool:

@@ -14,7 +14,8 @@ from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.spec.backend_refs import candidates, load_backend, parse_backend, parse_backend_list
 from harness.spec.tuned import Provenance, Tuned, as_toml, load_tuned, tuned_path
-from harness.tune.tuning import comparison_repeats
+from harness.tune.trial import Trial
+from harness.tune.tuning import comparison_repeats, why_default
 from tests.factories.summaries import cell, summary
 from tests.unit.spec.test_backend import BACKEND
 
@@ -189,3 +190,20 @@ def test_the_table_tells_divisions_other_than_the_default():
 
 def test_the_comparison_has_as_many_repeats_as_the_scenario_declares_and_enough_for_a_verdict():
     assert [comparison_repeats(declared) for declared in ("auto", 2, 5)] == ["auto", 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("candidate", "spent", "why"),
+    [
+        (300.0, False, "no candidate was 2% better"),
+        (300.0, True, "no candidate was 2% better before the budget ended"),
+        (None, False, "no candidate could be measured"),
+        (None, True, "no candidate could be measured before the budget ended"),
+    ],
+)
+def test_candidates_that_the_budget_left_out_are_not_called_slower(candidate, spent, why):
+    trials = [
+        Trial({}, 0.25, 200.0, "", "a", 2.0),
+        Trial({"max_sequences": 1}, 0.25, candidate, "", "b", 2.0),
+    ]
+    assert why_default(trials, spent=spent) == why
