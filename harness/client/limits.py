@@ -40,7 +40,8 @@ class Account:
 
     @property
     def late(self) -> str:
-        return f"the answer did not end within {self.limits.total_s:g} s"
+        given_s = float(f"{self.limits.total_s:.3g}")  # what is left of a deadline is 29.9998 s
+        return f"the answer did not end within {given_s:g} s"
 
     @property
     def is_over(self) -> bool:

@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 
 from harness.client.client import Client
-from harness.client.limits import Limits
+from harness.client.limits import Account, Limits
 from harness.client.look_up import LookUp
 from harness.errors import SetupError
 from harness.host.access import Access
@@ -136,6 +136,11 @@ def test_the_limit_that_was_passed_is_named():
         ask(HARMS["small gzip bomb"], ROOMY)
     with pytest.raises(SetupError, match=r"models: the answer has more than 200 headers"):
         ask(sized(b"{}", *["a: b"] * 201), ROOMY)
+
+
+@pytest.mark.parametrize(("total_s", "words"), [(29.9998, "30 s"), (0.3, "0.3 s"), (1800, "1800 s")])
+def test_a_time_limit_is_named_in_three_digits(total_s, words):
+    assert Account(Limits(total_s=total_s)).late == f"the answer did not end within {words}"
 
 
 @pytest.mark.parametrize("size", [0, 1, 1000, 100_000])
