@@ -32,6 +32,10 @@ def or_unknown(value: float | None) -> str:
     return NOT_KNOWN if value is None else number(value)
 
 
+def engine_words(version: str | None) -> str:
+    return f"engine {version}" if version else "engine version not known"
+
+
 def plain(value: object, limit: int = 300) -> str:
     """One line that is safe on a terminal: a server's text may hold escape sequences or have no end."""
     words = " ".join(str(value).split())

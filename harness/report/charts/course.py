@@ -8,7 +8,7 @@ from harness.model.numbers import number
 from harness.report.charts.axes import linear
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.view import point_words
-from harness.report.wording import plain
+from harness.report.wording import engine_words, plain
 from harness.verdicts.history import Change, Series, changes, stretches
 
 LEAST = 2  # runs: one alone is no course
@@ -65,9 +65,9 @@ def step_words(change: Change) -> str:
     worse = change.ratio > 1
     size = 100 * ((change.ratio if worse else 1 / change.ratio) - 1)
     since, before = change.since, change.before
-    versions = f"engine {since.engine_version}"
+    versions = engine_words(since.engine_version)
     if before.engine_version != since.engine_version:
-        versions += f"; before it {before.engine_version}"
+        versions += f"; before it {before.engine_version or 'not known'}"
     way = "worse" if worse else "better"
     return plain(f"{size:.1f} % {way} since {_day(since)} (run {since.run}, {versions})")
 
@@ -93,7 +93,7 @@ def _point(series: Series, index: int, shown: Measure) -> Point:
     version = entry.engine_version or "version not known"
     span = "" if low is None or high is None else f" ({number(low)} to {number(high)})"
     text = f"{number(middle)}{span} {shown.unit}".strip()
-    mark = plain(version, 16) if not index or before != entry.engine_version else ""
+    mark = plain(version, 17) if not index or before != entry.engine_version else ""
     return Point(
         float(index),
         middle,

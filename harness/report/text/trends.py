@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence, Set
 
 from harness.model.measures import measure
 from harness.model.numbers import counted, number
-from harness.report.wording import listing, markdown_escaped, markdown_row, plain
+from harness.report.wording import engine_words, listing, markdown_escaped, markdown_row, plain
 from harness.verdicts.history import LEAST_NIGHTS, Drift, Series
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -98,8 +98,8 @@ def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[st
         kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
         yield plain(
             f"{name}: {100 * (drift.ratio - 1):.1f} % worse than its best level, "
-            f"{kind}, since {drift.since.run} (engine {drift.since.engine_version}); "
-            f"the best level ended with {drift.best.run} (engine {drift.best.engine_version})",
+            f"{kind}, since {drift.since.run} ({engine_words(drift.since.engine_version)}); "
+            f"the best level ended with {drift.best.run} ({engine_words(drift.best.engine_version)})",
             600,
         )
 

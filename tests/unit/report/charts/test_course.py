@@ -51,16 +51,25 @@ def test_a_change_says_which_way_it_went_and_since_when():
     assert "30.0 % better since 2026-11-04" in change_words(better)
 
 
-def test_another_version_is_named_in_the_change():
+@pytest.mark.parametrize(
+    ("before", "since", "words"),
+    [
+        ("0.31", "0.32", "engine 0.32; before it 0.31"),
+        (None, "0.32", "engine 0.32; before it not known"),
+        ("0.31", None, "engine version not known; before it 0.31"),
+    ],
+)
+def test_another_version_is_named_in_the_change(before, since, words):
     entries = [
         entry
         for number, value in enumerate([100.0, 100.5, 99.5, 130.0, 130.4, 129.8])
-        for entry in night(number, value, engine_version="0.31" if number < 3 else "0.32")
+        for entry in night(number, value, engine_version=before if number < 3 else since)
     ]
     (found,) = series(entries)
-    assert "engine 0.32; before it 0.31" in change_words(changes(found)[0])
+    assert words in change_words(changes(found)[0])
+    unknown = "version not known"
     line = next(line for line in course(found).lines if line.role == "main")
-    assert [point.mark for point in line.points] == ["0.31", "", "", "0.32", "", ""]
+    assert [point.mark for point in line.points] == [before or unknown, "", "", since or unknown, "", ""]
 
 
 def test_the_page_says_how_many_runs_a_change_needs():

@@ -60,3 +60,12 @@ def test_what_became_worse_is_named_as_its_series_is():
 
 def test_one_name_has_nothing_in_brackets():
     assert printed(history([100.0]))[0].startswith("chat vllm c4 TTFT p50  ")
+
+
+def test_an_engine_whose_version_nobody_knows_is_called_so():
+    levels = enumerate([100.0] * 3 + [150.0] * 3)
+    (*_, last) = printed([one for number, p50 in levels for one in night(number, p50, engine_version=None)])
+    assert (
+        "since run-03 (engine version not known); the best level ended with run-02 (engine version not known)"
+        in last
+    )
