@@ -86,7 +86,7 @@ def comparison_repeats(declared: int | Literal["auto"]) -> int | Literal["auto"]
 
 
 def why_default(trials: Sequence[Trial], *, spent: bool) -> str:
-    """Why the search kept the default. `spent`: the budget ended, maybe with candidates left."""
+    """Says why the search kept the default. `spent`: the budget ended, maybe with candidates left."""
     failed = all(trial.value is None for trial in trials if trial.values)
     found = "no candidate could be measured" if failed else f"no candidate was {LEAST_GAIN:.0%} better"
     return f"{found} before the budget ended" if spent else found
