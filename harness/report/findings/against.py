@@ -11,6 +11,7 @@ from harness.report.wording import listing, plain
 
 # Verdicts in the order in which they are said: what is worse, or not known, stands first.
 _ORDER = ("slower", "not comparable", "not enough runs", "same", "faster")
+_WORDS = {True: "faster", False: "slower"}
 
 
 def answers(document: RunComparison) -> list[str]:
@@ -87,35 +88,37 @@ def _part(figure: ComparedFigure) -> str:
     pair = speedup(figure)
     if figure.verdict == "not enough runs":
         return f"{about} {load} ({_open(pair, figure)})"
-    if figure.verdict == "same" or pair.times is None:
+    if figure.verdict == "same" or figure.ratio is None:
         return f"{about} {load}"
-    low, middle, high = pair.times
-    return f"{about} by {_by(middle)} {load} ({_span(low, high)})"
+    near, middle, far = figure.ratio if figure.ratio.estimate >= 1 else reversed([*figure.ratio])
+    return f"{about} by {_by(middle)} {load} ({_span(near, far)})"
 
 
 def _open(pair: Speedup, figure: ComparedFigure) -> str:
     """`1 % faster to 9 % slower; 4 more runs of each would decide`."""
     needed = pair.runs_needed
-    if pair.times is None:
+    if figure.ratio is None:
         return pair.lacks or pair.why
-    ahead = "faster" if pair.ahead == figure.a else "slower"
-    ends = (_end(pair.times.low, ahead), _end(pair.times.high, ahead))
-    faster_first = " to ".join(reversed(ends) if ahead == "faster" else ends)
+    low, _, high = figure.ratio
+    if measure(figure.metric).metric.better == "higher":
+        ends = f"{_by(high)} {_WORDS[high >= 1]} to {_by(low)} {_WORDS[low >= 1]}"
+    else:
+        ends = f"{_by(low)} {_WORDS[low <= 1]} to {_by(high)} {_WORDS[high <= 1]}"
     if needed is None:
-        return f"{faster_first}; more runs would hardly decide"
-    return f"{faster_first}; {counted(max(needed - min(figure.runs), 1), 'more run')} of each would decide"
+        return f"{ends}; more runs would hardly decide"
+    return f"{ends}; {counted(max(needed - min(figure.runs), 1), 'more run')} of each would decide"
 
 
-def _end(times: float, ahead: str) -> str:
-    if times < 1:
-        return _end(1 / times, "slower" if ahead == "faster" else "faster")
-    return f"{_by(times)} {ahead}"
+def _span(near: float, far: float) -> str:
+    """The ends of an interval on one side of 1, the nearer first."""
+    nearer = _by(near)
+    return f"{nearer.removesuffix(' %')} to {_by(far)}" if _factor(far) < 2 else f"{nearer} to {_by(far)}"
 
 
-def _span(low: float, high: float) -> str:
-    return f"{percent(low - 1)} to {_by(high)}" if high < 2 else f"{_by(low)} to {_by(high)}"
+def _by(ratio: float) -> str:
+    """`33 %` of the baseline, as the table has it; from a doubling or a half on `2.3×`."""
+    return f"{short(_factor(ratio))}×" if _factor(ratio) >= 2 else f"{percent(abs(ratio - 1))} %"
 
 
-def _by(times: float) -> str:
-    """`33 %`; from a doubling on `2.3×`."""
-    return f"{short(times)}×" if times >= 2 else f"{percent(times - 1)} %"
+def _factor(ratio: float) -> float:
+    return max(ratio, 1 / ratio)

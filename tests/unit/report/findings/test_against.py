@@ -74,11 +74,23 @@ def test_runs_of_one_minute_whose_names_end_alike_have_their_whole_names():
 
 
 @pytest.mark.parametrize(
-    ("times", "shown"),
-    [(1.126, "13 %"), (1.0031, "0.31 %"), (1.997, "100 %"), (2.0, "2×"), (1024.4, "1024×")],
-)
-def test_a_difference_is_a_percentage_until_it_is_a_doubling(times, shown):
-    assert _by(times) == shown
+    ("ratio", "shown"),
+    [(1.126, "13 %"), (1.0031, "0.31 %"), (1.997, "100 %"), (2.0, "2×"), (1024.4, "1024×"), (0.953, "4.7 %"),
+     (0.51, "49 %"), (0.5, "2×")],
+)  # fmt: skip
+def test_a_difference_is_a_percentage_until_it_is_a_doubling_or_a_half(ratio, shown):
+    assert _by(ratio) == shown
+
+
+@pytest.mark.parametrize(("new", "verdict"), [(80, "slower"), (120, "faster")])
+def test_a_rate_differs_in_the_sentence_by_as_much_as_in_the_table(new, verdict):
+    """100 to 80 tokens/s is a loss of 20 %, though 100 is 25 % more than 80."""
+    old, now = (
+        [changed(one, output_tokens_per_s=rate + one.repeat * 0.01) for one in cells("vllm", 100)]
+        for rate in (100, new)
+    )
+    document = compare_runs([run("base", old), run("new", now)])
+    assert any(f" is {verdict} than " in line and "tokens/s by 20 %" in line for line in answers(document))
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
