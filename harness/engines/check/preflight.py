@@ -43,11 +43,12 @@ def require(planned: Sequence[Planned], machine: Machine) -> None:
     """Raises one SetupError with everything that is missing for any of them."""
     lacking = lacks(planned, machine)
     if lacking:
+        complete = {engine.label for engine in planned}.difference(*(lack.labels for lack in lacking))
+        or_without = ", or leave those backends out of --backends" if complete else ""
         raise SetupError(
             "this machine lacks what the backends need:",
             below="\n".join(f"  {lack}" for lack in lacking),
-            hint="nothing was downloaded or started; supply what is missing, "
-            "or leave those backends out of --backends",
+            hint=f"nothing was downloaded or started; supply what is missing{or_without}",
         )
 
 

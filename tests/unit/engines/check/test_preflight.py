@@ -238,6 +238,15 @@ def test_the_error_lists_everything_and_says_that_nothing_was_done():
     assert "nothing was downloaded or started" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("backends", "others"), [("tgi", False), ("tgi,tgi@spec-ngram", False), ("tgi,ollama", True)]
+)
+def test_backends_are_to_be_left_out_only_where_others_remain(backends, others):
+    with pytest.raises(SetupError) as caught:
+        require(planned(backends), Complete(docker="no daemon"))
+    assert ("leave those backends out of --backends" in caught.value.hint) == others
+
+
 @pytest.fixture
 def bare(tmp_path, monkeypatch):
     """A machine without Docker, programs or a filled cache; returns where a run would write."""
