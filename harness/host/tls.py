@@ -3,6 +3,7 @@
 import os
 import ssl
 from dataclasses import dataclass
+from pathlib import Path
 
 from harness.errors import SetupError
 
@@ -78,11 +79,20 @@ def _show(context: ssl.SSLContext, client: str, key: str) -> None:
         what, hint = "the key needs a password", "write it without: openssl pkey -in KEY -out PLAIN"
         raise SetupError(what, where=key or client, hint=hint) from None
     except OSError as error:
+        if isinstance(error, ssl.SSLError) and _lacks_key(key or client):
+            what, hint = "holds a certificate and no key", "name the file of its key: --client-key FILE"
+            raise SetupError(what, where=key or client, hint=hint) from None
         raise SetupError(
             f"cannot be used: {_words(error)}",
             where=" with ".join(filter(None, (client, key))),
             hint="the certificate and its key in PEM, in one file or two",
         ) from None
+
+
+def _lacks_key(path: str) -> bool:
+    """Whether a file in PEM has a certificate alone; OpenSSL has the same error for what is not in PEM."""
+    text = Path(path).read_bytes()
+    return b"-----BEGIN CERTIFICATE-----" in text and b" KEY-----" not in text
 
 
 def _words(error: OSError) -> str:
