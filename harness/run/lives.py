@@ -60,22 +60,24 @@ class Lives(Stored):
             self.ui.note(f"error: {text}" + (f"\nhint: {error.hint}" if error.hint else ""))
 
     def opened(self, block: Block, stack: ExitStack) -> EngineSession:
-        label = self.prepared.of(block).label
+        backend = self.prepared.of(block)
+        label = backend.label
         if error := self.refused.get(label):
             raise error
         if self.failed_starts[label] >= _STARTS:
-            raise SetupError(
-                f"not started again, because {_STARTS} starts in a row failed",
-                where=label,
-                hint="mend the cause that they gave; `bench resume` starts it again",
-            )
+            what = f"not started again, because {_STARTS} starts in a row failed"
+            hint = "mend the cause that they gave; `bench resume` starts it again"
+            if backend.launch.mode == "attach":
+                what = f"not asked again, because it could not be used {_STARTS} times in a row"
+                hint = "mend the cause that was given; `bench resume` asks it again"
+            raise SetupError(what, where=label, hint=hint)
         self.failed_starts[label] += 1
         engine = stack.enter_context(open_engine(self._request(block), self.ui.stage))
         self.up.append(engine)
         stack.callback(self.up.remove, engine)
         self.failed_starts[label] = 0
         host, version = self.manifest.document.host, engine_version(engine.facts)
-        key = noise.key(host, self.prepared, self.prepared.of(block), version)
+        key = noise.key(host, self.prepared, backend, version)
         self.manifest.engine_started(label, engine.facts, key)
         self.ui.note(f"{label}: {version or 'version unknown'} at {' and '.join(engine.urls)}")
         self._show_known(label, engine)

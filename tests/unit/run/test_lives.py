@@ -1,6 +1,8 @@
 """What an engine is asked for, by the scenario that it will be measured with, and who counts its tokens."""
 
 import threading
+from collections import Counter
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +22,23 @@ def test_a_first_answer_has_the_time_of_the_requests_after_it():
     folder = SimpleNamespace(log_path=lambda _life: Path("log"))
     run = SimpleNamespace(prepared=prepared, folder=folder, _life=lambda _block: "life")
     assert Lives._request(run, prepared.plan[0]).answer_s == 700
+
+
+@pytest.mark.parametrize(
+    ("backends", "launch", "what", "then"),
+    [
+        ("openai=http://h:1", "auto", "not asked again, because it could not be used 2 times", "asks it"),
+        ("vllm", "simulate", "not started again, because 2 starts in a row failed", "starts it"),
+    ],
+)
+def test_a_backend_is_given_up_after_two_failures_in_words_that_are_true_of_it(backends, launch, what, then):
+    prepared = prepare(RunOptions("fixed-length", backends, launch=launch))
+    block = prepared.plan[0]
+    failed = Counter({prepared.of(block).label: 2})
+    run = SimpleNamespace(prepared=prepared, refused={}, failed_starts=failed)
+    with pytest.raises(SetupError, match=what) as caught:
+        Lives.opened(run, block, ExitStack())
+    assert caught.value.hint.endswith(f"`bench resume` {then} again")
 
 
 UI = SimpleNamespace(note=lambda text: None, stage=lambda text: None, load=lambda cell, progress: None)
