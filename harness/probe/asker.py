@@ -4,7 +4,7 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from harness.apis import APIS, Api, Message
+from harness.apis import APIS, Api, ApiName, Message
 from harness.engines.speak.dialect import Chat, render_body
 from harness.engines.speak.server import Server
 from harness.probe.exchange import Line, Seen
@@ -50,6 +50,11 @@ class Asker:
         if added:
             body = json.dumps(json.loads(body) | dict(added)).encode()
         return self.line.ask(body)
+
+    def refusal_of(self, name: ApiName) -> str:
+        """Why a short request of that API was not answered; "": it was."""
+        self.line.count_request()
+        return self.server.refusal_of(name)
 
     def put_without(self, chat: Chat, names: Collection[str], most_s: float) -> Seen:
         """Fields that every dialect has left out; given up after `most_s`."""

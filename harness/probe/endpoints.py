@@ -60,7 +60,7 @@ def apis(asker: Asker) -> Iterator[Finding]:
     for name in definition.dialect.api_names[1:]:
         if APIS[name].gives != "text":  # engines serve those from a server of its own
             continue
-        refusal = asker.server.refusal_of(name)
+        refusal = asker.refusal_of(name)
         then = f"requests of --api {name} fail" if refusal else ""
         holds = None if refusal and not known else not refusal
         yield Finding(
@@ -70,7 +70,7 @@ def apis(asker: Asker) -> Iterator[Finding]:
 
 def values(asker: Asker) -> Iterator[Finding]:
     """Whether vectors or scores come, and are such as a model can mean."""
-    refusal = asker.server.refusal_of(asker.dialect.api)
+    refusal = asker.refusal_of(asker.dialect.api)
     then = "its requests fail" if refusal else ""
     yield Finding(asker.api.title, "answered", refusal or asker.api.gives, not refusal, then, bool(refusal))
 

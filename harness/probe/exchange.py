@@ -152,6 +152,11 @@ class Line:
     def close(self) -> None:
         self._client.close()
 
+    def count_request(self) -> None:
+        """Counts one request, also where it goes another way than this line."""
+        with self._lock:
+            self.requests += 1
+
     def ask(self, body: bytes, most_s: float = inf) -> Seen:
         """Sends a request. Never raises for what the server does: no answer in time is an answer with an
         error.
@@ -159,8 +164,7 @@ class Line:
         left = min(self.deadline - time.monotonic(), most_s)
         if left <= 0:
             return Seen(0, error="not asked: the time for this probe is over")
-        with self._lock:
-            self.requests += 1
+        self.count_request()
         limits = Limits(total_s=left, wire_bytes=_MOST_BYTES, body_bytes=_MOST_BYTES)
         asked = time.monotonic()
         try:

@@ -102,6 +102,8 @@ def _engine(
 
 
 def as_text(probed: "Probed") -> str:
+    from harness.model.numbers import counted
+
     version = f" {probed.version}" if probed.version else ""
     variant = f"@{probed.variant}" if probed.variant else ""
     label = probed.backend + variant + ("" if probed.api == "chat" else f"@{probed.api}")
@@ -111,7 +113,7 @@ def as_text(probed: "Probed") -> str:
     lines += ["", *_table(probed), ""]
     differ, matter = len(probed.mismatches), sum(finding.matters for finding in probed.findings)
     lines.append(
-        f"{probed.requests} requests in {probed.wall_s:.1f} s: "
+        f"{counted(probed.requests, 'request')} in {probed.wall_s:.1f} s: "
         + (
             f"{differ} of {len(probed.findings)} are not as declared, {matter} of them matter"
             if differ

@@ -1,12 +1,16 @@
 """What a probe concludes from what a server reports besides its answers."""
 
+import time
+
 import pytest
 
 from harness.errors import SetupError
+from harness.host.access import Access
 from harness.probe import endpoints
-from harness.probe.exchange import Seen
+from harness.probe.asker import Asker
+from harness.probe.exchange import Line, Seen
 from harness.spec.backend_refs import load_backend
-from tests.unit.probe.answering import answered, asker, definition
+from tests.unit.probe.answering import Server, answered, asker, definition
 
 COUNTERS = {"prompt_tokens": "a_total", "preemptions": "b_total"}
 SERVER = {"ready_path": "/health", "startup_timeout_s": 5}
@@ -100,3 +104,11 @@ def test_vectors_come_or_are_refused(refusal, holds):
     )
     assert (found, matters) == (holds, not holds)
     assert said == (refusal or "vectors")
+
+
+def test_a_short_request_of_an_api_is_a_request_of_the_probe():
+    made = definition(dialect={"apis": {"completions": {}, "responses": {}}})
+    line = Line("http://h:1", Access(), time.monotonic() + 60)
+    asked = Asker(Server(made, {"refuses": {"responses": "404"}}), line)
+    assert len(list(endpoints.apis(asked))) == line.requests == 2
+    assert len(list(endpoints.values(asked))) == line.requests - 2 == 1
