@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from harness.metrics.distribution import latency_stats
 from harness.metrics.view import CellView, Figures
 from harness.model import LatencyStats, SessionCounts
-from harness.records.layout import Outcome, Phase
+from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.request_table import RequestTable
 
 _NO_SESSIONS = "no recorded sessions were replayed"
@@ -83,6 +83,19 @@ def of_sessions(cell: CellView, requested: RequestTable) -> tuple[list[Spent], S
         not_begun=not_begun,
     )
     return spent, counts
+
+
+def in_flight_share(rows: NDArray[np.void], requested: RequestTable) -> float:
+    """The share of the time of sessions, whole or not, in which a call was in flight; 0 without any time."""
+    rows = rows[(rows["sent_ns"] != UNKNOWN) & (rows["end_ns"] != UNKNOWN)]
+    owner = requested.sessions()[rows["seq"]]
+    order = np.argsort(owner, kind="stable")
+    _, first = np.unique(owner[order], return_index=True)
+    spent = [
+        _spent(calls, np.zeros(len(calls), bool)) for calls in np.split(rows[order], first) if len(calls)
+    ]
+    whole = sum(session.whole for session in spent)
+    return sum(session.model for session in spent) / whole if whole else 0.0
 
 
 def _spent(calls: NDArray[np.void], by_tool: NDArray[np.bool_]) -> Spent:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.quality import form_refused
+from harness.metrics.sessions import in_flight_share
 from harness.model import Load, known
 from harness.model.numbers import short
 from harness.records.layout import UNKNOWN, Outcome, Phase
@@ -39,17 +40,18 @@ def cell_state(requests: NDArray[np.void], load: Load, requested: RequestTable |
     rows = requests[requests["outcome"] != Outcome.CANCELLED]
     if not (rows["phase"] == Phase.MEASURE).any():
         return CellState(None, "no measured request was due")
+    if load.slots is not None and requested is not None and requested.has_calls():
+        return _closed(in_flight_share(rows, requested), "a call of a session is in flight")
+    if load.slots is not None and known(load.think_time_s) == 0:
+        return CellState("saturated", "each slot sends again at once")
     if load.slots is not None:
-        return _closed(rows, load.slots, known(load.think_time_s))
+        return _closed(_busy_share(rows, load.slots), "slots hold a request")
     # A server that does not take a schema refuses it at any pace.
     return _open(rows[(rows["intended_ns"] != UNKNOWN) & ~form_refused(rows, requested)])
 
 
-def _closed(rows: NDArray[np.void], slots: int, think_time_s: float | None) -> CellState:
-    if think_time_s == 0:
-        return CellState("saturated", "each slot sends again at once")
-    share = _busy_share(rows, slots)
-    words = f"slots hold a request {share:.0%} of the time"
+def _closed(share: float, what: str) -> CellState:
+    words = f"{what} {share:.0%} of the time"
     return CellState("saturated" if share >= BUSY else "under load", words)
 
 

@@ -11,10 +11,10 @@ from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
 
 # Why neither server set the rate, by whether the loop is open. A closed loop waits for its answers: its rate
-# differs by server, and by no more than think time leaves of that.
+# differs by server, and by no more than think time and tools leave of that.
 _LIMITED_BY = {
     True: "both served all that was sent: the load set the rate",
-    False: "think time limits both rates: neither is what its server can do",
+    False: "pauses between requests limit both rates: neither is what its server can do",
 }
 _OF_TOKENS = ("characters-per-token", "usage-implausible")
 

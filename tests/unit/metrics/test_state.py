@@ -5,6 +5,7 @@ import pytest
 
 from harness.metrics.state import cell_state
 from harness.records.layout import Outcome, empty_requests
+from harness.records.request_table import RequestTable
 from tests.factories.recorded import load
 
 RATE = load("rate", 10.0)
@@ -185,6 +186,18 @@ def test_a_closed_loop_is_saturated_while_its_slots_are_in_use(think_s, state):
     assert cell_state(closed(4, 8, 1.0, think_s), load("concurrency", 4)).state == state
     at_once = load("concurrency", 4, think_time_s=0.0)
     assert cell_state(closed(4, 8, 1.0, think_s), at_once).state == "saturated"
+
+
+@pytest.mark.parametrize(("wait_s", "state"), [(0.0, "saturated"), (3.0, "under load")])
+def test_recorded_sessions_are_saturated_only_while_calls_and_not_tools_take_their_time(wait_s, state):
+    """Two sessions of four calls of 1 s in two slots, which send nothing while a tool works."""
+    rows = closed(2, 4, 1.0, wait_s)
+    calls = (((9, 5, -1, n % 2, n // 2, 0, -1, -1, round(wait_s * 1e9), 0), "", ()) for n in range(8))
+    found = cell_state(rows, load("concurrency", 2, think_time_s=0.0), RequestTable.of(calls, []))
+    assert (found.state, found.why) == (
+        state,
+        f"a call of a session is in flight {4 / (4 + 3 * wait_s):.0%} of the time",
+    )
 
 
 def test_all_sent_at_once_is_saturated_and_nothing_sent_is_unknown():

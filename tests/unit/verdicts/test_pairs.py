@@ -381,7 +381,7 @@ def test_a_closed_loop_with_think_time_serves_less_where_answers_take_longer():
         rated("a", 499, state="under load"), rated("b", 382, state="under load")
     )
     assert (rate, times) == ("not comparable", "same")
-    assert why == "think time limits both rates: neither is what its server can do"
+    assert why == "pauses between requests limit both rates: neither is what its server can do"
 
 
 def test_old_open_loops_have_no_known_state():
