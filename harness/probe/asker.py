@@ -52,7 +52,7 @@ class Asker:
         return self.line.ask(body)
 
     def refusal_of(self, name: ApiName) -> str:
-        """Why a short request of that API was not answered; "": it was."""
+        """Returns why a short request of that API was not answered; "": it was."""
         self.line.count_request()
         return self.server.refusal_of(name)
 
