@@ -113,13 +113,13 @@ class Tally:
         self.done = self.failed = self.text_events = self.shared_events = self.clamped = self.items = 0
         self._finalizer, self._spill, self._turns = finalizer, spill, turns
         self._ttfts: deque[int] = deque(maxlen=256)
-        self._events_told = self._items_told = 0
+        self._events_sent = self._items_sent = 0
 
     def finalize(self, exchange: Exchange) -> Finalized:
         finalized = self._read(exchange)
         self._spill.add(finalized)
         self.done += finalized.outcome is Outcome.OK
-        self.failed += finalized.outcome is not Outcome.OK
+        self.failed += finalized.outcome not in (Outcome.OK, Outcome.CANCELLED)
         self.clamped += finalized.clamped
         self.items += finalized.items
         stamps = finalized.generated_ns
@@ -144,8 +144,8 @@ class Tally:
         return finalized
 
     def pulse(self, sent: int, in_flight: int) -> Pulse:
-        events, self._events_told = self.text_events - self._events_told, self.text_events
-        items, self._items_told = self.items - self._items_told, self.items
+        events, self._events_sent = self.text_events - self._events_sent, self.text_events
+        items, self._items_sent = self.items - self._items_sent, self.items
         ttfts = tuple(self._ttfts)
         self._ttfts.clear()
         return Pulse(sent, self.done, self.failed, in_flight, ttfts, events, items)

@@ -60,6 +60,19 @@ def test_an_answer_that_nobody_foresaw_has_a_record_and_takes_no_other_with_it(
     assert (tally.done, tally.failed) == (2, 1)
 
 
+def test_what_an_interruption_cancels_has_not_failed(tmp_path: Path) -> None:
+    spill = Spill(tmp_path)
+    tally = Tally(_finalizer(), spill)
+    tally.finalize(Exchange(0, 0, 0, sent=5, end=7, failure=Outcome.CANCELLED))
+    tally.finalize(Exchange(1, 0, 1, sent=5, end=7, failure=Outcome.TIMEOUT))
+    spill.close()
+    assert merge([tmp_path], empty_requests(0), "lost").requests["outcome"].tolist() == [
+        Outcome.CANCELLED,
+        Outcome.TIMEOUT,
+    ]
+    assert (tally.done, tally.failed) == (0, 1)
+
+
 def test_an_answer_that_no_later_turn_can_carry_ends_its_chat_alone(tmp_path: Path) -> None:
     tried: list[str] = []
 
