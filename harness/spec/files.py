@@ -24,9 +24,13 @@ def locate(kind: paths.Kind, name: str) -> Path:
     known = paths.definitions(kind)
     if name not in known:
         what = {"workloads": "scenario", "backends": "backend", "compose": "compose file"}[kind]
-        names = [n for n in known if n != "models"]
-        raise SpecError(f"unknown {what} '{name}'", hint=nearest(name, names))
+        raise SpecError(f"unknown {what} '{name}'", hint=nearest(name, names(kind)))
     return known[name]
+
+
+def names(kind: paths.Kind) -> list[str]:
+    """Names of the known definitions, sorted."""
+    return sorted(set(paths.definitions(kind)) - {"models"})
 
 
 def read_toml(path: Path) -> dict[str, object]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from harness.errors import SpecError
+from harness.spec import files
 
 if TYPE_CHECKING:
     from harness.spec.backend import BackendRef
@@ -83,14 +84,27 @@ class _Flag:
         return tuple(found.values())
 
     def _of(self, label: str) -> Iterator[list[str]]:
-        """Values given for all backends, then those of this one. Raises SpecError for an empty value."""
+        """Values given for all backends, then those of this one.
+
+        Raises SpecError for an empty value, and for a known backend that is not among the labels.
+        """
         for owner in dict.fromkeys(("", label)):
             front = f"{owner}=" if owner else ""
             mine = [text for text in self.texts if _label_before(text, self.labels) == owner]
             given = [text.removeprefix(front) for text in mine]
             if "" in given:
                 raise SpecError("needs a value", where=self.name)
+            if not owner:
+                self._check_no_other_backend(given)
             yield given
+
+    def _check_no_other_backend(self, given: Sequence[str]) -> None:
+        known = files.names("backends") if given else ()
+        for other, equals, _ in (text.partition("=") for text in given):
+            if equals and other.partition("@")[0] in known:
+                fronts = " or ".join(f"{label}=" for label in self.labels)
+                then = f"begin the value with {fronts}" if fronts else f"leave '{other}=' out"
+                raise SpecError(f"'{other}' is not one of --backends", where=self.name, hint=then)
 
 
 def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> Reach:

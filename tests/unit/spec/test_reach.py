@@ -56,6 +56,33 @@ def test_what_cannot_be_is_one_error_that_repeats_no_value(flags, says):
     assert "abc" not in f"{caught.value} {caught.value.hint}"
 
 
+@pytest.mark.parametrize(
+    ("flags", "where"),
+    [
+        ({"headers": ("ollama=X-Team=search",)}, "--header"),
+        ({"query": ("ollama=v=1",)}, "--query"),
+        ({"served_name": "vllm=a,ollama=b/c"}, "--model-name"),
+        ({"ca_cert": ("ollama=ca.pem",)}, "--ca-cert"),
+        ({"headers": ("ollama@flash=X-Team=search",)}, "--header"),
+    ],
+)
+def test_a_backend_that_is_not_of_this_run_is_no_part_of_a_value(flags, where):
+    with pytest.raises(SpecError, match=r"'ollama(@flash)?' is not one of --backends") as caught:
+        reaches(**flags)
+    assert caught.value.where == where
+    assert caught.value.hint == "begin the value with vllm= or sglang="
+    with pytest.raises(SpecError, match="is not one of --backends") as caught:
+        reach_of(ReachFlags(**flags))
+    assert caught.value.hint.startswith("leave '")
+
+
+def test_a_value_may_begin_with_any_name_behind_a_label_and_with_what_is_no_backend_without():
+    vllm, sglang = reaches(headers=("vllm=ollama=search", "models=a=b"), ca_cert=("team=ca.pem",))
+    assert vllm.headers == (Given("models", "a=b"), Given("ollama", "search"))
+    assert sglang.headers == (Given("models", "a=b"),)
+    assert vllm.ca_cert == "team=ca.pem"
+
+
 def test_a_flag_for_an_engine_that_bench_starts_is_refused():
     refs = parse_backend_list("vllm=http://a,sglang")
     with pytest.raises(SpecError, match="is for a running server"):
