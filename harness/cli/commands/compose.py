@@ -17,11 +17,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.engines.start.containers.files import MAIN, compose_files
-    from harness.host import paths
     from harness.spec.backend_refs import load_backend
+    from harness.spec.files import names
 
-    names = arguments.names or sorted(set(paths.definitions("backends")) - {"models"})
-    definitions = [load_backend(name) for name in names]
+    chosen = arguments.names or names("backends")
+    definitions = [load_backend(name) for name in chosen]
     without = [definition.name for definition in definitions if definition.compose is None]
     if arguments.names and without:
         raise SpecError(f"backend '{without[0]}' has no [compose] and no image", where="bench compose")

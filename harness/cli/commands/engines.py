@@ -180,7 +180,7 @@ def _installable() -> "dict[str, Backend]":
 
 
 def _all() -> "list[Backend]":
-    from harness.host import paths
     from harness.spec.backend_refs import load_backend
+    from harness.spec.files import names
 
-    return [load_backend(name) for name in sorted(set(paths.definitions("backends")) - {"models"})]
+    return [load_backend(name) for name in names("backends")]

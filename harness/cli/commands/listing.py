@@ -122,9 +122,10 @@ def _with_cards(rows: Sequence[Row]) -> str:
 
 def _backends(_arguments: argparse.Namespace) -> list[Row]:
     from harness.spec.backend_refs import load_backend
+    from harness.spec.files import names
 
     rows = []
-    for name in sorted(set(paths.definitions("backends")) - {"models"}):
+    for name in names("backends"):
         backend = load_backend(name)
         start = _start(backend)
         for variant in (None, *backend.variants):

@@ -12,9 +12,9 @@ from harness.client.client import Client
 from harness.client.limits import Limits
 from harness.engines.speak.prometheus import totals
 from harness.errors import SetupError
-from harness.host import paths
 from harness.host.access import Access
 from harness.model.json_path import value_at
+from harness.spec import files
 from harness.spec.backend import Backend, Probe
 from harness.spec.backend_refs import load_backend
 from harness.spec.engine_metrics import Metrics
@@ -69,7 +69,7 @@ def recognise(url: str, access: Access) -> Recognised | None:
                 return None
             return answer if answer.ok else None
 
-        names = sorted(set(paths.definitions("backends")) - {"models"})
+        names = files.names("backends")
         return best(ask, [load_backend(name) for name in names])
 
 
