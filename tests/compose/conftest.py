@@ -18,10 +18,9 @@ from harness.host import paths
 from tests.compose import images
 
 HERE = Path(__file__).parent
-# One thread: on two cores shared with a simulator, engines that spin at their barriers crawl with more.
 SMALL = ["--concurrency", "2", "--requests", "8", "--output-tokens", "4", "--repeats", "1"]
 SMALL += ["--set", "load.start=together", "--set", "load.warmup_requests=2"]
-SMALL += ["--engine-set", "threads=1", "--no-agreement", "--no-probe"]
+SMALL += ["--no-agreement", "--no-probe"]
 
 
 def docker(*arguments: str) -> str:

@@ -49,7 +49,9 @@ def only(tmp_path):
 
 def test_real_llamacpp_is_brought_up_measured_and_gone(bench, llamacpp):
     backends = ("--backends", "llamacpp,llamacpp@no-prefix-cache")
-    shorter = ("--set", "prompts.prefix_tokens=256", "--set", "load.warmup_requests=4")  # on one slow thread
+    # One thread: on two shared cores, threads that spin at their barriers crawl.
+    shorter = ("--engine-set", "threads=1", "--set", "prompts.prefix_tokens=256")
+    shorter += ("--set", "load.warmup_requests=4")
     done = bench(*RUN, *backends, *shorter, "-v", code=MEASURED, BENCH_IMAGE_LLAMACPP=llamacpp)
     cells = {cell["label"]: cell for cell in summary(bench)["cells"]}
     for cell in cells.values():
