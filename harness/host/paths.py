@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterable
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -15,6 +16,7 @@ Entry = Literal["file", "folder", "other"]
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
+@cache
 def shipped(kind: Kind) -> Path:
     """The folder of definitions that came with this installation (wheel or checkout)."""
     packaged = Path(str(resources.files("harness"))) / "_data" / kind
@@ -35,7 +37,8 @@ def definitions(kind: Kind) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for folder in (shipped(kind), Path.cwd() / kind):
         if folder.is_dir():
-            files.update({path.stem: path for path in sorted(folder.glob("*.toml"))})
+            found = (name for name in sorted(os.listdir(folder)) if name.endswith(".toml"))
+            files.update({name.removesuffix(".toml"): folder / name for name in found})
     return files
 
 

@@ -84,14 +84,16 @@ class _Texts(dict[str, str]):
 
 
 def _clean(value: Any, texts: _Texts, levels: int) -> Any:
-    if isinstance(value, str):
+    """Goes by the types that json.loads makes, which are exact: it is called for every value."""
+    kind = type(value)
+    if kind is str:
         return texts[value]
-    if isinstance(value, int | float):
+    if kind is float or kind is int:
         return value if _fits(value) else None
-    if isinstance(value, dict | list) and not levels:
+    if kind is not dict and kind is not list:
+        return value
+    if not levels:
         raise BadDocumentError(f"JSON nested deeper than {DEEPEST} levels")
-    if isinstance(value, dict):
+    if kind is dict:
         return {texts[key]: _clean(item, texts, levels - 1) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_clean(item, texts, levels - 1) for item in value]
-    return value
+    return [_clean(item, texts, levels - 1) for item in value]

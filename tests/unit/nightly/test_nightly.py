@@ -1,10 +1,14 @@
 """Suites as data, and the flags and words that come of them."""
 
 import argparse
+from contextlib import redirect_stdout
+from io import StringIO
+from types import SimpleNamespace
 
 import pytest
 
 from harness.cli.commands.run import add_arguments
+from harness.cli.main import main
 from harness.errors import SpecError
 from harness.model import HistoryEntry, Manifest
 from harness.nightly import Night, Step, drawn, load_suite, page, suites
@@ -243,7 +247,20 @@ def own_signals(monkeypatch):
     monkeypatch.setattr("harness.nightly.run_suite.asked_to_stop", lambda: ())
 
 
-@pytest.mark.usefixtures("own_signals")
+@pytest.fixture
+def imported_here(monkeypatch, without_plots):
+    """Files are imported by this process, and no pictures are drawn: tests/integration have the whole."""
+
+    def run(command, **_options):
+        printed = StringIO()
+        with redirect_stdout(printed):
+            code = main(command[command.index("import") :])
+        return SimpleNamespace(returncode=code, stdout=printed.getvalue())
+
+    monkeypatch.setattr("harness.nightly.run_suite.subprocess", SimpleNamespace(run=run, PIPE=None))
+
+
+@pytest.mark.usefixtures("own_signals", "imported_here")
 @pytest.mark.parametrize("name", ["tonight-1/below/r.json", "tonight-r.out"])
 def test_what_an_earlier_night_read_is_no_new_measurement(tmp_path, name):
     """A folder, or a file of any name."""
@@ -259,7 +276,7 @@ def test_what_an_earlier_night_read_is_no_new_measurement(tmp_path, name):
     assert f"{file.name} was read in an earlier night: nothing new was measured" in again.why
 
 
-@pytest.mark.usefixtures("own_signals")
+@pytest.mark.usefixtures("own_signals", "imported_here")
 def test_a_damaged_run_of_an_earlier_night_ends_no_night(tmp_path):
     out = tmp_path / "results"
     (out / "old").mkdir(parents=True)
@@ -273,7 +290,7 @@ def test_a_damaged_run_of_an_earlier_night_ends_no_night(tmp_path):
     assert [line for line in noted if "run left out: " in line and "old/summary.json" in line]
 
 
-@pytest.mark.usefixtures("own_signals")
+@pytest.mark.usefixtures("own_signals", "imported_here")
 def test_what_is_not_in_the_history_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.nightly.run_suite.without_first", lambda summary: [f"no {summary.scenario}"])
     foreign.write(tmp_path / "tonight.json", foreign.vllm())

@@ -151,6 +151,7 @@ def test_the_former_name_of_the_results_folder_is_taken_and_not_shown(capsys, ma
     assert "--results" not in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize("kind", EXCHANGE)
 def test_cells_of_a_scripted_server_say_so_wherever_they_go(capsys, made, tmp_path, kind):
     """A format of others has no place for it: it is said here, and by what imports them again."""
