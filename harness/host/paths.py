@@ -37,8 +37,7 @@ def definitions(kind: Kind) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for folder in (shipped(kind), Path.cwd() / kind):
         if folder.is_dir():
-            found = (name for name in sorted(os.listdir(folder)) if name.endswith(".toml"))
-            files.update({name.removesuffix(".toml"): folder / name for name in found})
+            files.update({path.stem: path for path in sorted(folder.glob("*.toml"))})
     return files
 
 
