@@ -40,8 +40,9 @@ class Account:
 
     @property
     def late(self) -> str:
-        given_s = float(f"{self.limits.total_s:.3g}")  # what is left of a deadline is 29.9998 s
-        return f"the answer did not end within {given_s:g} s"
+        limit_s = self.limits.total_s  # what is left of a deadline is 29.9998 s
+        words = f"{limit_s:.3g}" if limit_s < 100 else f"{limit_s:.0f}"
+        return f"the answer did not end within {words} s"
 
     @property
     def is_over(self) -> bool:

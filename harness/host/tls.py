@@ -91,8 +91,14 @@ def _show(context: ssl.SSLContext, client: str, key: str) -> None:
 
 def _lacks_key(path: str) -> bool:
     """Whether a file in PEM has a certificate alone; OpenSSL has the same error for what is not in PEM."""
-    text = Path(path).read_bytes()
-    return b"-----BEGIN CERTIFICATE-----" in text and b" KEY-----" not in text
+    text = Path(path).read_text("ascii", "ignore")
+    if " KEY-----" in text:
+        return False
+    try:
+        ssl.create_default_context(cadata=text)
+    except ssl.SSLError:
+        return False
+    return True
 
 
 def _words(error: OSError) -> str:

@@ -13,6 +13,7 @@ _ONLY_SUMMED = "only what the file says is known"
 _LACKING = "the file does not have it"
 # Reasons, by how they begin, that blame a server, or requests that the file need not lack.
 _OF_BENCH = (
+    "0 answers; ",
     "no answer has reasoning",
     "neither usage nor counters",
     "the engine does not count by",
@@ -33,10 +34,10 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
     figures: dict[str, Any] = {"output_chars_per_s": None, "standstill": None, "imported": file}
     if "arrivals" not in file.facts:
         nulls |= {path: _LACKING for path in nulls if path.startswith("itl_ms.")}
+    if nulls.get("state") == _LACKING:
+        figures["state_why"] = _LACKING
     if "times" not in file.facts:
         figures |= {"sample": None, "makespan_s": None}
-        if nulls.get("state") == _LACKING:
-            figures["state_why"] = _LACKING
         if cell.load.slots is not None:
             figures |= {"state": "saturated", "state_why": "each slot sends again at once, as the tool says"}
             nulls.pop("state", None)

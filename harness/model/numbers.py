@@ -41,7 +41,9 @@ def percent_of_all(share: float) -> str:
 def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+    if seconds < 5400:
+        return f"{as_given(round(seconds / 60, 1 if seconds < 165 else None))} min"
+    return f"{seconds / 3600:.1f} h"
 
 
 def percent_apart(share: float, *limits: float, decimals: int = 0) -> str:

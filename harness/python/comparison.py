@@ -21,7 +21,7 @@ class Comparison:
 
     @property
     def refused(self) -> tuple[str, ...]:
-        """The reasons pairs were not compared, or not in anything. Empty if all were compared."""
+        """The reason of each pair that was not compared in anything. Empty if all were compared."""
         from harness.report.findings.several import why_refused
 
         return tuple(dict.fromkeys(filter(None, map(why_refused, self.document.pairs))))

@@ -100,8 +100,9 @@ class _Flag:
 
     def _check_no_other_backend(self, given: Sequence[str]) -> None:
         known = files.names("backends") if given else ()
-        for other, equals, _ in (text.partition("=") for text in given):
-            if equals and other.partition("@")[0] in known:
+        for other, equals, rest in (text.partition("=") for text in given):
+            whole = self.name in ("--header", "--query") and "=" not in rest  # NAME=VALUE
+            if equals and not whole and other.partition("@")[0] in known:
                 fronts = " or ".join(f"{label}=" for label in self.labels)
                 then = f"begin the value with {fronts}" if fronts else f"leave '{other}=' out"
                 raise SpecError(f"'{other}' is not one of --backends", where=self.name, hint=then)

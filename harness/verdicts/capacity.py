@@ -94,6 +94,9 @@ def _tested(cells: Sequence[CellResult], searches: int) -> Iterator[TestedLoad]:
             served[value] = float(np.mean(rates))
         saturated = _saturated(here[0].load.kind, value, served, here)
         failed = [why for cell in here for why in why_not_kept(cell, short=cell.repeat < searches)[:1]]
+        failed.sort(
+            key=lambda why: why.partition(":")[0] in _NOT_THE_SERVER
+        )  # what is the server's stands first
         shares = [cell.slo.attainment for cell in here if cell.slo is not None]
         yield TestedLoad(
             value=value,
@@ -137,9 +140,11 @@ def words(capacity: Capacity) -> str:
 
 def _spoiled(capacity: Capacity) -> Iterator[str]:
     """Yields the loads that count as too much for a reason that is not the server's, up to its own first."""
+    sure = max((kept for kept in capacity.kept_by_search or () if kept is not None), default=0.0)
     for tried in capacity.tested:
         if (tried.why or "").partition(":")[0] in _NOT_THE_SERVER:
-            yield as_given(tried.value)
+            if tried.value > sure:
+                yield as_given(tried.value)
         elif tried.kept < tried.runs:
             return
 

@@ -112,13 +112,9 @@ def _open(pair: Speedup, figure: ComparedFigure) -> str:
 def _span(near: float, far: float) -> str:
     """The ends of an interval on one side of 1, the nearer first."""
     nearer = _by(near)
-    return f"{nearer.removesuffix(' %')} to {_by(far)}" if _factor(far) < 2 else f"{nearer} to {_by(far)}"
+    return f"{nearer.removesuffix(' %')} to {_by(far)}" if far < 2 else f"{nearer} to {_by(far)}"
 
 
 def _by(ratio: float) -> str:
-    """`33 %` of the baseline, as the table has it; from a doubling or a half on `2.3×`."""
-    return f"{short(_factor(ratio))}×" if _factor(ratio) >= 2 else f"{percent(abs(ratio - 1))} %"
-
-
-def _factor(ratio: float) -> float:
-    return max(ratio, 1 / ratio)
+    """`33 %` of the baseline, as the table has it; from a doubling on `2.3×`."""
+    return f"{short(ratio)}×" if ratio >= 2 else f"{percent(abs(ratio - 1))} %"

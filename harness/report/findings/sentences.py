@@ -250,7 +250,7 @@ def _known(users: Sequence[float], values: Sequence[float | None]) -> list[tuple
 
 def _rates(rates: Sequence[tuple[float, float]]) -> str:
     (fewest, fewest_rate), (users, rate) = rates[0], max(rates, key=lambda entry: entry[1])
-    least = "" if users == fewest else f", {number(fewest_rate)} at {fewest:g}"
+    least = "" if users == fewest else f", {number(fewest_rate)} at {as_given(fewest)}"
     return f"{number(rate)} output tokens/s at {_users(users)}{least}"
 
 

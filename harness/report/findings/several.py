@@ -62,7 +62,7 @@ def why_refused(pair: ComparedPair) -> str:
     if not pair.findings:
         return "no load point in common"
     if all(finding.verdict == "not comparable" for finding in pair.findings):
-        return "; ".join(dict.fromkeys(finding.why for finding in pair.findings))
+        return "; ".join(dict.fromkeys(finding.why for finding in pair.findings if finding.why))
     return ""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.model import CellResult
 from harness.model.json_path import number_at
-from harness.model.numbers import number
+from harness.model.numbers import as_given, number
 from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
@@ -143,7 +143,7 @@ def _scaling(source: Source) -> Html | None:
             values = (scaling.output_tokens_per_s[index], scaling.speedup[index],
                       memory and memory * GIB, scaling.running[index], scaling.waiting[index],
                       scaling.in_flight_before_queueing)  # fmt: skip
-            rows.append([f"{label}, {load:g} in flight", *(or_unknown(value) for value in values)])
+            rows.append([f"{label}, {as_given(load)} in flight", *(or_unknown(value) for value in values)])
             owners.append(source.index(label))
     if not rows:
         return None

@@ -38,13 +38,17 @@ def names(series: Sequence[Series]) -> list[str]:
 def _name(figure: Series, alike: Sequence[Series]) -> str:
     name = _short_name(figure)
     known = [set(features) for other in alike if (features := _features(other)) is not None]
+    known = [set.intersection(*known), set.union(*known)] if known else []
     facts = zip(_facts(figure, known), *(_facts(other, known) for other in alike), strict=True)
     apart = [mine for mine, *all_of in facts if len(set(all_of)) > 1]
     return plain(f"{name} ({', '.join(apart)})" if apart else name)
 
 
 def _facts(series: Series, known: Sequence[Set[str]]) -> list[str]:
-    """What makes runs a series of their own, in words. `known`: CPU instructions of all that share a name."""
+    """What makes runs a series of their own, in words.
+
+    `known`: CPU instructions that all who share a name have, and those that any has.
+    """
     host, work = series.entries[0].host, series.entries[0].workload_sha256
     return [
         host.cpu or "CPU not known",
@@ -94,7 +98,7 @@ def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[st
     elif not drifts:
         yield _no_drift(series)
     worse = [drift.series for drift in drifts]
-    for name, drift in zip(names([*worse, *series]), drifts, strict=False):
+    for name, drift in zip(names([*worse, *series]) if drifts else (), drifts, strict=False):
         kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
         yield plain(
             f"{name}: {100 * (drift.ratio - 1):.1f} % worse than its best level, "

@@ -4,6 +4,7 @@ import math
 from collections.abc import Collection
 
 from harness.model import CellFacts, RunWarning
+from harness.model.numbers import as_given
 from harness.records.layout import Records
 from harness.validity import notices
 
@@ -26,8 +27,8 @@ def not_reached(given: Collection[str], records: Records, facts: CellFacts) -> R
     if not 0 < took_s < asked_s:
         return None
     text = (
-        f"{facts.identity.label}, {facts.load.value:g} in flight: all {facts.planned} requests were sent "
-        f"before the {asked_s:g} s of --duration were over"
+        f"{facts.identity.label}, {as_given(facts.load.value)} in flight: "
+        f"all {facts.planned} requests were sent before the {asked_s:g} s of --duration were over"
     )
     hint = f"--requests {math.ceil(_SPARE * facts.planned * asked_s / took_s)}"
     if facts.planned < (least.requests or 0):

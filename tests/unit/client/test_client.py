@@ -138,8 +138,10 @@ def test_the_limit_that_was_passed_is_named():
         ask(sized(b"{}", *["a: b"] * 201), ROOMY)
 
 
-@pytest.mark.parametrize(("total_s", "words"), [(29.9998, "30 s"), (0.3, "0.3 s"), (1800, "1800 s")])
-def test_a_time_limit_is_named_in_three_digits(total_s, words):
+@pytest.mark.parametrize(
+    ("total_s", "words"), [(29.9998, "30 s"), (0.3, "0.3 s"), (1234, "1234 s"), (12345.6, "12346 s")]
+)
+def test_a_time_limit_is_named_without_what_is_lost_of_a_deadline(total_s, words):
     assert Account(Limits(total_s=total_s)).late == f"the answer did not end within {words}"
 
 

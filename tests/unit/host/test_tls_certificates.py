@@ -16,7 +16,8 @@ def files(tmp_path):
     whole = _PEM.read_text()
     begin = whole.index("-----BEGIN CERTIFICATE")
     end = whole.index("-----END CERTIFICATE-----\n") + len("-----END CERTIFICATE-----\n")
-    texts = {"c.pem": whole[begin:end], "k.pem": whole[:begin] + whole[end:], "notes.txt": "no PEM at all\n"}
+    texts = {"torn.pem": "-----BEGIN CERTIFICATE-----\nabc\n"}
+    texts |= {"c.pem": whole[begin:end], "k.pem": whole[:begin] + whole[end:], "notes.txt": "no PEM at all\n"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
     return tmp_path
@@ -30,7 +31,10 @@ def test_a_certificate_without_its_key_is_asked_for_the_key(files, key):
     assert caught.value.hint == "name the file of its key: --client-key FILE"
 
 
-@pytest.mark.parametrize(("client", "key"), [("notes.txt", ""), ("k.pem", ""), ("c.pem", "notes.txt")])
+@pytest.mark.parametrize(
+    ("client", "key"),
+    [("notes.txt", ""), ("k.pem", ""), ("c.pem", "notes.txt"), ("torn.pem", ""), ("torn.pem", "k.pem")],
+)
 def test_a_file_that_lacks_more_is_not_pem(files, client, key):
     with pytest.raises(SetupError, match="cannot be used: not pem"):
         Certificates(client=str(files / client), client_key=key and str(files / key)).context()

@@ -87,7 +87,8 @@ def test_counts_read_as_english():
 
 
 def test_durations():
-    assert [duration(seconds) for seconds in (7, 89, 600, 7200)] == ["7 s", "89 s", "10 min", "2.0 h"]
+    shown = [duration(seconds) for seconds in (7, 89, 90, 149, 150, 600, 7200)]
+    assert shown == ["7 s", "89 s", "1.5 min", "2.5 min", "2.5 min", "10 min", "2.0 h"]
 
 
 def test_a_speed_up_of_thousands_is_a_plain_number():

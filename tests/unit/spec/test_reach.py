@@ -76,6 +76,12 @@ def test_a_backend_that_is_not_of_this_run_is_no_part_of_a_value(flags, where):
     assert caught.value.hint.startswith("leave '")
 
 
+def test_a_header_or_parameter_may_have_the_name_of_a_backend():
+    vllm, _sglang = reaches(query=("ollama=true",), headers=("truth=yes",))
+    assert (vllm.query, vllm.headers) == ((Given("ollama", "true"),), (Given("truth", "yes"),))
+    assert reach_of(ReachFlags(query=("ollama=true",))).query == (Given("ollama", "true"),)
+
+
 def test_a_value_may_begin_with_any_name_behind_a_label_and_with_what_is_no_backend_without():
     vllm, sglang = reaches(headers=("vllm=ollama=search", "models=a=b"), ca_cert=("team=ca.pem",))
     assert vllm.headers == (Given("models", "a=b"), Given("ollama", "search"))
