@@ -14,7 +14,7 @@ from harness.model import LoadPoint
 from harness.model.imported import SERVER
 from harness.records.layout import UNKNOWN
 
-_LONGEST = 32  # characters of a value in a name
+_LONGEST, _KEPT = 64, 24  # characters of a value in a name; of a longer one as many as are kept
 _LENGTHS = {
     "prompt_tokens": ("prompts", "input_tokens_per_s"),
     "output_tokens": ("answers", "output_tokens_per_s"),
@@ -60,7 +60,7 @@ def _short(value: str) -> str:
     """A long value, such as the names of eight GPUs, by its beginning and its hash: it names a folder."""
     if len(value) <= _LONGEST:
         return value
-    return f"{value[: _LONGEST - 8]}-{hashlib.sha256(value.encode()).hexdigest()[:7]}"
+    return f"{value[:_KEPT]}-{hashlib.sha256(value.encode()).hexdigest()[:7]}"
 
 
 def check(parts: Sequence[Part], names: Sequence[str]) -> None:

@@ -74,6 +74,16 @@ def test_servers_of_a_sweep_of_vllm_are_backends_of_their_own(tmp_path):
     assert made(tmp_path, *files) == both
 
 
+def test_what_a_sweep_of_vllm_varied_is_whole_in_the_name(tmp_path):
+    """Two settings of a server are one value here, and the second may be all that differs."""
+    servers = [f"max_num_seqs=256-max_num_batched_tokens={tokens}" for tokens in (8192, 16384)]
+    files = [
+        foreign.write(tmp_path / f"SERVE--{server}-BENCH--x=1" / "run=0.json", foreign.vllm_summary(seed))
+        for seed, server in enumerate(servers)
+    ]
+    assert [label for label, _ in made(tmp_path, *files)] == [f"server-serve={server}" for server in servers]
+
+
 @pytest.mark.parametrize("of", [foreign.vllm, foreign.vllm_summary])
 @pytest.mark.parametrize(
     ("change", "says"),
