@@ -22,7 +22,8 @@ def missing(
     """What is missing of one run of the suite. `history` holds earlier runs only.
 
     `manifest` and `summary` are None if it measured nothing, for the reason `why`. What the suite no longer
-    asks for is not missing. `named`: what the suite calls the backends of its other files.
+    asks for is not missing, but for files: once their run is removed, `vllm-fp8` counts as a setting of a
+    `vllm` that stays. `named`: what the suite calls the backends of its other files.
     """
     name = summary.scenario if summary else entry.runs_of
     labels = set(_labels(entry))

@@ -226,6 +226,15 @@ def test_files_are_missed_under_the_names_that_set_them_apart():
     assert [place_words(one) for one in found] == ["ours-max4: failed: no file"]
 
 
+def test_files_that_the_suite_no_longer_reads_are_missed_under_a_name_that_it_keeps():
+    """The history cannot tell the run `ours-fp8` from a setting of `ours`, but the flag may name it."""
+    entry = Entry(backends=("ours",), files=("tonight/*.json",))
+    tonight = documents.changed(measured(summaries.cell("ours", EIGHT)), scenario="imported")
+    before = [history(scenario="imported", label=label) for label in ("ours-fp8", "theirs")]
+    [found] = missing(entry, "", before, MANIFEST, tonight, ["ours"])
+    assert (place_words(found), "ours-fp8" in found.names) == ("ours-fp8 c8: not measured", True)
+
+
 def test_files_are_missed_where_the_night_before_had_more_runs():
     """Nobody says how many there are, and other names or loads may have more."""
     entry = Entry(backends=("ours",), files=("tonight/*.json",))
