@@ -76,9 +76,12 @@ class Stored:
         manifest = ManifestWriter.resumed(folder, prepared)
         run = cls(prepared, folder, ui, manifest)
         there = folder.cells()
-        for cell in folder.files.children("cells"):
-            if not folder.files.children(f"cells/{cell}"):  # bench was killed while it was measured
-                folder.set_aside(cell, cut_short=True)
+        # Bench was killed while they were measured.
+        begun = [
+            cell for cell in folder.files.children("cells") if not folder.files.children(f"cells/{cell}")
+        ]
+        for cell in begun:
+            folder.set_aside(cell, cut_short=True)
         for cell in there:
             try:
                 records, facts = folder.read_cell(cell)
@@ -91,15 +94,15 @@ class Stored:
                 text = f"{error}; measured again, the damaged one is {moved_to}"
                 manifest.warn(notices.CELL_DAMAGED.warning(text, ""))
         if prepared.options.pairing == "duet":
-            run._set_aside_partners(there)
+            run._set_aside_partners([*there, *begun])
         run._warn_of_starts()
         return run
 
-    def _set_aside_partners(self, there: Sequence[str]) -> None:
+    def _set_aside_partners(self, tried: Sequence[str]) -> None:
         """Sets aside cells of a duet whose partner was cut short or is damaged: both are measured again."""
         kept = {cell.cell for cell in self.cells}
         planned = [cell for block in self.prepared.plan for cell in block.cells]
-        lost = {(cell.repeat, cell.load) for cell in planned if cell.name in there and cell.name not in kept}
+        lost = {(cell.repeat, cell.load) for cell in planned if cell.name in tried and cell.name not in kept}
         for cell in self.cells:
             if (cell.repeat, cell.point) in lost:
                 self.folder.set_aside(cell.cell)

@@ -7,7 +7,7 @@ import pytest
 from harness import __version__
 from harness.errors import SpecError
 from harness.host.installation import DISTRIBUTION
-from harness.model import HostFacts, Manifest
+from harness.model import HostFacts, LoadPoint, Manifest
 from harness.run.keep.manifest import ManifestWriter, require_unchanged
 from harness.run.keep.stored import Stored
 from harness.run.keep.verified import verify
@@ -16,7 +16,7 @@ from harness.spec import files
 from harness.validity import notices
 from tests.bench.audit.gates import change_json, mend
 from tests.factories.documents import changed, made
-from tests.factories.runs import Shape, make_run
+from tests.factories.runs import TWO, Shape, make_run
 
 PREPARED = SimpleNamespace(
     source=None, scenario="chat", options=SimpleNamespace(pairing="starts"), backends=(), plan=()
@@ -65,6 +65,25 @@ def test_a_cell_that_was_begun_and_not_stored_is_another_try_when_it_is_measured
     assert len(resumed.cells) == 2
     assert run.times_set_aside("005-killed") == 1
     assert run.times_set_aside("005-killed", whole=True) == 0
+
+
+def test_the_partner_of_a_killed_cell_of_a_duet_is_measured_again_with_it(tmp_path, monkeypatch):
+    """One that was stored before the kill was loaded next to the other, which is to have the same load."""
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    one_engine = Shape(engines=TWO[:1], concurrency=(2,), repeats=2, requests=4, output_tokens=2)
+    run = make_run(tmp_path, one_engine)
+    names, load = [*run.cells(), "005-killed"], LoadPoint("concurrency", 2)
+    cells = [
+        SimpleNamespace(name=name, repeat=at, load=load) for name, at in zip(names, (0, 1, 1), strict=True)
+    ]
+    run.files.make_folder("cells/005-killed")
+    options = SimpleNamespace(pairing="duet")
+    prepared = SimpleNamespace(
+        **{**vars(PREPARED), "options": options, "plan": (SimpleNamespace(start=None, cells=cells),)}
+    )
+    resumed = Stored.resume(prepared, run, SimpleNamespace(note=print))
+    assert [cell.cell for cell in resumed.cells] == run.cells() == names[:1]
+    assert [run.times_set_aside(name) for name in names] == [0, 1, 1]
 
 
 def begun(host, version=__version__):
