@@ -131,7 +131,8 @@ def _method(requested: str, engine: EngineSession, *, again: bool) -> tuple[Meth
     cache = engine.definition.prefix_cache
     if cache.enabled is False:
         return "off", "this backend runs without a prefix cache"
-    seen = again or not engine.started_here  # it may hold these very prompts
+    # It may hold these very prompts, but a fresh one holds none, whatever an engine before it was sent.
+    seen = not engine.fresh and (again or not engine.started_here)
     if requested == "any":
         return ("salt", "not emptied") if seen else ("none", "not asked for")
     reset = engine.reset_prefix_cache()

@@ -60,12 +60,16 @@ def test_a_cold_cache_is_emptied_as_the_engine_can_and_else_set_apart(given, met
     [
         ({"started_here": True}, False, "none", UNSALTED),
         ({"started_here": True}, True, "salt", Salt("12345", True)),
+        ({"started_here": True, "fresh": True}, True, "none", UNSALTED),
         ({"salt_field": FIELD}, False, "salt", Salt("12345")),
         ({"done": True}, False, "salt", Salt("12345", True)),
     ],
 )
 def test_a_cache_that_is_left_alone_finds_none_of_the_prompts_in_it(given, again, method, salt):
-    """A server that ran before, and a second try on one that bench started, may hold them."""
+    """A server that ran before, and a second try on one that bench started, may hold them.
+
+    One that bench starts for a second try does not: its prompts stay as long as those of other backends.
+    """
     state = emptied("any", again=again, **given)
     assert (state.method, state.salt) == (method, salt)
 
