@@ -12,7 +12,8 @@ from itertools import islice
 from typing import Any
 
 MAX_DEPTH = 32
-MAX_VALUES = 2_000  # that are tried for one schema: references may double them at each level
+MAX_VALUES = 20_000  # that are tried for one schema: references may double them at each level
+_TOO_MANY = f"more than {MAX_VALUES:,} values are not simulated"
 
 
 class UnsupportedError(ValueError):
@@ -60,7 +61,9 @@ class _Values:
     def value(self, schema: Any, depth: int) -> Any:
         """The first that is right."""
         self._left -= 1
-        if depth > MAX_DEPTH or self._left < 0:
+        if self._left < 0:
+            raise UnsupportedError(_TOO_MANY)
+        if depth > MAX_DEPTH:
             raise UnsupportedError("the schema has no finite value near its surface")
         if schema is True or schema == {}:
             return ""
@@ -69,7 +72,8 @@ class _Values:
         for value in self._tried(schema, depth):
             if self._right(schema, value):
                 return value
-        raise UnsupportedError(f"no value of this schema is simulated: {str(schema)[:100]}")
+        none = f"no value of this schema is simulated: {str(schema)[:100]}"
+        raise UnsupportedError(_TOO_MANY if self._left < 0 else none)
 
     def _tried(self, schema: Mapping[str, Any], depth: int) -> Iterable[Any]:
         if "$ref" in schema:
