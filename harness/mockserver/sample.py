@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 MAX_DEPTH = 32
-MAX_VALUES = 20_000  # that are tried for one schema: references may double them at each level
+MAX_VALUES = 5_000  # that are tried for one schema: references may double them at each level
 _TOO_MANY = f"more than {MAX_VALUES:,} values are not simulated"
 
 
