@@ -10,12 +10,6 @@ from harness.verdicts.evidence import ALL, RATES, TIMES, UNDER_LOAD, kind_of, st
 from harness.verdicts.rules import Rules
 from harness.verdicts.run_values import Series
 
-# Why neither server set the rate, by whether the loop is open. A closed loop waits for its answers: its rate
-# differs by server, and by no more than think time and tools leave of that.
-_LIMITED_BY = {
-    True: "both served all that was sent: the load set the rate",
-    False: "pauses between requests limit both rates: neither is what its server can do",
-}
 _OF_TOKENS = ("characters-per-token", "usage-implausible")
 
 
@@ -107,7 +101,10 @@ def _pace(a: Series, b: Series) -> tuple[str, str | None]:
     states = {side.label: {state_of(cell) for _, cell in _doubtful(RATES, side)} for side in (a, b)}
     idle = [label for label, of_label in states.items() if UNDER_LOAD in of_label]
     if len(idle) == len(states):
-        return "", _LIMITED_BY[all(cell.load.slots is None for cell in (*a.cells, *b.cells))]
+        # A closed loop waits for its answers, so that rates differ by server, less what pauses hide of that.
+        if any(cell.load.slots is not None for cell in (*a.cells, *b.cells)):
+            return "", "pauses between requests limit both rates: neither is what its server can do"
+        return "", "both served all that was sent: the load set the rate"
     if any(None in of_label for of_label in states.values()):
         return "", "it is not known whether the load or the server set the rate"
     kinds = {side.label: {cell.window_kind for cell in side.cells} - {None} for side in (a, b)}

@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.model import ComparedFigure, ComparedPair, ComparedRun, RunComparison, Speedup
+from harness.model import ComparedFigure, ComparedPair, ComparedRun, RunComparison
 from harness.model.measures import measure
 from harness.model.numbers import counted, percent, short
-from harness.report.findings.conclusion import speedup
 from harness.report.findings.sentences import load_words, waited
 from harness.report.wording import listing, plain
 
 # Verdicts in the order in which they are said: what is worse, or not known, stands first.
 _ORDER = ("slower", "not comparable", "not enough runs", "same", "faster")
-_WORDS = {True: "faster", False: "slower"}
 
 
 def answers(document: RunComparison) -> list[str]:
@@ -85,28 +83,31 @@ def _obstacles(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> str:
 def _part(figure: ComparedFigure) -> str:
     """`first token by 3 % at 8 users (1 to 5 %)`; for an undecided figure, what would decide it."""
     about, load = waited(measure(figure.metric)), f"at {load_words(figure.load)}"
-    pair = speedup(figure)
     if figure.verdict == "not enough runs":
-        return f"{about} {load} ({_open(pair, figure)})"
+        return f"{about} {load} ({_open(figure)})"
     if figure.verdict == "same" or figure.ratio is None:
         return f"{about} {load}"
     near, middle, far = figure.ratio if figure.ratio.estimate >= 1 else reversed([*figure.ratio])
     return f"{about} by {_by(middle)} {load} ({_span(near, far)})"
 
 
-def _open(pair: Speedup, figure: ComparedFigure) -> str:
+def _open(figure: ComparedFigure) -> str:
     """`1 % faster to 9 % slower; 4 more runs of each would decide`."""
-    needed = pair.runs_needed
     if figure.ratio is None:
-        return pair.lacks or pair.why
+        return plain(figure.lacks or figure.why)
     low, _, high = figure.ratio
-    if measure(figure.metric).metric.better == "higher":
-        ends = f"{_by(high)} {_WORDS[high >= 1]} to {_by(low)} {_WORDS[low >= 1]}"
-    else:
-        ends = f"{_by(low)} {_WORDS[low <= 1]} to {_by(high)} {_WORDS[high <= 1]}"
-    if needed is None:
+    higher = measure(figure.metric).metric.better == "higher"
+    best, worst = (high, low) if higher else (low, high)
+    ends = f"{_end(best, higher=higher)} to {_end(worst, higher=higher)}"
+    if figure.runs_needed is None:
         return f"{ends}; more runs would hardly decide"
-    return f"{ends}; {counted(max(needed - min(figure.runs), 1), 'more run')} of each would decide"
+    more = counted(max(figure.runs_needed - min(figure.runs), 1), "more run")
+    return f"{ends}; {more} of each would decide"
+
+
+def _end(ratio: float, *, higher: bool) -> str:
+    """`higher`: more is better."""
+    return f"{_by(ratio)} {'faster' if (ratio >= 1 if higher else ratio <= 1) else 'slower'}"
 
 
 def _span(near: float, far: float) -> str:

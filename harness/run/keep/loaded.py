@@ -52,11 +52,11 @@ def _as_computed(folder: RunFolder, checked: Verified) -> LoadedRun:
     if doubts := checked.doubts:
         more = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
         usable = {"manifest.json", "summary.json"}.isdisjoint(fault.path for fault in checked.faults)
-        all_the_same = "--unverified (in Python `unverified=True`) takes what summary.json says all the same"
+        unverified = "--unverified (in Python `unverified=True`) takes what summary.json says all the same"
         raise DamagedError(
             f"does not verify: {doubts[0]}{more}",
             where=str(folder.path),
-            hint="`bench verify` lists all of it" + (f"; {all_the_same}" if usable else ""),
+            hint="`bench verify` lists all of it" + (f"; {unverified}" if usable else ""),
         )
     assert checked.manifest is not None
     assert checked.summary is not None
