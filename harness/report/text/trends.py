@@ -1,6 +1,7 @@
 """A history of runs as text: a line per figure with its last values, and what has become slower."""
 
 from collections.abc import Iterator, Sequence, Set
+from itertools import compress
 
 from harness.model.measures import measure
 from harness.model.numbers import counted, number
@@ -32,16 +33,20 @@ def names(series: Sequence[Series]) -> list[str]:
     alike: dict[str, list[Series]] = {}
     for figure in series:
         alike.setdefault(_short_name(figure), []).append(figure)
-    return [_name(figure, alike[_short_name(figure)]) for figure in series]
+    apart = {name: iter(_apart(group)) for name, group in alike.items()}
+    return [
+        plain(f"{name} ({', '.join(facts)})" if (facts := next(apart[name])) else name)
+        for name in map(_short_name, series)
+    ]
 
 
-def _name(figure: Series, alike: Sequence[Series]) -> str:
-    name = _short_name(figure)
-    known = [set(features) for other in alike if (features := _features(other)) is not None]
+def _apart(alike: Sequence[Series]) -> list[list[str]]:
+    """Returns the facts of each in which those that share a name differ."""
+    known = [set(features) for figure in alike if (features := _features(figure)) is not None]
     known = [set.intersection(*known), set.union(*known)] if known else []
-    facts = zip(_facts(figure, known), *(_facts(other, known) for other in alike), strict=True)
-    apart = [mine for mine, *all_of in facts if len(set(all_of)) > 1]
-    return plain(f"{name} ({', '.join(apart)})" if apart else name)
+    facts = [_facts(figure, known) for figure in alike]
+    differ = [len(set(column)) > 1 for column in zip(*facts, strict=True)]
+    return [list(compress(mine, differ)) for mine in facts]
 
 
 def _facts(series: Series, known: Sequence[Set[str]]) -> list[str]:
