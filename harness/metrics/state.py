@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from harness.metrics.quality import form_refused
 from harness.metrics.sessions import in_flight_share
 from harness.model import Load, known
-from harness.model.numbers import short
+from harness.model.numbers import percent_apart, short
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.request_table import RequestTable
 from harness.stats.serial import lasting
@@ -51,7 +51,7 @@ def cell_state(requests: NDArray[np.void], load: Load, requested: RequestTable |
 
 
 def _closed(share: float, what: str) -> CellState:
-    words = f"{what} {share:.0%} of the time"
+    words = f"{what} {percent_apart(share, BUSY)}% of the time"
     return CellState("saturated" if share >= BUSY else "under load", words)
 
 

@@ -47,6 +47,10 @@ class Measure:
     def title(self) -> str:
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
+    def figure(self, value: float) -> str:
+        """`79.2`, of a value in the metric's own unit."""
+        return self.metric.figure(value)
+
     def words(self, value: float) -> str:
         """`TTFT p50 79.2 ms`, of a value in the metric's own unit."""
         return f"{self.name} {short(self.scale * value, 4)} {self.unit}".rstrip()

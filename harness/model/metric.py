@@ -4,6 +4,7 @@ from typing import Literal
 
 from msgspec import Meta
 
+from harness.model.numbers import number, percent_figure
 from harness.model.record import Record
 
 Better = Literal["lower", "higher"]
@@ -77,6 +78,10 @@ class Metric(Record, frozen=True, kw_only=True):
     @property
     def scale(self) -> float:
         return 100.0 if self.family == "share" else 1.0
+
+    def figure(self, value: float) -> str:
+        """A value of it as people read it, without its unit."""
+        return percent_figure(value) if self.family == "share" else number(value)
 
     @property
     def better(self) -> Better | None:

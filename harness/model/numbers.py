@@ -30,12 +30,19 @@ def percent(share: float) -> str:
     return short(float(f"{100 * share:.2g}"))
 
 
-def percent_of_all(share: float) -> str:
-    """Three digits or more, without the sign: less than the whole is never 100."""
+def percent_of_all(share: float, *limits: float) -> str:
+    """Three digits or more, without the sign: less than the whole, or than a limit, never reads as that."""
     value, digits = 100 * share, 3
-    while value < 100 <= float(f"{value:.{digits}g}"):
+    marks = [100 * mark for mark in (1.0, *limits) if value < 100 * mark]
+    while any(float(f"{value:.{digits}g}") >= mark for mark in marks):
         digits += 1
     return short(value, digits)
+
+
+def percent_figure(share: float) -> str:
+    """Shown as `number` does, without the sign; less than the whole is never 100."""
+    shown = number(100 * share)
+    return percent_of_all(share) if share < 1 and shown == "100" else shown
 
 
 def duration(seconds: float) -> str:

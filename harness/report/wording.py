@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from harness.model.numbers import number
+from harness.model.numbers import number, percent_figure
 
 NOT_KNOWN = "n/a"
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
@@ -30,6 +30,10 @@ class Table:
 
 def or_unknown(value: float | None) -> str:
     return NOT_KNOWN if value is None else number(value)
+
+
+def percent_or_unknown(share: float | None) -> str:
+    return NOT_KNOWN if share is None else percent_figure(share)
 
 
 def engine_words(version: str | None) -> str:

@@ -58,7 +58,7 @@ def _check(value: Any, path: str, levels: int) -> None:
     if isinstance(value, str):
         what = "" if inert(value) == value else "has a control character"
     elif isinstance(value, int | float):
-        what = "" if _fits(value) else "is a number that no machine word holds"
+        what = "" if _fits(value) else "is not a finite number below 2**63"
     else:
         what = "is a date; write it as text, in quotes"
     if what:

@@ -110,7 +110,7 @@ def _missed(cell: CellResult, confidence: float | None = None) -> Iterator[str]:
             continue
         missed = round((1 - limit.within) * requests)
         if confidence is None or share_above(missed, requests, confidence) > 1 - share:
-            yield f"{_name(limit)}: {percent_of_all(limit.within)} % within the limit"
+            yield f"{_name(limit)}: {percent_of_all(limit.within, share)} % within the limit"
 
 
 def _name(limit: Limit) -> str:

@@ -153,7 +153,7 @@ def _write_parquet(folders: Sequence["RunFolder"], what: str, to: str) -> None:
     from harness.store.database import database
 
     if to == "-":
-        raise SpecError("parquet is binary and needs a file", where="--to -", hint="--to cells.parquet")
+        raise SpecError("parquet is binary and needs a file", where="--to -", hint=f"--to {what}.parquet")
     path = Path(to)
     if paths.entry(path) not in ("file", None):
         raise SpecError("is no file that can be replaced", where=f"--to {to}")

@@ -280,15 +280,18 @@ def _add_pairs(
             key, equals, value = text.partition("=")
             if not equals or not key:
                 raise SpecError(f"'{text}' is not KEY=VALUE", where=flag)
-            setattr(into, dest, {**getattr(into, dest), key: convert(value)})
+            try:
+                converted = convert(value)
+            except BadDocumentError as error:
+                raise SpecError(str(error), where=f"{flag} {text}") from None
+            setattr(into, dest, {**getattr(into, dest), key: converted})
 
     parser.add_argument(flag, dest=dest, action=Add, default={}, metavar="KEY=VALUE", help=what)
 
 
 def _toml_value(text: str) -> Any:
+    """Raises BadDocumentError."""
     try:
-        return read_tables(f"v = {text}")["v"]
+        return read_tables(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-    except BadDocumentError as error:
-        raise SpecError(f"cannot be used: {error}", where=f"--set {text}") from None

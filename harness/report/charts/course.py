@@ -118,7 +118,7 @@ def _runs(series: Series) -> Axis:
 
 def _description(series: Series, shown: Measure) -> str:
     values = ", ".join(
-        f"{number(value * shown.scale)} on {_day(entry)}"
+        f"{shown.figure(value)} on {_day(entry)}"
         for value, entry in zip(series.values, series.entries, strict=True)
     )
     found = "; ".join(map(change_words, changes(series)))

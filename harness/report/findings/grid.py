@@ -6,7 +6,7 @@ from functools import partial
 
 from harness.model import METRICS, WITHOUT_TEXT, Metric
 from harness.model.metric import Presence
-from harness.model.numbers import number
+from harness.model.numbers import percent_apart
 from harness.report.view import Row, Spread
 from harness.report.wording import NOT_KNOWN
 
@@ -93,23 +93,23 @@ def known(column: Column, rows: Sequence[Row]) -> bool:
     return any(row.spread(column.path) or column.path in row.pooled for row in rows)
 
 
-def _entry(path: str, scale: float, row: Row) -> Entry:
+def _entry(path: str, metric: Metric, row: Row) -> Entry:
     spread = row.spread(path)
     if spread is None:
-        return _pooled(row.pooled.get(path), scale)
-    return Entry(number(spread.median * scale), _range(spread, scale), _spread(spread))
+        return _pooled(row.pooled.get(path), metric)
+    return Entry(metric.figure(spread.median), _range(spread, metric), _spread(spread))
 
 
-def _pooled(interval: Sequence[float] | None, scale: float) -> Entry:
+def _pooled(interval: Sequence[float] | None, metric: Metric) -> Entry:
     """The interval of the requests of all repeats together."""
     if interval is None:
         return Entry(NOT_KNOWN)
-    low, middle, high = (number(value * scale) for value in interval)
+    low, middle, high = map(metric.figure, interval)
     return Entry(middle, f"pooled, 95 %: {low}–{high}", "pooled")
 
 
-def _range(spread: Spread, scale: float) -> str:
-    low, high = number(spread.low * scale), number(spread.high * scale)
+def _range(spread: Spread, metric: Metric) -> str:
+    low, high = metric.figure(spread.low), metric.figure(spread.high)
     return f"{low}–{high}" if low != high else ""
 
 
@@ -127,10 +127,8 @@ def _with_ideal(metric: Metric, row: Row) -> Entry:
     measured, ideal = row.spread(metric.name), row.spread(metric.ideal)
     if measured is None:
         return Entry(NOT_KNOWN)
-    ideal_text = "" if ideal is None else f" ({metric.scale * ideal.median:.0f})"
-    return Entry(
-        f"{metric.scale * measured.median:.0f}{ideal_text}", _range(measured, metric.scale), _spread(measured)
-    )
+    ideal_text = "" if ideal is None else f" ({percent_apart(ideal.median)})"
+    return Entry(f"{percent_apart(measured.median)}{ideal_text}", _range(measured, metric), _spread(measured))
 
 
 def _errors(row: Row) -> Entry:
@@ -153,7 +151,7 @@ def _columns(metric: Metric) -> Iterator[Column]:
     for wanted in metric.columns:
         path = f"{metric.name}.{wanted.statistic}" if wanted.statistic else metric.name
         first, second, unit = wanted.head or (metric.short, wanted.statistic, metric.unit)
-        title, entry = f"{first} {second}".strip(), partial(_entry, path, metric.scale)
+        title, entry = f"{first} {second}".strip(), partial(_entry, path, metric)
         if metric.ideal:
             ideal_head = f"({METRICS[metric.ideal].short})"
             heads, entry = (first, f"{second} {unit}", ideal_head), partial(_with_ideal, metric)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.model import Limit, LoadPoint, Order, Place, Speedup, Summary, UnderLoad
 from harness.model.measures import Measure, measure
-from harness.model.numbers import as_given, counted, number, percent_of_all, short
+from harness.model.numbers import as_given, counted, number, percent_figure, percent_of_all, short
 from harness.report.findings.conclusion import doubts, doubts_by_count, goodput, order, orders
 from harness.report.findings.conclusion import under_load as courses
 from harness.report.view import Group, Row
@@ -226,7 +226,7 @@ def _words(row: Row) -> str:
 
 
 def _value(value: float, shown: Measure) -> str:
-    return f"{number(value * shown.scale)} {shown.unit}".strip()
+    return f"{shown.figure(value)} {shown.unit}".strip()
 
 
 def under_load(summary: Summary) -> Iterator[str]:
@@ -279,13 +279,10 @@ def _hits(row: Row) -> str:
     hits, host = row.spread("prefix_cache_hit_rate"), row.spread("host_cache_hit_rate")
     if hits is None:
         return f"{row.label} {row.why_unknown('prefix_cache_hit_rate')}"
-    behind = f", of which {_of_all(host.median)} came back into the KV cache" if host and host.high else ""
-    return f"{row.label} {_of_all(hits.median)} %{behind}"
-
-
-def _of_all(share: float) -> str:
-    """Three digits like the table, more where three would show a part as the whole."""
-    return number(100 * share) if share >= 1 or number(100 * share) != "100" else percent_of_all(share)
+    behind = (
+        f", of which {percent_figure(host.median)} came back into the KV cache" if host and host.high else ""
+    )
+    return f"{row.label} {percent_figure(hits.median)} %{behind}"
 
 
 def _adapters(row: Row) -> str:

@@ -11,6 +11,7 @@ from harness.report.html.tags import Html, details, section, table, tag
 from harness.report.view import Row, groups, point_words
 from harness.report.wording import NOT_KNOWN, or_unknown, plain
 from harness.verdicts import capacity
+from harness.verdicts.slo_check import share_of
 
 EXPLAINED = "A limit is kept when the share it names was within it; a request without an answer never is."
 
@@ -56,7 +57,8 @@ def _limits_of(row: Row) -> Iterator[list[str]]:
     slo = row.usable[0].slo if row.usable else None
     for limit in slo.limits if slo else ():
         kept = tag("span", "yes", class_="faster") if limit.met else tag("span", "no", class_="slower")
-        yield [limit_words(limit), percent_of_all(limit.within), kept, _bound(row.usable[0], limit)]
+        within = percent_of_all(limit.within, share_of(limit.share))
+        yield [limit_words(limit), within, kept, _bound(row.usable[0], limit)]
 
 
 def _bound(cell: CellResult, limit: Limit) -> str:

@@ -2,7 +2,6 @@
 
 from harness.model import Order, Place
 from harness.model.measures import Measure, measure
-from harness.model.numbers import number
 from harness.report.html.source import Source
 from harness.report.html.svg import sample
 from harness.report.html.tags import Html, join, tag
@@ -50,9 +49,9 @@ def _row(source: Source, row: Row, position: Place, shown: Measure, longest: flo
 
 def _value(row: Row, position: Place, shown: Measure) -> str:
     """`191 ms (163 to 220)`: the range of the repeats."""
-    text = f"{number((position.median or 0.0) * shown.scale)} {shown.unit}".strip()
+    text = f"{shown.figure(position.median or 0.0)} {shown.unit}".strip()
     spread = row.spread(shown.path)
     if spread is None:
         return text
-    low, high = number(spread.low * shown.scale), number(spread.high * shown.scale)
+    low, high = shown.figure(spread.low), shown.figure(spread.high)
     return f"{text} ({low} to {high})" if low != high else text

@@ -63,7 +63,7 @@ def _value(cell: CellResult | None, measured: Measure) -> Html:
         codes = ", ".join(reason.code for reason in cell.validity.reasons)
         return tag("span", f"INVALID: {codes}", class_="invalid")
     value = number_at(cell, measured.path)
-    shown = tag("span", NOT_KNOWN if value is None else number(value * measured.scale))
+    shown = tag("span", NOT_KNOWN if value is None else measured.figure(value))
     state = known(cell.state)
     return join([shown, tag("small", state, class_="range")]) if state else shown
 

@@ -23,7 +23,7 @@ from harness.report.findings.against import answers
 from harness.report.findings.conclusion import groups_of, speedup
 from harness.report.text.terminal_text import BOLD, Paint, hanging, wrap
 from harness.report.view import point_words
-from harness.report.wording import NOT_KNOWN, listing, markdown_escaped, markdown_row, or_unknown, plain
+from harness.report.wording import NOT_KNOWN, listing, markdown_escaped, markdown_row, plain
 from harness.verdicts.accuracy import METRIC
 from harness.verdicts.missing import Missing
 
@@ -183,7 +183,7 @@ def by_load(pair: ComparedPair) -> list[tuple[LoadPoint, list[ComparedFigure]]]:
 
 def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
     shown = measure(figure.metric)
-    new, old = (or_unknown(None if value is None else shown.scale * value) for value in figure.values)
+    new, old = (NOT_KNOWN if value is None else shown.figure(value) for value in figure.values)
     middle, interval = NOT_KNOWN, NOT_KNOWN
     if figure.ratio:
         low, middle, high = (change(ratio) for ratio in figure.ratio)
@@ -202,7 +202,9 @@ def legend(figures: Sequence[ComparedFigure]) -> str:
 
 def change(ratio: float) -> str:
     """`+8.1 %`; from a doubling on `2.3 ×`."""
-    return f"{number(ratio)} ×" if ratio >= 2 else f"{100 * (ratio - 1):+.1f} %"
+    if ratio >= 2:
+        return f"{number(ratio)} ×"
+    return f"{100 * (ratio - 1):+.1f} %".replace("-0.0", "+0.0")
 
 
 def concluded(document: RunComparison) -> ComparedConclusion:

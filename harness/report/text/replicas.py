@@ -2,7 +2,7 @@
 
 from harness.model import Replica, Summary, known
 from harness.report.view import cell_name
-from harness.report.wording import NOT_KNOWN, Table, or_unknown, plain
+from harness.report.wording import NOT_KNOWN, Table, or_unknown, percent_or_unknown, plain
 
 _HEAD = ("URL", "requests", "share %", "errors", "TTFT p50 ms", "TTFT p99 ms",
          "TPOT p50 ms", "E2E p50 ms", "cached %", "output tok/s")  # fmt: skip
@@ -23,22 +23,22 @@ def replica_tables(summary: Summary) -> list[Table]:
 
 
 def _row(replica: Replica, *, withheld: bool) -> list[str]:
-    share = None if replica.share is None else 100 * replica.share
     tpot, e2e = known(replica.tpot_ms), known(replica.e2e_ms)
     figures = (
         replica.ttft_ms.p50,
         replica.ttft_ms.p99,
         tpot.p50 if tpot else None,
         e2e.p50 if e2e else None,
-        None if (cached := known(replica.cached_share)) is None else 100 * cached,
-        replica.output_tokens_per_s,
     )
+    cached = known(replica.cached_share)
     return [
         plain(replica.url),
         str(replica.requests),
-        or_unknown(share),
+        percent_or_unknown(replica.share),
         str(replica.failed),
         *(or_unknown(None if withheld else figure) for figure in figures),
+        percent_or_unknown(None if withheld else cached),
+        or_unknown(None if withheld else replica.output_tokens_per_s),
     ]
 
 

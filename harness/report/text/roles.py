@@ -2,7 +2,7 @@
 
 from harness.model import CellResult, Summary
 from harness.report.view import cell_name
-from harness.report.wording import Table, or_unknown, plain
+from harness.report.wording import Table, or_unknown, percent_or_unknown, plain
 
 _HEAD = ("role", "engines", "prompt", "cached", "output", "run", "wait", "KV %",
          "TTFT ms", "E2E ms")  # fmt: skip
@@ -20,19 +20,10 @@ def _tables(cell: CellResult) -> list[Table]:
         [
             plain(role),
             str(len(did.urls)),
-            *map(
-                or_unknown,
-                (
-                    did.prompt_tokens,
-                    did.cached_prompt_tokens,
-                    did.output_tokens,
-                    did.running,
-                    did.waiting,
-                    None if did.kv_use is None else 100 * did.kv_use,
-                    did.ttft_ms,
-                    did.e2e_ms,
-                ),
-            ),
+            *map(or_unknown, (did.prompt_tokens, did.cached_prompt_tokens, did.output_tokens)),
+            *map(or_unknown, (did.running, did.waiting)),
+            percent_or_unknown(did.kv_use),
+            *map(or_unknown, (did.ttft_ms, did.e2e_ms)),
         ]
         for role, did in cell.roles.of.items()
     ]

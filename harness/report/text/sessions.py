@@ -6,7 +6,7 @@ from harness.model import Summary
 from harness.model.record import known
 from harness.report.depths import depths
 from harness.report.view import Group, Row, groups, point_words
-from harness.report.wording import Table, or_unknown, plain
+from harness.report.wording import Table, or_unknown, percent_or_unknown, plain
 
 _ENDED = ("backend", "sessions", "ended", "failed", "cut off", "not begun")
 _DEPTHS = ("backend", "up to tokens", "calls", "TTFT p50 ms", "TPOT p50 ms", "cached %")
@@ -45,8 +45,6 @@ def _by_depth(row: Row) -> Iterator[list[str]]:
         cached = row.spread(f"{path}.cached_share")
         classes = [getattr(cell, key) or {} for cell in row.usable]
         calls = sum(of_cell[name].requests for of_cell in classes if name in of_cell)
-        figures = [
-            *(depth.median if depth else None for depth in found),
-            100 * cached.median if cached else None,
-        ]
-        yield [plain(row.label), name, str(calls), *map(or_unknown, figures)]
+        figures = [or_unknown(depth.median if depth else None) for depth in found]
+        share = percent_or_unknown(cached.median if cached else None)
+        yield [plain(row.label), name, str(calls), *figures, share]

@@ -11,6 +11,7 @@ from harness.model.numbers import (
     number,
     percent,
     percent_apart,
+    percent_figure,
     percent_of_all,
     short,
 )
@@ -80,6 +81,27 @@ def test_only_all_is_a_hundred_per_cent(share, text):
 )  # fmt: skip
 def test_a_share_does_not_read_as_a_limit_that_it_is_not(share, limits, text):
     assert percent_apart(share, *limits) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "limit", "text"),
+    [(0.9496, 0.95, "94.96"), (0.943, 0.95, "94.3"), (0.95, 0.95, "95"), (0.9504, 0.95, "95"),
+     (0.98996, 0.99, "98.996")],
+)  # fmt: skip
+def test_a_share_below_its_limit_never_reads_as_the_limit(share, limit, text):
+    assert percent_of_all(share, limit) == text
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0"), (0.5, "50.0"), (0.9, "90.0"), (0.9997, "99.97"), (1.0, "100"), (1.2, "120")],
+)
+def test_a_figure_of_a_share_is_that_of_a_table_and_never_all_where_it_is_not(share, text):
+    assert percent_figure(share) == measure("tool_time_share").figure(share) == text
+
+
+def test_a_figure_that_is_no_share_is_a_number():
+    assert measure("output_tokens_per_s").figure(99.97) == "100"
 
 
 def test_counts_read_as_english():

@@ -48,6 +48,11 @@ def test_pairs_add_up_the_last_of_a_key_counts_and_engine_values_are_texts():
     [
         (["--set", "load.requests"], "--set: 'load.requests' is not KEY=VALUE"),
         (["--engine-set", "=2"], "--engine-set: '=2' is not KEY=VALUE"),
+        (["--set", "load.rate=nan"], "--set load.rate=nan: value is not a finite number below 2**63"),
+        (
+            ["--set", "load.rate=[1, inf]"],
+            "--set load.rate=[1, inf]: value.1 is not a finite number below 2**63",
+        ),
         (["--gpus", "0,,1"], "--gpus 0,,1: needs different GPUs, separated by commas"),
         (["--gpus", "0, 0"], "--gpus 0, 0: needs different GPUs, separated by commas"),
     ],

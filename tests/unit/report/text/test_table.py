@@ -172,6 +172,16 @@ def test_columns_appear_with_their_values():
         assert text in rich
 
 
+def test_a_share_below_the_whole_is_no_hundred_in_a_column():
+    rates = {"prefix_cache_hit_rate": 0.9997, "prefix_cache_ideal": 0.9999, "structured_valid_rate": 0.9996}
+    shown = terminal(summary(cell(**rates)), 200, False)
+    for text in ("99.97 (99.99)", "99.96"):
+        assert text in shown
+    assert "0.4 (100)" in terminal(
+        summary(cell(prefix_cache_hit_rate=0.004, prefix_cache_ideal=1.0)), 200, False
+    )
+
+
 def test_a_percentile_that_one_repeat_is_too_short_for_is_that_of_all():
     short = {"p50": 14.2, "p90": None, "p99": None}
     cells = [cell(ttft_ms=short, repeat=repeat) for repeat in range(3)]
