@@ -1,10 +1,8 @@
 """httpx on sockets that keep the account of an exchange: httpx itself limits the time of each read only."""
 
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
 from ssl import SSLContext
 from typing import Any
 
@@ -72,21 +70,13 @@ class _Backend(httpcore.NetworkBackend):
         return _Stream(self._inner.connect_tcp(host, port, left, local_address, socket_options))
 
 
-@cache
-def _context(certificates: Certificates, _file: str | None, _folder: str | None) -> SSLContext:
-    """Reads the certificates once for all clients: it takes a tenth of a second."""
-    return certificates.context()
-
-
 class Transport(httpx.BaseTransport):
     """Raises what httpcore raises. Ignores the proxies of the environment: they would stand between us and
     the engine."""
 
     def __init__(self, certificates: Certificates, *, keep_alive: bool) -> None:
         self._pool = httpcore.ConnectionPool(
-            ssl_context=_context(
-                certificates, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
-            ),
+            ssl_context=certificates.shared(),
             max_keepalive_connections=None if keep_alive else 0,
             network_backend=_Backend(),
         )

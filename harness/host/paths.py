@@ -3,6 +3,7 @@
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -37,8 +38,19 @@ def definitions(kind: Kind) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for folder in (shipped(kind), Path.cwd() / kind):
         if folder.is_dir():
-            files.update({path.stem: path for path in sorted(folder.glob("*.toml"))})
+            found = sorted(folder.glob("*.toml"), key=lambda path: path.name)  # whole paths compare slowly
+            files.update({path.stem: path for path in found})
     return files
+
+
+def definition(kind: Kind, name: str) -> Path | None:
+    """`definitions(kind).get(name)`, without the paths of all the others."""
+    for folder in (Path.cwd() / kind, shipped(kind)):
+        if folder.is_dir():
+            with suppress(PermissionError), os.scandir(folder) as entries:
+                if any(found.name == f"{name}.toml" for found in entries):
+                    return folder / f"{name}.toml"
+    return None
 
 
 def entry(path: Path) -> Entry | None:

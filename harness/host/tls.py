@@ -3,6 +3,7 @@
 import os
 import ssl
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from harness.errors import SetupError
@@ -33,6 +34,10 @@ class Certificates:
             _show(context, self.client, self.client_key)
         return context
 
+    def shared(self) -> ssl.SSLContext:
+        """`context`, read once for all clients: it takes a tenth of a second."""
+        return _shared(self, os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
     def hint(self, failure: str) -> str:
         """What may help against a failed connection, by the words of OpenSSL; "" if nothing is known."""
         reason = failure.lower().replace("_", " ")
@@ -45,6 +50,11 @@ class Certificates:
         if self.client:
             return f"the server refuses the client certificate {self.client}"
         return "the server wants a client certificate: --client-cert FILE"
+
+
+@cache
+def _shared(certificates: Certificates, _file: str | None, _folder: str | None) -> ssl.SSLContext:
+    return certificates.context()
 
 
 def _trusting(authorities: str) -> ssl.SSLContext:

@@ -171,7 +171,8 @@ def scores_of(values: Floats) -> Floats:
     """
     usual = max(float(np.median(np.abs(np.diff(values)))) / 0.954, CALM)  # 0.954: median of |a - b|, normal
     padded = np.concatenate([values[2:3], values, values[-3:-2]])
-    middle = np.median([padded[:-2], values, padded[2:]], axis=0)
+    before, after = padded[:-2], padded[2:]
+    middle = np.maximum(np.minimum(before, after), np.minimum(np.maximum(before, after), values))
     scores = np.where(np.abs(values - middle) > ODD * usual, middle, values)
     scores -= scores.mean()
     length = float(np.linalg.norm(scores))

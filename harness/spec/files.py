@@ -21,11 +21,11 @@ def locate(kind: paths.Kind, name: str) -> Path:
         if paths.entry(path) != "file":
             raise SpecError("no such file", where=name)
         return path
-    known = paths.definitions(kind)
-    if name not in known:
+    found = paths.definition(kind, name)
+    if found is None:
         what = {"workloads": "scenario", "backends": "backend", "compose": "compose file"}[kind]
         raise SpecError(f"unknown {what} '{name}'", hint=nearest(name, names(kind)))
-    return known[name]
+    return found
 
 
 def names(kind: paths.Kind) -> list[str]:

@@ -13,12 +13,17 @@ _MOST_TERMS = 10_000
 def gamma_cdf(shape: float, values: Floats) -> Floats:
     """P(X ≤ value) at scale 1, by the series of the lower incomplete gamma function."""
     values = np.minimum(values, shape + 40 * math.sqrt(shape) + 40)  # the function is 1 above
-    term = total = np.full(len(values), 1 / shape)
+    term, total = np.full(len(values), 1 / shape), np.full(len(values), 1 / shape)
+    # The terms of the largest value shrink last, so they alone tell when the series is over.
+    largest, last, whole = float(values.max(initial=0.0)), 1 / shape, 1 / shape
     step = 0
-    while step < _MOST_TERMS and (term > total * 1e-12).any():
+    while step < _MOST_TERMS and last > whole * 1e-12:
         step += 1
-        term = term * values / (shape + step)
-        total = total + term
+        term *= values
+        term /= shape + step
+        total += term
+        last = last * largest / (shape + step)
+        whole += last
     with np.errstate(divide="ignore"):
         log = shape * np.log(values) - values - math.lgamma(shape)
     below: Floats = np.minimum(total * np.exp(log), 1.0)

@@ -49,9 +49,10 @@ def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
 def _t_value(values: Floats, split: int) -> float:
     """t without its sign, with the spread of both sides pooled: three values alone have little."""
     first, second = values[:split], values[split:]
-    squares = float(((first - first.mean()) ** 2).sum() + ((second - second.mean()) ** 2).sum())
+    before, after = first.mean(), second.mean()
+    squares = float(((first - before) ** 2).sum() + ((second - after) ** 2).sum())
     error = (squares / (len(values) - 2) * (1 / len(first) + 1 / len(second))) ** 0.5
-    away = abs(float(second.mean() - first.mean()))
+    away = abs(float(after - before))
     if away == 0:
         return 0.0
     return away / error if error > 0 else float("inf")

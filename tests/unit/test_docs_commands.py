@@ -1,5 +1,6 @@
 """Every `bench` line in the docs is taken by the command line, and names scenarios and engines that exist."""
 
+import functools
 import re
 import shlex
 import shutil
@@ -24,6 +25,9 @@ _COMMAND = re.compile(r"^\s*(?:\$ )?(?:\w+=\S+ )*(?:\S*/)?bench(?= )")
 EARLIER = "20261120T070251Z-shared-prefix-a8d2cb"  # a published run that a page replays
 _OPEN = re.compile(r"\$|@tuned| NAME | --help\b")
 _AFTER = ("|", ">", "&&", ";", "&")  # the rest is another command's
+
+
+parser_of, scenario_of = functools.cache(command_parser), functools.cache(load_scenario)
 
 
 def commands(text):
@@ -67,9 +71,9 @@ def test_a_command_of_the_docs_is_taken(words):
         return
     command, given = (first, rest) if first in COMMANDS else (ADDRESSED, [first, *rest])
     try:
-        arguments = command_parser(command).parse_args(given)
+        arguments = parser_of(command).parse_args(given)
         if command == "run" and arguments.scenario not in (None, "NAME"):
-            load_scenario(arguments.scenario)
+            scenario_of(arguments.scenario)
         if command == "run" and arguments.backends and "@tuned" not in arguments.backends:  # of `bench tune`
             parse_backend_list(arguments.backends)
     except SystemExit:  # --help
@@ -109,6 +113,6 @@ def test_a_run_of_the_docs_is_one_that_can_be_planned(line, folder, monkeypatch)
     for name in ("MY_KEY", "KEY_A", "KEY_B"):
         monkeypatch.setenv(name, "secret")
     try:
-        prepare(options_of(command_parser("run").parse_args(shlex.split(line)[2:]), ("bench",)))
+        prepare(options_of(parser_of("run").parse_args(shlex.split(line)[2:]), ("bench",)))
     except BenchError as error:
         pytest.fail(f"{error}; {error.hint}")

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from types import SimpleNamespace
 
 import pytest
 
@@ -87,8 +88,16 @@ def test_a_second_try_in_which_all_fail_is_shown(gate):
     assert re.search(r"^=== 4 passed in \d+s$", said, re.M)
 
 
-def test_a_row_says_what_a_lane_cost(gate):
-    burn = f"{sys.executable} -c 'import time\nwhile time.process_time() < 0.6: pass'"
+def test_a_row_says_what_a_lane_cost(gate, monkeypatch):
+    """In seconds, as rows are: here each counts tenfold."""
+    wait4 = os.wait4
+
+    def tenfold(pid, how):
+        pid, status, used = wait4(pid, how)
+        return pid, status, SimpleNamespace(ru_utime=10 * used.ru_utime, ru_stime=10 * used.ru_stime)
+
+    monkeypatch.setattr(os, "wait4", tenfold)
+    burn = f"{sys.executable} -Sc 'import time\nwhile time.process_time() < 0.06: pass'"
     _, said = gate(phase(a=[lane("idle", "sleep 0.1"), lane("busy", burn)]))
     cpu_s = {name: int(cost) for cost, name in re.findall(r" (\d+) s  (idle|busy): passed", said)}
     assert cpu_s["idle"] == 0 < cpu_s["busy"]

@@ -175,24 +175,28 @@ def pytest_of(folder, *options):
     ).stdout
 
 
-def test_a_group_of_tests_goes_to_one_worker(tmp_path):
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory):
+    """A folder in which a test of a group failed and another passed, and what pytest printed."""
+    folder = tmp_path_factory.mktemp("failed")
+    group = "import pytest\n\n@pytest.mark.xdist_group('one')\n"
+    (folder / "test_it.py").write_text(f"{group}def test_it():\n    assert False\n", encoding="utf-8")
+    (folder / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
+    return folder, pytest_of(folder, "--numprocesses", "1", "--dist", "loadgroup", "-v")
+
+
+def test_a_group_of_tests_goes_to_one_worker(failed):
     """pytest-xdist 3.8 tells so by the tests' names, which pytest 9.2 keeps as they were."""
-    test = "@pytest.mark.xdist_group('one')\ndef test_{0}():\n    pass\n"
-    source = "import pytest\n" + "".join(map(test.format, "ab"))
-    (tmp_path / "test_it.py").write_text(source, encoding="utf-8")
-    said = pytest_of(tmp_path, "-v", "--numprocesses", "1", "--dist", "loadgroup", "-p", "no:cacheprovider")
-    assert "test_it.py::test_a@one" in said, said
+    _, printed = failed
+    assert "test_it.py::test_it@one" in printed, printed
 
 
-def test_what_failed_in_a_group_is_run_again(tmp_path):
+def test_what_failed_in_a_group_is_run_again(failed):
     """pytest-xdist names a test after its group, so only a run with groups finds it again."""
     makefile = (TESTS.parent / "Makefile").read_text(encoding="utf-8")
     (again,) = re.findall(r"pytest tests/integration (.*--numprocesses 1 .*--last-failed \S+ none)", makefile)
-    group = "import pytest\n\n@pytest.mark.xdist_group('one')\n"
-    (tmp_path / "test_it.py").write_text(f"{group}def test_it():\n    assert False\n", encoding="utf-8")
-    (tmp_path / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
-    first = ["--numprocesses", "1", "--dist", "loadgroup", "--quiet"]
-    for options in (first, shlex.split(again.replace("$(1)", "not time"))):
-        said = pytest_of(tmp_path, *options)
-        assert "1 failed" in said, said
-    assert "1 passed" not in said
+    folder, printed = failed
+    assert "1 failed, 1 passed" in printed, printed
+    printed = pytest_of(folder, *shlex.split(again.replace("$(1)", "not time")))
+    assert "1 failed" in printed, printed
+    assert "1 passed" not in printed

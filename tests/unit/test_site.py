@@ -1,5 +1,6 @@
 """The documentation: no link to nothing, no page without a place, the flags it names."""
 
+import functools
 import importlib.util
 import re
 from pathlib import Path
@@ -53,6 +54,7 @@ def anchors(text):
 
 
 def test_every_link_of_the_site_leads_somewhere(pages):
+    anchors_of = functools.cache(lambda page: anchors(page.read_text(encoding="utf-8")))
     for path in pages.rglob("*.md"):
         text = site._FENCE.sub("", path.read_text(encoding="utf-8"))
         for address, anchor in re.findall(r"\]\(([^)\s#]*)(?:#([^)\s]*))?\)", text):
@@ -61,9 +63,7 @@ def test_every_link_of_the_site_leads_somewhere(pages):
             found = (path.parent / address).resolve() if address else path
             assert found.is_file(), f"{path.name}: {address}"
             if anchor and found.suffix == ".md":
-                assert anchor in anchors(found.read_text(encoding="utf-8")), (
-                    f"{path.name}: {address}#{anchor}"
-                )
+                assert anchor in anchors_of(found), f"{path.name}: {address}#{anchor}"
 
 
 def test_links_out_of_the_pages_go_to_the_repository(pages):

@@ -37,7 +37,7 @@ def access_of(reach: Reach) -> Access:
     hidden += [query[given.name] for given in reach.query if given.variable]
     credentials = dict.fromkeys(filter(None, [key, *hidden, *(text.rpartition(" ")[2] for text in hidden)]))
     certificates = Certificates(reach.ca_cert, reach.client_cert, reach.client_key)
-    certificates.context()
+    certificates.shared()  # reads them once, for the check and for the clients
     return Access(
         headers,
         "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items()),

@@ -23,10 +23,15 @@ def files(tmp_path):
     return tmp_path
 
 
+def shown(client, key):
+    """One authority: the hundreds of the environment take longer to read than all else."""
+    return Certificates(str(_PEM), client, key).context()
+
+
 @pytest.mark.parametrize("key", ["", "c.pem"])
 def test_a_certificate_without_its_key_is_asked_for_the_key(files, key):
     with pytest.raises(SetupError, match="holds a certificate and no key") as caught:
-        Certificates(client=str(files / "c.pem"), client_key=key and str(files / key)).context()
+        shown(str(files / "c.pem"), key and str(files / key))
     assert caught.value.where == str(files / "c.pem")
     assert caught.value.hint == "name the file of its key: --client-key FILE"
 
@@ -37,9 +42,20 @@ def test_a_certificate_without_its_key_is_asked_for_the_key(files, key):
 )
 def test_a_file_that_lacks_more_is_not_pem(files, client, key):
     with pytest.raises(SetupError, match="cannot be used: not pem"):
-        Certificates(client=str(files / client), client_key=key and str(files / key)).context()
+        shown(str(files / client), key and str(files / key))
 
 
 def test_a_certificate_with_its_key_is_shown(files):
-    Certificates(client=str(files / "c.pem"), client_key=str(files / "k.pem")).context()
+    shown(str(files / "c.pem"), str(files / "k.pem"))
     Certificates(client=str(_PEM)).context()
+
+
+def test_clients_share_what_they_trust_until_the_environment_names_other_files(monkeypatch):
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    usual = Certificates().shared()
+    assert Certificates().shared() is usual
+    monkeypatch.setenv("SSL_CERT_FILE", str(_PEM))
+    assert Certificates().shared().cert_store_stats()["x509"] == 1
+    assert Certificates(client=str(_PEM)).shared() is not Certificates().shared()
+    monkeypatch.delenv("SSL_CERT_FILE")
+    assert Certificates().shared() is usual

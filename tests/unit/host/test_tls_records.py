@@ -1,6 +1,7 @@
 """TLS records arrive in any pieces; what comes out is the plaintext, no more and no less."""
 
 import contextlib
+import functools
 import itertools
 import ssl
 from pathlib import Path
@@ -15,12 +16,22 @@ _PEM = Path(__file__).parents[2] / "integration" / "load_tls.pem"
 _PARTS = (b"data: one\n\n", b"x" * 20_000, b"data: [DONE]\n\n")
 
 
+@functools.cache
+def _of_server() -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(_PEM)
+    return context
+
+
+@functools.cache
+def _of_client(trusted: bool) -> ssl.SSLContext:
+    return ssl.create_default_context(cafile=_PEM if trusted else None)
+
+
 class _Server:
     def __init__(self) -> None:
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(_PEM)
         self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self.tls = context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+        self.tls = _of_server().wrap_bio(self.incoming, self.outgoing, server_side=True)
 
     def shake(self, data: bytes) -> bytes:
         self.incoming.write(data)
@@ -31,7 +42,7 @@ class _Server:
 
 def _connected(trusted: bool = True) -> tuple[Secure, _Server]:
     server = _Server()
-    client = Secure(ssl.create_default_context(cafile=_PEM if trusted else None), "127.0.0.1")
+    client = Secure(_of_client(trusted), "127.0.0.1")
     heard, done = b"", False
     for _ in range(4):
         done, said = client.shake(heard)

@@ -1,8 +1,8 @@
 """Files that tools wrote, damaged at random: one error or a stated gap, never a figure that cannot be."""
 
-import copy
 import json
 import shutil
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -36,8 +36,15 @@ def leaves(value, path=()):
         yield from leaves(part, (*path, key))
 
 
-def changed(document, path, do):
-    made = copy.deepcopy(document)
+@cache
+def written(name):
+    """The text of a whole file, and the path of each of its values."""
+    text = (CAPTURES / WHOLE[name]).read_text()
+    return text, list(leaves(json.loads(text)))
+
+
+def changed(text, path, do):
+    made = json.loads(text)
     place = made
     for key in path[:-1]:
         place = place[key]
@@ -73,19 +80,19 @@ def place(tmp_path_factory):
 @pytest.mark.parametrize("name", WHOLE)
 @given(data=st.data())
 def test_a_value_that_is_something_else(place, name, data):
-    document = json.loads((CAPTURES / WHOLE[name]).read_text())
-    path = data.draw(st.sampled_from(list(leaves(document))))
+    text, paths = written(name)
+    path = data.draw(st.sampled_from(paths))
     odd = data.draw(st.sampled_from(ODD))
-    foreign.write(place, changed(document, path, lambda at, key: at.__setitem__(key, odd)))
+    foreign.write(place, changed(text, path, lambda at, key: at.__setitem__(key, odd)))
     read_or_refused(place)
 
 
 @pytest.mark.parametrize("name", WHOLE)
 @given(data=st.data())
 def test_a_key_that_is_missing(place, name, data):
-    document = json.loads((CAPTURES / WHOLE[name]).read_text())
-    path = data.draw(st.sampled_from(list(leaves(document))))
-    foreign.write(place, changed(document, path, lambda at, key: at.__delitem__(key)))
+    text, paths = written(name)
+    path = data.draw(st.sampled_from(paths))
+    foreign.write(place, changed(text, path, lambda at, key: at.__delitem__(key)))
     read_or_refused(place)
 
 

@@ -40,17 +40,15 @@ def test_statistics_tell_a_metronome_from_chance_from_bursts():
 @pytest.mark.parametrize("burstiness", [0.25, 1.0, 4.0])
 def test_false_alarms_are_about_one_in_a_thousand(burstiness):
     process = "poisson" if burstiness == 1 else "gamma"
-    schedules = (drawn(process, count=200, seed=seed, burstiness=burstiness) for seed in range(600))
+    schedules = (drawn(process, count=200, seed=seed, burstiness=burstiness) for seed in range(360))
     wrong = sum(compare(times, times, burstiness).verdict != "kept" for times in schedules)
-    assert wrong <= 5
+    assert wrong <= 2  # of 360: more than 1.75 in a hundred would be seen 95 times in a hundred
 
 
 def sent_one_after_another(asked, send_us):
     """What a client sends that is otherwise exact: no send begins before the one ahead of it is over."""
-    sent = asked.copy()
-    for place in range(1, len(sent)):
-        sent[place] = max(asked[place], sent[place - 1] + send_us * 1000)
-    return sent
+    ahead = np.arange(len(asked)) * send_us * 1000
+    return np.maximum.accumulate(asked - ahead) + ahead
 
 
 @pytest.mark.parametrize(
@@ -252,8 +250,9 @@ def test_the_asked_rate_is_the_nominal_one_whatever_was_drawn():
 
 @pytest.mark.parametrize("count", [100, 300])
 def test_draws_given_their_count_are_doubted_no_more_often(count):
-    schedules = (drawn(count=count, seed=seed, parts=[count // 4]) for seed in range(1000))
-    assert sum(compare(times, times, 1.0, None, 50.0).verdict != "kept" for times in schedules) <= 5
+    schedules = (drawn(count=count, seed=seed, parts=[count // 4]) for seed in range(455))
+    wrong = sum(compare(times, times, 1.0, None, 50.0).verdict != "kept" for times in schedules)
+    assert wrong <= 1  # of 455: more than 1.05 in a hundred would be seen 95 times in a hundred
 
 
 def test_a_cell_that_did_not_keep_its_process_is_suspect():

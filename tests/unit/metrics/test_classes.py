@@ -1,5 +1,7 @@
 """Requests by class, of latencies that can be worked out on paper: victims, kinds, turns and depth."""
 
+from functools import cache
+
 import pytest
 
 from harness.metrics import classes
@@ -119,8 +121,8 @@ def test_a_figure_of_a_class_that_failed_requests_made_infinite_says_so(key, ask
     assert {path: why for path, why in found.nulls.items() if path != "victim_loss"} == expected
 
 
-def cell_of(label, repeat, kinds, lost=()):
-    """A cell whose requests of these kinds take 100 ms; those at `lost` failed."""
+@cache
+def summary_of(kinds, lost):
     rows = [
         {
             "sent": 200 * i,
@@ -128,11 +130,16 @@ def cell_of(label, repeat, kinds, lost=()):
         }
         for i in range(len(kinds))
     ]
-    started = {"workload__sha256": f"{repeat:064d}", "t0_unix_ns": 10**18 + repeat * 10**10 + ord(label)}
+    return summarise_cell(records(*rows), facts(), requested(*((kind, {}) for kind in kinds)))
+
+
+def cell_of(label, repeat, kinds, lost=()):
+    """A cell whose requests of these kinds take 100 ms; those at `lost` failed."""
     return changed(
-        summarise_cell(records(*rows), facts(**started), requested(*((kind, {}) for kind in kinds))),
+        summary_of(kinds, lost),
         label=label, repeat=repeat, cell=f"{label}{repeat}", validity={"verdict": "VALID", "reasons": []},
-        state="under load",
+        state="under load", workload_sha256=f"{repeat:064d}",
+        started_unix_ns=10**18 + repeat * 10**10 + ord(label),
     )  # fmt: skip
 
 

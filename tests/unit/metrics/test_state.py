@@ -76,8 +76,9 @@ def one_at_a_time(used, count, seed, next_of):
     `next_of`: which of those that wait is served next.
     """
     random = np.random.default_rng(seed)
-    due, needs = np.cumsum(random.exponential(0.1 / used, count)), random.exponential(0.1, count)
-    took, waiting, come, now = np.empty(count), [], 0, 0.0
+    arrived, lasts = np.cumsum(random.exponential(0.1 / used, count)), random.exponential(0.1, count)
+    due, needs = arrived.tolist(), lasts.tolist()  # single values of a list are read faster
+    took, waiting, come, now = [0.0] * count, [], 0, 0.0
     for _ in range(count):
         if not waiting:
             now = max(now, due[come])
@@ -87,7 +88,7 @@ def one_at_a_time(used, count, seed, next_of):
         one = waiting.pop(next_of)
         now += needs[one]
         took[one] = now - due[one]
-    return served(due, took)
+    return served(arrived, took)
 
 
 def unstable(used, count, next_of):
@@ -186,6 +187,11 @@ def test_a_closed_loop_is_saturated_while_its_slots_are_in_use(think_s, state):
     assert cell_state(closed(4, 8, 1.0, think_s), load("concurrency", 4)).state == state
     at_once = load("concurrency", 4, think_time_s=0.0)
     assert cell_state(closed(4, 8, 1.0, think_s), at_once).state == "saturated"
+
+
+def test_a_share_of_busy_slots_below_the_limit_does_not_read_as_the_limit():
+    found = cell_state(closed(4, 8, 1.0, 0.116), load("concurrency", 4))
+    assert (found.state, found.why) == ("under load", "slots hold a request 89.6% of the time")
 
 
 @pytest.mark.parametrize(("wait_s", "state"), [(0.0, "saturated"), (3.0, "under load")])

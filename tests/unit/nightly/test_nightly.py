@@ -24,7 +24,7 @@ from harness.store.history import append_history, history_path
 from harness.verdicts.history import entries
 from harness.verdicts.missing import Missing
 from tests.factories import documents, foreign, summaries
-from tests.factories.runs import TWO, Shape, make_run
+from tests.factories.runs import TWO, Shape, copy_of, make_run
 
 WHOLE = """
 [suite]
@@ -341,8 +341,14 @@ def test_what_is_missing_fails_the_gate_and_is_named(tmp_path):
     assert verdict(made).endswith("Measured in earlier nights and missing now: 1.")
 
 
-def test_a_night_with_too_few_before_it_says_that_nothing_can_be_judged(tmp_path):
-    folder = make_run(tmp_path / "results", Shape(TWO[:1], concurrency=(2,), repeats=3, requests=8))
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    shape = Shape(TWO[:1], concurrency=(2,), repeats=3, requests=8)
+    return make_run(tmp_path_factory.mktemp("runs"), shape)
+
+
+def test_a_night_with_too_few_before_it_says_that_nothing_can_be_judged(whole_run, tmp_path):
+    folder = copy_of(whole_run, tmp_path / "results")
     append_history(history_path(tmp_path / "results"), entries(folder.read_manifest(), folder.read_summary()))
     (entry,) = load_suite(written(tmp_path, WHOLE)).run
     suite = load_suite(str(tmp_path / "mine.toml"))
@@ -351,17 +357,13 @@ def test_a_night_with_too_few_before_it_says_that_nothing_can_be_judged(tmp_path
     assert verdict(made) == few
 
 
-def test_the_night_is_drawn_with_the_course_of_its_figures(tmp_path):
+def test_the_night_is_drawn_with_the_course_of_its_figures(whole_run, tmp_path):
     """Six nights of one run; the page is that of the last."""
-    made = None
+    made = copy_of(whole_run, tmp_path / "results")
     for number in range(6):
-        root = tmp_path / "results" / f"night{number}"
-        root.mkdir(parents=True)
-        folder = make_run(root, Shape(TWO[:1], concurrency=(2,), repeats=3, requests=8))
-        manifest = documents.changed(folder.read_manifest(), created_utc=f"2026-11-{20 + number}T03:00:00")
-        named = documents.changed(folder.read_summary(), run=f"night-{number}")
-        append_history(history_path(root.parent), entries(manifest, named))
-        made = folder
+        manifest = documents.changed(made.read_manifest(), created_utc=f"2026-11-{20 + number}T03:00:00")
+        named = documents.changed(made.read_summary(), run=f"night-{number}")
+        append_history(history_path(tmp_path / "results"), entries(manifest, named))
     last = made.path.rename(tmp_path / "results" / "night-5")
     (entry,) = load_suite(written(tmp_path, WHOLE)).run
     steps = (Step(entry, "measured", "", 0, 60.0, last),)

@@ -76,8 +76,8 @@ def test_a_frame_has_the_rows_and_columns_of_the_query_in_its_order(shown, sql, 
         ]
 
 
-def test_cells_say_what_was_measured_where_and_when(run, whole_run):
-    cells = run.cells()
+def test_cells_say_what_was_measured_where_and_when(shown, whole_run):
+    cells = shown["cells"]
     first, stored = cells.iloc[0], whole_run.read_summary().cells[0]
     assert (first.scenario, first.model, first.hardware) == (
         "shared-prefix",
@@ -90,8 +90,8 @@ def test_cells_say_what_was_measured_where_and_when(run, whole_run):
     assert first.started == pd.Timestamp(stored.started_unix_ns, unit="ns", tz="UTC")
 
 
-def test_requests_are_in_seconds_and_what_is_not_known_is_missing(run, whole_run):
-    requests = run.requests()
+def test_requests_are_in_seconds_and_what_is_not_known_is_missing(shown, whole_run):
+    requests = shown["requests"]
     name = next(cell for cell in whole_run.cells() if "-tgi-" in cell)
     records, _facts = whole_run.read_cell(name)
     mine = requests[requests.cell == name]
@@ -103,16 +103,16 @@ def test_requests_are_in_seconds_and_what_is_not_known_is_missing(run, whole_run
     assert str(requests.output_tokens.dtype) == "Int64"
 
 
-def test_events_come_in_the_order_of_the_cells_and_of_their_arrival(run, whole_run):
-    events = run.events()
+def test_events_come_in_the_order_of_the_cells_and_of_their_arrival(shown, whole_run):
+    events = shown["events"]
     assert list(dict.fromkeys(events.cell)) == whole_run.cells()
     stamps = events.groupby(["cell", "seq"]).stamp
     assert all(times.is_monotonic_increasing for _request, times in stamps)
 
 
-def test_a_verdict_names_a_column_of_the_cells_and_differs_in_its_unit(run, whole_run):
-    verdicts, stored = run.verdicts(), whole_run.read_summary().comparison
-    assert set(verdicts.metric) <= set(run.cells().columns)
+def test_a_verdict_names_a_column_of_the_cells_and_differs_in_its_unit(shown, whole_run):
+    verdicts, stored = shown["verdicts"], whole_run.read_summary().comparison
+    assert set(verdicts.metric) <= set(shown["cells"].columns)
     about = (stored[0].load, stored[0].a, stored[0].b)
     by_metric = {one.metric: one for one in stored if (one.load, one.a, one.b) == about}
     here = (verdicts.load_value == about[0].value) & (verdicts.a == about[1]) & (verdicts.b == about[2])
@@ -125,14 +125,14 @@ def test_a_verdict_names_a_column_of_the_cells_and_differs_in_its_unit(run, whol
     assert "is_primary" in first
 
 
-def test_a_frame_without_rows_has_its_columns_and_types(run):
+def test_a_frame_without_rows_has_its_columns_and_types(shown):
     for full, empty in (
-        (run.cells(), frames.of_rows(tables.CELLS, [])),
-        (run.verdicts(), frames.of_verdicts(tables.VERDICTS, [])),
+        (shown["cells"], frames.of_rows(tables.CELLS, [])),
+        (shown["verdicts"], frames.of_verdicts(tables.VERDICTS, [])),
     ):
         assert list(empty.columns) == list(full.columns)
         assert empty.dtypes.tolist() == full.dtypes.tolist()
-    telemetry = run.telemetry()
+    telemetry = shown["telemetry"]
     assert telemetry.empty
     assert telemetry.dtypes.to_dict() == {
         **dict.fromkeys(("run", "cell", "series"), pd.StringDtype()),

@@ -165,7 +165,8 @@ def test_a_comparison_is_that_of_the_command(tmp_path, monkeypatch, capsys):
     shutil.copytree(run, other)
     main(["compare", str(run), str(other), "--json"])
     printed = json.loads(capsys.readouterr().out)
-    compared = sb.compare(sb.load(run), other)
+    loaded = sb.load(run)
+    compared = sb.compare(loaded, other)
     assert json.loads(json.dumps(as_json(compared.conclusion()))) == printed.pop("conclusion")
     assert json.loads(json.dumps(as_json(compared.document))) == printed
     verdicts = compared.verdicts()
@@ -174,7 +175,7 @@ def test_a_comparison_is_that_of_the_command(tmp_path, monkeypatch, capsys):
     first = printed["pairs"][0]["findings"][0]
     assert verdicts.value_a[0] == pytest.approx(first["values"][0] / 1e3)
     assert compared.refused == ()
-    alone = sb.compare(run)
+    alone = sb.compare(loaded)
     assert {row.b.rpartition("/")[2] for row in alone.verdicts().itertuples()} == {"llamacpp"}
 
 

@@ -5,15 +5,22 @@ import json
 import pytest
 
 from harness.report.files import build_all
-from tests.factories.runs import Shape, make_run
+from tests.factories.runs import Shape, copy_of, make_run
 
 pytestmark = pytest.mark.usefixtures("without_plots")
 LOOKS = {"looks": [1, 4], "repeats": 1, "reason": "decided", "budget_s": None, "spent_s": 60.0}
 
 
+@pytest.fixture(scope="module")
+def whole_run(tmp_path_factory):
+    shape = Shape(repeats=1, concurrency=(1,), rates=(), requests=8, output_tokens=4)
+    return make_run(tmp_path_factory.mktemp("runs"), shape)
+
+
 @pytest.fixture
-def folder(tmp_path):
-    return make_run(tmp_path, Shape(repeats=1, concurrency=(1,), rates=(), requests=8))
+def folder(whole_run, tmp_path):
+    """A copy to be changed."""
+    return copy_of(whole_run, tmp_path)
 
 
 def table_with(folder, order, stopping):

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.lib.recfunctions import drop_fields
 
@@ -22,6 +21,7 @@ from harness.store import RunFolder, columns, open_run, parquet, samples, seal
 from harness.store.confined import Confined
 from harness.summary import summarise_folder
 from tests.factories.recorded import facts, records
+from tests.factories.runs import copy_of
 
 ROWS = [{"texts": [5, 9], "prompt": 7}, {"sent": None, "outcome": Outcome.DROPPED, "tokens": -1}]
 
@@ -74,6 +74,8 @@ def test_other_tools_read_names_and_nulls_not_codes(folder):
 
 @pytest.mark.parametrize("group", [1, 100])
 def test_pandas_keeps_integers_with_nulls(folder, monkeypatch, group):
+    import pandas as pd  # half a second
+
     monkeypatch.setattr(columns, "EVENTS_PER_ROW_GROUP", group)
     folder.write_cell(records(*ROWS), facts(cell="000-x"))
     requests = pd.read_parquet(folder.cell_path("000-x") / "requests.parquet", engine="pyarrow")
@@ -131,12 +133,20 @@ def test_a_cell_that_fastparquet_wrote_is_read_bit_for_bit():
     assert all((back.requests[name] == UNKNOWN).all() for name in ADDED)
 
 
-@pytest.mark.parametrize("name", ["requests", "events", "telemetry"])
-@pytest.mark.parametrize("damage", ["empty", "cut", "other", "inside", "footer", "columns", "kinds"])
-def test_a_damaged_file_is_one_error(folder, name, damage):
+@pytest.fixture(scope="module")
+def unsealed(tmp_path_factory):
+    """A cell as of before 0.2: its files alone tell what is wrong with them."""
+    folder = RunFolder.create(tmp_path_factory.mktemp("runs"), "demo")
     telemetry = Telemetry({"a": Samples(np.arange(9), np.arange(9.0))})
     folder.write_cell(records(*ROWS), facts(cell="000-x"), telemetry)
-    (folder.path / seal.FILE).unlink()  # as of before 0.2: the file alone tells
+    (folder.path / seal.FILE).unlink()
+    return folder
+
+
+@pytest.mark.parametrize("name", ["requests", "events", "telemetry"])
+@pytest.mark.parametrize("damage", ["empty", "cut", "other", "inside", "footer", "columns", "kinds"])
+def test_a_damaged_file_is_one_error(unsealed, tmp_path, name, damage):
+    folder = copy_of(unsealed, tmp_path)
     path = folder.cell_path("000-x") / f"{name}.parquet"
     data = path.read_bytes()
     broken = {
@@ -155,9 +165,8 @@ def test_a_damaged_file_is_one_error(folder, name, damage):
         folder.read_telemetry("000-x") if name == "telemetry" else folder.read_cell("000-x")
 
 
-def test_a_sample_of_a_series_without_a_name_is_one_error(folder):
-    folder.write_cell(records(*ROWS), facts(cell="000-x"))
-    (folder.path / seal.FILE).unlink()  # as of before 0.2: the file alone tells
+def test_a_sample_of_a_series_without_a_name_is_one_error(unsealed, tmp_path):
+    folder = copy_of(unsealed, tmp_path)
     path = folder.cell_path("000-x") / "telemetry.parquet"
     rows = "select * from (values ('a', 0, 1.0), (null, 1, 2.0)) as t(series, at_ns, value)"
     duckdb.execute(f"copy ({rows}) to '{path}' (format parquet)")

@@ -48,9 +48,11 @@ def test_a_name_that_is_none_of_them_is_refused(files):
         list(source.groups({"kind": parquet.code_of("kind", ["a", "c"])}))
 
 
-def test_a_file_that_declares_more_rows_than_it_has_is_refused(files):
-    with pytest.raises(ValueError, match="8 rows are declared"), parquet.reading(files, FILE) as source:
-        list(replace(source, rows=ROWS + 1).groups({"n": "coalesce(n, -1)"}))
+@pytest.mark.parametrize("rows", [ROWS + 1, ROWS - 1, 1])
+def test_a_file_that_declares_more_rows_than_it_has_or_fewer_is_refused(files, rows):
+    declared = rf"{rows} rows are declared"
+    with pytest.raises(ValueError, match=declared), parquet.reading(files, FILE) as source:
+        list(replace(source, rows=rows).groups({"n": "coalesce(n, -1)"}))
 
 
 def test_a_file_is_read_without_pandas(files, tmp_path):

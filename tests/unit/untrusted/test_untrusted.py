@@ -10,6 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from harness.metrics.peers import definitions
+from harness.metrics.peers.answers import take
 from harness.metrics.peers.definitions import TOOLS
 from harness.metrics.peers.recompute import recompute
 from harness.model import as_json
@@ -114,4 +116,11 @@ def test_a_cell_of_any_counts_has_figures(counts):
     ]
     found = records(*rows)
     json.dumps(as_json(summarise_cell(found, facts(), None)), allow_nan=True)
-    recompute(TOOLS.values(), found, facts())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(definitions, "_MOST_TOGETHER", 10_000)  # as many as 80 MB of zeros otherwise
+        recompute(TOOLS.values(), found, facts())
+
+
+def test_as_many_tokens_as_a_server_says_share_an_event_up_to_a_limit():
+    found = records({"sent": 0, "texts": [10, 20], "tokens": 2**31 - 1})
+    assert len(definitions.TOOLS["inference-perf"].compute(take(found, None))["ITL"].values) == 10_000_001

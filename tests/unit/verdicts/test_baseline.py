@@ -279,6 +279,14 @@ def test_a_run_with_its_copy_and_with_a_slower_one(stored, tmp_path, capsys):
     assert capsys.readouterr().out.startswith("llamacpp is slower than in the run of ")
 
 
+@pytest.mark.parametrize(
+    ("ratio", "shown"),
+    [(1.081, "+8.1 %"), (0.9, "-10.0 %"), (0.9998, "+0.0 %"), (1.0, "+0.0 %"), (2.3, "2.30 ×")],
+)
+def test_a_change_of_nothing_has_no_minus(ratio, shown):
+    assert baseline.change(ratio) == shown
+
+
 def test_one_backend_alone_has_nothing_beside_it(tmp_path, capsys):
     alone = make_run(tmp_path, shape(TWO[:1], repeats=2)).path
     assert command(alone) == ExitCode.USAGE
@@ -413,13 +421,15 @@ def test_a_load_point_that_cannot_be_compared_is_not_passed_over():
     assert refused(document)
 
 
-def test_the_command_fails_on_what_is_missing(stored, tmp_path, capsys):
-    old, new = stored
-    alone = make_run(tmp_path, shape(TWO[:1])).path
+def test_the_command_fails_on_what_is_missing(tmp_path, capsys):
+    """One repeat: what is missing needs no verdict."""
+    old, alone = (
+        make_run(tmp_path / f"{len(engines)}", shape(engines, 1)).path for engines in (TWO, TWO[:1])
+    )
     assert command(old, alone) == ExitCode.LIMIT_FAILED
     assert "missing: llamacpp@no-prefix-cache: not in this run" in capsys.readouterr().out
     assert command(old, alone, "--allow-missing", "llamacpp@no-prefix-cache") == ExitCode.OK
-    assert command(old, new, "--allow-missing", "llama") == ExitCode.USAGE
+    assert command(old, alone, "--allow-missing", "llama") == ExitCode.USAGE
 
 
 def test_each_run_is_told_by_its_folder_its_first_name_and_its_source():

@@ -9,9 +9,9 @@ import pytest
 from harness.stats.runs import Shift
 from harness.stats.serial import correlation_steps, independent_share
 from harness.verdicts import Rules, compare
+from harness.verdicts.comparison import NO_SAMPLES, rows_of
 from harness.verdicts.levels import Costs, levels
-from harness.verdicts.run_values import loads, series
-from harness.verdicts.sequential import take_look
+from harness.verdicts.sequential import find_by_looks, take_look
 from tests.factories.documents import changed
 from tests.factories.summaries import cell
 
@@ -92,10 +92,10 @@ def test_blocks_too_short_for_a_percentile_need_more_requests_and_not_more_block
         for made in cells(label, p50, seed=p50, launch="attach"):
             measured.append(changed(made, ttft_ms={"p95": None}))
             samples[made.cell] = {"ttft_ms": np.sort(p50 * np.exp(random.normal(0, 0.2, 16)))}
-    (one,) = compare(measured, rules, samples).comparison
+    rows = rows_of(measured, samples)
+    (one,) = find_by_looks(rows, rules)  # without the estimates of each
     assert (one.verdict, one.method) == ("not enough runs", "pooled")
     assert one.why == "each block needs a percentile of its own: 59 requests or more (--requests)"
-    rows = {load: series(measured, load, samples) for load in loads(measured)}
     assert take_look(rows, rules).hopeless == 1
 
 
@@ -117,7 +117,8 @@ def test_independent_blocks_give_a_verdict():
     decided = 0
     for seed in range(20):
         a, b = cells("a", 120, seed=2 * seed, **given), cells("b", 100, seed=2 * seed + 1, **given)
-        decided += judged(a[:28], b[:28]).verdict == "slower"
+        (found,) = find_by_looks(rows_of([*a[:28], *b[:28]], NO_SAMPLES), RULES)  # without the ranks
+        decided += found.verdict == "slower"
     assert decided >= 19
 
 

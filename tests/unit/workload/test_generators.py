@@ -303,12 +303,14 @@ def test_adapters_in_turn_with_the_base_model_first():
 
 
 def test_adapters_by_weight_and_by_popularity():
-    adapters, _ = mixed(4000, adapters=2, assignment="weighted", weights=(1, 2, 5))
-    shares = [adapters.count(name) / 4000 for name in ("", "adapter-1", "adapter-2")]
-    assert shares == pytest.approx([0.125, 0.25, 0.625], abs=0.03)
-    adapters, _ = mixed(4000, adapters=2, assignment="zipf")
-    shares = [adapters.count(name) / 4000 for name in ("", "adapter-1", "adapter-2")]
-    assert shares == pytest.approx([6 / 11, 3 / 11, 2 / 11], abs=0.03)
+    requests = [*generate(FixedLength(8, 4), 1, 5, TextMaker(words)).requests] * 4000
+
+    def shares(**lora):
+        adapters = Counter(request.adapter for request in assigned(LoraMix(adapters=2, **lora), requests, 5))
+        return [adapters[name] / 4000 for name in ("", "adapter-1", "adapter-2")]
+
+    assert shares(assignment="weighted", weights=(1, 2, 5)) == pytest.approx([0.125, 0.25, 0.625], abs=0.03)
+    assert shares(assignment="zipf") == pytest.approx([6 / 11, 3 / 11, 2 / 11], abs=0.03)
 
 
 def test_a_prefix_is_shared_by_requests_of_one_adapter_alone():

@@ -1,6 +1,7 @@
 """Sessions of TraceLab and OpenTelemetry: the same trees from rounds and from spans."""
 
 import json
+import sys
 
 import pytest
 
@@ -168,12 +169,16 @@ def test_what_is_wrong_with_spans_is_counted(file):
 
 
 def test_spans_inside_spans_without_end_are_read(file):
+    """Deeper than a function may call itself."""
+    count = sys.getrecursionlimit() + 100
     deep = [span("s0", 0, 1)]
-    deep += [span(f"s{i}", i, i + 1, f"w{i - 1}") for i in range(1, 3000)]
-    deep += [span(f"w{i}", i, 4000, f"w{i - 1}" if i else "", operation="invoke_agent") for i in range(3000)]
+    deep += [span(f"s{i}", i, i + 1, f"w{i - 1}") for i in range(1, count)]
+    deep += [
+        span(f"w{i}", i, 2 * count, f"w{i - 1}" if i else "", operation="invoke_agent") for i in range(count)
+    ]
     trace = read_trace(file(exported(*deep)))
-    assert len(trace) == 3000
-    assert trace.calls.turn.tolist() == list(range(3000))
+    assert len(trace) == count
+    assert trace.calls.turn.tolist() == list(range(count))
 
 
 def test_a_file_without_a_call_is_one_error(file):

@@ -29,8 +29,8 @@ def test_shares_beyond_a_wait_vary_less_between_typical_draws(process, burstines
         waits = _waits(arrivals(process, 1.0, 2000, seed, burstiness=burstiness) / NS, 0.9)
         return float((waits > wait).mean())
 
-    seeds = range(0, 1000, DRAWS)
+    seeds = range(0, 600, DRAWS)
     plain = [beyond(seed) for seed in seeds]
     typical = [beyond(typical_seed(process, 2000, seed, burstiness)) for seed in seeds]
-    assert np.std(typical) < 0.6 * np.std(plain)
-    assert abs(np.mean(typical) - np.mean(plain)) < 3 * np.std(plain) / len(seeds) ** 0.5
+    assert np.std(typical) < 0.45 * np.std(plain)  # by chance alone 5 (Poisson) to 13 in 100 times
+    assert abs(np.mean(typical) - np.mean(plain)) < 2.3 * np.std(plain) / len(seeds) ** 0.5

@@ -11,6 +11,7 @@ import pytest
 from harness.cli.commands.export import EXCHANGE, WHAT
 from harness.cli.main import main
 from harness.errors import ExitCode
+from harness.imports import read
 from tests.factories.runs import Engine, Shape, copy_of, edit_summary, make_run
 
 HOSTILE = "=HYPERLINK(1)"
@@ -94,6 +95,11 @@ def test_where_parquet_cannot_be_written_is_one_error(capsys, made, tmp_path, mo
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_for_parquet_is_proposed_by_the_name_of_its_rows(capsys, made):
+    _code, _out, err = export(capsys, made.path, "--format", "parquet", "--what", "requests", "--to", "-")
+    assert "hint: --to requests.parquet" in err
+
+
 def query(capsys, sql, *words):
     assert main(["query", sql, "--json", *map(str, words)]) == ExitCode.OK
     return json.loads(capsys.readouterr().out)
@@ -139,28 +145,29 @@ def test_a_run_with_a_file_less_is_left_out_whole(capsys, made, tmp_path):
     assert "events.parquet: cannot be read" in said.err
 
 
-@pytest.mark.parametrize("command", ["query", "tune"])
-def test_the_former_name_of_the_results_folder_is_taken_and_not_shown(capsys, made, command):
+def test_the_former_name_of_the_results_folder_is_taken_and_not_shown(capsys, made):
     assert query(capsys, "select count(*) as n from cells", "--results", made.path.parent) == [{"n": 6}]
-    with pytest.raises(SystemExit):
-        main([command, "--help"])
-    shown = capsys.readouterr().out
-    assert "--out DIR" in shown
-    assert "--results" not in shown
+    for command in ("query", "tune"):
+        with pytest.raises(SystemExit):
+            main([command, "--help"])
+        shown = capsys.readouterr().out
+        assert "--out DIR" in shown
+        assert "--results" not in shown
     assert main(["completion", "bash"]) == ExitCode.OK
     assert "--results" not in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("without_plots")
 @pytest.mark.parametrize("kind", EXCHANGE)
-def test_cells_of_a_scripted_server_say_so_wherever_they_go(capsys, made, tmp_path, kind):
+def test_cells_of_a_scripted_server_say_so_wherever_they_go(capsys, made, tmp_path, monkeypatch, kind):
     """A format of others has no place for it: it is said here, and by what imports them again."""
+    monkeypatch.setattr("harness.report.build", lambda _folder: [])  # read by nobody here
     code, _out, err = export(capsys, made.path, "--format", kind, "--to", tmp_path)
     assert code == ExitCode.OK
     assert err.startswith(f"{made.run_id}: SIMULATED: no inference engine was measured")
-    files = list(map(str, tmp_path.iterdir()))
+    files = sorted(tmp_path.iterdir())
     assert len(files) == 6
-    assert main(["import", *files, "--out", str(tmp_path / "out"), "--json"]) == ExitCode.OK
+    assert all(taken.simulated for file in files for taken in read(file)[1])
+    assert main(["import", str(files[0]), "--out", str(tmp_path / "out"), "--json"]) == ExitCode.OK
     assert json.loads(capsys.readouterr().out)["simulated"] is True
 
 

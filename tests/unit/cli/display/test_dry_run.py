@@ -8,7 +8,7 @@ from harness.cli.main import main
 from harness.errors import ExitCode
 from tests.bench.audit.gates import change_json
 from tests.factories import documents
-from tests.factories.runs import TWO, Shape, edit_summary, make_run
+from tests.factories.runs import TWO, Shape, copy_of, edit_summary, make_run
 
 SEARCH = ["--find-capacity", "--rate", "1,64", "--set", "slo.ttft_ms.p95=500"]
 SIMULATED = ["--launch", "simulate", "--set", "load.warmup_requests=0", "--dry-run"]
@@ -23,11 +23,10 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def earlier(here):
-    """A run of this scenario: 36 requests in 9 s in each of two cells, and a start of 5 s."""
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
     shape = Shape(TWO[:1], concurrency=(4,), repeats=2, requests=32, output_tokens=2)
-    run = make_run(here / "results", shape)
+    run = make_run(tmp_path_factory.mktemp("runs"), shape)
     edit_summary(run, cells=[documents.changed(cell, launch="simulate") for cell in run.read_summary().cells])
 
     def started(manifest):
@@ -37,6 +36,12 @@ def earlier(here):
 
     change_json(run.path / "manifest.json", started)
     return run
+
+
+@pytest.fixture
+def earlier(here, made):
+    """A run of this scenario: 36 requests in 9 s in each of two cells, and a start of 5 s."""
+    return copy_of(made, here / "results")
 
 
 def planned(capsys, *words):

@@ -1,6 +1,7 @@
 """How adapters reach an engine and its requests."""
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -54,15 +55,26 @@ def test_the_variant_without_adapters_takes_part_without_any(name):
     assert definition.lora is False
 
 
-def made(folder, seed=1):
+def made(folder, run, seed=1):
     model = folder / "model"
     model.mkdir(exist_ok=True)
     (model / "config.json").write_text(json.dumps(CONFIG))
     target = folder / f"made-{seed}"
     target.mkdir()
-    told = json.dumps({"count": 2, "rank": 4, "seed": seed})
-    subprocess.run([sys.executable, SHIM, str(model), str(target), told], check=True, capture_output=True)
+    asked = json.dumps({"count": 2, "rank": 4, "seed": seed})
+    run([SHIM, str(model), str(target), asked])
     return target
+
+
+def as_program(words):
+    subprocess.run([sys.executable, *words], check=True, capture_output=True)
+
+
+def here(words):
+    """The program once more: a process of its own would load numpy again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", words)
+        runpy.run_path(words[0], run_name="__main__")
 
 
 def tensors(folder):
@@ -78,7 +90,7 @@ def tensors(folder):
 
 
 def test_adapters_are_of_the_models_shape_and_come_from_the_seed(tmp_path):
-    first = made(tmp_path, 1)
+    first = made(tmp_path, as_program)
     found = tensors(first / "adapter-1")
     assert len(found) == 2 * 2 * 2
     assert found["base_model.model.model.layers.0.self_attn.q_proj.lora_B.weight"].shape == (8, 4)
@@ -88,7 +100,7 @@ def test_adapters_are_of_the_models_shape_and_come_from_the_seed(tmp_path):
     assert not any(np.array_equal(found[name], other[name]) for name in found)
     again = tmp_path / "again"
     again.mkdir()
-    same = tensors(made(again, 1) / "adapter-1")
+    same = tensors(made(again, here) / "adapter-1")
     assert all(np.array_equal(found[name], same[name]) for name in found)
     assert json.loads((first / "adapter-1" / "adapter_config.json").read_text())["lora_alpha"] == 8
 

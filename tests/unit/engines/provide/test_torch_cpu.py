@@ -14,20 +14,22 @@ from harness.errors import SetupError
 CPU = [{"name": "torch", "version": "2.13.0+cpu"}, {"name": "sympy", "version": "1.14"}]
 CUDA = [{"name": "torch", "version": "2.13.0"}, {"name": "nvidia-cublas", "version": "13"}]
 
-FAKE = """#!{python}
-import json, sys
-from pathlib import Path
-here = Path({folder!r})
+# Started some twenty times: -S and no pathlib, which take longer than the rest.
+FAKE = """#!{python} -IS
+import json, os, sys
+os.chdir({folder!r})
 arguments = sys.argv[1:]
-with (here / "calls").open("a") as calls:
-    calls.write(json.dumps([Path(sys.argv[0]).name, *arguments]) + "\\n")
-offers = json.loads((here / "offers.json").read_text())
+with open("calls", "a") as calls:
+    calls.write(json.dumps([os.path.basename(sys.argv[0]), *arguments]) + "\\n")
+with open("offers.json") as file:
+    offers = json.load(file)
 place = next((word for word in arguments if word in offers), "default")
 if offers[place] is None:
     sys.exit("ERROR: No matching distribution found for torch")
 if "--report" in arguments:
     report = {{"install": [{{"metadata": entry}} for entry in offers[place]]}}
-    Path(arguments[arguments.index("--report") + 1]).write_text(json.dumps(report))
+    with open(arguments[arguments.index("--report") + 1], "w") as file:
+        json.dump(report, file)
 """
 
 

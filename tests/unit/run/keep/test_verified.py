@@ -20,9 +20,15 @@ CELLS = ("000-llamacpp-c2-r0", "001-llamacpp@no-prefix-cache-c2-r0")
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory):
-    folder = make_run(tmp_path_factory.mktemp("runs"), Shape(concurrency=(2,), requests=6))
+    folder = make_run(tmp_path_factory.mktemp("runs"), Shape(concurrency=(2,), requests=6, output_tokens=8))
     mend(folder.path)
     return folder
+
+
+@pytest.fixture(scope="module")
+def repeated_run(tmp_path_factory):
+    shape = Shape(concurrency=(2,), requests=6, repeats=3, output_tokens=4)
+    return make_run(tmp_path_factory.mktemp("runs"), shape)
 
 
 @pytest.fixture
@@ -104,9 +110,9 @@ def test_an_interruption_explains_only_cells_after_the_last_one(run, place, foun
 
 
 @pytest.mark.parametrize(("reason", "missing"), [("budget", 0), ("decided", 4)])
-def test_a_budget_may_end_a_run_before_its_first_look(tmp_path, reason, missing):
+def test_a_budget_may_end_a_run_before_its_first_look(repeated_run, tmp_path, reason, missing):
     """One repeat shows that there is no time for the three of the first look."""
-    run = make_run(tmp_path, Shape(concurrency=(2,), requests=6, repeats=3))
+    run = copy_of(repeated_run, tmp_path)
     for cell in run.cells():
         if not cell.endswith("-r0"):
             shutil.rmtree(run.cell_path(cell))
