@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import cache
 from importlib import resources
 from pathlib import Path
@@ -41,16 +40,6 @@ def definitions(kind: Kind) -> dict[str, Path]:
             found = sorted(folder.glob("*.toml"), key=lambda path: path.name)  # whole paths compare slowly
             files.update({path.stem: path for path in found})
     return files
-
-
-def definition(kind: Kind, name: str) -> Path | None:
-    """`definitions(kind).get(name)`, without the paths of all the others."""
-    for folder in (Path.cwd() / kind, shipped(kind)):
-        if folder.is_dir():
-            with suppress(PermissionError), os.scandir(folder) as entries:
-                if any(found.name == f"{name}.toml" for found in entries):
-                    return folder / f"{name}.toml"
-    return None
 
 
 def entry(path: Path) -> Entry | None:

@@ -11,6 +11,7 @@ from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, R
 from harness.metrics.window import Window
 from harness.model import Limit
 from harness.model import Slo as KeptSlo
+from harness.model.figures import share_of
 from harness.records.layout import UNKNOWN, Outcome, Phase
 
 Slo = Mapping[str, Mapping[str, float]]  # latency → share → limit in ms
@@ -124,5 +125,5 @@ def _limit(name: str, share: str, limit_ms: float, values: Floats) -> Limit:
         share=share,
         limit_ms=limit_ms,
         within=within,
-        met=within >= (1.0 if share == "max" else float(share.removeprefix("p")) / 100),
+        met=within >= share_of(share),
     )

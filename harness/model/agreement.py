@@ -6,6 +6,7 @@ from msgspec import field
 
 from harness.model.comparison import Interval
 from harness.model.load import LoadPoint
+from harness.model.numbers import signed
 from harness.model.record import UNSET, Record, UnsetType, doc
 
 
@@ -204,7 +205,7 @@ class AccuracyChange(Record, frozen=True, kw_only=True):
         if self.verdict == "gains":
             return f"gains {low:.1f} to {high:.1f} points ({counts})"
         word = "as accurate" if self.verdict == "same" else "undecided"
-        return f"{word}: {low:+.1f} to {high:+.1f} points ({counts})"
+        return f"{word}: {signed(low)} to {signed(high)} points ({counts})"
 
 
 class ValuesPair(Record, frozen=True, kw_only=True):

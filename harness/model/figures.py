@@ -92,6 +92,11 @@ class Limit(Record, frozen=True, kw_only=True):
     met: Annotated[bool, doc("Whether the share inside the limit is at least the one asked for.")]
 
 
+def share_of(name: str) -> float:
+    """Share of requests that a limit is for: p95 is 0.95, max is 1."""
+    return 1.0 if name == "max" else float(name.removeprefix("p")) / 100
+
+
 class Slo(Record, frozen=True, kw_only=True):
     """Share of good requests, and each limit with what it was kept by."""
 

@@ -45,6 +45,11 @@ def percent_figure(share: float) -> str:
     return percent_of_all(share) if share < 1 and shown == "100" else shown
 
 
+def signed(value: float) -> str:
+    """One decimal and a sign; nothing has no minus."""
+    return f"{value:+.1f}".replace("-0.0", "+0.0")
+
+
 def duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"

@@ -21,11 +21,11 @@ def locate(kind: paths.Kind, name: str) -> Path:
         if paths.entry(path) != "file":
             raise SpecError("no such file", where=name)
         return path
-    found = paths.definition(kind, name)
-    if found is None:
+    known = paths.definitions(kind)
+    if name not in known:
         what = {"workloads": "scenario", "backends": "backend", "compose": "compose file"}[kind]
         raise SpecError(f"unknown {what} '{name}'", hint=nearest(name, names(kind)))
-    return found
+    return known[name]
 
 
 def names(kind: paths.Kind) -> list[str]:

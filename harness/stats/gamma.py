@@ -11,7 +11,7 @@ _MOST_TERMS = 10_000
 
 
 def gamma_cdf(shape: float, values: Floats) -> Floats:
-    """P(X ≤ value) at scale 1, by the series of the lower incomplete gamma function."""
+    """P(X ≤ value) at scale 1, by the series of the lower incomplete gamma function. No value may be NaN."""
     values = np.minimum(values, shape + 40 * math.sqrt(shape) + 40)  # the function is 1 above
     term, total = np.full(len(values), 1 / shape), np.full(len(values), 1 / shape)
     # The terms of the largest value shrink last, so they alone tell when the series is over.

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.model import CellResult
+from harness.model.figures import share_of
 from harness.stats.crossing import Count, above, places
-from harness.verdicts.slo_check import kept_limits, refuted, share_of
+from harness.verdicts.slo_check import kept_limits, refuted
 
 # So many requests say as much as one that has nothing in common with its neighbours: in an open loop a burst
 # delays many, in a closed loop slots take turns.

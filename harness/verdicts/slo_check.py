@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from harness.model import Backlog, CellResult, IssueCode, Limit
+from harness.model.figures import share_of
 from harness.model.numbers import percent_of_all, short
 from harness.stats.binomial import share_above, trials_needed
 from harness.validity import eases
@@ -115,8 +116,3 @@ def _missed(cell: CellResult, confidence: float | None = None) -> Iterator[str]:
 
 def _name(limit: Limit) -> str:
     return f"{limit.metric.removesuffix('_ms')} {limit.share}"
-
-
-def share_of(name: str) -> float:
-    """Share of requests that a limit is for: p95 is 0.95, max is 1."""
-    return 1.0 if name == "max" else float(name.removeprefix("p")) / 100

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 from harness.model import HistoryEntry
 from harness.model.measures import Measure, measure
-from harness.model.numbers import number
 from harness.report.charts.axes import linear
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.view import point_words
@@ -85,22 +84,20 @@ def _ends(start: int, stop: int) -> tuple[float, float]:
 
 def _point(series: Series, index: int, shown: Measure) -> Point:
     entry = series.entries[index]
-    low, middle, high = (
-        None if end is None else end * shown.scale for end in entry.metrics[series.metric].interval
-    )
+    low, middle, high = entry.metrics[series.metric].interval
     assert middle is not None  # an entry of a series has its figure
     before = series.entries[index - 1].engine_version if index else None
     version = entry.engine_version or "version not known"
-    span = "" if low is None or high is None else f" ({number(low)} to {number(high)})"
-    text = f"{number(middle)}{span} {shown.unit}".strip()
+    span = "" if low is None or high is None else f" ({shown.figure(low)} to {shown.figure(high)})"
+    text = f"{shown.figure(middle)}{span} {shown.unit}".strip()
     mark = plain(version, 17) if not index or before != entry.engine_version else ""
     return Point(
         float(index),
-        middle,
+        middle * shown.scale,
         f"{_day(entry)}, run {entry.run[-6:]}",
         f"{text}, {version}",
-        low,
-        high,
+        None if low is None else low * shown.scale,
+        None if high is None else high * shown.scale,
         None,
         mark,
     )

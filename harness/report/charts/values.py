@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from harness.model import Summary
 from harness.model.measures import Measure
-from harness.model.numbers import number
 from harness.report.view import Row
 
 MIN_RUNS = 3  # of an interval over runs: with two it says nothing but that two are too few
@@ -27,9 +26,10 @@ class Value:
         return tuple(end for end in (self.low, self.middle, self.high) if end is not None)
 
     def text(self, measure: Measure) -> str:
-        words = number(self.middle)
-        if self.low is not None and self.high is not None and number(self.low) != number(self.high):
-            words += f" ({number(self.low)} to {number(self.high)})"
+        ends = (end for end in (self.middle, self.low, self.high) if end is not None)
+        words, *span = (measure.figure(end / measure.scale) for end in ends)
+        if len(set(span)) == 2:
+            words += f" ({' to '.join(span)})"
         return f"{words} {measure.unit}".strip()
 
 

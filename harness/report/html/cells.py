@@ -141,8 +141,7 @@ def _medians(source: Source, group: Group) -> Iterator[Html]:
             rows.append([join([source.name(row.label), f" {measure(metric.name).title}"]), *values])
             owners.append(source.index(row.label))
     yield table(f"Latencies{of_repeats(source)}", ["backend", *STATISTICS], rows, owners, "numbers")
-    columns = {path: (head, 1.0) for path, head in RATES.items()}
-    yield medians(source, "Rates", columns, [(group, row) for row in group.rows])
+    yield medians(source, "Rates", RATES, [(group, row) for row in group.rows])
 
 
 def _latency(

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from harness.model import CellResult, Limit
+from harness.model.figures import share_of
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, number, percent_of_all
 from harness.report.findings.sentences import limit_words
@@ -11,7 +12,6 @@ from harness.report.html.tags import Html, details, section, table, tag
 from harness.report.view import Row, groups, point_words
 from harness.report.wording import NOT_KNOWN, or_unknown, plain
 from harness.verdicts import capacity
-from harness.verdicts.slo_check import share_of
 
 EXPLAINED = "A limit is kept when the share it names was within it; a request without an answer never is."
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.model import CellResult
 from harness.model.json_path import number_at
-from harness.model.numbers import as_given, number
-from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
+from harness.model.numbers import as_given, number, percent_figure
+from harness.report.html.medians import Shown, every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
 from harness.report.text.replicas import replica_tables
@@ -16,27 +16,32 @@ from harness.report.wording import NOT_KNOWN, or_unknown, plain
 
 GIB = 1 / (1 << 30)
 
-# Path in a cell → heading, and what its value is multiplied by; a column that no cell has is left out.
-USED: Mapping[str, tuple[str, float]] = {
-    "gpu.utilisation_pct.mean": ("GPU busy, %", 1),
-    "gpu.dram_active_pct.mean": ("GPU memory bandwidth, %", 1),
-    "gpu.memory_used_bytes.max": ("GPU memory, peak GiB", GIB),
-    "energy.gpu_w": ("GPU power, W", 1),
-    "energy.gpu_idle_w": ("idle, W", 1),
-    "energy.cpu_w": ("CPU power, W", 1),
-    "energy.cpu_idle_w": ("idle, W", 1),
-    "energy.joules_per_output_token": ("J per output token", 1),
-    "energy.joules_per_output_token_above_idle": ("above idle", 1),
-    "energy.output_tokens_per_s_per_watt": ("tokens/s per W", 1),
-    "server.cpu_cores": ("engine, CPU cores", 1),
-    "host.client_cores": ("load generator, cores", 1),
-    "host.other_cores": ("other work, cores", 1),
-    "server.rss_bytes.max": ("engine memory, peak GiB", GIB),
-    "server.running.mean": ("running", 1),
-    "server.waiting.mean": ("waiting", 1),
-    "server.kv_use.max": ("KV cache, peak %", 100),
-    "server.preemptions": ("preemptions", 1),
-    "server.acceptance_rate": ("speculative tokens kept, %", 100),
+
+def _gib(size: float) -> str:
+    return number(size * GIB)
+
+
+# Path in a cell → heading, and how its value is shown; a column that no cell has is left out.
+USED: Mapping[str, tuple[str, Shown]] = {
+    "gpu.utilisation_pct.mean": ("GPU busy, %", number),
+    "gpu.dram_active_pct.mean": ("GPU memory bandwidth, %", number),
+    "gpu.memory_used_bytes.max": ("GPU memory, peak GiB", _gib),
+    "energy.gpu_w": ("GPU power, W", number),
+    "energy.gpu_idle_w": ("idle, W", number),
+    "energy.cpu_w": ("CPU power, W", number),
+    "energy.cpu_idle_w": ("idle, W", number),
+    "energy.joules_per_output_token": ("J per output token", number),
+    "energy.joules_per_output_token_above_idle": ("above idle", number),
+    "energy.output_tokens_per_s_per_watt": ("tokens/s per W", number),
+    "server.cpu_cores": ("engine, CPU cores", number),
+    "host.client_cores": ("load generator, cores", number),
+    "host.other_cores": ("other work, cores", number),
+    "server.rss_bytes.max": ("engine memory, peak GiB", _gib),
+    "server.running.mean": ("running", number),
+    "server.waiting.mean": ("waiting", number),
+    "server.kv_use.max": ("KV cache, peak %", percent_figure),
+    "server.preemptions": ("preemptions", number),
+    "server.acceptance_rate": ("speculative tokens kept, %", percent_figure),
 }
 COSTS = {
     "per_million_output_tokens": "of output",
@@ -131,7 +136,7 @@ def _limiter(cell: CellResult) -> str:
 def _values(cell: CellResult, paths: Sequence[str]) -> Iterator[str]:
     for path in paths:
         value = number_at(cell, path)
-        yield NOT_KNOWN if value is None else number(value * USED[path][1])
+        yield NOT_KNOWN if value is None else USED[path][1](value)
 
 
 def _scaling(source: Source) -> Html | None:
@@ -171,6 +176,6 @@ def _costs(source: Source) -> Html | None:
     owners = [source.index(cell.label) for cell in cells]
     every = table("What a million tokens cost", ["cell", *heads.values()], rows, owners, "numbers")
     paid = [(group, row) for group, row in every_row(source) if any(cell.cost for cell in row.cells)]
-    columns = {f"cost.{key}": (head, 1.0) for key, head in heads.items()}
+    columns = {f"cost.{key}": head for key, head in heads.items()}
     result = medians(source, "What a million tokens cost", columns, paid)
     return join([tag("p", f"{'; '.join(bases)}. {COST_EXPLAINED}"), result, folded(len(cells), every)])

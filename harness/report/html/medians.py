@@ -1,12 +1,14 @@
 """A row per backend and load: what is read first, with the cells folded behind it."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.model.numbers import as_given, counted, number
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, join, table, tag
 from harness.report.view import Group, Row, groups, repeats
 from harness.report.wording import NOT_KNOWN
+
+Shown = Callable[[float], str]
 
 
 def where(source: Source, group: Group, row: Row) -> Html:
@@ -22,24 +24,21 @@ def of_repeats(source: Source) -> str:
     return ", medians of the repeats" if repeats(source.summary) > 1 else ""
 
 
-def median(row: Row, path: str, scale: float = 1.0) -> Html:
+def median(row: Row, path: str, shown: Shown = number) -> Html:
     """Leaves out repeats that are INVALID."""
     spread = row.spread(path)
     if spread is None:
         return tag("span", NOT_KNOWN, class_="unknown", title=row.why_unknown(path))
-    return tag("span", number(spread.median * scale))
+    return tag("span", shown(spread.median))
 
 
 def medians(
-    source: Source, caption: str, columns: Mapping[str, tuple[str, float]], rows: Sequence[tuple[Group, Row]]
+    source: Source, caption: str, columns: Mapping[str, str], rows: Sequence[tuple[Group, Row]]
 ) -> Html:
-    """`columns`: path in a cell → heading, and the factor of its value."""
-    cells = (
-        [where(source, group, row), *(median(row, path, scale) for path, (_head, scale) in columns.items())]
-        for group, row in rows
-    )
+    """`columns`: path in a cell → heading."""
+    cells = ([where(source, group, row), *(median(row, path) for path in columns)] for group, row in rows)
     owners = [source.index(row.label) for _group, row in rows]
-    heads = ["backend, load", *(head for head, _scale in columns.values())]
+    heads = ["backend, load", *columns.values()]
     return table(f"{caption}{of_repeats(source)}", heads, cells, owners, "numbers")
 
 

@@ -11,7 +11,7 @@ from harness.model import (
     ValuesAgreement,
     known,
 )
-from harness.model.numbers import percent_apart
+from harness.model.numbers import percent_apart, signed
 from harness.report.wording import NOT_KNOWN, Table, plain
 
 MANY = 100  # questions: more than --agreement has, so a loss of accuracy is looked for
@@ -74,7 +74,7 @@ def _shares(agreement: Agreement) -> Table:
 def _accuracy(agreement: Agreement) -> Table:
     rows = []
     for change in agreement.accuracy:
-        low, _, high = (f"{100 * end:+.1f}" for end in change.change)
+        low, _, high = (signed(100 * end) for end in change.change)
         subject = f"{change.b} / itself" if change.a == change.b else f"{change.b} / {change.a}"
         counts = [
             str(change.compared),

@@ -18,7 +18,7 @@ from harness.model import (
     RunComparison,
 )
 from harness.model.measures import measure
-from harness.model.numbers import counted, number
+from harness.model.numbers import counted, number, signed
 from harness.report.findings.against import answers
 from harness.report.findings.conclusion import groups_of, speedup
 from harness.report.text.terminal_text import BOLD, Paint, hanging, wrap
@@ -202,9 +202,7 @@ def legend(figures: Sequence[ComparedFigure]) -> str:
 
 def change(ratio: float) -> str:
     """`+8.1 %`; from a doubling on `2.3 ×`."""
-    if ratio >= 2:
-        return f"{number(ratio)} ×"
-    return f"{100 * (ratio - 1):+.1f} %".replace("-0.0", "+0.0")
+    return f"{number(ratio)} ×" if ratio >= 2 else f"{signed(100 * (ratio - 1))} %"
 
 
 def concluded(document: RunComparison) -> ComparedConclusion:

@@ -14,6 +14,7 @@ from harness.model.numbers import (
     percent_figure,
     percent_of_all,
     short,
+    signed,
 )
 from tests.factories.documents import made
 
@@ -102,6 +103,11 @@ def test_a_figure_of_a_share_is_that_of_a_table_and_never_all_where_it_is_not(sh
 
 def test_a_figure_that_is_no_share_is_a_number():
     assert measure("output_tokens_per_s").figure(99.97) == "100"
+
+
+def test_a_change_of_nothing_has_no_minus():
+    shown = [signed(value) for value in (-0.04, 0.0, 0.04, -0.06, -10.0, 8.13)]
+    assert shown == ["+0.0", "+0.0", "+0.0", "-0.1", "-10.0", "+8.1"]
 
 
 def test_counts_read_as_english():

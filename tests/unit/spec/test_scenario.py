@@ -166,21 +166,6 @@ def test_the_data_folders_hold_no_python():
         assert not list((paths.CHECKOUT / kind).rglob("*.py"))
 
 
-def test_an_own_file_of_a_name_goes_before_the_shipped_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    shipped = paths.definition("workloads", "shared-prefix")
-    assert shipped == paths.definitions("workloads")["shared-prefix"]
-    (tmp_path / "workloads").mkdir()
-    for name in ("shared-prefix", "mine"):
-        own = tmp_path / "workloads" / f"{name}.toml"
-        own.touch()
-        assert paths.definition("workloads", name) == paths.definitions("workloads")[name] == own
-    other = paths.definition("workloads", "fixed-length")
-    assert other == paths.definitions("workloads")["fixed-length"]
-    for name in ("", "none", "../workloads/mine"):
-        assert paths.definition("workloads", name) is None
-
-
 @pytest.mark.parametrize("name", sorted(paths.definitions("workloads")))
 def test_every_shipped_scenario_is_named_like_its_file(name):
     assert load_scenario(name).name == name

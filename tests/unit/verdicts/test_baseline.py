@@ -283,7 +283,7 @@ def test_a_run_with_its_copy_and_with_a_slower_one(stored, tmp_path, capsys):
     ("ratio", "shown"),
     [(1.081, "+8.1 %"), (0.9, "-10.0 %"), (0.9998, "+0.0 %"), (1.0, "+0.0 %"), (2.3, "2.30 ×")],
 )
-def test_a_change_of_nothing_has_no_minus(ratio, shown):
+def test_a_change_is_in_per_cent_up_to_a_doubling(ratio, shown):
     assert baseline.change(ratio) == shown
 
 

@@ -6,10 +6,12 @@ from importlib import resources
 import numpy as np
 import pytest
 
+from harness.model.measures import measure
 from harness.report.charts import axes, charts
 from harness.report.charts.distribution import _curve
 from harness.report.charts.model import Point
 from harness.report.charts.pareto import front
+from harness.report.charts.values import RANGE, Value
 from harness.report.samples import DISTRIBUTED, Samples
 from tests.factories.summaries import cell, summary, verdict
 
@@ -284,3 +286,10 @@ def test_the_knee_lies_on_the_curve_of_the_hits_with_its_interval():
     (point,) = knee.points
     assert (point.x, point.y, point.across) == (1.0, 40, (0.5, 2.0))
     assert "falls through half of 80 % at 1 ×" in chart.description
+
+
+def test_values_of_a_share_below_the_whole_are_no_hundred():
+    hits = measure("prefix_cache_hit_rate")
+    assert Value(99.97, 99.96, 99.98, RANGE).text(hits) == "99.97 (99.96 to 99.98) %"
+    assert Value(100.0, 100.0, 100.0, RANGE).text(hits) == "100 %"
+    assert Value(250.0, 240.0, 260.0, RANGE).text(measure("ttft_ms.p50")) == "250 (240 to 260) ms"
