@@ -125,6 +125,7 @@ def test_an_engine_that_dies_leaves_the_others_blocks(engines):
     bench("verify", str(run_folder()))
 
 
+@pytest.mark.time
 def test_a_duet_loads_both_at_the_same_moments(here):
     # So slow that no slot stands idle for long: a client that shares its core with an engine may be late.
     define("calm", ttft_ms=600, gap_ms=20)

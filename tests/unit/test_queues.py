@@ -2,7 +2,8 @@
 
 The check reads the asserts of tests/unit and tests/integration. A reading is a difference with a call of a
 clock of `time`, a name that such a difference was assigned to in the same function, and in tests/integration
-also what a run measured: a name, key or attribute like `ttft_ms` or `send_lag_ns`. A constant is made of
+also what a run measured: a name, key or attribute like `ttft_ms` or `send_lag_ns`, and a difference with a
+stamp, like `sent_ns`. A constant is made of
 numbers and of names in capitals, in `pytest.approx` as well. Lower bounds pass, because other load lengthens
 every wait and shortens none; so does CPU time, which it adds little to. The check does not see a reading that
 another function returned, a limit that raises (`subprocess.run(timeout=…)`), or a verdict that rests on time.
@@ -26,6 +27,7 @@ CALLED = re.compile(rf"\b({'|'.join(CLOCKS)})\s*\(")
 MEASURED = re.compile(
     r"(.*_)?(ttft|tpot|itl|e2e|lag|gap|service|waited|took|spent|duration)(_\w+)?_(ns|us|ms|s)"
 )
+STAMP = re.compile(r"\w+_ns")
 
 
 def is_clock(node):
@@ -33,10 +35,16 @@ def is_clock(node):
     return getattr(called, "attr", getattr(called, "id", "")) in CLOCKS
 
 
+def subtracted(node):
+    """Both sides of every subtraction in it."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Sub):
+            yield from (part.left, part.right)
+
+
 def is_difference(node):
-    """A subtraction in which a clock is read, or was before it by a name that says so."""
-    parts = (one for one in ast.walk(node) if isinstance(one, ast.BinOp) and isinstance(one.op, ast.Sub))
-    return any(is_clock(side) for part in parts for side in (part.left, part.right))
+    """A subtraction in which a clock is read."""
+    return any(is_clock(side) for side in subtracted(node))
 
 
 def is_mark(node):
@@ -66,10 +74,15 @@ def words(node):
             yield getattr(one, "id", getattr(one, "attr", ""))
 
 
-def readings(function):
-    """Names that a difference of clocks was assigned to."""
-    assigned = (one for one in ast.walk(function) if isinstance(one, ast.Assign) and is_difference(one.value))
-    targets = (target for one in assigned for target in one.targets)
+def is_of_stamps(node):
+    return any(map(STAMP.fullmatch, (word for side in subtracted(node) for word in words(side))))
+
+
+def readings(function, measured):
+    """Names that a difference of clocks was assigned to, or of stamps where they are `measured`."""
+    assigned = [one for one in ast.walk(function) if isinstance(one, ast.Assign)]
+    taken = [one for one in assigned if is_difference(one.value) or (measured and is_of_stamps(one.value))]
+    targets = (target for one in taken for target in one.targets)
     return {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
 
 
@@ -107,18 +120,19 @@ def breaches(module, measured):
     found = {}
     for function in unmarked(module):
         bounds = list(bounded_by_a_constant(function))
-        known = readings(function) if bounds else set()
+        known = readings(function, measured) if bounds else set()
         for compare, small in bounds:
             said = set(words(small))
-            by_name = said & known or (measured and any(map(MEASURED.fullmatch, said)))
-            if by_name or is_difference(small):
+            by_run = measured and (any(map(MEASURED.fullmatch, said)) or is_of_stamps(small))
+            if said & known or by_run or is_difference(small):
                 found[compare.lineno] = ast.unparse(compare)
     return sorted(found.items())
 
 
 def may_read(path, measured):
-    """Whether a clock is called in the text of a file, or something `measured` is named."""
-    return CALLED.search(text_of(path)) or (measured and any(map(MEASURED.fullmatch, words_of(path))))
+    """Whether a clock is called in the text of a file, or something `measured` or a stamp is named."""
+    named = (one.fullmatch(word) for word in words_of(path) for one in (MEASURED, STAMP))
+    return CALLED.search(text_of(path)) or (measured and any(named))
 
 
 def test_only_tests_of_time_compare_a_clock_with_a_constant():
@@ -140,6 +154,8 @@ def test_only_tests_of_time_compare_a_clock_with_a_constant():
         "assert cell['ttft_ms']['p50'] == pytest.approx(400, abs=30)",
         "assert 19 < np.median(ttft_ms) < 40",
         "assert stats.send_lag_ms.max < 2 * 10",
+        "assert np.all(rows['sent_ns'] - rows['intended_ns'] < 20 * MS)",
+        "lasted = row.end_ns - row.sent_ns; assert lasted < 5e9",
     ],
 )
 def test_a_bound_on_time_is_found(line):
