@@ -73,8 +73,8 @@ def slots_of(load: Load, point: LoadPoint) -> int | None:
 
 
 def prefixes(scenario: Scenario, point: LoadPoint) -> int:
-    """Prefixes that make the working set of this point; 0 where it is none, or the KV cache's size is not
-    known yet.
+    """Prefixes that make the working set of this point; 0 if its load is no working set, or if the
+    size of the KV cache is not known yet.
 
     1 at least. Of a working set of 0 each prefix is asked for once: as many as there are requests.
     """

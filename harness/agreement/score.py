@@ -45,7 +45,7 @@ def _has(text: str, words: Sequence[str]) -> bool:
 
 
 def _json(text: str) -> object:
-    """The whole answer, or what stands in its fence; None where it is none."""
+    """The whole answer, or what stands in its fence, as JSON; None if it is not JSON."""
     try:
         return json.loads(_FENCE.sub(r"\1", text))
     except (ValueError, RecursionError):

@@ -56,7 +56,7 @@ def _quotas() -> Iterator[float]:
 
 
 def _listed(cpuset: str) -> int:
-    """How many CPUs a list such as "0-3,8" names; 0 where it is none."""
+    """How many CPUs a list such as "0-3,8" names; 0 for another text."""
     parts = [re.fullmatch(r"(\d+)(?:-(\d+))?", part.strip()) for part in cpuset.split(",")]
     return sum(int(part[2] or part[1]) - int(part[1]) + 1 for part in parts if part)
 

@@ -18,7 +18,7 @@ REFUSALS = {"401": 401, "429": 429, "503": 503, "html-500": 500}
 START_KINDS = ("loading", "refused", "die-loading")
 BODY_KINDS = ("error-event", "malformed")
 WIRE_KINDS = ("stall", "reset", "truncation", "bad-chunk", "die", "slow-headers")
-# Vectors and scores: of another model, or with a number that is none.
+# Vectors and scores: of another model, or with NaN among them.
 VALUE_KINDS = ("wrong-values", "nan-values")
 KINDS = (*REFUSALS, *START_KINDS, *BODY_KINDS, *WIRE_KINDS, "wrong-usage", *VALUE_KINDS)
 

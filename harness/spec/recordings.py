@@ -17,7 +17,7 @@ class Recording:
 
 
 def read_recordings(folder: str) -> tuple[Recording, ...]:
-    """The WAV files in a folder, by name. Raises SpecError without any, or where one is none."""
+    """The WAV files in a folder, by name. Raises SpecError if there is none, or if one cannot be read."""
     root = Path(folder).expanduser()
     found = tuple(map(_read, sorted(root.glob("*.wav"))))
     if not found:

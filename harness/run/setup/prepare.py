@@ -171,7 +171,7 @@ def prepare(options: RunOptions) -> Prepared:
     _check_cluster(options, launches)
     backends = _simulated(backends, launches, options.simulate_faults)
     sizes = _probe_sizes(options, scenario)
-    pieces_of(scenario.text)  # a file that is none is an error now, not when an engine runs
+    pieces_of(scenario.text)  # a file that cannot be read is an error now, not when an engine runs
     source = checked_source(scenario, sizes)
     started = tuple(zip(backends, launches, strict=True))
     between = between_of(options, scenario, started)
