@@ -18,7 +18,7 @@ class BadDocumentError(ValueError):
 
 
 def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
-    """`hidden` takes credentials out of every text. Numbers that are not finite or not below 2**63 are None."""
+    """`hidden` takes credentials out of every text. NaN and numbers from 2**63 on are None."""
     try:
         text = data if isinstance(data, str) else data.decode("utf-8-sig")
         if sum(map(text.count, ",[{")) > _MOST_VALUES:
