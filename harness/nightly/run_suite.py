@@ -19,7 +19,7 @@ from harness.nightly.missing import missing
 from harness.nightly.suite import Entry, Suite
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
-from harness.verdicts.history import Drift, drifts, entries, without_first
+from harness.verdicts.history import Drift, drifts, entries, series, without_first
 from harness.verdicts.missing import Missing
 
 State = Literal["measured", "failed", "out of time", "left out"]
@@ -256,7 +256,9 @@ def _judged(suite: Suite, steps: Sequence[Step], out: Path, note: Callable[[str]
                 note(f"  {why}")
             tonight.add(folder.run_id)
     floor = suite.gate.floor_percent / 100
-    return [drift for drift in drifts(_history(path), floor) if drift.series.entries[-1].run in tonight]
+    return [
+        drift for drift in drifts(series(_history(path)), floor) if drift.series.entries[-1].run in tonight
+    ]
 
 
 def _missing(step: Step, out: Path, named: Sequence[str]) -> list[Missing]:

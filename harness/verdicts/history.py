@@ -1,7 +1,7 @@
 """Follows figures over many runs: entries to append, series of them, and changes of their level."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
@@ -188,12 +188,12 @@ def series(history: Sequence[HistoryEntry]) -> list[Series]:
     ]
 
 
-def drifts(history: Sequence[HistoryEntry], floor: float = SESSION_FLOOR) -> list[Drift]:
-    """Series whose present level is worse than their best by more than `floor`.
+def drifts(courses: Iterable[Series], floor: float = SESSION_FLOOR) -> list[Drift]:
+    """Returns courses whose present level is worse than their best by more than `floor`.
 
     A level has three runs or more, so one bad night is not a level. Many small steps add up.
     """
-    return [drift for figure in series(history) if (drift := _drift(figure, floor)) is not None]
+    return [drift for course in courses if (drift := _drift(course, floor)) is not None]
 
 
 def stretches(series: Series) -> list[Stretch]:

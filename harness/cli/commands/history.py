@@ -57,7 +57,8 @@ def main(arguments: argparse.Namespace) -> int:
     if not history:
         hint = "`bench history RUN` adds one; --out names the folder of the runs"
         raise SpecError("no run in the history", where=str(path), hint=hint)
-    courses, regressions = series(history), drifts(history, arguments.floor / 100)
+    courses = series(history)
+    regressions = drifts(courses, arguments.floor / 100)
     if arguments.json:
         print(
             json.dumps(

@@ -60,12 +60,12 @@ def test_an_entry_is_a_backend_at_a_load():
 
 
 def test_a_quiet_history_has_no_drift():
-    assert drifts(history(noisy([100.0] * 20))) == []
+    assert drifts(series(history(noisy([100.0] * 20)))) == []
 
 
 def test_a_step_is_found_once_it_stays():
-    assert drifts(history(noisy([100.0] * 10 + [110.0] * 2))) == []
-    (found,) = drifts(history(noisy([100.0] * 10 + [110.0] * 3)))
+    assert drifts(series(history(noisy([100.0] * 10 + [110.0] * 2)))) == []
+    (found,) = drifts(series(history(noisy([100.0] * 10 + [110.0] * 3))))
     assert (found.kind, found.since.run, found.best.run) == ("step", "run-10", "run-09")
     assert found.ratio == pytest.approx(1.1, abs=0.02)
     assert found.as_json() == {
@@ -89,19 +89,19 @@ def test_a_scripted_server_has_a_series_of_its_own():
     made_up = [replace(entry, simulated=True) for entry in nights[:3]]
     found = series([*made_up, *nights[3:]])
     assert [(one.simulated, len(one.values)) for one in found] == [(True, 3), (False, 3)]
-    assert drifts([*made_up, *nights[3:]]) == []
+    assert drifts(series([*made_up, *nights[3:]])) == []
 
 
 def test_slow_creep_is_found():
     """Half a per cent a night: no night is worse than the one before by more than its noise."""
-    (found,) = drifts(history(noisy(100 * 1.005 ** np.arange(25))))
+    (found,) = drifts(series(history(noisy(100 * 1.005 ** np.arange(25)))))
     assert found.kind == "creep"
     assert found.ratio > 1.05
 
 
 def test_better_is_no_regression_and_a_return_is_measured_from_the_best():
-    assert drifts(history(noisy([100.0] * 8 + [80.0] * 8))) == []
-    (found,) = drifts(history(noisy([100.0] * 8 + [80.0] * 8 + [90.0] * 4)))
+    assert drifts(series(history(noisy([100.0] * 8 + [80.0] * 8)))) == []
+    (found,) = drifts(series(history(noisy([100.0] * 8 + [80.0] * 8 + [90.0] * 4))))
     assert found.ratio == pytest.approx(90 / 80, abs=0.03)
 
 
@@ -180,10 +180,10 @@ def test_a_line_that_is_none_is_named(tmp_path, line, words):
 
 def test_what_is_printed():
     made = history(noisy([100.0] * 10 + [110.0] * 3))
-    text = trends.terminal(series(made), drifts(made))
+    text = trends.terminal(series(made), drifts(series(made)))
     assert text.startswith("chat vllm c4 TTFT p50  ")
     assert "% worse than its best level, by one step, since run-10" in text
-    assert "| chat vllm c4 TTFT p50 | 13 |" in trends.markdown(series(made), drifts(made))
+    assert "| chat vllm c4 TTFT p50 | 13 |" in trends.markdown(series(made), drifts(series(made)))
     assert trends.terminal([], []).strip() == "No run in the history: `bench history RUN` adds one."
     assert trends.spark([1.0, 1.0]) == "▁▁"
 

@@ -10,7 +10,7 @@ OTHER = {**HOST, "cpu": "Xeon"}
 
 
 def printed(made):
-    return trends.terminal(series(made), drifts(made)).splitlines()
+    return trends.terminal(series(made), drifts(series(made))).splitlines()
 
 
 def test_nothing_is_judged_before_two_levels_can_be_seen():
@@ -44,7 +44,7 @@ def test_series_of_one_name_say_what_differs(mine, other, words):
     assert [line.partition("  ")[0] for line in lines] == [
         f"chat vllm c4 TTFT p50 ({word})" for word in words
     ]
-    table = trends.markdown(series(made), drifts(made))
+    table = trends.markdown(series(made), drifts(series(made)))
     assert all(f"| chat vllm c4 TTFT p50 ({word}) |" in table for word in words)
 
 
