@@ -96,10 +96,15 @@ def first_tokens(requests: Rows) -> NDArray[np.int64]:
     Where the server did not count them, they are known of answers with an event for each token. A last
     token without text, the end of the answer, has none.
     """
-    tokens, events = requests["output_tokens"], requests["text_events"]
-    one_each = (events == tokens) | (events == tokens - 1)
-    uncounted = np.where(one_each & (tokens != UNKNOWN), 1, UNKNOWN)
+    uncounted = np.where(_one_each(requests), 1, UNKNOWN)
     return np.where(requests["first_tokens"] != UNKNOWN, requests["first_tokens"], uncounted)
+
+
+def _one_each(requests: Rows) -> Mask:
+    """Answers with an event for each token, a last token without text apart."""
+    tokens, events = requests["output_tokens"], requests["text_events"]
+    mask: Mask = (tokens != UNKNOWN) & ((events == tokens) | (events == tokens - 1))
+    return mask
 
 
 def per_token_ms(requests: Rows) -> Floats:
@@ -154,7 +159,8 @@ def by_arrival(records: Records) -> Records:
         counts += np.bincount(near, minlength=len(counts))
     together = counts[rows["seq"]]
     first, events = first_tokens(rows), np.maximum(rows["text_events"], 2)
-    each = (rows["output_tokens"] - first) / (events - 1)  # tokens of an event after the first
+    spread = (rows["output_tokens"] - first) / (events - 1)
+    each = np.where(_one_each(rows), 1.0, spread)  # tokens of an event after the first
     known = (together > 1) & (first != UNKNOWN) & (rows["output_tokens"] != UNKNOWN)
     if not known.any():
         return records

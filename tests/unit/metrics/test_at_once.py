@@ -66,6 +66,12 @@ def test_tokens_of_the_first_arrival_have_no_gap_to_the_first_token():
     assert tpot_ms(RequestView(by_arrival(made))) == pytest.approx([10.0])
 
 
+def test_a_last_token_without_text_is_no_part_of_the_first_arrival():
+    """Three of five texts came as one, then two more, and an end that is a token: 40 ms for 6 - 3 tokens."""
+    made = cell({"texts": [100, 100, 100, 120, 140], "tokens": 6})
+    assert tpot_ms(RequestView(by_arrival(made))) == pytest.approx([40 / 3])
+
+
 def test_a_stream_of_single_arrivals_is_left_as_it_is():
     made = cell(STREAMED, STREAMED)
     assert by_arrival(made) is made
