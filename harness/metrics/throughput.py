@@ -33,8 +33,11 @@ def compute(cell: CellView) -> Rates:
     """Every rate but goodput, which needs limits."""
     per_s = cell.of(rates_of)
     nulls = {name: _why_not_apart(cell.requests) for name in OF_REASONING if per_s[name] is None}
-    why = "no answer to count" if cell.window is None else "the server reports no token counts"
-    nulls |= {name: why for name in RATES if per_s[name] is None and name not in OF_REASONING}
+    nulls |= {
+        name: _why_not_counted(cell, name)
+        for name in RATES
+        if per_s[name] is None and name not in OF_REASONING
+    }
     if cell.facts.request.api not in WITHOUT_TEXT:
         nulls["items_per_s"] = "answers are text, not vectors or scores"
     if cell.facts.request.api in OF_AUDIO:
@@ -66,7 +69,9 @@ def rates(
         return window.per_second((shares * requests[field]).sum()) if known else None
 
     per_s = {name: counted(field) for name, field in _COUNTED.items()}
-    output, reasoning = per_s["output_tokens_per_s"], per_s["reasoning_tokens_per_s"] or None
+    output, reasoning = per_s["output_tokens_per_s"], per_s["reasoning_tokens_per_s"]
+    if not (requests["reasoning_tokens"] > 0).any():
+        reasoning = None
     return per_s | {
         "requests_per_s": window.per_second(shares.sum()),
         "items_per_s": None if items is None else window.per_second((shares * items[requests["seq"]]).sum()),
@@ -74,6 +79,16 @@ def rates(
         "reasoning_tokens_per_s": reasoning,
         "answer_tokens_per_s": None if output is None or reasoning is None else output - reasoning,
     }
+
+
+def _why_not_counted(cell: CellView, name: str) -> str:
+    """The reason a rate is null that does not ask for reasoning."""
+    inside = cell.requests[cell.shares > 0]
+    if not len(inside):
+        return "no answer to count"
+    lacking = np.count_nonzero(inside[_COUNTED[name]] == UNKNOWN) if name in _COUNTED else len(inside)
+    some = "" if lacking == len(inside) else f" of {lacking} of {len(inside)} answers"
+    return f"the server reports no token counts{some}"
 
 
 def _why_not_apart(requests: Rows) -> str:

@@ -181,6 +181,26 @@ def test_the_page_says_why_reasoning_has_no_rate_of_its_own(rows, counted, why):
     assert (reasons["reasoning_tokens_per_s"], reasons["answer_tokens_per_s"]) == (why, why)
 
 
+def test_reasoning_that_no_answer_in_the_window_has_is_a_rate_of_0():
+    """The warm-up's answer thought, and ended before the window."""
+    made = records({**THOUGHT, "phase": Phase.WARMUP}, {"sent": 100, "texts": [150, 200]})
+    made.requests["reasoning_tokens"] = 2, 0
+    found = summarise_cell(made, facts(planned=1), None)
+    assert found.reasoning_tokens_per_s == 0
+    assert found.answer_tokens_per_s == found.output_tokens_per_s == pytest.approx(20)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "why"),
+    [([UNKNOWN] * 2, "the server reports no token counts"),
+     ([UNKNOWN, 3], "the server reports no token counts of 1 of 2 answers")],
+)  # fmt: skip
+def test_a_rate_in_tokens_that_is_not_known_says_how_many_answers_are_not_counted(tokens, why):
+    made = records(ANSWER, ANSWER)
+    made.requests["output_tokens"] = tokens
+    assert summarise_cell(made, facts(planned=2), None).null_reasons["output_tokens_per_s"] == why
+
+
 def test_waves_are_not_counted_over_one_period_too_few():
     """32 slots, two waves of a second: 32 requests/s. By ends it would be 64 in one second."""
     made = closed_loop([1000] * 64, 32)
