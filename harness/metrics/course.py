@@ -19,7 +19,7 @@ _OVER_THE_WINDOW = (
 
 @dataclass(frozen=True, kw_only=True)
 class Course(Figures):
-    """Times in s from the first due send; a rate is per second of the window."""
+    """Times in s from the start of the cell; a rate is per second of the window."""
 
     makespan_s: float | None
     window_start_s: float | None = None

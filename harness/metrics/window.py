@@ -97,7 +97,7 @@ def _first_left_empty_ns(ends_ns: NDArray[np.int64], sessions: NDArray[np.int64]
 
 
 def makespan_s(requests: NDArray[np.void]) -> float | None:
-    """Time from the first measured send to the end of the last measured answer; None if one failed."""
+    """Time from the first measured send to the end of the last measured one; None if one was not answered."""
     rows = requests[requests["phase"] == Phase.MEASURE]
     if not len(rows) or (rows["outcome"] != Outcome.OK).any():
         return None

@@ -101,12 +101,12 @@ class CellResult(Measured, frozen=True, kw_only=True):
         ProbeSize | None, doc("Least size of this probe of --find-capacity; null: no search.")
     ] = None
     window_start_s: Annotated[
-        float | None, doc("Start of the measured window, s from the first due send; null: no answer.")
+        float | None, doc("Start of the measured window, s from the start of the cell; null: no answer.")
     ] = None
     window_s: Annotated[float | None, doc("Length of the measured window, s; null: no answer.")]
     makespan_s: Annotated[
         float | None,
-        doc("Time from the first measured send to the end of the last answer, s; null: one failed."),
+        doc("Time from the first measured send to the last end, s; null: one was not answered."),
     ]
     window_kind: Annotated[
         Literal["steady", "whole"] | None,
