@@ -79,24 +79,35 @@ def _run_command(given: list[str]) -> int:
     except SpecError:
         # A mistyped flag is the reason that a required one is missing.
         if command in COMMANDS and (flags := _unknown_flags(parser, command, given)):
-            raise _unrecognized(parser, command, flags) from None
+            raise _unrecognized(of_command(parser, command), flags) from None
         raise
     if unknown:
-        raise _unrecognized(parser, parsed.command, unknown)
+        asked = of_command(parser, parsed.command) if parsed.command else parser
+        raise _unrecognized(asked, unknown, given, getattr(parsed, "action", None))
     if not parsed.command:
         print(_NEXT_STEP)
         return ExitCode.USAGE
     return int(import_module(COMMANDS[parsed.command][0]).main(parsed))
 
 
-def _unrecognized(parser: argparse.ArgumentParser, command: str | None, unknown: Sequence[str]) -> SpecError:
-    """Hints at the nearest flags of the command; a word that is no flag is one too many."""
-    flag = next((word for word in unknown if word.startswith("-")), None)
+def _unrecognized(
+    asked: argparse.ArgumentParser,
+    unknown: Sequence[str],
+    given: Sequence[str] = (),
+    action: str | None = None,
+) -> SpecError:
+    """Hints at the nearest flags of the command, and of its `action` if that is known.
+
+    A word that is no flag, or comes after `--`, is an argument too many.
+    """
+    arguments = given[given.index("--") :] if "--" in given else ()
+    flag = next((word for word in unknown if word.startswith("-") and word not in arguments), None)
     if flag is None:
-        return SpecError(f"unexpected argument '{unknown[0]}'", hint="`bench --help` lists the commands")
+        return SpecError(
+            f"unexpected argument '{unknown[0]}'", hint=f"`{asked.prog} --help` shows what it takes"
+        )
     name = flag.partition("=")[0]
-    asked = of_command(parser, command) if command else parser
-    return SpecError(f"unknown option '{name}'", hint=suggested(name, _flags(asked), asked.prog))
+    return SpecError(f"unknown option '{name}'", hint=suggested(name, _flags(asked, action), asked.prog))
 
 
 def _unknown_flags(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> list[str]:
@@ -104,13 +115,16 @@ def _unknown_flags(parser: argparse.ArgumentParser, command: str, given: Sequenc
     return [word for word in given if word.startswith("--") and word.partition("=")[0] not in known]
 
 
-def _flags(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """The flags of a command, and of its actions if it has some, as `bench engines` does."""
+def _flags(parser: argparse.ArgumentParser, action: str | None = None) -> Iterator[str]:
+    """The flags of a command, and of its actions if it has some, as `bench engines` does; of one that is
+    named, no others'.
+    """
     yield from parser._option_string_actions
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction) and action.dest == "action":
-            for below in action.choices.values():
-                yield from below._option_string_actions
+    for below in parser._actions:
+        if isinstance(below, argparse._SubParsersAction) and below.dest == "action":
+            for name, command in below.choices.items():
+                if action in (None, name):
+                    yield from command._option_string_actions
 
 
 def _check_text(words: Sequence[str]) -> None:

@@ -3,9 +3,8 @@
 import argparse
 import json
 import sys
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from harness.cli.flags import argument_types, options, prices
 from harness.cli.flags.argument_types import DEFAULT_QUESTIONS
@@ -17,8 +16,6 @@ from harness.sampling.job import DEFAULT_HZ
 if TYPE_CHECKING:
     from harness.report.text.screen import Sketch
     from harness.run.setup.options import RunOptions
-
-T = TypeVar("T", int, float)
 
 DEPTH_OUTPUT_TOKENS = 32  # of each answer of --depth, where --output-tokens does not say
 _TEMPLATE_TOKENS = 256  # room for a chat template
@@ -68,21 +65,21 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
         "--concurrency",
         dest="load.concurrency",
         metavar="N,…",
-        type=_numbers(int),
+        type=argument_types.whole_numbers,
         help="closed loop: requests kept in flight",
     )
     shape.add_argument(
         "--rate",
         dest="load.rate",
         metavar="R,…",
-        type=_numbers(float),
+        type=argument_types.numbers,
         help="open loop: requests per second",
     )
     shape.add_argument(
         "--replay-speed",
         dest="load.replay_speed",
         metavar="X,…",
-        type=_numbers(float),
+        type=argument_types.numbers,
         help="open loop: speed of trace replay; 1 as recorded, 2 twice as fast",
     )
     load.add_argument(
@@ -376,17 +373,6 @@ def _depths(depths: list[tuple[str, int]], output: int) -> dict[str, object]:
         "engine_values.context_tokens": most + _TEMPLATE_TOKENS,
         "verdict.primary": f"by_kind.{name}.ttft_ms.p50",
     }
-
-
-def _numbers(kind: type[T]) -> Callable[[str], list[T]]:
-    def parse(text: str) -> list[T]:
-        try:
-            return [kind(part) for part in text.split(",") if part]
-        except ValueError:
-            what = "whole numbers" if kind is int else "numbers"
-            raise argparse.ArgumentTypeError(f"'{text}' is not a list of {what}, like 1,8,32") from None
-
-    return parse
 
 
 class _RefuseSecret(argparse.Action):

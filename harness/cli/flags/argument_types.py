@@ -1,18 +1,55 @@
-"""Values of flags that argparse has no type for."""
+"""Values of flags, whose mistakes are named in words: argparse names Python's types."""
 
 import argparse
 import math
 import re
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 if TYPE_CHECKING:
     from harness.apis import ApiName
 
+T = TypeVar("T", int, float)
+
+_LARGEST = 2**63
 DEFAULT_QUESTIONS = 600  # of --accuracy alone
 _FEWEST, _MOST = 60, 10_000  # fewer show nothing that the 58 do not
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
 _DEPTH = re.compile(r"([1-9]\d{0,6})(k?)")
 _PART = re.compile(r"(\d+(?:\.\d+)?)([hms])")
+
+
+def whole_number(text: str) -> int:
+    """No larger than JSON documents of a run can hold."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
+    if abs(value) >= _LARGEST:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a whole number below 2**63")
+    return value
+
+
+def number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
+
+
+def whole_numbers(text: str) -> list[int]:
+    return _listed(whole_number, text)
+
+
+def numbers(text: str) -> list[float]:
+    return _listed(number, text)
+
+
+def _listed(kind: Callable[[str], T], text: str) -> list[T]:
+    try:
+        return [kind(part) for part in text.split(",") if part]
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}; a list is like 1,8,32") from None
 
 
 def duration_s(text: str) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, NoReturn, cast
 
+from harness.cli.flags import argument_types
 from harness.cli.flags.help_text import HelpText
 from harness.errors import ExitCode, SpecError
 
@@ -60,6 +61,11 @@ Run `bench COMMAND --help` for the options of a command."""
 class _Parser(argparse.ArgumentParser):
     """Mistakes are one line and a hint, like every other error, not a page of usage."""
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.register("type", int, argument_types.whole_number)
+        self.register("type", float, argument_types.number)
+
     def error(self, message: str) -> NoReturn:
         raise SpecError(message, hint=f"`{self.prog} --help` lists the options")
 
@@ -82,7 +88,7 @@ def suggested(typed: str, names: Iterable[str], program: str) -> str:
     """Hint for a mistyped name: the nearest ones, the few that there are, or where they are listed."""
     from harness.spec.strict import SUGGESTED, nearest  # needed for a mistake alone
 
-    known = list(names)
+    known = list(dict.fromkeys(names))
     hint = nearest(typed, known) or ""
     if hint.startswith("did you mean") or len(known) <= SUGGESTED:
         return hint

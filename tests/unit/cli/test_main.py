@@ -19,6 +19,22 @@ from harness.errors import ExitCode
         (["list", "scenario"], "'scenario' is not one of its values", "did you mean 'scenarios'?"),
         (["engines", "install", "vllm", "--device", "rocm"], "--device: 'rocm' is not", "auto, cpu, cuda"),
         (["engines", "install", "vllm", "--devic", "cpu"], "unknown option '--devic'", "'--device'"),
+        (["kit", "join", "part", "--model", "x"], "unknown option '--model'", "known: --help, --out, -h"),
+        (
+            ["completion", "bash", "--", "--out=x"],
+            "unexpected argument '--out=x'",
+            "`bench completion --help`",
+        ),
+        (
+            ["nightly", "cpu", "--budget", "x"],
+            "argument --budget: 'x' is not a number",
+            "`bench nightly --help`",
+        ),
+        (
+            ["logs", "a", "--tail", "1.5"],
+            "argument --tail: '1.5' is not a whole number",
+            "`bench logs --help`",
+        ),
         (["verify", "a", "b", "c\udcff"], "is not UTF-8 text", "rename the file"),
     ],
 )

@@ -2,7 +2,16 @@ import argparse
 
 import pytest
 
-from harness.cli.flags.argument_types import address, apis, depths, duration_s, percent, repeats
+from harness.cli.flags.argument_types import (
+    address,
+    apis,
+    depths,
+    duration_s,
+    numbers,
+    percent,
+    repeats,
+    whole_numbers,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,6 +45,9 @@ def test_durations(text, seconds):
         (apis, "chat,chat", "names one of them twice"),
         (depths, "4k,", "is not a list of different numbers of tokens"),
         (depths, "0", "is not a list of different numbers of tokens"),
+        (whole_numbers, "1,a", "^'a' is not a whole number; a list is like 1,8,32$"),
+        (whole_numbers, f"1,{2**63}", "is not a whole number below 2\\*\\*63"),
+        (numbers, "1/s", "^'1/s' is not a number; a list"),
         (depths, "4k,4k", "is not a list of different numbers of tokens"),
     ],
 )
@@ -47,6 +59,8 @@ def test_what_a_flag_cannot_be_is_said(kind, text, says):
 def test_what_a_flag_can_be():
     assert repeats("auto") == "auto"
     assert repeats("3") == 3
+    assert whole_numbers("1,8,") == [1, 8]
+    assert numbers("0.5,2") == [0.5, 2.0]
     assert [percent(text) for text in ("0", "2.5", "200")] == [0.0, 2.5, 200.0]
     assert address("9400") == ("127.0.0.1", 9400)
     assert address("[::1]:0") == ("[::1]", 0)
