@@ -251,6 +251,8 @@ def _slot_time(cell: Cell) -> Law:
     law, window, requests = _SLOT_TIME, cell.window, cell.records.requests
     if window.kind == "whole":
         return Law(law, why="no steady part: slots drain inside the window")
+    if cell.facts.client.lost_workers:
+        return Law(law, why="slots were lost with a load process")
     if cell.trees or _thinks(cell):
         return Law(law, why="slots think between requests")
     if _load_unnamed(cell):

@@ -260,6 +260,16 @@ def test_a_slot_is_busy_or_between_two_requests():
     assert found.measured < found.expected
 
 
+def test_slots_of_a_load_process_that_died_are_not_judged():
+    """Four of eight end after half of the cell, with the process that they belonged to."""
+    made = closed_loop(waves=12)
+    rows = made.requests
+    left = replace(made, requests=rows[(rows["sent_ns"] < 500 * MS) | (rows["seq"] % 2 == 0)])
+    assert law(cell(left), "slots × window").holds is False
+    died = law(cell(left, client__lost_workers=1), "slots × window")
+    assert (died.holds, died.why) == (None, "slots were lost with a load process")
+
+
 def test_slots_that_think_are_not_judged():
     rows = [{"sent": 150 * i, "texts": [150 * i + 100]} for i in range(20)]
     assert law(cell(records(*rows), load("concurrency", 1)), "slots × window").why.startswith("slots think")
