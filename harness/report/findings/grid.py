@@ -132,10 +132,11 @@ def _with_ideal(metric: Metric, row: Row) -> Entry:
 
 
 def _errors(row: Row) -> Entry:
-    """Failed and dropped of all repeats, INVALID ones too: a fault is a fault."""
+    """Failed and dropped of all repeats, INVALID ones too: a fault is a fault. What never became due is not
+    counted: where the time ran out, the share would look small."""
     faults = _faults(row)
-    planned = sum(cell.requests.planned for cell in row.cells)
-    return Entry(f"{faults}/{planned}" if faults else "0")
+    due = sum(sum(cell.requests.outcomes.values()) for cell in row.cells)
+    return Entry(f"{faults}/{due}" if faults else "0")
 
 
 def _faults(row: Row) -> int:

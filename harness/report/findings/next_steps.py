@@ -35,16 +35,17 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
 
 
 def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
-    """The advice of the most frequent rule."""
-    cells = [cell for cell in summary.cells if cell.validity.verdict == verdict]
-    reasons = [reason for cell in cells for reason in cell.validity.reasons if reason.verdict == verdict]
-    if not reasons:
+    """The advice of the rule that speaks of most cells."""
+    cells = [cell.validity for cell in summary.cells if cell.validity.verdict == verdict]
+    reasons = [[reason for reason in cell.reasons if reason.verdict == verdict] for cell in cells]
+    codes = Counter(code for mine in reasons for code in dict.fromkeys(reason.code for reason in mine))
+    if not codes:
         return
-    code, _count = Counter(reason.code for reason in reasons).most_common(1)[0]
-    hint = advice(summary, code, [reason for reason in reasons if reason.code == code])
+    code, count = codes.most_common(1)[0]
+    hint = advice(summary, code, [reason for mine in reasons for reason in mine if reason.code == code])
     if hint:
-        be = "is" if len(cells) == 1 else "are"
-        why = f"{len(cells)} of {counted(len(summary.cells), 'cell')} {be} {verdict}, {code}"
+        be = "is" if count == 1 else "are"
+        why = f"{count} of {counted(len(summary.cells), 'cell')} {be} {verdict}, {code}"
         yield NextStep(why=plain(why), do=plain(hint))
 
 

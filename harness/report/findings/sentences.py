@@ -85,6 +85,9 @@ def _findings(summary: Summary, group: Group) -> Iterator[Claim]:
 
 def sentence(summary: Summary, group: Group) -> str:
     """The backend with the best median in the primary metric, and those it is separated from."""
+    if not any(row.usable for row in group.rows):
+        who = listing([row.label for row in group.rows])
+        return plain(f"{who}: no valid measurement." if len(group.rows) <= IN_WORDS else "No valid measurement.")
     ranking = order(summary, group)
     if ranking.best is not None and any(pair.times for pair in ranking.about(ranking.best.label)):
         return plain(" ".join(_best(ranking, ranking.best)), 900)
@@ -160,11 +163,12 @@ def _in_direction(ranking: Order) -> str:
     parts = [f"better than {_few(behind, ranking)}"] if behind else []
     ahead = [pair.ahead for pair in pairs if pair.state == "separated" and pair.behind == best.label]
     parts += [f"{name} is better over the geometric mean of the repeats" for name in ahead]
-    for states, text in (
-        (("undecided", "same"), "not separated from"),
-        (("not comparable",), "not comparable with"),
+    for state, text in (
+        ("undecided", "not separated from"),
+        ("same", "the same within noise as"),
+        ("not comparable", "not comparable with"),
     ):
-        others = [pair.other(best.label) for pair in pairs if pair.state in states]
+        others = [pair.other(best.label) for pair in pairs if pair.state == state]
         parts += [f"{text} {_few(others, ranking)}"] if others else []
     return ", ".join([value, *parts])
 

@@ -1,5 +1,6 @@
 """The first lines wherever a run is printed: its verdict, load by load."""
 
+import re
 from collections.abc import Iterator
 
 from harness.model import Summary
@@ -12,6 +13,8 @@ from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging, wrap
 from harness.report.view import groups, labels
 from harness.report.wording import markdown_escaped, plain
 from harness.verdicts.ranking import caveats_of
+
+_INTERVAL = re.compile(r"\(\S+ to \S+\)")  # of a pair: `(0.96 to 6.2)`
 
 
 def first_lines(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
@@ -54,8 +57,9 @@ def caveats(summary: Summary) -> Iterator[str]:
 
 
 def intervals(summary: Summary) -> str:
-    """The meaning of the figures in brackets; "" if no pair has an interval."""
-    over = runs(summary)
+    """The meaning of the figures in brackets; "" if no claim has an interval."""
+    shown = any(_INTERVAL.search(text) for _load, mine in of_loads(summary) for _name, text in mine)
+    over = runs(summary) if shown else ""
     return f"In brackets: {confidence(summary)} intervals of the geometric mean over {over}." if over else ""
 
 

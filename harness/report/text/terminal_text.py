@@ -1,9 +1,12 @@
 """Lines for a terminal: wrapped between words, coloured where it is wanted."""
 
+import re
 import textwrap
 
 BOLD, DIM, RED, YELLOW, LOUD = "1", "2", "31", "33", "1;7"
 VERDICT_COLOURS = {"VALID": "", "SUSPECT": YELLOW, "INVALID": RED}
+_UNIT = re.compile(r"(?<=\d) (?=%|ms\b|req/s|tok/s|tokens/s)")
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 class Paint:
@@ -15,8 +18,11 @@ class Paint:
 
 
 def wrap(text: str, width: int, **options: str | bool) -> list[str]:
-    """Wraps between words: names such as `mlx-lm` stay whole, and only what is longer than a line is cut."""
-    return textwrap.wrap(text, width, break_on_hyphens=False, **options)  # type: ignore[arg-type]
+    """Wraps between words: names such as `mlx-lm` stay whole, as do figures with their units, and only what
+    is longer than a line is cut."""
+    whole = _UNIT.sub(_NO_BREAK, text)
+    lines = textwrap.wrap(whole, width, break_on_hyphens=False, **options)  # type: ignore[arg-type]
+    return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
 def hanging(head: str, text: str, width: int, *, cut: bool = True) -> list[str]:

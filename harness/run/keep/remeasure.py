@@ -21,6 +21,6 @@ def set_aside(folder: RunFolder, manifest: ManifestWriter, cell: CellResult) -> 
     kept = folder.set_aside(name)
     measured = next(doubt.measured for doubt in cell.validity.reasons if doubt.code == reason[1])
     text = f"{name} was measured again: {reason[1]}, {measured}"
-    hint = f"the {reason[0]} was at fault, not the engine; see {kept}"
+    hint = f"put down to the {reason[0]}, not to the engine; see {kept}"
     manifest.warn(notices.MEASURED_AGAIN.warning(text, hint))
     return text

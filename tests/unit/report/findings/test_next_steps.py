@@ -135,6 +135,22 @@ def test_what_is_wrong_is_counted():
     assert "No warning." in "".join(wrong(SimpleNamespace(summary=summary(cell("a")))))
 
 
+def test_a_rule_is_named_of_the_cells_that_break_it():
+    """Two of three cells failed requests; the third is INVALID for another reason, and twice so."""
+
+    def broken(*codes):
+        reasons = [
+            {"code": code, "verdict": "INVALID", "measured": "1", "limit": "0", "hint": f"see {code}"}
+            for code in codes
+        ]
+        return {"verdict": "INVALID", "reasons": reasons}
+
+    twice = broken(*["does-not-add-up"] * 3)
+    cells = [cell("a", validity=twice), *(cell(name, validity=broken("failed-requests")) for name in "bc")]
+    first = conclude(summary(*cells)).next_steps[0]
+    assert (first.why, first.do) == ("2 of 3 cells are INVALID, failed-requests", "see failed-requests")
+
+
 @pytest.mark.parametrize(
     ("counts", "words"),
     [

@@ -160,6 +160,25 @@ def test_without_an_interval_it_says_why_and_what_was_measured(word, why):
     assert found.startswith(f"{why}a: first token after 10.0 ms (median), 118 output tokens/s; b: first")
 
 
+def test_where_every_measurement_is_invalid_that_is_all_it_says():
+    """The reason of each pair names only its own backends, and none says more than that nothing is valid."""
+    broken = [
+        {"code": "failed-requests", "verdict": "INVALID", "measured": "4 of 9", "limit": "1%", "hint": ""}
+    ]
+    pairs = [pair(a, b, "not comparable", ratio=None) for a, b in combinations("abc", 2)]
+    found = worded(*pairs, labels="abc", validity={"verdict": "INVALID", "reasons": broken})
+    assert found == "a, b and c: no valid measurement."
+
+
+def test_the_same_within_noise_is_kept_apart_from_not_separated():
+    """The sentence says that `c` is the same; the row of the metric said that it is not separated."""
+    pairs = pair("a", "b", "not enough runs", (0.9, 1, 1.2)), pair("a", "c", "same", (0.99, 1, 1.01))
+    found = of_pairs(*pairs, labels="abc")
+    assert by_metric(found, groups(found)[0])["first token"] == (
+        "a 10.0 ms, not separated from b, the same within noise as c"
+    )
+
+
 def test_of_many_backends_without_a_verdict_the_range_is_reported():
     assert worded() == "TTFT p50 from 10.0 ms (a) to 40.0 ms (d)."
 

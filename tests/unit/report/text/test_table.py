@@ -1,6 +1,7 @@
 """The table in full, as a person sees it."""
 
 import re
+from itertools import combinations
 from pathlib import Path
 
 import pytest
@@ -112,8 +113,29 @@ def test_brackets_are_explained_only_where_a_pair_has_an_interval(page):
     failed = {**COMPARED, "ratio": None, "runs": [5, 0], "failed": [0, 5]}
     alone = page(summary(cell(), cell(OFF), comparison=[failed], verdict_rules=RULES))
     assert "In brackets" not in alone
-    both = page(summary(cell(), cell(OFF), comparison=[failed, COMPARED], verdict_rules=RULES))
+    further = {**COMPARED, "metric": "tpot_ms.p50", "primary": False}
+    both = page(summary(cell(), cell(OFF), comparison=[failed, further], verdict_rules=RULES))
     assert "In brackets: 95 % intervals of the geometric mean over 5 runs." in both
+
+
+@pytest.mark.parametrize("page", [lambda made: terminal(made, 100, color=False), markdown])
+def test_brackets_are_not_explained_where_no_interval_is_printed(page):
+    """Of three backends without a winner no interval is printed: the only brackets hold ideal hit rates."""
+    names = ("a", "b", "c")
+    pairs = [
+        {**COMPARED, "a": a, "b": b, "verdict": "not enough runs", "ratio": [0.9, 1.0, 1.1]}
+        for a, b in combinations(names, 2)
+    ]
+    found = page(summary(*map(cell, names), comparison=pairs, verdict_rules=RULES))
+    assert "93 (94)" in found
+    assert "Not separated from b and c after 1 repeat." in found
+    assert "In brackets" not in found
+
+
+def test_errors_are_of_the_requests_that_became_due():
+    """A time limit ended the load after 25 of 100 requests, all of which failed."""
+    counts = {"planned": 100, "ok": 0, "failed": 25, "outcomes": {"timeout": 25}}
+    assert re.search(r"25/25\b", terminal(summary(cell("vllm", requests=counts)), 100, color=False))
 
 
 def test_a_condition_that_refuses_everything_is_why_there_is_no_verdict():

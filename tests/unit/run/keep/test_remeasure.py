@@ -34,7 +34,8 @@ def test_twice_and_no_more_and_all_is_kept(folder):
         assert set_aside(folder, warnings, made) == f"{made.cell} was measured again: client-busy, 95 %"
         assert folder.cells() == []
         assert (folder.path / "set-aside" / f"{made.cell}.{number}" / "cell.json").is_file()
-        assert warnings.found[-1].hint.endswith(f"see set-aside/{made.cell}.{number}")
+        kept = f"set-aside/{made.cell}.{number}"
+        assert warnings.found[-1].hint == f"put down to the client, not to the engine; see {kept}"
     assert set_aside(folder, warnings, measured(folder, "client-busy")) is None
     assert folder.cells() == [made.cell]
 
