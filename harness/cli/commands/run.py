@@ -347,17 +347,29 @@ def trace_scenario(file: str) -> str:
 
 
 def _overrides(arguments: argparse.Namespace) -> dict[str, object]:
-    """Scenario keys, dotted. A loop that is chosen takes the scenario's other one away."""
+    """Scenario keys, dotted. A loop that is chosen takes the scenario's other one away.
+
+    Raises SpecError for a key of --set that a flag sets too.
+    """
     given = {key: value for key, value in vars(arguments).items() if "." in key and value is not None}
     if _LOOPS & given.keys():
         given = {key: [] for key in _LOOPS} | given
+    implied: dict[str, object] = {}
     if arguments.depth:
-        given |= _depths(arguments.depth, given.pop("prompts.output_tokens", DEPTH_OUTPUT_TOKENS))
-    return {**arguments.overrides, **given}
+        output = given.pop("prompts.output_tokens", DEPTH_OUTPUT_TOKENS)
+        given["prompts.classes"], implied = _depths(arguments.depth, output)
+    for key, value in arguments.overrides.items():
+        if given.get(key, value) != value:
+            raise SpecError(
+                "another flag sets it otherwise", where=f"--set {key}", hint="leave one of them out"
+            )
+    return {**implied, **arguments.overrides, **given}
 
 
-def _depths(depths: list[tuple[str, int]], output: int) -> dict[str, object]:
-    """A class of prompts for each depth, and an engine that holds the deepest one with its chat template."""
+def _depths(depths: list[tuple[str, int]], output: int) -> tuple[object, dict[str, object]]:
+    """A class of prompts for each depth; an engine that holds the deepest one with its chat template and is
+    ranked by it, where --set does not say otherwise.
+    """
     if shallow := next((name for name, tokens in depths if tokens <= output), None):
         raise SpecError(
             f"{shallow} leaves no prompt before an answer of {output} tokens",
@@ -368,8 +380,7 @@ def _depths(depths: list[tuple[str, int]], output: int) -> dict[str, object]:
         {"name": name, "input_tokens": tokens - output, "output_tokens": output} for name, tokens in depths
     ]
     name, most = max(depths, key=lambda depth: depth[1])
-    return {
-        "prompts.classes": classes,
+    return classes, {
         "engine_values.context_tokens": most + _TEMPLATE_TOKENS,
         "verdict.primary": f"by_kind.{name}.ttft_ms.p50",
     }

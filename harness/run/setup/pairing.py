@@ -16,6 +16,7 @@ from harness.plan import load_points, slots_of
 from harness.run.setup.options import RunOptions
 from harness.spec.backend import BackendRef
 from harness.spec.scenario import Scenario
+from harness.spec.scenario.limits import MOST_REPEATS, at_most
 from harness.spec.scenario.load import Load
 
 BLOCKS = 8  # of each engine in one start; even, so that drift within a start favours nobody
@@ -71,8 +72,10 @@ def together_of(options: RunOptions, started: Started, each_cell: Sequence[bool]
         raise SpecError(
             "loads two servers at once, from this machine alone", where=_FLAG, hint="--pairing blocks"
         )
-    if blocks is not None and blocks < 2:
-        raise SpecError(f"must be at least 2, not {blocks}", where=_BLOCKS_FLAG)
+    if blocks is not None:
+        if blocks < 2:
+            raise SpecError(f"must be at least 2, not {blocks}", where=_BLOCKS_FLAG)
+        at_most(blocks, _BLOCKS_FLAG, MOST_REPEATS)
     attached = [ref.label for ref, launch in started if launch.mode == "attach"]
     if len(attached) == len(started):
         if blocks is not None:

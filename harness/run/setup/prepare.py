@@ -23,6 +23,7 @@ from harness.plan import (
     in_one_life,
     make_paired_plan,
     make_plan,
+    most_requests,
     one_cell_each,
     together,
 )
@@ -38,6 +39,7 @@ from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
 from harness.spec.reach import Reach, with_reach
 from harness.spec.scenario import Scenario, check_api, load_scenario
+from harness.spec.scenario.limits import LONGEST_S, MOST_REPEATS, MOST_REQUESTS, at_most
 from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
 from harness.verdicts.slo_check import answers_needed
@@ -131,8 +133,10 @@ def prepare(options: RunOptions) -> Prepared:
 
     Raises SpecError for whatever a user can get wrong on the command line or in a definition.
     """
-    if isinstance(options.repeats, int) and options.repeats < 1:
-        raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
+    if isinstance(options.repeats, int):
+        if options.repeats < 1:
+            raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
+        at_most(options.repeats, "--repeats", MOST_REPEATS)
     if abs(options.seed) >= _SEEDS:
         raise SpecError(f"must be a number of 64 bits, not {options.seed}", where="--seed")
     if options.workers is not None and options.workers < 1:
@@ -348,7 +352,10 @@ def _probe_sizes(options: RunOptions, scenario: Scenario) -> ProbeSizes | None:
             where="load.duration_s",
             hint="leave it out, or lower --probe-seconds",
         )
-    return ProbeSizes(seconds, answers_needed(scenario.slo), scenario.load.requests)
+    at_most(seconds, "--probe-seconds", LONGEST_S)
+    sizes = ProbeSizes(seconds, answers_needed(scenario.slo), scenario.load.requests)
+    at_most(most_requests(scenario, sizes), "--find-capacity: requests of its longest probe", MOST_REQUESTS)
+    return sizes
 
 
 def _engine_values(

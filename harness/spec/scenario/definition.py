@@ -9,7 +9,7 @@ from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
 from harness.spec.scenario.images import Images
-from harness.spec.scenario.limits import at_least, not_negative, positive
+from harness.spec.scenario.limits import LONGEST_S, at_least, at_most, not_negative, positive
 from harness.spec.scenario.load import Load, check_load, for_duration, without_unread
 from harness.spec.scenario.lora import LoraMix
 from harness.spec.scenario.rules import check_rules
@@ -43,6 +43,7 @@ class Request:
 
     def check(self, where: str) -> None:
         positive(self.timeout_s, f"{where}.timeout_s")
+        at_most(self.timeout_s, f"{where}.timeout_s", LONGEST_S)
         not_negative(self.temperature, f"{where}.temperature")
         if not 0 < self.top_p <= 1:
             raise SpecError(f"must be above 0 and at most 1, not {self.top_p:g}", where=f"{where}.top_p")
@@ -127,12 +128,24 @@ def load_scenario(
     try:
         return parse_scenario(table, str(path), (overrides or {}).keys())
     except SpecError as error:
-        key = (error.where or "").removeprefix(f"{path}:")
-        if isinstance(error, UnknownKeyError) and f"{key}.{error.key}" in (overrides or {}):
-            raise UnknownKeyError(error.key, f"{key}.{error.key}, as given", error.hint) from None
-        if key not in (overrides or {}):
+        table_at = (error.where or "").removeprefix(str(path)).removeprefix(":")
+        unknown = error.key if isinstance(error, UnknownKeyError) else ""
+        key = f"{table_at}.{unknown}".strip(".")
+        inside = bool(unknown) or "." in key
+        if not any(_is_set_by(dotted, key, inside=inside) for dotted in overrides or {}):
             raise
-        raise SpecError(error.what, where=f"{key}, as given", hint=error.hint) from None
+        where = f"{key}, as given"
+        if isinstance(error, UnknownKeyError):
+            raise UnknownKeyError(error.key, where, error.hint) from None
+        raise SpecError(error.what, where=where, hint=error.hint) from None
+
+
+def _is_set_by(dotted: str, key: str, *, inside: bool) -> bool:
+    """Whether `dotted` sets what is wrong at `key`, such as `images.counts[0]`, or something `inside` it.
+
+    A table of the file stays the file's where one of its keys is set.
+    """
+    return f"{key}.".startswith((f"{dotted}.", f"{dotted}[")) or (inside and dotted.startswith(f"{key}."))
 
 
 def with_profile(table: Mapping[str, object], profile: Profile, where: str) -> dict[str, object]:
@@ -187,7 +200,7 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
         scenario.text, f"{where}:text.content", made_up=not isinstance(generator_spec, PromptFile | Audio)
     )
     check_load(scenario.load, f"{where}:load", sessions=turns_of(generator_spec) > 1)
-    load = for_duration(without_unread(scenario.load, f"{where}:load", given), given)
+    load = for_duration(without_unread(scenario.load, f"{where}:load", given), f"{where}:load", given)
     scenario = replace(scenario, load=load)
     scenario.request.check(f"{where}:request")
     _check_groups(scenario, where)

@@ -5,6 +5,10 @@ from typing import Any
 
 from harness.errors import SpecError
 
+# A schedule of more would not fit into memory, nor its times into nanoseconds of 64 bits.
+MOST_REQUESTS, MOST_REPEATS = 10_000_000, 10_000
+LONGEST_S = 31_536_000  # a year; clocks and sockets wait for 292 at most
+
 
 def at_least(table: Any, where: str, least: float, *keys: str) -> None:
     for key in keys:
@@ -24,6 +28,12 @@ def not_negative(value: float, where: str) -> None:
     if not 0 <= value < inf:
         number = "not be negative" if isfinite(value) else "be a finite number of at least 0"
         raise SpecError(f"must {number}, not {value:g}", where=where)
+
+
+def at_most(value: float, where: str, most: float) -> None:
+    """`where`: of the key itself."""
+    if value > most:
+        raise SpecError(f"must be at most {most:,}, not {value:g}", where=where)
 
 
 def is_share(table: Any, where: str, key: str) -> None:

@@ -7,7 +7,10 @@ from typing import Literal
 
 from harness.errors import SpecError
 from harness.model.choices import Arrival
-from harness.spec.scenario.limits import not_negative, positive
+from harness.spec.scenario.limits import LONGEST_S, MOST_REQUESTS, at_most, not_negative, positive
+
+_LOWEST, _HIGHEST = 0.001, 1_000_000  # of a load point: a request in 17 minutes, a million at a time
+_SHORTEST_S = 0.001  # of a segment, which may be repeated until every request is sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +83,22 @@ def without_unread(load: Load, where: str, given: Collection[str]) -> Load:
     return replace(load, **{key: _DEFAULTS[key] for key in unread})  # type: ignore[arg-type]  # of its fields
 
 
-def for_duration(load: Load, given: Collection[str]) -> Load:
+def for_duration(load: Load, where: str, given: Collection[str]) -> Load:
     """The load with as many requests as a rate sends in the time that is `given` without a number of them.
 
-    How many a closed loop sends is the server's doing.
+    How many a closed loop sends is the server's doing. Raises SpecError for more than a schedule can have.
     """
     by_time = "load.duration_s" in given and "load.requests" not in given
     if not load.rate or load.duration_s is None or not by_time:
         return load
     highest = max((max(part.start, part.end) for part in load.profile), default=1)
     sent = math.ceil(max(load.rate) * highest * load.duration_s)
+    if sent > MOST_REQUESTS:
+        raise SpecError(
+            f"a rate of {max(load.rate) * highest:g} sends more than {MOST_REQUESTS:,} requests in that time",
+            where=f"{where}.duration_s",
+            hint="lower the rate or the time",
+        )
     return replace(load, requests=max(load.requests, sent))
 
 
@@ -104,6 +113,9 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
         for value in values:
             if (key, value) != ("working_set", 0):
                 positive(value, f"{where}.{key}")
+                at_most(value, f"{where}.{key}", _HIGHEST)
+            if key in ("rate", "replay_speed") and value < _LOWEST:
+                raise SpecError(f"must be at least {_LOWEST:g}, not {value:g}", where=f"{where}.{key}")
         if len(set(values)) != len(values):
             raise SpecError(
                 "duplicate value; use --repeats to measure a load point again", where=f"{where}.{key}"
@@ -111,18 +123,22 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
     for key in ("requests", "max_in_flight", "min_answers"):
         if getattr(load, key) < 1:
             raise SpecError(f"must be at least 1, not {getattr(load, key)}", where=f"{where}.{key}")
+    for key in ("requests", "warmup_requests"):
+        at_most(getattr(load, key), f"{where}.{key}", MOST_REQUESTS)
     if load.warmup_requests < 0:
         raise SpecError("must not be negative", where=f"{where}.warmup_requests")
     not_negative(load.min_seconds, f"{where}.min_seconds")
     if not load.burstiness > 0:
         raise SpecError("must be above 0", where=f"{where}.burstiness")
     not_negative(load.think_time_s, f"{where}.think_time_s")
+    at_most(load.think_time_s, f"{where}.think_time_s", LONGEST_S)
     if load.think_time_s and not load.concurrency and not sessions:
         raise SpecError("an open loop has think time only between turns", where=f"{where}.think_time_s")
     _check_profile(load, f"{where}.profile")
     _check_working_set(load, where, sessions=sessions)
     if load.duration_s is not None:
         positive(load.duration_s, f"{where}.duration_s")
+        at_most(load.duration_s, f"{where}.duration_s", LONGEST_S)
 
 
 def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:
@@ -135,6 +151,7 @@ def _check_working_set(load: Load, where: str, *, sessions: bool) -> None:
     if load.kv_tokens is not None and load.kv_tokens < 1:
         raise SpecError(f"must be at least 1, not {load.kv_tokens}", where=f"{where}.kv_tokens")
     not_negative(load.rest_s, f"{where}.rest_s")
+    at_most(load.rest_s, f"{where}.rest_s", LONGEST_S)
     if load.min_coverage and not (0 < load.min_coverage <= 1 and load.duration_s):
         raise SpecError(
             f"must be from 0 to 1, and is of duration_s, not {load.min_coverage:g}",
@@ -150,6 +167,9 @@ def _check_profile(load: Load, where: str) -> None:
     if load.profile and not load.rate:
         raise SpecError("only applies to a rate", where=where)
     for index, part in enumerate(load.profile):
+        at_most(part.seconds, f"{where}[{index}].seconds", LONGEST_S)
+        if 0 < part.seconds < _SHORTEST_S:
+            raise SpecError(f"must be at least {_SHORTEST_S:g}", where=f"{where}[{index}].seconds")
         if part.seconds <= 0 or part.start < 0 or part.end < 0:
             raise SpecError("seconds must be above 0, start and end not negative", where=f"{where}[{index}]")
     factors = [max(part.start, part.end) for part in load.profile]

@@ -8,7 +8,7 @@ from harness.errors import SpecError
 from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS, better_of
 from harness.model.choices import BetweenRepeats
 from harness.model.metric_table import root_of
-from harness.spec.scenario.limits import not_negative, positive
+from harness.spec.scenario.limits import MOST_REPEATS, at_most, not_negative, positive
 from harness.spec.strict import nearest
 
 # `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
@@ -50,6 +50,9 @@ def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
                 )
     if verdict.repeats != "auto" and verdict.repeats < 1:
         raise SpecError(f"must be at least 1, not {verdict.repeats}", where=f"{where}.repeats")
+    for key, number in (("repeats", verdict.repeats), ("max_repeats", verdict.max_repeats)):
+        if number != "auto":
+            at_most(number, f"{where}.{key}", MOST_REPEATS)
     if verdict.min_repeats < LEAST_REPEATS:
         raise SpecError(
             f"a verdict needs at least {LEAST_REPEATS} repeats, not {verdict.min_repeats}",
@@ -67,7 +70,9 @@ def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
 def check_slo(slo: SloTable, where: str) -> None:
     for measure, limits in slo.items():
         if measure not in SLO_METRICS:
-            raise SpecError(f"unknown latency '{measure}'", where=where, hint=nearest(measure, SLO_METRICS))
+            raise SpecError(
+                f"unknown latency '{measure}'", where=f"{where}.{measure}", hint=nearest(measure, SLO_METRICS)
+            )
         for share, limit_ms in limits.items():
             key_path = f"{where}.{measure}.{share}"
             if share not in SLO_SHARES:

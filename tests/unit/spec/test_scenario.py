@@ -222,6 +222,7 @@ def test_no_rest_is_between_the_turns_of_a_chat():
     [
         ("timeout_s", 0, "must be above 0, not 0"),
         ("timeout_s", float("inf"), "must be a finite number above 0, not inf"),
+        ("timeout_s", 1e10, r"must be at most 31,536,000, not 1e\+10"),
         ("temperature", -5, "must not be negative, not -5"),
         ("temperature", float("nan"), "must be a finite number of at least 0, not nan"),
         ("top_p", 0, "must be above 0 and at most 1, not 0"),
@@ -284,3 +285,46 @@ def test_a_load_on_the_command_line_takes_the_keys_of_the_other_one_away(tmp_pat
 def test_a_rate_sends_for_as_long_as_the_command_line_says(given, requests):
     loop = {"load.concurrency": []} if "load.rate" in given else {}
     assert load_scenario("fixed-length", given | loop, "cpu").load.requests == requests
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"rate": [1e308], "duration_s": 30}, "rate, as given: must be at most 1,000,000, not 1e+308"),
+        ({"rate": [1e-300]}, "rate, as given: must be at least 0.001, not 1e-300"),
+        ({"rate": [5], "duration_s": 1e300}, "duration_s, as given: must be at most 31,536,000, not 1e+300"),
+        (
+            {"rate": [1000], "duration_s": 1e6},
+            "duration_s, as given: a rate of 1000 sends more than 10,000,000",
+        ),
+        ({"requests": 10**12}, "requests, as given: must be at most 10,000,000, not 1e+12"),
+        ({"warmup_requests": 10**12}, "warmup_requests, as given: must be at most 10,000,000"),
+        ({"concurrency": [10**12]}, "concurrency, as given: must be at most 1,000,000, not 1e+12"),
+        ({"concurrency": [1], "rest_s": 1e10}, "rest_s, as given: must be at most 31,536,000"),
+        ({"think_time_s": 1e10}, "think_time_s, as given: must be at most 31,536,000"),
+        (
+            {"rate": [1], "repeat_profile": True, "profile": [{"seconds": 1e-9, "start": 1, "end": 1}]},
+            "profile[0].seconds, as given: must be at least 0.001",
+        ),
+    ],
+)
+def test_a_load_that_no_schedule_can_have_is_refused(given, message):
+    overrides = {f"load.{key}": value for key, value in given.items()}
+    if "rate" in given:
+        overrides["load.concurrency"] = []
+    with pytest.raises(SpecError, match=rf"^load\.{re.escape(message)}"):
+        load_scenario("fixed-length", overrides)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("images.formats", ["gif"], "images.formats[0], as given: 'gif' is not one of"),
+        ("slo.x.p50", 1, "slo.x, as given: unknown latency 'x'"),
+        ("a.b", 1, "a, as given: unknown key 'a'"),
+        ("load", 1, "load, as given: must be a table"),
+    ],
+)
+def test_what_is_wrong_in_or_around_a_value_from_the_command_line_is_its_fault(key, value, message):
+    with pytest.raises(SpecError, match=f"^{re.escape(message)}"):
+        load_scenario("fixed-length", {key: value})

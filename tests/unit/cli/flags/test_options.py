@@ -4,6 +4,7 @@ import argparse
 
 import pytest
 
+from harness.cli.commands import run
 from harness.cli.flags import options, prices
 from harness.cli.flags.parsers import command_parser
 from harness.cli.main import main
@@ -107,3 +108,37 @@ def test_a_price_is_of_the_machine_or_of_each_gpu(tmp_path):
 def test_a_flag_that_the_prompts_have_no_key_for_is_named(capsys, words, where):
     assert main(["run", "--backends", "vllm", "--launch", "simulate", "--dry-run", "--scenario", *words]) == 2
     assert capsys.readouterr().err.startswith(f"error: {where}")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (
+            ("--requests", "5", "--set", "load.requests=6"),
+            "--set load.requests: another flag sets it otherwise",
+        ),
+        (("--rate", "1", "--set", "load.concurrency=[2]"), "--set load.concurrency: another flag sets it"),
+        (("--depth", "1k", "--set", "prompts.classes=[]"), "--set prompts.classes: another flag sets it"),
+        (("--repeats", "1000000000000"), "--repeats: must be at most 10,000"),
+        (("--pairing", "blocks", "--blocks", "1000000000000"), "--blocks: must be at most 10,000"),
+        (("--set", "verdict.repeats=1000000000000"), "verdict.repeats, as given: must be at most 10,000"),
+        (
+            ("--rate", "5", "--find-capacity", "--set", "slo.ttft_ms.p95=1", "--probe-seconds", "1e300"),
+            "--probe-seconds: must be at most 31,536,000",
+        ),
+        (
+            ("--rate", "5", "--find-capacity", "--set", "slo.ttft_ms.p95=1", "--probe-seconds", "1e7"),
+            "--find-capacity: requests of its longest probe: must be at most 10,000,000",
+        ),
+    ],
+)
+def test_what_a_plan_cannot_be_is_refused_by_the_dry_run(capsys, words, says):
+    command = ("run", "--backends", "vllm,sglang", "--launch", "simulate", "--dry-run")
+    assert main([*command, "--scenario", "context-depth", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {says}")
+
+
+def test_what_depths_imply_is_not_laid_over_what_set_says():
+    given = run._overrides(parsed("--depth", "1k", "--set", "verdict.primary=tpot_ms.p50"))
+    assert given["verdict.primary"] == "tpot_ms.p50"
+    assert given["engine_values.context_tokens"] > 1024
