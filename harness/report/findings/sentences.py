@@ -87,7 +87,9 @@ def sentence(summary: Summary, group: Group) -> str:
     """The backend with the best median in the primary metric, and those it is separated from."""
     if not any(row.usable for row in group.rows):
         who = listing([row.label for row in group.rows])
-        return plain(f"{who}: no valid measurement." if len(group.rows) <= IN_WORDS else "No valid measurement.")
+        return plain(
+            f"{who}: no valid measurement." if len(group.rows) <= IN_WORDS else "No valid measurement."
+        )
     ranking = order(summary, group)
     if ranking.best is not None and any(pair.times for pair in ranking.about(ranking.best.label)):
         return plain(" ".join(_best(ranking, ranking.best)), 900)

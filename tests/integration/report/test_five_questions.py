@@ -173,7 +173,7 @@ def test_is_it_slower_than_last_week(old, new):
             if pair.refused:
                 assert all(str(one.new) in first for one in pair.differences if one.matters)
             if figure.verdict in ("slower", "faster") and figure.ratio:
-                times = max(figure.ratio.estimate, 1 / figure.ratio.estimate)
-                by = float(f"{100 * (times - 1):.2g}")  # two digits, and 100 is no 1e+02
-                assert (f"{times:.3g}×" if times >= 2 else f"{by:g} %") in first
+                ratio = figure.ratio.estimate  # of the baseline, as in the table
+                by = float(f"{100 * abs(ratio - 1):.2g}")  # two digits, and 100 is no 1e+02
+                assert (f"by {ratio:.3g}×" if ratio >= 2 else f"by {by:g} %") in first
         assert names[pair.b.run] in first
