@@ -74,8 +74,8 @@ def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) 
     `shares`: of `work_shares`. The rates count good answers as requests/s counts all of them, of any phase.
     Nothing is known without limits, without a measured request, or where a latency is not known.
     """
-    counted = view.requests.copy()  # the tail of a warm-up request may lie in the window
-    counted["phase"] = Phase.MEASURE
+    counted = view.requests.copy()
+    counted["phase"][shares > 0] = Phase.MEASURE  # the tail of a warm-up request may lie in the window
     everyone = RequestView(replace(view.records, requests=counted))
     values = {name: _few_missed(_values_ms(everyone, name)) for name in slo}
     judged = everyone.measured

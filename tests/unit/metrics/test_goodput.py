@@ -105,6 +105,16 @@ def test_good_answers_of_the_warm_up_count_in_the_rate_alone():
     assert made.requests_per_s == 2.0
 
 
+def test_warm_up_before_the_window_leaves_nothing_unknown():
+    """Its two answers came at once, so that their TPOT is not known; one in the window voids the rate."""
+    whole = {"texts": [10] * 5, "phase": Phase.WARMUP}
+    made = RequestView(records(whole, whole, *[{"intended": 20, "texts": [30, 40, 50]}] * 8))
+    shares = np.array([0.0] * 2 + [1.0] * 8)
+    found = goodput(made, {"tpot_ms": {"p50": 10}}, WINDOW, shares)
+    assert (found.slo.good, found.slo.requests, found.requests_per_s) == (8, 8, pytest.approx(8))
+    assert goodput(made, {"tpot_ms": {"p50": 10}}, WINDOW, np.ones(10)).requests_per_s is None
+
+
 def test_without_limits_or_counts_nothing_is_said():
     assert of({}) == (None, None)
     half = records({"intended": 0, "texts": [10, 20]}, {"intended": 0, "texts": [10, 20], "tokens": -1})
