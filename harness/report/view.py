@@ -123,10 +123,9 @@ def first_cells(summary: Summary) -> dict[str, CellResult]:
 
 
 def repeats_words(summary: Summary) -> str:
-    """`3 to 7 repeats`: a run that stops by itself measures less of what is decided early."""
+    """`3 to 7 repeats`: a run that stops by itself measures less of what is decided early, and a capacity
+    search less of the loads that decide nothing."""
     most, unit = repeats(summary), "repeat" if summary.verdict_rules.pairing == "starts" else "block"
-    if not summary.stopping:
-        return counted(most, unit)
     counts = Counter((cell.label, cell.point) for cell in summary.cells)
     fewest = min(counts.values(), default=most)
     return counted(most, unit) if fewest == most else f"{fewest} to {most} {unit}s"

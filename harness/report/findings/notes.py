@@ -13,7 +13,7 @@ from harness.report.findings.grid import COLUMNS, Column, known
 from harness.report.findings.next_steps import advice
 from harness.report.findings.stopping import one_start
 from harness.report.findings.verdict_words import tested
-from harness.report.view import Group, Row, charged, first_cells, groups, labels, repeats
+from harness.report.view import Group, Row, charged, first_cells, groups, labels, repeats, repeats_words
 from harness.report.wording import listing, plain
 from harness.validity import RULES, unchecked
 
@@ -150,7 +150,7 @@ def no_verdict(summary: Summary) -> str:
     if summary.comparison and repeats(summary) >= summary.verdict_rules.min_runs:
         return ""
     return (
-        f"No verdict: {counted(repeats(summary), 'repeat')} per backend; whether a difference is more than "
+        f"No verdict: {repeats_words(summary)} per backend; whether a difference is more than "
         "that between two runs of the same backend was not tested."
     )
 

@@ -4,7 +4,9 @@ import pytest
 
 from harness.model import LoadPoint
 from harness.report.findings.sentences import load_words
+from harness.report.text.screen import screen
 from harness.report.view import point_words
+from tests.factories.summaries import cell, summary
 
 
 @pytest.mark.parametrize(
@@ -26,3 +28,13 @@ def test_a_load_is_named_by_the_value_that_was_asked_for(kind, value, heading, h
 
 def test_loads_that_differ_in_the_seventh_digit_have_names_of_their_own():
     assert [LoadPoint("rate", value).label for value in (1000.25, 1000.254)] == ["r1000.25", "r1000.254"]
+
+
+def test_loads_that_were_not_repeated_alike_have_a_range_of_repeats():
+    """A capacity search repeats only the loads that decide: "2 repeats each" was said of a load with one."""
+    least = {"kind": "concurrency", "value": 1}
+    cells = [cell(name, repeat=repeat) for name in "ab" for repeat in (0, 1)]
+    found = screen(summary(*cells, *(cell(name, load=least) for name in "ab")), 80, color=False)
+    assert found.startswith("shared-prefix: a and b, 1 to 2 repeats each\n")
+    assert "No verdict: 1 to 2 repeats per backend; " in found
+    assert "a and b, 2 repeats each" in screen(summary(*cells), 80, color=False)
