@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from harness.metrics import cost, cpu_use, energy, gpus
+from harness.metrics import cost, cpu_use, energy, gpus, throughput
 from harness.metrics.goodput import goodput_of
 from harness.metrics.limiter import Watched, limiter
-from harness.metrics.throughput import rates_of
 from harness.metrics.view import CellView, Figures
 from harness.metrics.window import Window
 from harness.model import (
@@ -27,6 +26,7 @@ from harness.model import (
 )
 from harness.records.series import Telemetry
 
+_NOT_COUNTED = "the server reports no token counts"
 _NOTHING_SAMPLED = Sampled(requested=False, problem="measured without sampling", sources={})
 
 
@@ -48,7 +48,9 @@ class Usage(Figures):
 
 def compute(cell: CellView) -> Usage:
     good = cell.of(goodput_of).output_tokens_per_s
-    return describe(cell.telemetry, cell.facts, cell.of(rates_of), cell.window, good)
+    rates, why = cell.of(throughput.rates_of), cell.of(throughput.compute).nulls
+    not_counted = why.get("output_tokens_per_s", _NOT_COUNTED)
+    return describe(cell.telemetry, cell.facts, rates, cell.window, good, not_counted)
 
 
 def describe(
@@ -57,10 +59,12 @@ def describe(
     rates: Mapping[str, float | None],
     window: Window | None,
     good_tokens_per_s: float | None = None,
+    not_counted: str = _NOT_COUNTED,
 ) -> Usage:
     """`server` begins with what the engine counted over the cell.
 
-    `good_tokens_per_s`: output tokens of the requests that kept the SLO.
+    `good_tokens_per_s`: output tokens of the requests that kept the SLO. `not_counted`: why there is no rate
+    of output tokens, where there is none.
     """
     watched = facts.telemetry or _NOTHING_SAMPLED
     health, counters = _health(watched), facts.server_counters
@@ -86,8 +90,8 @@ def describe(
     limited, nulls["limiter"] = limiter(
         Watched(facts.load.point, facts.client, gpu, server, host, float(threads) if threads else None)
     )
-    nulls["cost_per_million_output_tokens"] = nulls["cost"] or "the server reports no token counts"
-    nulls["joules_per_output_token"] = nulls["energy"] or "the server reports no token counts"
+    nulls["cost_per_million_output_tokens"] = nulls["cost"] or not_counted
+    nulls["joules_per_output_token"] = nulls["energy"] or not_counted
     usage = Usage(
         telemetry=health,
         gpu=gpu,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from harness.metrics.throughput import rates
 from harness.metrics.view import CellView
 from harness.metrics.window import Window, makespan_s, measured_window, work_shares
+from harness.model import Prices
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.summary import summarise_cell
 from tests.factories.recorded import MS, facts, load, records, requested
@@ -198,7 +199,9 @@ def test_reasoning_that_no_answer_in_the_window_has_is_a_rate_of_0():
 def test_a_rate_in_tokens_that_is_not_known_says_how_many_answers_are_not_counted(tokens, why):
     made = records(ANSWER, ANSWER)
     made.requests["output_tokens"] = tokens
-    assert summarise_cell(made, facts(planned=2), None).null_reasons["output_tokens_per_s"] == why
+    priced = facts(planned=2, prices=Prices("USD", "list", machine_per_hour=2.0))
+    reasons = summarise_cell(made, priced, None).null_reasons
+    assert reasons["output_tokens_per_s"] == reasons["cost_per_million_output_tokens"] == why
 
 
 def test_waves_are_not_counted_over_one_period_too_few():
