@@ -1,7 +1,7 @@
 """The first lines wherever a run is printed: its verdict, load by load."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.model import Summary
 from harness.report.findings.notes import no_verdict
@@ -17,14 +17,15 @@ from harness.verdicts.ranking import caveats_of
 _INTERVAL = re.compile(r"\(\S+ to \S+\)")  # of a pair: `(0.96 to 6.2)`
 
 
-def first_lines(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
-    """The verdict: of a capacity search, of each load, and the meaning of the figures in brackets."""
+def first_lines(summary: Summary, columns: int, paint: Paint, below: Sequence[str] = ()) -> Iterator[str]:
+    """The verdict: of a capacity search, of each load, and the meaning of the figures in brackets, those of
+    the verdicts `below` included."""
     for line in whole_run(summary):
         yield from wrap(line, columns, subsequent_indent="  ")
     yield from _loads(summary, columns, paint)
     for line in caveats(summary):
         yield from (paint(part, YELLOW) for part in wrap(line, columns, subsequent_indent="  "))
-    for line in (intervals(summary), *pairing_lines(summary)):
+    for line in (intervals(summary, below), *pairing_lines(summary)):
         yield from (paint(part, DIM) for part in wrap(line, columns, subsequent_indent="  "))
 
 
@@ -56,10 +57,10 @@ def caveats(summary: Summary) -> Iterator[str]:
         yield plain(f"{label}: {caveat}.")
 
 
-def intervals(summary: Summary) -> str:
-    """The meaning of the figures in brackets; "" if no claim has an interval."""
-    shown = any(_INTERVAL.search(text) for _load, mine in of_loads(summary) for _name, text in mine)
-    over = runs(summary) if shown else ""
+def intervals(summary: Summary, below: Sequence[str]) -> str:
+    """The meaning of the figures in brackets; "" if no claim and no line `below` has an interval."""
+    texts = [*(text for _load, mine in of_loads(summary) for _name, text in mine), *below]
+    over = runs(summary) if any(map(_INTERVAL.search, texts)) else ""
     return f"In brackets: {confidence(summary)} intervals of the geometric mean over {over}." if over else ""
 
 
@@ -76,7 +77,7 @@ def _loads(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
             yield from (paint(line, YELLOW) for line in lines) if name == IN_DOUBT else lines
 
 
-def markdown_lines(summary: Summary) -> Iterator[str]:
+def markdown_lines(summary: Summary, below: Sequence[str] = ()) -> Iterator[str]:
     """The same for a page: a list, with the claims of each load below its name."""
     for line in whole_run(summary):
         yield f"- {markdown_escaped(line)}"
@@ -88,6 +89,6 @@ def markdown_lines(summary: Summary) -> Iterator[str]:
             yield f"  - {markdown_escaped(f'{name}: {text}' if name else text)}"
     for line in caveats(summary):
         yield f"- {markdown_escaped(line)}"
-    for line in (intervals(summary), *pairing_lines(summary)):
+    for line in (intervals(summary, below), *pairing_lines(summary)):
         if line:
             yield f"- {markdown_escaped(line)}"

@@ -37,13 +37,14 @@ def _lines(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
     for line in wrap(headline(summary, "± largest deviation"), width):
         yield paint(line, BOLD)
     yield ""
-    yield from first_lines(summary, width, paint)
+    verdicts = list(verdict_words.lines(summary))
+    yield from first_lines(summary, width, paint, verdicts)
     yield from _figures(summary, width, paint)
     for table in _more_tables(summary):
         yield from table.lines()
     yield ""
     yield from _legend(summary, width)
-    for line in verdict_words.lines(summary):
+    for line in verdicts:
         yield from wrap(line, width, subsequent_indent="  ")
     for note in notes(summary):
         yield from _wrapped(note, width, paint)
@@ -171,7 +172,8 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
     yield f"## {markdown_escaped(headline(summary, 'range in brackets'))}"
     yield ""
     yield from loud
-    yield from markdown_lines(summary)
+    verdicts = list(verdict_words.lines(summary))
+    yield from markdown_lines(summary, verdicts)
     for step in conclude(summary).next_steps[:1]:
         yield f"- **next:** {markdown_escaped(f'{step.why}: {step.do}')}"
     yield ""
@@ -197,8 +199,8 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
     for label, cell in first_cells(summary).items():
         yield f"- {markdown_escaped(_name(label, marked))}: {markdown_escaped(engine_words(cell))}"
     yield ""
-    if lines := list(verdict_words.lines(summary)):
-        yield from (f"- {markdown_escaped(line)}" for line in lines)
+    if verdicts:
+        yield from (f"- {markdown_escaped(line)}" for line in verdicts)
         yield ""
     for note in notes(summary):
         hint = f" *Hint: {markdown_escaped(note.hint)}*" if note.hint else ""

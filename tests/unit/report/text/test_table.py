@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.report.text.screen import screen
 from harness.report.text.table import markdown, terminal
 from tests.factories.summaries import cell, summary, verdict
 
@@ -118,18 +119,22 @@ def test_brackets_are_explained_only_where_a_pair_has_an_interval(page):
     assert "In brackets: 95 % intervals of the geometric mean over 5 runs." in both
 
 
-@pytest.mark.parametrize("page", [lambda made: terminal(made, 100, color=False), markdown])
-def test_brackets_are_not_explained_where_no_interval_is_printed(page):
-    """Of three backends without a winner no interval is printed: the only brackets hold ideal hit rates."""
+def test_brackets_are_explained_on_the_pages_that_print_an_interval():
+    """Of three backends without a winner the first screen prints none: its brackets hold ideal hit rates.
+    The whole table spells out each pair."""
     names = ("a", "b", "c")
     pairs = [
         {**COMPARED, "a": a, "b": b, "verdict": "not enough runs", "ratio": [0.9, 1.0, 1.1]}
         for a, b in combinations(names, 2)
     ]
-    found = page(summary(*map(cell, names), comparison=pairs, verdict_rules=RULES))
-    assert "93 (94)" in found
-    assert "Not separated from b and c after 1 repeat." in found
-    assert "In brackets" not in found
+    made = summary(*map(cell, names), comparison=pairs, verdict_rules=RULES)
+    first = screen(made, 100, color=False)
+    assert "93 (94)" in first
+    assert "Not separated from b and c after 1 repeat." in first
+    assert "In brackets" not in first
+    for whole in (terminal(made, 100, color=False), markdown(made)):
+        assert "(0.909 to 1.11), undecided" in whole
+        assert "In brackets: 95 % intervals of the geometric mean over 5 runs." in whole
 
 
 def test_errors_are_of_the_requests_that_became_due():
