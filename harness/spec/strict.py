@@ -105,4 +105,10 @@ def _convert_union(kinds: list[Any], value: Any, where: str) -> Any:
             return _convert(kind, value, where)
         except SpecError:
             continue
-    raise SpecError(f"{value!r} fits none of the accepted forms", where=where)
+    raise SpecError(f"must be {' or '.join(map(_form, kinds))}, not {value!r}", where=where)
+
+
+def _form(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    return _WORDS.get(kind) or ("a list" if get_origin(kind) is tuple else "a table")

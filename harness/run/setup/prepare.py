@@ -39,7 +39,7 @@ from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
 from harness.spec.reach import Reach, with_reach
 from harness.spec.scenario import Scenario, check_api, load_scenario
-from harness.spec.scenario.limits import LONGEST_S, MOST_REPEATS, MOST_REQUESTS, at_most
+from harness.spec.scenario.limits import LONGEST_S, MOST, MOST_REPEATS, at_most
 from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
 from harness.verdicts.slo_check import answers_needed
@@ -354,7 +354,7 @@ def _probe_sizes(options: RunOptions, scenario: Scenario) -> ProbeSizes | None:
         )
     at_most(seconds, "--probe-seconds", LONGEST_S)
     sizes = ProbeSizes(seconds, answers_needed(scenario.slo), scenario.load.requests)
-    at_most(most_requests(scenario, sizes), "--find-capacity: requests of its longest probe", MOST_REQUESTS)
+    at_most(most_requests(scenario, sizes), "--find-capacity: requests of its longest probe", MOST)
     return sizes
 
 

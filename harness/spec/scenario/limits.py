@@ -5,15 +5,17 @@ from typing import Any
 
 from harness.errors import SpecError
 
-# A schedule of more would not fit into memory, nor its times into nanoseconds of 64 bits.
-MOST_REQUESTS, MOST_REPEATS = 10_000_000, 10_000
+# What is made of more would not fit into memory, nor its times into nanoseconds of 64 bits.
+MOST, MOST_REPEATS = 10_000_000, 10_000
 LONGEST_S = 31_536_000  # a year; clocks and sockets wait for 292 at most
 
 
 def at_least(table: Any, where: str, least: float, *keys: str) -> None:
+    """Refuses more tokens, texts or seconds than could be made, too."""
     for key in keys:
         if not getattr(table, key) >= least:
             raise SpecError(f"must be at least {least:g}, not {getattr(table, key)}", where=f"{where}.{key}")
+        at_most(getattr(table, key), f"{where}.{key}", MOST)
 
 
 def positive(value: float, where: str) -> None:

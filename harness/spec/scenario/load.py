@@ -7,7 +7,7 @@ from typing import Literal
 
 from harness.errors import SpecError
 from harness.model.choices import Arrival
-from harness.spec.scenario.limits import LONGEST_S, MOST_REQUESTS, at_most, not_negative, positive
+from harness.spec.scenario.limits import LONGEST_S, MOST, at_most, not_negative, positive
 
 _LOWEST, _HIGHEST = 0.001, 1_000_000  # of a load point: a request in 17 minutes, a million at a time
 _SHORTEST_S = 0.001  # of a segment, which may be repeated until every request is sent
@@ -93,9 +93,9 @@ def for_duration(load: Load, where: str, given: Collection[str]) -> Load:
         return load
     highest = max((max(part.start, part.end) for part in load.profile), default=1)
     sent = math.ceil(max(load.rate) * highest * load.duration_s)
-    if sent > MOST_REQUESTS:
+    if sent > MOST:
         raise SpecError(
-            f"a rate of {max(load.rate) * highest:g} sends more than {MOST_REQUESTS:,} requests in that time",
+            f"a rate of {max(load.rate) * highest:g} sends more than {MOST:,} requests in that time",
             where=f"{where}.duration_s",
             hint="lower the rate or the time",
         )
@@ -124,7 +124,7 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
         if getattr(load, key) < 1:
             raise SpecError(f"must be at least 1, not {getattr(load, key)}", where=f"{where}.{key}")
     for key in ("requests", "warmup_requests"):
-        at_most(getattr(load, key), f"{where}.{key}", MOST_REQUESTS)
+        at_most(getattr(load, key), f"{where}.{key}", MOST)
     if load.warmup_requests < 0:
         raise SpecError("must not be negative", where=f"{where}.warmup_requests")
     not_negative(load.min_seconds, f"{where}.min_seconds")

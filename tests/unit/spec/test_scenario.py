@@ -317,12 +317,22 @@ def test_a_load_that_no_schedule_can_have_is_refused(given, message):
 
 
 @pytest.mark.parametrize(
+    ("scenario", "key"), [("fixed-length", "prompts.input_tokens"), ("agent-sessions", "prompts.max_wait_s")]
+)
+def test_prompts_that_could_not_be_made_are_refused(scenario, key):
+    with pytest.raises(SpecError, match=rf"^{key}, as given: must be at most 10,000,000, not 1e\+12$"):
+        load_scenario(scenario, {key: 10**12})
+
+
+@pytest.mark.parametrize(
     ("key", "value", "message"),
     [
         ("images.formats", ["gif"], "images.formats[0], as given: 'gif' is not one of"),
         ("slo.x.p50", 1, "slo.x, as given: unknown latency 'x'"),
         ("a.b", 1, "a, as given: unknown key 'a'"),
         ("load", 1, "load, as given: must be a table"),
+        ("verdict.repeats", [1], "verdict.repeats, as given: must be a whole number or 'auto', not [1]"),
+        ("engine_values.x", [1], "engine_values.x, as given: must be a whole number or a number or a string"),
     ],
 )
 def test_what_is_wrong_in_or_around_a_value_from_the_command_line_is_its_fault(key, value, message):
