@@ -44,6 +44,11 @@ def _shown(text: str) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
+def reason(error: BaseException) -> str:
+    """Returns an error's text; of the system's, without the number and the path, which is where it is."""
+    return getattr(error, "strerror", None) or str(error)
+
+
 class SpecError(BenchError):
     """A flag, a scenario, a backend or a model definition is wrong."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from harness.errors import SetupError
+from harness.errors import SetupError, reason
 
 _READ_BYTES = 65536
 _ASKED_FOR_OURS = (
@@ -73,7 +73,7 @@ def _trusting_as_set_up() -> ssl.SSLContext:
     except OSError as error:
         name = "SSL_CERT_FILE" if os.environ.get("SSL_CERT_FILE") else "SSL_CERT_DIR"
         raise SetupError(
-            f"certificates cannot be read: {error.strerror or error}",
+            f"certificates cannot be read: {reason(error)}",
             where=f"{name}={os.environ.get(name, '')}",
             hint=f"name a file of certificates in PEM, or unset {name}",
         ) from None
@@ -115,7 +115,7 @@ def _words(error: OSError) -> str:
     """OpenSSL gives many failures no other name than its own."""
     if isinstance(error, ssl.SSLError):
         return (error.reason or "not PEM").replace("_", " ").lower()
-    return error.strerror or str(error)
+    return reason(error)
 
 
 class Secure:

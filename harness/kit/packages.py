@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.engines.provide.install import requires
 from harness.engines.provide.pip import Pip
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError, SpecError, reason
 from harness.kit.target import Target
 
 Has = Mapping[str, str]  # distributions of the machine, with their versions
@@ -28,7 +28,7 @@ def read_has(file: Path) -> dict[str, str]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise SpecError(f"cannot be read: {error}", where=f"--have {file}") from None
+        raise SpecError(f"cannot be read: {reason(error)}", where=f"--have {file}") from None
     try:
         entries = [(entry["name"], entry["version"]) for entry in json.loads(text)]
     except (ValueError, TypeError, KeyError):

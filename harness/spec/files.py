@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.errors import SpecError
+from harness.errors import SpecError, reason
 from harness.host import paths
 from harness.spec.strict import nearest
 from harness.untrusted import BadDocumentError, read_tables
@@ -41,7 +41,7 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name
-        raise SpecError(f"cannot be read: {error}", where=str(path)) from None
+        raise SpecError(f"cannot be read: {reason(error)}", where=str(path)) from None
 
 
 def read_tables_of(text: str, where: str) -> dict[str, object]:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from harness.errors import SpecError, StorageError
+from harness.errors import SpecError, StorageError, reason
 
 PARTIAL = ".partial"
 MOST_BYTES = 32 << 20  # of a file that is read at once; the largest of a thousand cells has half of it
@@ -293,7 +293,7 @@ def storage_error(error: OSError | ValueError, path: Path) -> StorageError:
             hint="free space or choose another folder with --out; cells already written are kept",
         )
     return StorageError(
-        f"cannot be written: {getattr(error, 'strerror', None) or error}",
+        f"cannot be written: {reason(error)}",
         where=str(path),
         hint="choose another folder with --out",
     )

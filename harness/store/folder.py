@@ -19,7 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import TypeVar
 
-from harness.errors import SpecError, StorageError
+from harness.errors import SpecError, StorageError, reason
 from harness.host import paths
 from harness.model import (
     AskedBackend,
@@ -135,7 +135,7 @@ class RunFolder:
                 hint=hint,
             ) from None
         except (OSError, ValueError) as error:
-            raise SpecError(f"cannot be read: {error}", where=str(path)) from None
+            raise SpecError(f"cannot be read: {reason(error)}", where=str(path)) from None
         version = value.get("schema") if isinstance(value, dict) else None
         if not isinstance(value, dict) or version not in range(1, RUN_FORMAT + 1):
             raise SpecError(
@@ -221,7 +221,7 @@ class RunFolder:
             zlib.error,
             RecursionError,
         ) as error:
-            raise SpecError(f"cannot be read: {error}", where=str(self.path / file)) from None
+            raise SpecError(f"cannot be read: {reason(error)}", where=str(self.path / file)) from None
 
     def write_answers(self, questions: Mapping[str, object], label: str, asked: AskedBackend) -> None:
         """Writes the answers of one backend to the agreement questions, with the questions."""
@@ -284,7 +284,8 @@ class RunFolder:
             closed_loop = facts.load.slots is not None
             return columns.read_records(self.files, f"cells/{cell}", closed_loop=closed_loop), facts
         except (OSError, ValueError, KeyError) as error:
-            raise SpecError(f"records cannot be read: {error}", where=str(self.cell_path(cell))) from None
+            text = f"records cannot be read: {reason(error)}"
+            raise SpecError(text, where=str(self.cell_path(cell))) from None
 
     def read_telemetry(self, cell: str) -> Telemetry:
         """Empty for a cell that was measured without. Raises SpecError for a damaged file."""
@@ -292,7 +293,8 @@ class RunFolder:
         try:
             return samples.read_telemetry(self.files, f"cells/{cell}")
         except (OSError, ValueError, KeyError) as error:
-            raise SpecError(f"samples cannot be read: {error}", where=str(self.cell_path(cell))) from None
+            text = f"samples cannot be read: {reason(error)}"
+            raise SpecError(text, where=str(self.cell_path(cell))) from None
 
 
 def _lines(descriptor: int, most: int) -> Iterator[bytes]:

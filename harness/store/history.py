@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.errors import SpecError
+from harness.errors import SpecError, reason
 from harness.model import HistoryEntry, as_json, from_json
 from harness.model.schema import HISTORY_FORMAT
 from harness.store.confined import Confined, storage_error
@@ -25,7 +25,7 @@ def read_history(path: Path) -> list[HistoryEntry]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name
-        raise SpecError(f"cannot be read: {error}", where=str(path)) from None
+        raise SpecError(f"cannot be read: {reason(error)}", where=str(path)) from None
     return [_entry(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
 
 

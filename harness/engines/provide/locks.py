@@ -20,7 +20,7 @@ from packaging.markers import Marker
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from harness.engines.provide.pip import Pip
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError, SpecError, reason
 from harness.host import paths
 from harness.spec.backend import Install
 
@@ -83,7 +83,7 @@ def lock_of(install: Install, backend: str) -> str:
     try:
         text = paths.lock_file(install.lock).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise SpecError(f"cannot be read: {error}", where=where) from None
+        raise SpecError(f"cannot be read: {reason(error)}", where=where) from None
     match = _OF.match(text)
     if match and match[1] != asked_for(install):
         raise SpecError("is of other requirements than the definition's", where=where, hint=_relock(backend))

@@ -19,7 +19,7 @@ from harness.engines.provide.random_weights import (
 )
 from harness.engines.provide.shared_folders import Say, built
 from harness.engines.provide.weights import Weights, digest
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError, SpecError, reason
 from harness.host import paths
 from harness.spec.models import Model, Random, Track, choose_model, choose_track
 from harness.untrusted import read_document
@@ -103,7 +103,7 @@ def _config(file: Path, given: str) -> dict[str, object]:
     try:
         config = read_document(file.read_bytes())
     except (OSError, ValueError) as error:
-        raise SpecError(f"config.json cannot be read: {error}", where=f"--model {given}") from None
+        raise SpecError(f"config.json cannot be read: {reason(error)}", where=f"--model {given}") from None
     if not isinstance(config, dict):
         raise SpecError("config.json is not a JSON object", where=f"--model {given}")
     return config

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import msgspec
 
-from harness.errors import SetupError
+from harness.errors import SetupError, reason
 from harness.host import paths
 
 Say = Callable[[str], None]  # one progress line
@@ -62,7 +62,7 @@ def built(
             return facts
     except OSError as error:
         raise SetupError(
-            f"{what} cannot be stored: {error.strerror or error}",
+            f"{what} cannot be stored: {reason(error)}",
             where=str(folder),
             hint="free some space, or name another folder with BENCH_CACHE",
         ) from error

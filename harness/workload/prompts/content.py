@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from random import Random
 
-from harness.errors import SpecError
+from harness.errors import SpecError, reason
 from harness.host import paths
 from harness.spec.scenario import PromptFile, Scenario, Text
 from harness.spec.scenario.synthetic import Audio
@@ -50,7 +50,7 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as file:
             return file.read(_MOST_BYTES)
     except (OSError, ValueError) as error:
-        raise SpecError(f"cannot be read: {error}", where=f"text.content {path}") from error
+        raise SpecError(f"cannot be read: {reason(error)}", where=f"text.content {path}") from error
 
 
 def _of_file(path: Path) -> tuple[str, ...]:

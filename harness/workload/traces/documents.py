@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from harness.errors import SpecError
+from harness.errors import SpecError, reason
 from harness.workload.traces.rows import BadRow
 
 MOST_BYTES = 512 << 20  # of one document, which is in memory while it is read
@@ -38,7 +38,7 @@ class Documents:
         except FileNotFoundError:
             raise SpecError("no such file", where=str(self.path)) from None
         except (OSError, EOFError, ValueError, zlib.error) as error:  # a cut or damaged gzip file
-            raise SpecError(f"cannot be read: {error}", where=str(self.path)) from None
+            raise SpecError(f"cannot be read: {reason(error)}", where=str(self.path)) from None
 
     def _lines(self, file: "gzip.GzipFile | BufferedReader") -> Iterator[tuple[int, Any]]:
         number = 0

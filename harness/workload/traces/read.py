@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.errors import SpecError
+from harness.errors import SpecError, reason
 from harness.host import paths
 from harness.workload.traces import agents, recorded
 from harness.workload.traces.agents import READERS, read_sessions
@@ -70,7 +70,7 @@ def read_text(path: Path) -> tuple[bytes, str]:
     except UnicodeDecodeError as error:
         raise SpecError(f"is not UTF-8 text: {error.reason} at byte {error.start}", where=str(path)) from None
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
-        raise SpecError(f"cannot be read: {error}", where=str(path)) from None
+        raise SpecError(f"cannot be read: {reason(error)}", where=str(path)) from None
 
 
 def json_lines(text: str) -> Iterator[tuple[int, Any]]:

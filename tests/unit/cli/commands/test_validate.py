@@ -75,3 +75,10 @@ def test_without_a_file_those_of_this_folder_and_those_shipped_are_checked(tmp_p
     assert code == ExitCode.USAGE
     assert len(out) == known - 1
     assert err[-1] == f"1 of {known} files wrong"
+
+
+def test_a_file_that_cannot_be_read_has_its_name_and_the_reason_once(capsys, tmp_path):
+    code, _, err = validated(capsys, tmp_path / "none.toml", tmp_path)
+    assert code == ExitCode.USAGE
+    assert err[0] == f"error: {tmp_path}/none.toml: cannot be read: No such file or directory"
+    assert err[1] == f"error: {tmp_path}: cannot be read: Is a directory"
