@@ -51,10 +51,15 @@ def _described(cell: CellView, names: tuple[str, ...]) -> Latencies:
     nulls: dict[str, str] = {}
     for name in names:
         values = cell.of(values_ms)[name]
-        stats[name], reasons = latency_stats(values, independent=name not in _OF_GAPS)
+        stats[name], reasons = stats_of(name, values)
         none = why_no_gaps(cell) if name in ("tpot_ms", "itl_ms") and not len(values) else ""
         nulls.update({f"{name}.{key}": none or reason for key, reason in reasons.items()})
     return Latencies(stats=stats, nulls=nulls)
+
+
+def stats_of(name: str, values: Floats) -> tuple[LatencyStats, dict[str, str]]:
+    """The statistics of a latency, and the reason for each that is null."""
+    return latency_stats(values, independent=name not in _OF_GAPS)
 
 
 def values_ms(view: RequestView) -> dict[str, Floats]:

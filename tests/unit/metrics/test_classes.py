@@ -63,6 +63,13 @@ def test_the_warm_up_is_no_victim():
     assert loss(("alone", 100), ("alone", 900, Phase.WARMUP), ("beside", 300))[0] == pytest.approx(3)
 
 
+def test_gaps_of_a_kind_have_no_upper_bound():
+    rows = [{"intended": 0, "texts": list(range(10, 70, 10)), "prompt": 100}] * 10
+    found, _ = classes.by_kind(RequestView(records(*rows)), requested(*[("short", {}), ("long", {})] * 5))
+    assert (found["short"].itl_ms.p50, found["short"].itl_ms.p50_upper) == (10, None)
+    assert found["short"].ttft_ms.p50_upper == 10
+
+
 @pytest.mark.parametrize("failed", ["alone", "beside"])
 def test_a_victim_that_failed_leaves_no_loss(failed):
     rows = [("alone", 100), ("beside", 300), (failed, None)]
