@@ -1,7 +1,7 @@
 """Each figure against the load; at a single load point the backends one below the other."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 from statistics import median
@@ -28,7 +28,8 @@ AXES = {
 HITS = "prefix_cache_hit_rate"
 DRAWN = charted(lambda charts: charts.load)
 
-Series = dict[str, dict[LoadPoint, Value]]
+ByLoad = dict[LoadPoint, Value]
+Series = dict[str, ByLoad]
 
 
 def against_load(
@@ -73,16 +74,17 @@ def _chart(
     if not points or charts is None:
         return
     best = series(groups, values, measure(shown.metric.ideal)) if shown.metric.ideal else {}
+    ideal = {point: value for by_load in best.values() for point, value in by_load.items()}
     single = len(groups) == 1
     where = point_words(groups[0].point) if single else f"against {AXES[kind]}"
-    drawn = _rows(points, best, shown, order) if single else _lines(points, best, shown, groups, order)
+    drawn = _rows(points, ideal, shown, order) if single else _lines(points, ideal, shown, groups, order)
     x, y, lines = drawn
     yield Chart(
         name=f"{_stem(charts, shown.statistic)}-load-{kind}",
         family="load",
         option=shown.name,
         title=f"{shown.heading}{', ' if single else ' '}{where}",
-        description=_description(points, shown),
+        description=_description([*points.items(), *([("ideal", ideal)] if ideal else [])], shown),
         x=x,
         y=y,
         lines=tuple(lines),
@@ -99,7 +101,7 @@ def _stem(charts: Charts, statistic: str) -> str:
 
 
 def _lines(
-    by_label: Series, best: Series, shown: Measure, groups: Sequence[Group], order: Sequence[str]
+    by_label: Series, ideal: ByLoad, shown: Measure, groups: Sequence[Group], order: Sequence[str]
 ) -> tuple[Axis, Axis, list[Line]]:
     places = {(row.label, group.point): _place(row, group.point) for group in groups for row in group.rows}
     lines = [
@@ -109,7 +111,6 @@ def _lines(
         ))
         for label, by_load in by_label.items()
     ]  # fmt: skip
-    ideal = {point: value for by_load in best.values() for point, value in by_load.items()}
     if ideal:
         points = (
             Point(point.value, value.middle, point.label, value.text(shown)) for point, value in ideal.items()
@@ -126,7 +127,7 @@ def _place(row: Row, point: LoadPoint) -> float:
 
 
 def _rows(
-    points: Series, best: Series, shown: Measure, order: Sequence[str]
+    points: Series, ideal: ByLoad, shown: Measure, order: Sequence[str]
 ) -> tuple[Axis, Axis, list[Line]]:
     """A row per backend, the best first; those without a value have empty rows at the end."""
     lines = []
@@ -137,10 +138,9 @@ def _rows(
         rank = float(ranked.index(label))
         point = Point(value.middle, rank, label, value.text(shown), value.low, value.high)
         lines.append(Line(label, order.index(label), (point,)))
-    ideal = [value for by_load in best.values() for value in by_load.values()]
     title = shown.title
-    if ideal:
-        ends = (Point(ideal[0].middle, -0.6), Point(ideal[0].middle, len(order) - 0.4))
+    for value in ideal.values():
+        ends = (Point(value.middle, -0.6), Point(value.middle, len(order) - 0.4))
         lines.append(Line("ideal", None, ends, "ideal"))
         title += " (dotted: ideal)"
     return _values_axis(shown, points, title), rows([plain(label, 30) for label in ranked]), lines
@@ -155,10 +155,10 @@ def _values_axis(shown: Measure, points: Series, title: str | None = None) -> Ax
     )
 
 
-def _description(points: Series, shown: Measure) -> str:
+def _description(points: Iterable[tuple[str, ByLoad]], shown: Measure) -> str:
     parts = [
         f"{plain(label, 40)}: "
         + ", ".join(f"{number(value.middle)} at {as_given(point.value)}" for point, value in by_load.items())
-        for label, by_load in points.items()
+        for label, by_load in points
     ]
     return f"{shown.title}. {'; '.join(parts)}."

@@ -12,6 +12,7 @@ from harness.report.charts.distribution import _curve
 from harness.report.charts.model import Point
 from harness.report.charts.pareto import front
 from harness.report.charts.values import RANGE, Value
+from harness.report.html.figures import figure
 from harness.report.samples import DISTRIBUTED, Samples
 from tests.factories.summaries import cell, summary, verdict
 
@@ -128,6 +129,8 @@ def test_the_cache_is_shown_beside_the_ideal():
     (ideal,) = [line for line in chart.lines if line.role == "ideal"]
     assert [point.y for point in ideal.points] == [94.0, 94.0]
     assert (chart.y.low, chart.y.high) == (0, 100)
+    assert chart.description.endswith("; ideal: 94.0 at 1, 94.0 at 4.")
+    assert "Dotted: the ideal." in figure(chart)
 
 
 def test_throughput_against_latency_joins_what_nothing_beats():
