@@ -74,38 +74,58 @@ def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) 
     `shares`: of `work_shares`. The rates count good answers as requests/s counts all of them, of any phase.
     Nothing is known without limits, without a measured request, or where a latency is not known.
     """
+    kept = _kept(view, slo) if slo and view.measured.any() else None
+    if kept is None or window is None:
+        return Goodput(kept)
     counted = view.requests.copy()
     counted["phase"][shares > 0] = Phase.MEASURE  # the tail of a warm-up request may lie in the window
     everyone = RequestView(replace(view.records, requests=counted))
-    values = {name: _few_missed(_values_ms(everyone, name)) for name in slo}
-    judged = everyone.measured
-    rows, measured = view.requests[judged], view.measured[judged]
-    if not slo or not measured.any() or any(np.isnan(found).any() for found in values.values()):
-        return Goodput()
-    limits = tuple(
-        _limit(name, share, limit_ms, values[name][measured])
-        for name, wanted in slo.items()
-        for share, limit_ms in wanted.items()
-    )
-    good = rows["outcome"] == Outcome.OK
-    for name, wanted in slo.items():
-        good &= values[name] <= max(wanted.values())
-    kept = KeptSlo(
-        limits=limits,
-        met=all(limit.met for limit in limits),
-        good=int(good[measured].sum()),
-        requests=int(measured.sum()),
-        attainment=float(good[measured].mean()),
-        good_token_share=_token_share(rows[measured], good[measured]),
-    )
-    if window is None:
+    judged = _judged(everyone, slo)
+    if judged is None:
         return Goodput(kept)
-    inside, tokens = shares[judged] * good, rows["output_tokens"]
-    known = bool((tokens[shares[judged] > 0] != UNKNOWN).all())
+    rows, share = everyone.measured_requests, shares[everyone.measured]
+    inside, tokens = share * judged.good, rows["output_tokens"]
+    known = bool((tokens[share > 0] != UNKNOWN).all())
     return Goodput(
         kept,
         window.per_second(inside.sum()),
         window.per_second((inside * tokens).sum()) if known else None,
+    )
+
+
+class _Judged(NamedTuple):
+    values: dict[str, Floats]  # by latency, one for each measured request
+    good: Mask
+
+
+def _judged(view: RequestView, slo: Slo) -> _Judged | None:
+    """None where a latency is not known."""
+    values = {name: _few_missed(_values_ms(view, name)) for name in slo}
+    if any(np.isnan(found).any() for found in values.values()):
+        return None
+    good = view.measured_requests["outcome"] == Outcome.OK
+    for name, wanted in slo.items():
+        good &= values[name] <= max(wanted.values())
+    return _Judged(values, good)
+
+
+def _kept(view: RequestView, slo: Slo) -> KeptSlo | None:
+    """Judges the measured requests alone; None where a latency is not known."""
+    judged = _judged(view, slo)
+    if judged is None:
+        return None
+    limits = tuple(
+        _limit(name, share, limit_ms, judged.values[name])
+        for name, wanted in slo.items()
+        for share, limit_ms in wanted.items()
+    )
+    return KeptSlo(
+        limits=limits,
+        met=all(limit.met for limit in limits),
+        good=int(judged.good.sum()),
+        requests=len(judged.good),
+        attainment=float(judged.good.mean()),
+        good_token_share=_token_share(view.measured_requests, judged.good),
     )
 
 

@@ -284,7 +284,7 @@ class RunFolder:
             closed_loop = facts.load.slots is not None
             return columns.read_records(self.files, f"cells/{cell}", closed_loop=closed_loop), facts
         except (OSError, ValueError, KeyError) as error:
-            text = f"records cannot be read: {reason(error)}"
+            text = f"records cannot be read: {error}"
             raise SpecError(text, where=str(self.cell_path(cell))) from None
 
     def read_telemetry(self, cell: str) -> Telemetry:
@@ -293,7 +293,7 @@ class RunFolder:
         try:
             return samples.read_telemetry(self.files, f"cells/{cell}")
         except (OSError, ValueError, KeyError) as error:
-            text = f"samples cannot be read: {reason(error)}"
+            text = f"samples cannot be read: {error}"
             raise SpecError(text, where=str(self.cell_path(cell))) from None
 
 

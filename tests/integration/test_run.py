@@ -215,7 +215,7 @@ def test_a_dry_run_knows_what_earlier_runs_took(calm_run, monkeypatch):
         (("--scenario", "shared-prefix", "--backends", "calm", "--input-tokens", "9"), "input_tokens", ""),
         (
             ("--scenario", "fixed-length", "--backends", "calm", "--concurrency", "1,x"),
-            "not a list of whole",
+            "not a whole number",
             "",
         ),
         (("--scenario", "fixed-length", "--backends", "calm", "--rate", "0"), "must be above 0", ""),

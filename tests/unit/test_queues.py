@@ -3,10 +3,10 @@
 The check reads the asserts of tests/unit and tests/integration. A reading is a difference with a call of a
 clock of `time`, a name that such a difference was assigned to in the same function, and in tests/integration
 also what a run measured: a name, key or attribute like `ttft_ms` or `send_lag_ns`, and a difference with a
-stamp, like `sent_ns`. A constant is made of
-numbers and of names in capitals, in `pytest.approx` as well. Lower bounds pass, because other load lengthens
-every wait and shortens none; so does CPU time, which it adds little to. The check does not see a reading that
-another function returned, a limit that raises (`subprocess.run(timeout=…)`), or a verdict that rests on time.
+stamp, like `sent_ns`. A constant is made of numbers and of names in capitals, in `pytest.approx` as well.
+Lower bounds pass, because other load lengthens every wait and shortens none; so does CPU time, which it adds
+little to. The check does not see a reading that another function returned, a stamp that is bounded itself, a
+limit that raises (`subprocess.run(timeout=…)`), or a verdict that rests on time.
 """
 
 import ast

@@ -358,12 +358,22 @@ def _overrides(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.depth:
         output = given.pop("prompts.output_tokens", DEPTH_OUTPUT_TOKENS)
         given["prompts.classes"], implied = _depths(arguments.depth, output)
-    for key, value in arguments.overrides.items():
-        if given.get(key, value) != value:
+    flags = given if arguments.repeats is None else {**given, "verdict.repeats": arguments.repeats}
+    for key, value in flags.items():
+        if _set_value(arguments.overrides, key, value) != value:
             raise SpecError(
                 "another flag sets it otherwise", where=f"--set {key}", hint="leave one of them out"
             )
-    return {**implied, **arguments.overrides, **given}
+    chosen = arguments.overrides
+    unset = {key: value for key, value in implied.items() if _set_value(chosen, key, None) is None}
+    return {**chosen, **unset, **given}
+
+
+def _set_value(overrides: dict[str, Any], key: str, otherwise: object) -> object:
+    """The value of a dotted key in those of --set, which may set it with the whole of its table."""
+    table, _, name = key.partition(".")
+    whole = overrides.get(table)
+    return overrides.get(key, whole.get(name, otherwise) if isinstance(whole, dict) else otherwise)
 
 
 def _depths(depths: list[tuple[str, int]], output: int) -> tuple[object, dict[str, object]]:

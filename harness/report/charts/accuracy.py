@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.model import Agreement, known
 from harness.model.measures import measure
-from harness.model.numbers import number
+from harness.model.numbers import percent_figure
 from harness.report.charts.axes import fitted, linear
 from harness.report.charts.load import series
 from harness.report.charts.model import Chart, Line, Point
@@ -33,7 +33,8 @@ def speed_and_accuracy(
         if rate is None or share is None:
             continue
         low, middle, high = (100 * end for end in share)
-        text = f"{rate.text(RATE)}, {number(middle)} % right ({number(low)} to {number(high)})"
+        figures = [percent_figure(end) for end in share]
+        text = f"{rate.text(RATE)}, {figures[1]} % right ({figures[0]} to {figures[2]})"
         lost = _against_first(agreement, label)
         across = None if rate.low is None or rate.high is None else (rate.low, rate.high)
         mark = plain(label, LONGEST_MARK)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from harness.model.measures import measure
-from harness.model.numbers import number
 from harness.report.charts.axes import fitted, loads
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.values import Value, Values, kinds_words
@@ -46,7 +45,8 @@ def _chart(group: Group, path: str, lines: Sequence[Line], bars: str) -> Chart:
     points = [point for line in lines for point in line.points]
     ends = [end for point in points for end in (point.low, point.y, point.high) if end is not None]
     words = (
-        f"{plain(line.label, 40)}: " + ", ".join(f"{number(point.y)} at {point.key}" for point in line.points)
+        f"{plain(line.label, 40)}: "
+        + ", ".join(f"{shown.figure(point.y / shown.scale)} at {point.key}" for point in line.points)
         for line in lines
     )
     names = {point.x: point.key for point in points}

@@ -158,7 +158,10 @@ def _values_axis(shown: Measure, points: Series, title: str | None = None) -> Ax
 def _description(points: Iterable[tuple[str, ByLoad]], shown: Measure) -> str:
     parts = [
         f"{plain(label, 40)}: "
-        + ", ".join(f"{number(value.middle)} at {as_given(point.value)}" for point, value in by_load.items())
+        + ", ".join(
+            f"{shown.figure(value.middle / shown.scale)} at {as_given(point.value)}"
+            for point, value in by_load.items()
+        )
         for label, by_load in points
     ]
     return f"{shown.title}. {'; '.join(parts)}."

@@ -19,11 +19,12 @@ from harness.plan import (
     Block,
     Cell,
     ProbeSizes,
+    all_requests,
     capacity_grid,
     in_one_life,
+    load_points,
     make_paired_plan,
     make_plan,
-    most_requests,
     one_cell_each,
     together,
 )
@@ -354,7 +355,13 @@ def _probe_sizes(options: RunOptions, scenario: Scenario) -> ProbeSizes | None:
         )
     at_most(seconds, "--probe-seconds", LONGEST_S)
     sizes = ProbeSizes(seconds, answers_needed(scenario.slo), scenario.load.requests)
-    at_most(most_requests(scenario, sizes), "--find-capacity: requests of its longest probe", MOST)
+    lowest = load_points(scenario.load)[0]
+    if all_requests(scenario, lowest, sizes.long(lowest)) > MOST:
+        raise SpecError(
+            f"a probe of the lowest load has more than {MOST:,} requests",
+            where="--find-capacity",
+            hint="lower --probe-seconds, or the lowest load",
+        )
     return sizes
 
 

@@ -35,7 +35,7 @@ def not_negative(value: float, where: str) -> None:
 def at_most(value: float, where: str, most: float) -> None:
     """`where`: of the key itself."""
     if value > most:
-        raise SpecError(f"must be at most {most:,}, not {value:g}", where=where)
+        raise SpecError(f"must be at most {most:,}, not {value:,.10g}", where=where)
 
 
 def is_share(table: Any, where: str, key: str) -> None:

@@ -119,6 +119,11 @@ def test_a_flag_that_the_prompts_have_no_key_for_is_named(capsys, words, where):
         ),
         (("--rate", "1", "--set", "load.concurrency=[2]"), "--set load.concurrency: another flag sets it"),
         (("--depth", "1k", "--set", "prompts.classes=[]"), "--set prompts.classes: another flag sets it"),
+        (("--repeats", "3", "--set", "verdict.repeats=5"), "--set verdict.repeats: another flag sets it"),
+        (
+            ("--requests", "5", "--set", "load={concurrency=[1],requests=6}"),
+            "--set load.requests: another flag",
+        ),
         (("--repeats", "1000000000000"), "--repeats: must be at most 10,000"),
         (("--pairing", "blocks", "--blocks", "1000000000000"), "--blocks: must be at most 10,000"),
         (("--set", "verdict.repeats=1000000000000"), "verdict.repeats, as given: must be at most 10,000"),
@@ -128,7 +133,7 @@ def test_a_flag_that_the_prompts_have_no_key_for_is_named(capsys, words, where):
         ),
         (
             ("--rate", "5", "--find-capacity", "--set", "slo.ttft_ms.p95=1", "--probe-seconds", "1e7"),
-            "--find-capacity: requests of its longest probe: must be at most 10,000,000",
+            "--find-capacity: a probe of the lowest load has more than 10,000,000 requests",
         ),
     ],
 )
@@ -142,3 +147,19 @@ def test_what_depths_imply_is_not_laid_over_what_set_says():
     given = run._overrides(parsed("--depth", "1k", "--set", "verdict.primary=tpot_ms.p50"))
     assert given["verdict.primary"] == "tpot_ms.p50"
     assert given["engine_values.context_tokens"] > 1024
+
+
+def test_what_depths_imply_stays_next_to_a_table_of_set_that_does_not_name_it():
+    tables = ("--set", "verdict={min_repeats=5}", "--set", "engine_values={threads=2}")
+    given = run._overrides(parsed("--depth", "1k", *tables))
+    assert list(given)[-3:] == ["engine_values.context_tokens", "verdict.primary", "prompts.classes"]
+    whole = run._overrides(parsed("--depth", "1k", "--set", "verdict={primary='tpot_ms.p50'}"))
+    assert "verdict.primary" not in whole
+
+
+def test_a_capacity_is_looked_for_at_loads_whose_longest_probe_would_be_very_long(capsys):
+    command = ("run", "--backends", "vllm", "--launch", "simulate", "--dry-run", "--find-capacity")
+    assert (
+        main([*command, "--scenario", "shared-prefix", "--rate", "700", "--set", "slo.ttft_ms.p95=500"]) == 0
+    )
+    assert capsys.readouterr().err == ""
