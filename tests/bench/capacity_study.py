@@ -34,7 +34,7 @@ from harness.plan import (
 )
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Records, empty_requests
 from harness.run.search import probes
-from harness.run.setup.prepare import PROBE_SECONDS
+from harness.run.setup.capacity_search import PROBE_SECONDS
 from harness.run.setup.repeats import SEARCHES
 from harness.spec.scenario import Load
 from harness.summary import summarise_cell

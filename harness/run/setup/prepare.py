@@ -15,19 +15,16 @@ from harness.engines.start.launch_choice import LaunchChoice, as_launched, resol
 from harness.errors import SetupError, SpecError, extra_hint
 from harness.model.choices import BetweenRepeats
 from harness.plan import (
-    MOST_LONGER,
     Block,
     Cell,
     ProbeSizes,
-    all_requests,
-    capacity_grid,
     in_one_life,
-    load_points,
     make_paired_plan,
     make_plan,
     one_cell_each,
     together,
 )
+from harness.run.setup.capacity_search import probe_sizes, searched
 from harness.run.setup.options import RunOptions
 from harness.run.setup.pairing import BLOCKS, Together, sized, together_of
 from harness.run.setup.profile import profile_of
@@ -40,17 +37,14 @@ from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
 from harness.spec.reach import Reach, with_reach
 from harness.spec.scenario import Scenario, check_api, load_scenario
-from harness.spec.scenario.limits import LONGEST_S, MOST, MOST_REPEATS, at_most
+from harness.spec.scenario.limits import MOST_REPEATS, at_most
 from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
-from harness.verdicts.slo_check import answers_needed
 from harness.workload.prompts.content import pieces_of
 from harness.workload.traces import Dataset, Trace
 
 # Suffixes of the two labels of a backend that is measured against itself.
 AA_LABELS = ("a", "b")
-# Least time of a long probe of a capacity search: a load above the capacity builds a queue meanwhile.
-PROBE_SECONDS = 45.0
 _SEEDS = 2**63  # a larger one could not be read from the manifest
 
 
@@ -155,7 +149,7 @@ def prepare(options: RunOptions) -> Prepared:
     for api in options.apis:
         check_api(scenario, api, f"--api {api}")
     if options.find_capacity:
-        scenario = _searched(scenario)
+        scenario = searched(scenario)
     listed = tuple(parse_backend_list(options.backends, options.apis or (scenario.request.api,)))
     for ref in listed:
         check_api(scenario, ref.api, f"--backends {ref.label}")
@@ -175,7 +169,7 @@ def prepare(options: RunOptions) -> Prepared:
     backends = tuple(map(as_launched, backends, launches))
     _check_cluster(options, launches)
     backends = _simulated(backends, launches, options.simulate_faults)
-    sizes = _probe_sizes(options, scenario)
+    sizes = probe_sizes(options, scenario)
     pieces_of(scenario.text)  # a file that cannot be read is an error now, not when an engine runs
     source = checked_source(scenario, sizes)
     started = tuple(zip(backends, launches, strict=True))
@@ -312,57 +306,6 @@ def _simulated(
         simulated(ref, faults.get(ref.label, ())) if launch.mode == "simulate" else ref
         for ref, launch in zip(backends, launches, strict=True)
     )
-
-
-def _searched(scenario: Scenario) -> Scenario:
-    load = scenario.load
-    if load.working_set:
-        raise SpecError("a working set is no load", where="--find-capacity", hint="use another scenario")
-    if not scenario.slo:
-        raise SpecError(
-            "--find-capacity needs [slo]",
-            where=f"{scenario.name}:slo",
-            hint="--set slo.ttft_ms.p95=500, or a table [slo] in the scenario",
-        )
-    if not (load.concurrency or load.rate):
-        raise SpecError(
-            "a trace defines its own load", where="--find-capacity", hint="use --rate or --concurrency"
-        )
-    if load.profile:
-        raise SpecError(
-            "a rate that changes over time has no capacity",
-            where=f"{scenario.name}:load.profile",
-            hint="--find-capacity needs a constant rate",
-        )
-    return replace(scenario, load=capacity_grid(load))
-
-
-def _probe_sizes(options: RunOptions, scenario: Scenario) -> ProbeSizes | None:
-    """Sizes of the probes; None if no capacity is searched for. Raises SpecError."""
-    given, closes_s = options.probe_seconds, scenario.load.duration_s
-    if not options.find_capacity:
-        if given is not None:
-            raise SpecError("only applies to --find-capacity", where="--probe-seconds")
-        return None
-    seconds = PROBE_SECONDS if given is None else given
-    if not 0 < seconds < float("inf"):
-        raise SpecError(f"must be above 0, not {seconds:g}", where="--probe-seconds")
-    if closes_s is not None and closes_s < MOST_LONGER * seconds:
-        raise SpecError(
-            f"ends a probe after {closes_s:g} s, and it may have to last {MOST_LONGER * seconds:g} s",
-            where="load.duration_s",
-            hint="leave it out, or lower --probe-seconds",
-        )
-    at_most(seconds, "--probe-seconds", LONGEST_S)
-    sizes = ProbeSizes(seconds, answers_needed(scenario.slo), scenario.load.requests)
-    lowest = load_points(scenario.load)[0]
-    if all_requests(scenario, lowest, sizes.long(lowest)) > MOST:
-        raise SpecError(
-            f"a probe of the lowest load has more than {MOST:,} requests",
-            where="--find-capacity",
-            hint="lower --probe-seconds, or the lowest load",
-        )
-    return sizes
 
 
 def _engine_values(

@@ -4,8 +4,8 @@ import argparse
 
 import pytest
 
-from harness.cli.commands import run
 from harness.cli.flags import options, prices
+from harness.cli.flags.overrides import overrides_of
 from harness.cli.flags.parsers import command_parser
 from harness.cli.main import main
 from harness.errors import SpecError
@@ -144,16 +144,16 @@ def test_what_a_plan_cannot_be_is_refused_by_the_dry_run(capsys, words, says):
 
 
 def test_what_depths_imply_is_not_laid_over_what_set_says():
-    given = run._overrides(parsed("--depth", "1k", "--set", "verdict.primary=tpot_ms.p50"))
+    given = overrides_of(parsed("--depth", "1k", "--set", "verdict.primary=tpot_ms.p50"))
     assert given["verdict.primary"] == "tpot_ms.p50"
     assert given["engine_values.context_tokens"] > 1024
 
 
 def test_what_depths_imply_stays_next_to_a_table_of_set_that_does_not_name_it():
     tables = ("--set", "verdict={min_repeats=5}", "--set", "engine_values={threads=2}")
-    given = run._overrides(parsed("--depth", "1k", *tables))
+    given = overrides_of(parsed("--depth", "1k", *tables))
     assert list(given)[-3:] == ["engine_values.context_tokens", "verdict.primary", "prompts.classes"]
-    whole = run._overrides(parsed("--depth", "1k", "--set", "verdict={primary='tpot_ms.p50'}"))
+    whole = overrides_of(parsed("--depth", "1k", "--set", "verdict={primary='tpot_ms.p50'}"))
     assert "verdict.primary" not in whole
 
 

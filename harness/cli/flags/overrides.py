@@ -1,0 +1,60 @@
+"""Keys of the scenario that the command line sets: by a flag of their own, by --set, or by --depth."""
+
+import argparse
+from typing import Any
+
+from harness.errors import SpecError
+
+DEPTH_OUTPUT_TOKENS = 32  # of each answer of --depth, where --output-tokens does not say
+_TEMPLATE_TOKENS = 256  # room for a chat template
+_LOOPS = {"load.concurrency", "load.rate", "load.replay_speed"}
+
+
+def overrides_of(arguments: argparse.Namespace) -> dict[str, object]:
+    """Scenario keys, dotted. A loop that is chosen takes the scenario's other one away.
+
+    Raises SpecError for a key of --set that a flag sets too.
+    """
+    given = {key: value for key, value in vars(arguments).items() if "." in key and value is not None}
+    if _LOOPS & given.keys():
+        given = {key: [] for key in _LOOPS} | given
+    implied: dict[str, object] = {}
+    if arguments.depth:
+        output = given.pop("prompts.output_tokens", DEPTH_OUTPUT_TOKENS)
+        given["prompts.classes"], implied = _depths(arguments.depth, output)
+    flags = given if arguments.repeats is None else {**given, "verdict.repeats": arguments.repeats}
+    for key, value in flags.items():
+        if _set_value(arguments.overrides, key, value) != value:
+            raise SpecError(
+                "another flag sets it otherwise", where=f"--set {key}", hint="leave one of them out"
+            )
+    chosen = arguments.overrides
+    unset = {key: value for key, value in implied.items() if _set_value(chosen, key, None) is None}
+    return {**chosen, **unset, **given}
+
+
+def _set_value(overrides: dict[str, Any], key: str, otherwise: object) -> object:
+    """The value of a dotted key in those of --set, which may set it with the whole of its table."""
+    table, _, name = key.partition(".")
+    whole = overrides.get(table)
+    return overrides.get(key, whole.get(name, otherwise) if isinstance(whole, dict) else otherwise)
+
+
+def _depths(depths: list[tuple[str, int]], output: int) -> tuple[object, dict[str, object]]:
+    """A class of prompts for each depth; an engine that holds the deepest one with its chat template and is
+    ranked by it, where --set does not say otherwise.
+    """
+    if shallow := next((name for name, tokens in depths if tokens <= output), None):
+        raise SpecError(
+            f"{shallow} leaves no prompt before an answer of {output} tokens",
+            where="--depth",
+            hint="a deeper context, or fewer --output-tokens",
+        )
+    classes = [
+        {"name": name, "input_tokens": tokens - output, "output_tokens": output} for name, tokens in depths
+    ]
+    name, most = max(depths, key=lambda depth: depth[1])
+    return classes, {
+        "engine_values.context_tokens": most + _TEMPLATE_TOKENS,
+        "verdict.primary": f"by_kind.{name}.ttft_ms.p50",
+    }
