@@ -74,16 +74,18 @@ def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) 
     `shares`: of `work_shares`. The rates count good answers as requests/s counts all of them, of any phase.
     Nothing is known without limits, without a measured request, or where a latency is not known.
     """
-    kept = _kept(view, slo) if slo and view.measured.any() else None
-    if kept is None or window is None:
-        return Goodput(kept)
+    if not slo or not view.measured.any():
+        return Goodput()
     counted = view.requests.copy()
     counted["phase"][shares > 0] = Phase.MEASURE  # the tail of a warm-up request may lie in the window
     everyone = RequestView(replace(view.records, requests=counted))
-    judged = _judged(everyone, slo)
-    if judged is None:
+    values = {name: _values_ms(everyone, name) for name in slo}
+    judgeable = everyone.measured
+    rows, share, measured = view.requests[judgeable], shares[judgeable], view.measured[judgeable]
+    kept = _kept(rows[measured], {name: found[measured] for name, found in values.items()}, slo)
+    judged = _judged(rows, values, slo)
+    if kept is None or judged is None or window is None:
         return Goodput(kept)
-    rows, share = everyone.measured_requests, shares[everyone.measured]
     inside, tokens = share * judged.good, rows["output_tokens"]
     known = bool((tokens[share > 0] != UNKNOWN).all())
     return Goodput(
@@ -94,24 +96,24 @@ def goodput(view: RequestView, slo: Slo, window: Window | None, shares: Floats) 
 
 
 class _Judged(NamedTuple):
-    values: dict[str, Floats]  # by latency, one for each measured request
+    values: dict[str, Floats]  # by latency, one for each of the rows
     good: Mask
 
 
-def _judged(view: RequestView, slo: Slo) -> _Judged | None:
+def _judged(rows: Rows, values: Mapping[str, Floats], slo: Slo) -> _Judged | None:
     """None where a latency is not known."""
-    values = {name: _few_missed(_values_ms(view, name)) for name in slo}
-    if any(np.isnan(found).any() for found in values.values()):
+    known = {name: _few_missed(found) for name, found in values.items()}
+    if any(np.isnan(found).any() for found in known.values()):
         return None
-    good = view.measured_requests["outcome"] == Outcome.OK
+    good = rows["outcome"] == Outcome.OK
     for name, wanted in slo.items():
-        good &= values[name] <= max(wanted.values())
-    return _Judged(values, good)
+        good &= known[name] <= max(wanted.values())
+    return _Judged(known, good)
 
 
-def _kept(view: RequestView, slo: Slo) -> KeptSlo | None:
-    """Judges the measured requests alone; None where a latency is not known."""
-    judged = _judged(view, slo)
+def _kept(rows: Rows, values: Mapping[str, Floats], slo: Slo) -> KeptSlo | None:
+    """Judges the measured requests; None where a latency is not known."""
+    judged = _judged(rows, values, slo)
     if judged is None:
         return None
     limits = tuple(
@@ -125,7 +127,7 @@ def _kept(view: RequestView, slo: Slo) -> KeptSlo | None:
         good=int(judged.good.sum()),
         requests=len(judged.good),
         attainment=float(judged.good.mean()),
-        good_token_share=_token_share(view.measured_requests, judged.good),
+        good_token_share=_token_share(rows, judged.good),
     )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.distribution import latency_stats
-from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
+from harness.metrics.view import NOT_COUNTED, CellView, Figures, Floats, Mask, RequestView, Rows
 from harness.model import METRICS, LatencyStats, family
 from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Records
 
@@ -144,7 +144,7 @@ def why_no_gaps(view: RequestView) -> str:
         return "no request has this value"
     whole = int(np.count_nonzero(at_once(rows)))
     if (rows["output_tokens"] == UNKNOWN).all() and not whole:
-        return "the server reports no token counts"
+        return NOT_COUNTED
     if whole:
         return f"{whole} of {len(rows)} answers came at once: the gaps between their tokens are not known"
     return "no answer has two tokens that are known to have come apart"

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from harness.metrics.distribution import samples_needed
+from harness.metrics.view import NOT_COUNTED
 from harness.model import CellResult, Imported, LatencyStats, Requests
 from harness.model.numbers import counted
 
@@ -17,7 +18,7 @@ _OF_BENCH = (
     "no answer has reasoning",
     "neither usage nor counters",
     "the engine does not count by",
-    "the server reports no token counts",
+    NOT_COUNTED,
 )
 _OF_TIMES = ("no answer to count", "no request was sent", "no measured request was due", "0 requests; ")
 _LATENCIES = ("ttft_ms", "ttft_service_ms", "itl_ms", "tpot_ms", "e2e_ms")

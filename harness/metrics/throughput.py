@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.view import CellView, Figures, Floats, Rows
+from harness.metrics.view import NOT_COUNTED, CellView, Figures, Floats, Rows
 from harness.metrics.window import Window
 from harness.model import WITHOUT_TEXT, family
 from harness.model.metric import OF_AUDIO
@@ -88,7 +88,7 @@ def _why_not_counted(cell: CellView, name: str) -> str:
         return "no answer to count"
     lacking = np.count_nonzero(inside[_COUNTED[name]] == UNKNOWN) if name in _COUNTED else len(inside)
     some = "" if lacking == len(inside) else f" of {lacking} of {len(inside)} answers"
-    return f"the server reports no token counts{some}"
+    return f"{NOT_COUNTED}{some}"
 
 
 def _why_not_apart(requests: Rows) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from harness.metrics import cost, cpu_use, energy, gpus, throughput
 from harness.metrics.goodput import goodput_of
 from harness.metrics.limiter import Watched, limiter
-from harness.metrics.view import CellView, Figures
+from harness.metrics.view import NOT_COUNTED, CellView, Figures
 from harness.metrics.window import Window
 from harness.model import (
     UNSET,
@@ -26,7 +26,6 @@ from harness.model import (
 )
 from harness.records.series import Telemetry
 
-_NOT_COUNTED = "the server reports no token counts"
 _NOTHING_SAMPLED = Sampled(requested=False, problem="measured without sampling", sources={})
 
 
@@ -49,7 +48,7 @@ class Usage(Figures):
 def compute(cell: CellView) -> Usage:
     good = cell.of(goodput_of).output_tokens_per_s
     rates, why = cell.of(throughput.rates_of), cell.of(throughput.compute).nulls
-    not_counted = why.get("output_tokens_per_s", _NOT_COUNTED)
+    not_counted = why.get("output_tokens_per_s", NOT_COUNTED)
     return describe(cell.telemetry, cell.facts, rates, cell.window, good, not_counted)
 
 
@@ -59,7 +58,7 @@ def describe(
     rates: Mapping[str, float | None],
     window: Window | None,
     good_tokens_per_s: float | None = None,
-    not_counted: str = _NOT_COUNTED,
+    not_counted: str = NOT_COUNTED,
 ) -> Usage:
     """`server` begins with what the engine counted over the cell.
 

@@ -51,6 +51,10 @@ class Measure:
         """`79.2`, of a value in the metric's own unit."""
         return self.metric.figure(value)
 
+    def figure_in_unit(self, value: float) -> str:
+        """`99.97`, of a value that is in `unit` already, as those of charts are."""
+        return self.figure(value / self.scale)
+
     def words(self, value: float) -> str:
         """`TTFT p50 79.2 ms`, of a value in the metric's own unit."""
         return f"{self.name} {short(self.scale * value, 4)} {self.unit}".rstrip()

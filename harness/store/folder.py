@@ -284,8 +284,7 @@ class RunFolder:
             closed_loop = facts.load.slots is not None
             return columns.read_records(self.files, f"cells/{cell}", closed_loop=closed_loop), facts
         except (OSError, ValueError, KeyError) as error:
-            text = f"records cannot be read: {error}"
-            raise SpecError(text, where=str(self.cell_path(cell))) from None
+            raise SpecError(f"records cannot be read: {error}", where=str(self.cell_path(cell))) from None
 
     def read_telemetry(self, cell: str) -> Telemetry:
         """Empty for a cell that was measured without. Raises SpecError for a damaged file."""
@@ -293,8 +292,7 @@ class RunFolder:
         try:
             return samples.read_telemetry(self.files, f"cells/{cell}")
         except (OSError, ValueError, KeyError) as error:
-            text = f"samples cannot be read: {error}"
-            raise SpecError(text, where=str(self.cell_path(cell))) from None
+            raise SpecError(f"samples cannot be read: {error}", where=str(self.cell_path(cell))) from None
 
 
 def _lines(descriptor: int, most: int) -> Iterator[bytes]:

@@ -46,7 +46,7 @@ def _chart(group: Group, path: str, lines: Sequence[Line], bars: str) -> Chart:
     ends = [end for point in points for end in (point.low, point.y, point.high) if end is not None]
     words = (
         f"{plain(line.label, 40)}: "
-        + ", ".join(f"{shown.figure(point.y / shown.scale)} at {point.key}" for point in line.points)
+        + ", ".join(f"{shown.figure_in_unit(point.y)} at {point.key}" for point in line.points)
         for line in lines
     )
     names = {point.x: point.key for point in points}

@@ -159,7 +159,7 @@ def _description(points: Iterable[tuple[str, ByLoad]], shown: Measure) -> str:
     parts = [
         f"{plain(label, 40)}: "
         + ", ".join(
-            f"{shown.figure(value.middle / shown.scale)} at {as_given(point.value)}"
+            f"{shown.figure_in_unit(value.middle)} at {as_given(point.value)}"
             for point, value in by_load.items()
         )
         for label, by_load in points

@@ -27,7 +27,7 @@ class Value:
 
     def text(self, measure: Measure) -> str:
         ends = (end for end in (self.middle, self.low, self.high) if end is not None)
-        words, *span = (measure.figure(end / measure.scale) for end in ends)
+        words, *span = (measure.figure_in_unit(end) for end in ends)
         if len(set(span)) == 2:
             words += f" ({' to '.join(span)})"
         return f"{words} {measure.unit}".strip()

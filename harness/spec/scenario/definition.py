@@ -9,7 +9,7 @@ from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
 from harness.spec.scenario.images import Images
-from harness.spec.scenario.limits import LONGEST_S, at_least, at_most, not_negative, positive
+from harness.spec.scenario.limits import LONGEST_S, at_least, not_negative, positive
 from harness.spec.scenario.load import Load, check_load, for_duration, without_unread
 from harness.spec.scenario.lora import LoraMix
 from harness.spec.scenario.rules import check_rules
@@ -42,8 +42,7 @@ class Request:
     timeout_s: float = 300.0
 
     def check(self, where: str) -> None:
-        positive(self.timeout_s, f"{where}.timeout_s")
-        at_most(self.timeout_s, f"{where}.timeout_s", LONGEST_S)
+        positive(self.timeout_s, f"{where}.timeout_s", LONGEST_S)
         not_negative(self.temperature, f"{where}.temperature")
         if not 0 < self.top_p <= 1:
             raise SpecError(f"must be above 0 and at most 1, not {self.top_p:g}", where=f"{where}.top_p")

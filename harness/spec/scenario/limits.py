@@ -18,18 +18,20 @@ def at_least(table: Any, where: str, least: float, *keys: str) -> None:
         at_most(getattr(table, key), f"{where}.{key}", MOST)
 
 
-def positive(value: float, where: str) -> None:
+def positive(value: float, where: str, most: float = inf) -> None:
     """`where`: of the key itself. Infinity and NaN are refused too, which TOML can write."""
     if not 0 < value < inf:
         number = "above 0" if isfinite(value) else "a finite number above 0"
         raise SpecError(f"must be {number}, not {value:g}", where=where)
+    at_most(value, where, most)
 
 
-def not_negative(value: float, where: str) -> None:
+def not_negative(value: float, where: str, most: float = inf) -> None:
     """`where`: of the key itself. Infinity and NaN are refused too, which TOML can write."""
     if not 0 <= value < inf:
         number = "not be negative" if isfinite(value) else "be a finite number of at least 0"
         raise SpecError(f"must {number}, not {value:g}", where=where)
+    at_most(value, where, most)
 
 
 def at_most(value: float, where: str, most: float) -> None:
