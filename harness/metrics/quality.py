@@ -11,6 +11,7 @@ from harness.metrics.answer_check import TRUNCATED, UNJUDGED, VALID, judge
 from harness.metrics.latency import tpot_ms
 from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
 from harness.model import Answers, Constraint, Counts
+from harness.model.numbers import most_first
 from harness.records.layout import UNKNOWN, Outcome, Records, content
 from harness.records.request_table import Expected, RequestTable
 
@@ -65,7 +66,7 @@ def quality(view: RequestView, requested: RequestTable | None, left_out: Iterabl
         label_accuracy=rates.get("label"),
         structured_valid_rate=rates.get("structured"),
         tool_call_valid_rate=rates.get("tool_call"),
-        answers=Answers(refusals=dict(refusals.most_common(_REASONS)), **by_check),
+        answers=Answers(refusals=dict(most_first(refusals)[:_REASONS]), **by_check),
         constraint=_constraint(view, requested, free),
     )
 

@@ -1,5 +1,7 @@
 """Numbers as people read them, and how many there are of a thing. Knows no output format."""
 
+from collections.abc import Mapping
+
 
 def number(value: float) -> str:
     """Three significant digits, whole numbers from a hundred on."""
@@ -68,3 +70,8 @@ def percent_apart(share: float, *limits: float, decimals: int = 0) -> str:
 
 def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def most_first(counts: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Names by falling count. Equal counts are in the order of their names, not in that of the records."""
+    return sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))

@@ -9,7 +9,7 @@ from harness.metrics.quality import form_refused, unanswered
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, amount
 from harness.metrics.view import Mask
 from harness.model import Imported, IssueCode
-from harness.model.numbers import counted
+from harness.model.numbers import counted, most_first
 from harness.records.finish import Finish, finish_of
 from harness.records.layout import UNKNOWN, Outcome
 from harness.untrusted.text import one_line
@@ -68,9 +68,10 @@ def _most_frequent_failure(cell: Evidence) -> str:
         texts.setdefault(case, Counter())[one_line(errors[row], _ERROR_CHARS)] += 1
     if not texts:
         return ""
-    case, most = max(texts.items(), key=lambda entry: entry[1].total())
-    words = next((f", {text}" for text, _ in most.most_common(1) if text and text != case), "")
-    return f"{f', {most.total()} of them' if len(texts) > 1 else ''}: {case}{words}"
+    case, count = most_first({case: seen.total() for case, seen in texts.items()})[0]
+    text, _ = most_first(texts[case])[0]
+    words = f", {text}" if text and text != case else ""
+    return f"{f', {count} of them' if len(texts) > 1 else ''}: {case}{words}"
 
 
 def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
@@ -80,7 +81,7 @@ def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
     reasons = (cell.records.finish_reasons[row] for row in np.flatnonzero(whole).tolist())
     odd = Counter(reason for reason in reasons if reason and finish_of(reason) in (None, Finish.GIVEN_UP))
     if odd:
-        named = ", ".join(f'{count} "{reason}"' for reason, count in odd.most_common(_MOST_NAMED))
+        named = ", ".join(f'{count} "{reason}"' for reason, count in most_first(odd)[:_MOST_NAMED])
         yield Violation(f"{odd.total()} of {np.count_nonzero(whole)} answers: {named}")
 
 

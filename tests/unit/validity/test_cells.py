@@ -145,6 +145,19 @@ def test_failed_requests_say_why():
     assert shown(records(*GOOD, {"outcome": Outcome.RESET}))[0] == "1 of 11: reset"
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_failures_that_are_equally_frequent_are_named_alike_in_any_order_of_the_requests(order):
+    failed = [
+        (Outcome.TIMEOUT, "late"),
+        (Outcome.RESET, "gone"),
+        (Outcome.RESET, "cut"),
+        (Outcome.TIMEOUT, "late"),
+    ]
+    made = records(*GOOD, *({"outcome": outcome} for outcome, _ in failed[::order]))
+    made.errors[10:] = [text for _, text in failed[::order]]
+    assert shown(made)[0] == "4 of 14, 2 of them: reset, cut"
+
+
 def test_a_rate_the_client_did_not_keep():
     late = records(*({**row, "sent": 2 * row["sent"]} for row in GOOD))
     assert codes(late, load=OPEN) == ("INVALID", ["rate-missed"])
