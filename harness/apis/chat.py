@@ -19,6 +19,7 @@ from harness.apis.payload import (
     timed_usage,
     usage_kind,
 )
+from harness.records.event_kind import EventKind
 
 
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
@@ -35,7 +36,8 @@ def read(document: Document) -> Payload:
     reasoning: list[str] = []
     calls: list[CallPart] = []
     finish_reason = ""
-    for choice in items(document.get("choices")):
+    choices = items(document.get("choices"))
+    for choice in choices:
         if isinstance(reason := choice.get("finish_reason"), str):
             finish_reason = reason
         delta = choice.get("delta", choice.get("message"))
@@ -47,7 +49,9 @@ def read(document: Document) -> Payload:
         calls += _tool_calls(delta.get("tool_calls"))
     usage = _usage(document)
     parts = tuple(calls)
-    kind = generated_kind("".join(texts), "".join(reasoning), parts) or usage_kind(usage)
+    # An empty delta may be a token without text, also where the engine adds its counts to each event.
+    empty = EventKind.OTHER if choices else usage_kind(usage)
+    kind = generated_kind("".join(texts), "".join(reasoning), parts) or empty
     return Payload(kind, "".join(reasoning + texts), finish_reason, *usage, calls=parts)
 
 

@@ -235,13 +235,20 @@ def with_silent_tokens(view: RequestView) -> NDArray[np.int32]:
 
 def unknown_gaps(view: RequestView) -> int:
     """The number of gaps that `itl_ms` leaves out for tokens without text."""
-    silent = view.of(with_silent_tokens)
+    silent = np.intersect1d(view.of(with_silent_tokens), _with_gaps(view))
     if not len(silent):
         return 0
     every, apart = (
-        sum(len(gaps) for gaps in _gap_blocks(view.records, silent, without)) for without in (_NONE, silent)
+        sum(np.count_nonzero(gaps > 0) for gaps in _gap_blocks(view.records, silent, without))
+        for without in (_NONE, silent)
     )
-    return every - apart
+    return int(every - apart)
+
+
+def _with_gaps(view: RequestView) -> NDArray[np.int32]:
+    """The answers that were not written at once."""
+    seqs: NDArray[np.int32] = view.answers["seq"][~at_once(view.answers)]
+    return seqs
 
 
 def itl_ms(view: RequestView) -> Floats:
@@ -251,8 +258,7 @@ def itl_ms(view: RequestView) -> Floats:
     the gap is then one gap, not spread over them. Answers that were written at once have none. A gap in which
     tokens without text came is longer than one between tokens by an unknown part, and is left out.
     """
-    wanted = view.answers["seq"][~at_once(view.answers)]
-    blocks = _gap_blocks(view.records, wanted, view.of(with_silent_tokens))
+    blocks = _gap_blocks(view.records, _with_gaps(view), view.of(with_silent_tokens))
     return np.concatenate([np.zeros(0), *(gaps[gaps > 0] for gaps in blocks)])
 
 

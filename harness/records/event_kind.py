@@ -12,7 +12,7 @@ class EventKind(IntEnum):
     TEXT = 1
     REASONING = 2
     TOOL_CALL = 3
-    USAGE = 4  # usage and no generated text
+    USAGE = 4  # usage alone
     DONE = 5
     ERROR = 6
     COMMENT = 7

@@ -11,9 +11,8 @@ from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Recor
 Floats = NDArray[np.float64]
 NS_PER_MS = 1e6
 
-# Events that hold a choice: role-only and empty deltas, text, and the finish chunk. A usage block without
-# text is taken for the closing event that has none; an engine that adds usage to its finish chunk hides that
-# chunk here.
+# Events that hold a choice: role-only and empty deltas, text, and the finish chunk. Older records
+# hide those without text to which an engine added its usage.
 CHOICES = (EventKind.OTHER, *GENERATED)
 
 

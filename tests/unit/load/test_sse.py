@@ -53,6 +53,9 @@ def test_role_chunk_text_finish_usage_done() -> None:
         (b'{"choices":[{"delta":{"content":[{"type":"text","text":"ab"}]}}]}', EventKind.TEXT, "ab"),
         (b'{"choices":[{"delta":{"content":"a"}},{"delta":{"content":"b"}}]}', EventKind.TEXT, "ab"),
         (b'{"choices":[]}', EventKind.OTHER, ""),
+        (b'{"choices":[],"usage":{"completion_tokens":3}}', EventKind.USAGE, ""),
+        # A token without text, of an engine that counts in each event.
+        (b'{"choices":[{"delta":{"content":""}}],"usage":{"completion_tokens":3}}', EventKind.OTHER, ""),
     ],
 )
 def test_payload_kinds(payload: bytes, kind: EventKind, text: str) -> None:

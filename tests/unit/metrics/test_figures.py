@@ -260,3 +260,17 @@ def test_a_gap_in_which_tokens_without_text_came_is_not_one_between_tokens(token
     assert latency.itl_ms(RequestView(made)).tolist() == [*gaps, 7]
     assert latency.unknown_gaps(RequestView(made)) == 3 - len(gaps)
     assert latency.event_gaps_ms(RequestView(made)).tolist() == [10, 30, 10, 7]
+
+
+def test_gaps_that_itl_would_not_have_anyway_are_not_among_those_it_leaves_out():
+    """An answer written at once, and two texts of one arrival, each with a token without text in them."""
+    made = records({"texts": [100, 100, 100], "tokens": 4}, {"texts": [0, 20, 20, 40], "tokens": 6})
+    made.events["stamp_ns"][:3] += np.array([0, 10_000, 20_000])
+    made.requests["last_text_ns"][0] += 20_000
+    empty = made.events[[0, 3, 3]]
+    empty["kind"], empty["text_chars"] = EventKind.OTHER, 0
+    empty["stamp_ns"] = [100_005_000, 20_000_000, 30_000_000]
+    made = replace(made, events=np.insert(made.events, [1, 5, 6], empty))
+    assert latency.with_silent_tokens(RequestView(made)).tolist() == [0, 1]
+    assert latency.itl_ms(RequestView(made)).tolist() == [20]
+    assert latency.unknown_gaps(RequestView(made)) == 1
