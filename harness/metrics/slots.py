@@ -43,11 +43,14 @@ def compute(cell: CellView) -> Slots:
 class SlotTime:
     idle_ms: Floats  # per request: from the slot's turn to the send, connecting left out
     share: float  # idle / (idle + busy)
-    concurrency: float  # as asked for
+    slots: int  # as asked for
 
     @property
-    def effective_concurrency(self) -> float:
-        return self.concurrency * (1 - self.share)
+    def used(self) -> float:
+        """Mean number of slots in use while they had something to send. `effective_concurrency` is the mean
+        in flight over the window.
+        """
+        return self.slots * (1 - self.share)
 
 
 def slot_time(view: RequestView, load: Load) -> SlotTime | None:
@@ -58,4 +61,4 @@ def slot_time(view: RequestView, load: Load) -> SlotTime | None:
     connecting = np.maximum(rows["connect_ns"], 0)  # UNKNOWN: no connection of its own
     idle_ns = np.maximum(rows["sent_ns"] - rows["intended_ns"] - connecting, 0)
     idle, busy = float(idle_ns.sum()), float((rows["end_ns"] - rows["sent_ns"]).sum())
-    return SlotTime(idle_ns / 1e6, idle / max(idle + busy, 1.0), float(load.slots))
+    return SlotTime(idle_ns / 1e6, idle / max(idle + busy, 1.0), load.slots)

@@ -23,8 +23,7 @@ def _slot_idle(cell: Evidence) -> Iterator[Violation]:
     if slots.share > IDLE_SUSPECT:
         idle = percent_apart(slots.share, IDLE_SUSPECT, IDLE_INVALID, decimals=1)
         yield Violation(
-            f"{idle}% idle: effective concurrency {short(slots.effective_concurrency)} "
-            f"instead of {slots.concurrency:g}",
+            f"{idle}% idle: {short(slots.used)} of {slots.slots} slots in use",
             verdict="INVALID" if slots.share > IDLE_INVALID else "SUSPECT",
         )
 
@@ -63,7 +62,7 @@ RULES = (
     Rule(
         code=IssueCode.SLOT_IDLE,
         find=_slot_idle,
-        measures="time in which slots stood idle by the client's doing; names the effective concurrency",
+        measures="time in which slots stood idle by the client's doing, and how many were in use",
         limit=f"{IDLE_SUSPECT:.0%} suspect, {IDLE_INVALID:.0%} invalid",
         verdicts=("SUSPECT", "INVALID"),
         hint="the load generator sends late: add --workers, lower the load, or free a core for it",

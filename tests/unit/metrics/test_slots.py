@@ -52,4 +52,4 @@ def test_connecting_is_no_idle_time_and_none_is_below_zero():
     found = slot_time(RequestView(made), load("concurrency", 2))
     assert found.idle_ms.tolist() == [6, 0, 30]
     assert found.share == pytest.approx(36 / (36 + 90 + 100 + 170))
-    assert found.effective_concurrency == pytest.approx(2 * 360 / 396)
+    assert found.used == pytest.approx(2 * 360 / 396)

@@ -38,13 +38,14 @@ def test_how_busy_the_client_was_does_not_read_as_the_limit(share, text):
     assert reasons(loop(0, 97), client__busy_share=share)["client-busy"].measured == f"{text} of a core"
 
 
-def test_slot_idle_tells_the_effective_concurrency_and_leaves_ttft_alone():
+def test_slot_idle_counts_the_slots_in_use_and_leaves_ttft_alone():
+    """`effective_concurrency` is the mean in flight over the window: another figure."""
     made = loop(12, 88)
     made.requests["start_ns"] = made.requests["sent_ns"]  # as the load generator records a closed loop
     about = facts(load={"kind": "concurrency", "value": 8}, workload__exact_output=False)
     summary = summarise_cell(made, about, None)
     (reason,) = [one for one in summary.validity.reasons if one.code == "slot-idle"]
-    assert reason.measured == "12.0% idle: effective concurrency 7.04 instead of 8"
+    assert reason.measured == "12.0% idle: 7.04 of 8 slots in use"
     assert summary.slot_idle_ms.p50 == pytest.approx(12)
     assert summary.slot_idle_share == pytest.approx(0.12)
     assert summary.ttft_ms.p50 == pytest.approx(5)
