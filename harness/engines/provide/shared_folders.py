@@ -49,6 +49,7 @@ def built(
             facts = completed(folder, kind)  # another run may have built it while this one waited
             if facts is not None and not force:
                 return facts
+            (folder / _MARKER).unlink(missing_ok=True)  # first: a removal may be broken off
             shutil.rmtree(folder, ignore_errors=True)
             paths.made(folder)
             try:

@@ -106,19 +106,23 @@ def _samples(text: str, series: Iterable[str]) -> dict[str, list[float]]:
     samples: dict[str, list[float]] = {}
     broken = set[str]()
     plain = set[str]()
-    for sery in filter(None, series):
-        name, brace, label = sery.rstrip("}").partition("{")
-        if not brace:
-            plain.add(name)
-        elif found := _labelled(name).findall(text):
-            numbers = [_number(written) for labels, written in found if label in labels]
-            samples[sery] = [number for number in numbers if number is not None] or [0.0]
-    for name, written in _unlabelled(frozenset(plain)).findall(text):
+
+    def add(name: str, written: str) -> None:
         value = _number(written)
         if value is None:
             broken.add(name)
         else:
             samples.setdefault(name, []).append(value)
+
+    for wanted in filter(None, series):
+        name, brace, label = wanted.rstrip("}").partition("{")
+        if not brace:
+            plain.add(name)
+        elif found := _labelled(name).findall(text):
+            for written in [number for labels, number in found if label in labels] or ["0"]:
+                add(wanted, written)
+    for name, written in _unlabelled(frozenset(plain)).findall(text):
+        add(name, written)
     return {name: values for name, values in samples.items() if name not in broken}
 
 

@@ -54,13 +54,12 @@ class Documents:
                 rest = file.read(MOST_BYTES + 1 - len(line))
                 if len(line) + len(rest) > MOST_BYTES:
                     raise self._too_long(1)
+                self._digest.update(rest)
                 whole = _decoded(line + rest)
                 if not isinstance(whole, BadRow):
-                    self._digest.update(rest)
                     value, rest = whole, b""
                 yield from enumerate(value if isinstance(value, list) else [value], start=1)
                 for number, text in enumerate(rest.split(b"\n"), start=2):
-                    self._digest.update(text)
                     if text.strip():
                         yield number, _decoded(text)
                 return

@@ -1,5 +1,6 @@
 """Sessions of TraceLab and OpenTelemetry: the same trees from rounds and from spans."""
 
+import hashlib
 import json
 import sys
 
@@ -186,3 +187,13 @@ def test_a_file_without_a_call_is_one_error(file):
         read_trace(file(exported(TREE[0])))
     with pytest.raises(SpecError, match="not usable as weka"):
         read_trace(file(exported(*TREE)), "weka")
+
+
+def test_the_sum_of_a_file_is_over_all_its_bytes_also_behind_a_line_that_was_cut(tmp_path):
+    session = {"block_size": 4, "requests": [{"t": 0, "in": 4, "out": 4, "hash_ids": [1], "api_time": 1}]}
+    data = "\n".join(['{"block_size": 4, "requ', *[json.dumps(session)] * 2, ""]).encode()
+    path = tmp_path / "t.jsonl"
+    path.write_bytes(data)
+    trace = read_trace(path, "weka")
+    assert trace.skipped == {"not JSON": 1}
+    assert trace.sha256 == hashlib.sha256(data).hexdigest()

@@ -67,6 +67,21 @@ def test_a_marker_cut_off_by_a_crash_does_not_count(tmp_path):
     assert completed(folder, Facts) is None
 
 
+def test_a_folder_whose_removal_was_broken_off_does_not_count(tmp_path, monkeypatch):
+    """The process may be killed while it clears the folder to build it again."""
+    folder = tmp_path / "entry"
+    built(folder, "it", build_one, Facts, silent)
+
+    def broken_off(path, **_options):
+        (path / "content").unlink()
+        raise SystemExit
+
+    monkeypatch.setattr(shutil, "rmtree", broken_off)
+    with pytest.raises(SystemExit):
+        built(folder, "it", build_one, Facts, silent, force=True)
+    assert completed(folder, Facts) is None
+
+
 def hold(folder, started, go_on):
     def build(target):
         started.set()

@@ -82,6 +82,12 @@ def test_a_sum_of_series_and_one_label_of_a_series():
     assert read_series(text, series, {}) == {"both": 10, "host": 3, "disk": 0, "second": 2}
 
 
+def test_one_label_whose_value_is_no_number_is_not_there():
+    series = {"host": 'hits{tier="host"}'}
+    assert read_series('hits{tier="device"} 5\nhits{tier="host"} NaN\n', series, {}) == {}
+    assert read_series('hits{tier="device"} NaN\nhits{tier="host"} 3\n', series, {}) == {"host": 3}
+
+
 def test_gauges_of_json_are_paths_into_the_last_element():
     answer = [{"n": 1}, {"n": 5, "kv": {"used": 3, "max": 4}, "off": False, "none": None}]
     paths = {
