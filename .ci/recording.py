@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.sax.saxutils import escape
@@ -44,6 +45,8 @@ def recorded(command: Sequence[str], folder: Path) -> str:
         env=environment | {"TERM": "xterm-256color"},
     )
     os.close(terminal)
+    limit = threading.Timer(LIMIT_S, process.kill)
+    limit.start()
     written = bytearray()
     while True:
         try:
@@ -54,7 +57,9 @@ def recorded(command: Sequence[str], folder: Path) -> str:
             break
         written += data
     os.close(screen)
-    if process.wait(LIMIT_S):
+    process.wait()
+    limit.cancel()
+    if process.returncode:
         sys.exit(f"recording: {' '.join(command)} ended with {process.returncode}")
     return written.decode().replace("\r\n", "\n").rstrip("\n")
 

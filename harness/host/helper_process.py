@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import Any
 
 import harness
 
+STATUS = Path("/proc/self/status")
 CREDENTIAL = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL", re.IGNORECASE)  # in names of variables
 _PR_SET_PDEATHSIG = 1
 _withheld: set[str] = set()
@@ -72,13 +73,15 @@ def asked_to_stop() -> list[signal.Signals]:
 
 
 def peak_rss_bytes() -> int:
-    """The peak of this process since it began; ru_maxrss begins with what its parent had reached."""
-    try:
-        with Path("/proc/self/status").open(encoding="ascii") as status:
-            return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM:"))
-    except OSError:
-        unit = 1 if sys.platform == "darwin" else 1024  # macOS counts in bytes
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    """The peak of this process since it began; where the kernel keeps none, as gVisor's, ru_maxrss, which
+    begins with what its parent had reached.
+    """
+    with suppress(OSError), STATUS.open(encoding="ascii", errors="replace") as status:
+        for line in status:
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    unit = 1 if sys.platform == "darwin" else 1024  # macOS counts in bytes
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def open_descriptors() -> int | None:

@@ -26,6 +26,7 @@ State = Literal["measured", "failed", "out of time", "left out"]
 
 STOP_S = 120.0  # an interrupted run stops its engine and writes what it has
 ESTIMATE_S = 120.0
+LONGEST_WAIT_S = 20 * 86_400.0  # the system's waits end at 2**31 ms, and a longer one is an OverflowError
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,7 @@ def _step(
     )
     late = False
     try:
-        printed, _ = process.communicate(timeout=left_s)
+        printed, _ = process.communicate(timeout=min(left_s, LONGEST_WAIT_S))
     except subprocess.TimeoutExpired:
         late = True
         printed = _stop(process)

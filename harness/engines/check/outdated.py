@@ -10,7 +10,7 @@ from harness.engines.provide.install import newest
 from harness.engines.provide.logged import new_log
 from harness.engines.provide.pip import Pip
 from harness.engines.provide.shared_folders import Say
-from harness.engines.start.containers.daemon import Daemon
+from harness.engines.start.containers.daemon import Daemon, NotOfferedError
 from harness.errors import SetupError
 from harness.spec.backend import Backend, Image
 
@@ -87,6 +87,8 @@ def images(definitions: Iterable[Backend], say: Say) -> Iterator[str]:
         say(f"asking for {name}")
         try:
             yield f"{label} {name} {_state(daemon, name)}"
+        except NotOfferedError as error:
+            yield f"{label} {name} is not offered: {error.what}"
         except SetupError as error:
             silent.add(registry)
             yield f"images of {registry}: not looked up: {error.what}"

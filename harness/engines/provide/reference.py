@@ -45,6 +45,7 @@ def reference_of(
             input=json.dumps(list(asked)),
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=_LIMIT_S,
             env=without_credentials(os.environ) | _OFFLINE,
         )

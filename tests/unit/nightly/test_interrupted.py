@@ -35,19 +35,37 @@ class Interrupted:
         self.told.append(signal.SIGKILL)
 
 
+@pytest.fixture
+def spent(tmp_path, monkeypatch):
+    """The interrupted night of a suite, and its one run."""
+
+    def spend_it(suite, note, *, deaf=False):
+        runs = []
+        room = "harness.nightly.run_suite"
+        started = SimpleNamespace(**{**vars(subprocess), "Popen": lambda *_, **__: Interrupted(runs, deaf)})
+        monkeypatch.setattr(f"{room}.subprocess", started)
+        monkeypatch.setattr(f"{room}._expected_s", lambda _command: None)
+        monkeypatch.setattr(f"{room}.asked_to_stop", list)
+        (tmp_path / "mine.toml").write_text(suite, encoding="utf-8")
+        night = spend(load_suite(str(tmp_path / "mine.toml")), tmp_path / "results", note)
+        (run,) = runs
+        return night, run
+
+    return spend_it
+
+
 @pytest.mark.parametrize("deaf", [False, True])
-def test_the_run_is_told_to_stop_and_waited_for(tmp_path, monkeypatch, deaf):
+def test_the_run_is_told_to_stop_and_waited_for(spent, deaf):
     """One that does not stop within its time is killed: its engine must be gone before the night is."""
-    runs, noted = [], []
-    place = "harness.nightly.run_suite"
-    started = SimpleNamespace(**{**vars(subprocess), "Popen": lambda *_, **__: Interrupted(runs, deaf)})
-    monkeypatch.setattr(f"{place}.subprocess", started)
-    monkeypatch.setattr(f"{place}._expected_s", lambda _command: None)
-    monkeypatch.setattr(f"{place}.asked_to_stop", list)
-    (tmp_path / "mine.toml").write_text(SUITE, encoding="utf-8")
-    night = spend(load_suite(str(tmp_path / "mine.toml")), tmp_path / "results", noted.append)
-    (run,) = runs
+    noted = []
+    night, run = spent(SUITE, noted.append, deaf=deaf)
     assert run.told == [signal.SIGINT, *([signal.SIGKILL] if deaf else [])]
     assert len(run.waits) == 2 + deaf
     assert (night.interrupted, night.exit_code, night.steps) == (True, ExitCode.INTERRUPTED, ())
     assert len(noted) == 1
+
+
+def test_a_budget_beyond_what_the_system_waits_for_is_waited_for(spent):
+    """poll(2) takes 2**31 ms, which are 35,791 minutes."""
+    _, run = spent(SUITE.replace("budget_minutes = 3", "budget_minutes = 99999"), lambda _: None)
+    assert run.waits[0] * 1000 < 2**31

@@ -20,6 +20,10 @@ _TIMEOUT_S = 60
 _REFUSED = (401, 403, 404)
 
 
+class NotOfferedError(SetupError):
+    """The registry has answered, and does not give this image."""
+
+
 class Daemon:
     """A connection. Every method raises SetupError when the daemon does not answer."""
 
@@ -62,26 +66,19 @@ class Daemon:
             except docker.errors.ImageNotFound:
                 return None
 
-    def refusal(self, name: str) -> str | None:
-        """The reason its registry does not give an image; None if it does, or cannot be asked."""
-        import docker
-
-        with _answering(self.host):
-            try:
-                self.client.api.inspect_distribution(name)
-            except docker.errors.APIError as error:
-                return str(error.explanation or error) if error.status_code in _REFUSED else None
-        return None
-
     def offered(self, name: str) -> str:
-        """The digest that the image's registry has for it now. Raises SetupError with its words."""
+        """The digest that the image's registry has for it now.
+
+        Raises NotOfferedError with the registry's words, and SetupError where it cannot be asked.
+        """
         import docker
 
         with _answering(self.host):
             try:
                 found = self.client.api.inspect_distribution(name)
             except docker.errors.APIError as error:
-                raise SetupError(str(error.explanation or error), where=name) from error
+                kind = NotOfferedError if error.status_code in _REFUSED else SetupError
+                raise kind(str(error.explanation or error), where=name) from error
         return str(found["Descriptor"]["digest"])
 
     def pull(self, name: str) -> Iterator[dict[str, Any]]:

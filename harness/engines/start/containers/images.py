@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.engines.provide.shared_folders import Say
-from harness.engines.start.containers.daemon import Daemon
+from harness.engines.start.containers.daemon import Daemon, NotOfferedError
 from harness.engines.start.containers.service import image_of, image_variable
 from harness.errors import SetupError
 from harness.spec.backend import Backend
@@ -38,8 +38,14 @@ def check_offered(daemon: Daemon, definition: Backend, device: str) -> None:
     A registry that cannot be asked is no refusal: Docker may pull through a mirror that this does not see.
     """
     name, _ = image_name(definition, device)
-    if daemon.image(name) is None and (refusal := daemon.refusal(name)):
-        raise _unobtainable(definition, name, refusal)
+    if daemon.image(name) is not None:
+        return
+    try:
+        daemon.offered(name)
+    except NotOfferedError as error:
+        raise _unobtainable(definition, name, error.what) from error
+    except SetupError:
+        return
 
 
 def _unobtainable(definition: Backend, name: str, why: str) -> SetupError:

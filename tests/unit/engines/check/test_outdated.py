@@ -3,6 +3,7 @@
 import pytest
 
 from harness.engines.check import outdated
+from harness.engines.start.containers.daemon import NotOfferedError
 from harness.errors import SetupError
 from harness.spec.backend_refs import load_backend
 
@@ -56,7 +57,7 @@ def test_a_tool_that_moved_is_named_with_the_version_that_was_read(monkeypatch):
 
 
 class Registry:
-    """A Docker that knows the digests of `offered`, and has `here`."""
+    """A Docker that knows the digests of `offered`, or how it is refused one, and has `here`."""
 
     def __init__(self, offered, here):
         self._offered, self._here, self.asked = offered, here, []
@@ -68,6 +69,8 @@ class Registry:
         self.asked.append(name)
         if name not in self._offered:
             raise SetupError("no way there", where=name)
+        if isinstance(self._offered[name], SetupError):
+            raise self._offered[name]
         return self._offered[name]
 
     def image(self, name):
@@ -99,6 +102,18 @@ def test_a_registry_that_cannot_be_asked_is_one_line_and_is_asked_once(monkeypat
         "images of ghcr.io: not looked up: no way there",
     ]
     assert len(registry.asked) == 2
+
+
+def test_an_image_that_its_registry_refuses_leaves_the_others_of_that_registry_asked(monkeypatch):
+    cuda, rocm = "ollama/ollama:0.35.1", "ollama/ollama:0.35.1-rocm"
+    found = images(
+        monkeypatch, Registry({cuda: NotOfferedError("manifest unknown"), rocm: "b"}, {}), "ollama"
+    )
+    assert found == [
+        f"ollama (cuda) {cuda} is not offered: manifest unknown",
+        f"ollama (rocm) {rocm} is b; not on this machine",
+        f"ollama (cpu) {cuda} is not offered: manifest unknown",
+    ]
 
 
 def test_without_docker_it_is_one_line(monkeypatch):

@@ -8,15 +8,16 @@ from unittest.mock import MagicMock
 
 import pytest
 from docker.context import ContextAPI
-from docker.errors import APIError, NotFound
+from docker.errors import APIError, ImageNotFound, NotFound
 from requests import ReadTimeout
 
 from harness.engines.start.containers import compose_launch, compose_tool, daemon, images, owners
 from harness.engines.start.containers.container import Container, container_facts
-from harness.engines.start.containers.daemon import PROJECT, Daemon
+from harness.engines.start.containers.daemon import PROJECT, Daemon, NotOfferedError
 from harness.engines.start.containers.keeper import KEEP
 from harness.engines.start.orphans import born
 from harness.errors import SetupError
+from harness.spec.backend_refs import load_backend
 from tests.factories.containers import RUNNING, FakeDaemon
 
 
@@ -135,6 +136,29 @@ def test_a_container_that_docker_does_not_stop_is_named_with_what_to_do(error, w
 def test_a_container_that_is_being_removed_is_no_error(status):
     refusal = NotFound if status == 404 else APIError
     assert refusing(refusal("refused", SimpleNamespace(status_code=status))).remove_project("p", grace_s=15)
+
+
+def daemon_without(error):
+    """A daemon that has no image, and whose registry answers so."""
+    daemon = Daemon.__new__(Daemon)
+    daemon.host, daemon.client = None, MagicMock()
+    daemon.client.api.inspect_image.side_effect = ImageNotFound("no such image")
+    daemon.client.api.inspect_distribution.side_effect = error
+    return daemon
+
+
+def test_only_a_registry_that_has_answered_refuses_an_image():
+    refused = APIError("404", SimpleNamespace(status_code=404), "manifest unknown")
+    with pytest.raises(NotOfferedError, match="manifest unknown"):
+        daemon_without(refused).offered("x:1")
+    silent = APIError("500", SimpleNamespace(status_code=500), "no such host")
+    with pytest.raises(SetupError, match="no such host") as caught:
+        daemon_without(silent).offered("x:1")
+    assert not isinstance(caught.value, NotOfferedError)
+    definition = load_backend("vllm")
+    images.check_offered(daemon_without(silent), definition, "cuda")
+    with pytest.raises(SetupError, match="cannot be pulled: manifest unknown"):
+        images.check_offered(daemon_without(refused), definition, "cuda")
 
 
 def test_a_daemon_that_goes_away_is_an_ending(tmp_path):
