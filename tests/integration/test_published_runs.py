@@ -3,10 +3,13 @@
 import json
 import math
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
+from harness.cli.main import main
+from harness.errors import ExitCode
 from harness.model import Summary, as_json, from_json
 from harness.store import RunFolder
 from harness.store.migration import upgraded
@@ -83,3 +86,16 @@ def test_every_figure_of_a_published_run_comes_out_of_its_records_again(folder):
     differ = [place for place in own.keys() | made.keys() if not alike(own.get(place), made.get(place))]
     assert [place for place in differ if place in own or not NEW.search(place)] == []
     assert from_json(as_json(again), Summary) == again
+
+
+def test_the_page_on_comparisons_shows_what_is_printed(capsys, monkeypatch):
+    root = Path(__file__).parents[2]
+    page = (root / "docs" / "compare.md").read_text(encoding="utf-8")
+    command, shown = re.search(
+        r"A real one, [^`]*`bench (compare [^`]*)`[^`]*```\n(.*?)```", page, re.DOTALL
+    ).groups()
+    monkeypatch.chdir(root)
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(shlex.split(command)) == ExitCode.OK
+    printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in map(str.strip, shown.splitlines()) if line not in ("", "…", *printed)] == []

@@ -65,3 +65,10 @@ def test_every_night_runs_the_lanes_of_the_night():
     assert set(lanes) <= TARGETS
     assert "limit_s" in night
     assert "run: make night" in text(".github/workflows/nightly.yml")
+
+
+def test_the_page_names_the_lanes_of_the_gate():
+    row = re.search(r"^\| `make ci` \| (.*?) \|", text("CONTRIBUTING.md"), re.MULTILINE)[1]
+    named = {word.removeprefix("make ") for word in re.findall(r"`([^`]+)`", row)}
+    gate = re.findall(r"make ([a-z-]+)", text(".ci/lanes.toml").partition("[[gate]]")[2])
+    assert named == set(gate) - {"environment", "engines-installed"}

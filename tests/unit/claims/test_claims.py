@@ -1,6 +1,7 @@
 """The list of claims as data, and what a run says about them."""
 
 import math
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -272,6 +273,8 @@ def test_the_shipped_list():
     shipped = load_book()
     known = {claim.id for claim in shipped.claims}
     assert len(known) == len(shipped.claims)
+    page = (Path(__file__).parents[3] / "docs" / "claims.md").read_text(encoding="utf-8")
+    assert f"{len(known)} statements of five comparisons" in page
     assert {
         source: sum(c.source == source for c in shipped.claims) > 20 for source in shipped.sources
     } == dict.fromkeys(("A0", "A1", "A2", "A3", "A4"), True)
