@@ -1,5 +1,6 @@
 """Conservation: figures of a cell that contradict each other describe something else than was measured."""
 
+import math
 from collections.abc import Iterator
 
 from harness.metrics.conservation import hint
@@ -17,11 +18,17 @@ def _broken(cell: Evidence) -> Iterator[Violation]:
             continue
         broken = max(BROKEN_TIMES * tolerance, BROKEN_SHARE * abs(expected))
         yield Violation(
-            f"{law.law}: {short(measured, 6)}",
-            f"{short(expected, 6)} ± {short(tolerance, 2)}",
+            f"{law.law}: {_as_exact(measured, tolerance)}",
+            f"{_as_exact(expected, tolerance)} ± {short(tolerance, 2)}",
             hint(law),
             "INVALID" if abs(measured - expected) > broken else "SUSPECT",
         )
+
+
+def _as_exact(value: float, tolerance: float) -> str:
+    """Ends at the second digit of the tolerance; whole where there is none, since that is of counts."""
+    decimals = 1 - math.floor(math.log10(tolerance)) if tolerance else 0
+    return f"{value:.{max(decimals, 0)}f}"
 
 
 RULES = (

@@ -31,7 +31,7 @@ def _fewer_than_events(cell: Evidence) -> Iterator[Violation]:
     if len(few) > MAX_SHARE * len(rows):
         yield Violation(
             f"{len(few)} of {len(rows)} answers with fewer tokens than text events: "
-            f"{few['output_tokens'].mean():.1f} tokens in {few['text_events'].mean():.1f} events",
+            f"{few['output_tokens'].mean():.1f} tokens in {few['text_events'].mean():.1f} events (means)",
             "a token or more in each text event",
         )
 
@@ -46,7 +46,7 @@ def _more_than_allowed(cell: Evidence) -> Iterator[Violation]:
     if np.count_nonzero(many) > MAX_SHARE * len(rows):
         yield Violation(
             f"{np.count_nonzero(many)} of {len(rows)} answers with more tokens than were allowed: "
-            f"{rows['output_tokens'][many].mean():.1f} of {most[many].mean():.1f}",
+            f"{rows['output_tokens'][many].mean():.1f} where {most[many].mean():.1f} were allowed (means)",
             "the tokens that the request allowed",
         )
 
@@ -56,7 +56,7 @@ def _cached_beyond_prompt(cell: Evidence) -> Iterator[Violation]:
     if len(beyond):
         yield Violation(
             f"{len(beyond)} of {len(rows)} answers with more cached tokens than prompt tokens: "
-            f"{beyond['cached_tokens'].mean():.1f} of {beyond['prompt_tokens'].mean():.1f}",
+            f"{beyond['cached_tokens'].mean():.1f} of {beyond['prompt_tokens'].mean():.1f} (means)",
             "the prompt tokens",
         )
 

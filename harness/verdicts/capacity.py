@@ -127,7 +127,7 @@ def _saturated(
 
 
 def words(capacity: Capacity) -> str:
-    """`vllm: 20 requests/s keep the limits (19.4 to 21.1; 12 probes in 3 starts); saturated from 24`."""
+    """`vllm: 20 requests/s keep the limits (95 % interval 19.4 to 21.1; 12 probes in 3 starts)`."""
     unit = "requests/s" if capacity.kind == "rate" else "in flight"
     knee = capacity.saturated_from
     saturated = f"; saturated from {as_given(knee)}" if knee is not None else ""
@@ -150,7 +150,8 @@ def _spoiled(capacity: Capacity) -> Iterator[str]:
 
 
 def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
-    """`vllm carries 15 requests/s (14 to 16) within TTFT p95 2 s: about 450 users who send one every 30 s.`
+    """`vllm carries 15 requests/s (95 % interval 14 to 16) within TTFT p95 2 s: about 450 users who send one
+    every 30 s.`
 
     None without an answer, and for a closed loop, whose users wait for their answers.
     """
@@ -182,7 +183,8 @@ def _answer_words(capacity: Capacity, unit: str) -> str:
 
 
 def _span(low: float | None, high: float) -> str:
-    return f"up to {as_given(high)}" if low is None else f"{as_given(low)} to {as_given(high)}"
+    ends = f"up to {as_given(high)}" if low is None else f"{as_given(low)} to {as_given(high)}"
+    return f"{100 * INTERVAL:g} % interval {ends}"
 
 
 def _answer_of_before(capacity: Capacity, unit: str) -> str:

@@ -4,7 +4,6 @@ import argparse
 import dataclasses
 import json
 import sys
-import textwrap
 from typing import TYPE_CHECKING
 
 from harness.cli.flags import options
@@ -57,6 +56,7 @@ def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -
 
 
 def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) -> None:
+    from harness.model.lines import wrap
     from harness.report.text.claims import by_version
 
     if as_json:
@@ -69,9 +69,7 @@ def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) 
         print(f"{key}  {source.title}\n    {source.url}")
         for claim in mine:
             decides = f" (needs {claim.needs})" if claim.needs else ""
-            for line in textwrap.wrap(
-                f"{claim.id:<7} {claim.says}{decides}", width, subsequent_indent=" " * 8
-            ):
+            for line in wrap(f"{claim.id:<7} {claim.says}{decides}", width, subsequent_indent=" " * 8):
                 print(line)
         print()
     # One statement about several pairs has an entry for each: `A0-003`, `A0-003b`.

@@ -135,8 +135,8 @@ def _judged(document: "RunComparison", fail_on: "Sequence[str]") -> "tuple[GateR
 
 def _gate(found: "Sequence[GateRow]", *, failed: bool, in_markdown: bool) -> str:
     from harness.cli.display.output import page_width
+    from harness.model.lines import wrap
     from harness.report.text import baseline
-    from harness.report.text.terminal_text import wrap
     from harness.report.wording import markdown_escaped
 
     first, *rows = baseline.gate_lines(found, failed=failed)

@@ -3,7 +3,6 @@
 import argparse
 import re
 import sys
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -155,6 +154,7 @@ def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":
 def _content_lines(parts: "Sequence[Part]") -> Iterator[str]:
     """What was read and what is missing, once for files that are alike."""
     from harness.cli.display.output import page_width
+    from harness.model.lines import wrap
     from harness.model.numbers import counted
     from harness.report.wording import plain
 
@@ -168,4 +168,4 @@ def _content_lines(parts: "Sequence[Part]") -> Iterator[str]:
         lacks = f"; not in it: {'; '.join(first.lacks)}" if first.lacks else ""
         name = f"{first.tool} {first.version or '(version not known)'}"
         text = plain(f"{same[0].source.path}{more}: {name}: {first.took}{lacks}", 2000)
-        yield from textwrap.wrap(text, page_width(), subsequent_indent="  ")
+        yield from wrap(text, page_width(), subsequent_indent="  ")

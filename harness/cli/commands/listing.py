@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import textwrap
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from harness.cli.display.output import page_width
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
+from harness.model.lines import wrap
 
 if TYPE_CHECKING:
     from harness.spec.backend import Backend
@@ -339,4 +339,4 @@ def _over(widths: Mapping[str, int], width: int) -> int:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    return textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False)
+    return wrap(text, max(width, 1), break_long_words=False)

@@ -4,7 +4,6 @@ it.
 
 import json
 import sys
-import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from harness.conditions.ahead import Ahead, foreseen
 from harness.engines.speak.dialect import unsupported_fields
 from harness.engines.start.command import configured, facts_ahead
 from harness.errors import SpecError
+from harness.model.lines import wrap
 from harness.report.findings.verdict_words import refusal_sentence
 from harness.run.setup.prepare import Prepared
 from harness.spec.backend import Backend, Value
@@ -105,7 +105,7 @@ def confirm(prepared: Prepared, *, anyway: bool) -> None:
     hint = _hint(found)
     if can_ask():
         for line in (WHAT, *(f"  {refusal.sentence}" for refusal in found), f"hint: {hint}"):
-            print(textwrap.fill(line, page_width(80), subsequent_indent="    "), file=sys.stderr)
+            print(*wrap(line, page_width(80), subsequent_indent="    "), sep="\n", file=sys.stderr)
         if agreed("measure them all the same?"):
             return
         raise SpecError("nothing was downloaded or started", where="bench run")

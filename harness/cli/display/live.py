@@ -5,7 +5,6 @@ Drawn when progress is reported, at most four times a second: no thread, nothing
 
 import os
 import sys
-import textwrap
 import threading
 import time
 from collections import deque
@@ -14,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
 from harness.cli.display.progress import Display, State, cell_left_s, in_flight_text, speed_parts
+from harness.model.lines import wrap
 from harness.model.numbers import duration
 
 if TYPE_CHECKING:
@@ -138,10 +138,8 @@ def wrapped(text: str, width: int) -> str:
     """Wraps between words. A word longer than a line, such as a path, stays whole so that
     it can be copied.
     """
-    wrapper = textwrap.TextWrapper(
-        width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
-    )
-    return "\n".join(map(wrapper.fill, text.splitlines()))
+    lines = (wrap(line, width, subsequent_indent="  ", break_long_words=False) for line in text.splitlines())
+    return "\n".join("\n".join(parts) for parts in lines)
 
 
 def sparkline(values: Iterable[float]) -> str:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 
 from harness.model import WITHOUT_TEXT, Summary, known
-from harness.model.json_path import number_at, value_at
+from harness.model.json_path import value_at
 from harness.model.measures import Measure, measure
 from harness.model.numbers import number
 from harness.report.view import Row, groups
@@ -65,16 +65,13 @@ def _constraint(row: Row) -> str:
 
 
 def _latencies(row: Row, key: str, shown: Measure) -> Iterator[str]:
+    """Medians of the repeats, as in the tables."""
     names = list(dict.fromkeys(name for cell in row.usable for name in value_at(cell, key) or ()))
-    parts = []
-    for name in names[:_TURNS]:
-        values = [
-            value
-            for cell in row.usable
-            if (value := number_at(cell, f"{key}.{name}.{shown.path}")) is not None
-        ]
-        if values:
-            parts.append(f"{name} {number(sum(values) / len(values))} {shown.unit}")
+    parts = [
+        f"{name}: {number(spread.median)} {shown.unit}"
+        for name in names[:_TURNS]
+        if (spread := row.spread(f"{key}.{name}.{shown.path}"))
+    ]
     if parts:
         rest = len(names) - _TURNS
         more = f", and {rest} more" if rest > 0 else ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.model import Limit, LoadPoint, Order, Place, Speedup, Summary, UnderLoad
+from harness.model import Good, Limit, LoadPoint, Order, Place, Speedup, Summary, UnderLoad
 from harness.model.measures import Measure, measure
 from harness.model.numbers import as_given, counted, number, percent_figure, percent_of_all, short
 from harness.report.findings.conclusion import doubts, doubts_by_count, goodput, order, orders
@@ -299,7 +299,8 @@ def _adapters(row: Row) -> str:
     parts += [f"{number(later.median)}× its further ones"] if later else []
     if swap and swaps:
         planned = row.usable[0].requests.planned
-        parts.append(f"{number(swap.median)} ms more to load one ({short(swaps.median)} of {planned})")
+        loads = f"{short(swaps.median)} of {counted(planned, 'request')}"
+        parts.append(f"{number(swap.median)} ms more to load one ({loads})")
     return f"{row.label} {', '.join(parts)}" if parts else ""
 
 
@@ -318,12 +319,15 @@ def goodput_words(group: Group) -> str:
         return ""
     limits = listing([_at_most(metric, ms) for metric, ms in _loosest_ms(found.limits).items()])
     places = found.places if len(found.places) <= IN_WORDS else (found.places[-1], found.places[0])
-    words = [
-        f"{standing.label} {number(standing.requests_per_s)} req/s, {percent_of_all(standing.share)} %"
-        for standing in places
-    ]
+    words = [f"{good.label} {_rate(good)}, {percent_of_all(good.share)} %" for good in places]
     some = "" if len(places) == len(found.places) else "least and most "
     return plain(f"{some}inside {limits}: {'; '.join(words)} of the requests", 600)
+
+
+def _rate(good: Good) -> str:
+    """The share is of all measured requests, the rate of those in the window, which may have no good one."""
+    outside = " in the window" if good.share and not good.requests_per_s else ""
+    return f"{number(good.requests_per_s)} req/s{outside}"
 
 
 def _loosest_ms(limits: Sequence[Limit]) -> dict[str, float]:

@@ -17,11 +17,12 @@ from harness.model import (
     Place,
     RunComparison,
 )
+from harness.model.lines import wrap
 from harness.model.measures import measure
 from harness.model.numbers import counted, number, signed
 from harness.report.findings.against import answers
 from harness.report.findings.conclusion import groups_of, speedup
-from harness.report.text.terminal_text import BOLD, Paint, hanging, wrap
+from harness.report.text.terminal_text import BOLD, Paint, hanging
 from harness.report.view import point_words
 from harness.report.wording import NOT_KNOWN, listing, markdown_escaped, markdown_row, plain
 from harness.verdicts.accuracy import METRIC

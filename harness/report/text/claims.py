@@ -1,11 +1,11 @@
 """Claims of others next to what was measured, as lines of text."""
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from harness.metrics.peers import changed
 from harness.model import ClaimFinding, ClaimResult
+from harness.model.lines import wrap
 from harness.model.numbers import counted, number
 from harness.report.wording import listing, plain
 
@@ -54,9 +54,9 @@ def terminal(entries: Sequence[ClaimResult], width: int) -> str:
 
 
 def _lines(entries: Sequence[ClaimResult], width: int) -> Iterator[str]:
-    yield from textwrap.wrap(counts(entries), width)
+    yield from wrap(counts(entries), width)
     if differences := here(entries):
-        yield from textwrap.wrap(f"Here: {'; '.join(differences)}.", width, subsequent_indent="  ")
+        yield from wrap(f"Here: {'; '.join(differences)}.", width, subsequent_indent="  ")
     for word, mine in by_verdict(entries).items():
         yield ""
         yield word
@@ -67,9 +67,9 @@ def _lines(entries: Sequence[ClaimResult], width: int) -> Iterator[str]:
 
 def _entry(entry: ClaimResult, width: int) -> Iterator[str]:
     def wrapped(text: str) -> list[str]:
-        return textwrap.wrap(plain(text, 1000), width, initial_indent=" " * 10, subsequent_indent=" " * 12)
+        return wrap(plain(text, 1000), width, initial_indent=" " * 10, subsequent_indent=" " * 12)
 
-    yield from textwrap.wrap(f"  {entry.id:<7} {entry.says}", width, subsequent_indent=" " * 10)
+    yield from wrap(f"  {entry.id:<7} {entry.says}", width, subsequent_indent=" " * 10)
     for finding in entry.found:
         yield from wrapped(
             f"{place(finding)} {finding.about} {entry.measure}: stated {stated(finding, entry.kind)}, "
@@ -86,14 +86,14 @@ def by_version(measures: Iterable[str], width: int) -> Iterator[str]:
     if not known:
         return
     yield ""
-    yield from textwrap.wrap(
+    yield from wrap(
         "The sources name no version of the tool that measured, and a figure may depend on it "
         "(`bench report RUN --as vllm@0.33`):",
         width,
     )
     for metric, tool, meaning in known:
         text = f"{metric}, {tool}: {meaning}"
-        yield from textwrap.wrap(text, width, initial_indent="  ", subsequent_indent="    ")
+        yield from wrap(text, width, initial_indent="  ", subsequent_indent="    ")
 
 
 def here(entries: Sequence[ClaimResult]) -> list[str]:

@@ -1,20 +1,19 @@
 """The first lines wherever a run is printed: its verdict, load by load."""
 
-import re
 from collections.abc import Iterator, Sequence
 
 from harness.model import Summary
+from harness.model.lines import wrap
+from harness.report.findings.conclusion import speedup
 from harness.report.findings.notes import no_verdict
 from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.sentences import BEYOND, IN_DOUBT, Claim, claims, load_words, under_load
 from harness.report.findings.verdict_words import capacity_lines, confidence, knee_lines, noise_lines, runs
 from harness.report.text.agreement_tables import accuracy_lines
-from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging, wrap
+from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging
 from harness.report.view import groups, labels
 from harness.report.wording import markdown_escaped, plain
 from harness.verdicts.ranking import caveats_of
-
-_INTERVAL = re.compile(r"\(\S+ to \S+\)")  # of a pair: `(0.96 to 6.2)`
 
 
 def first_lines(summary: Summary, columns: int, paint: Paint, below: Sequence[str] = ()) -> Iterator[str]:
@@ -58,9 +57,10 @@ def caveats(summary: Summary) -> Iterator[str]:
 
 
 def intervals(summary: Summary, below: Sequence[str]) -> str:
-    """The meaning of the figures in brackets; "" if no claim and no line `below` has an interval."""
+    """The meaning of the figures in brackets; "" if neither a claim nor a line `below` has that of a pair."""
     texts = [*(text for _load, mine in of_loads(summary) for _name, text in mine), *below]
-    over = runs(summary) if any(map(_INTERVAL.search, texts)) else ""
+    spans = {speedup(entry).between for entry in summary.comparison if entry.ratio}
+    over = runs(summary) if any(span in text for span in spans for text in texts) else ""
     return f"In brackets: {confidence(summary)} intervals of the geometric mean over {over}." if over else ""
 
 

@@ -1,12 +1,12 @@
 """A run as another tool would report it: each figure next to the one here, and why they differ."""
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 from harness.metrics.peers import Figure, Tool, View
 from harness.model import Summary
+from harness.model.lines import wrap
 from harness.report.view import Row, groups, point_words
 from harness.report.wording import NOT_KNOWN, listing, or_unknown, plain
 
@@ -65,7 +65,7 @@ def terminal(summary: Summary, tool: Tool, views: Views, width: int) -> str:
 
 
 def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[str]:
-    yield from textwrap.wrap(
+    yield from wrap(
         plain(f"{summary.scenario}: the same records as {tool.title} would have reported them"), width
     )
     shown: list[Pair] = []
@@ -78,7 +78,7 @@ def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[s
     yield ""
     yield from _why(tool, {pair.measure for pair in shown if pair.differs}, width)
     for line in _unlike(tool, shown):
-        yield from textwrap.wrap(plain(line, 600), width, subsequent_indent="  ")
+        yield from wrap(plain(line, 600), width, subsequent_indent="  ")
     yield from _evidence(summary, views, width)
 
 
@@ -107,7 +107,7 @@ def _why(tool: Tool, differing: set[str], width: int) -> Iterator[str]:
     reasons = [(measure, why) for measure, why in tool.why.items() if measure in differing]
     yield "Why they differ by more than 1 %:" if reasons else "Nothing differs by more than 1 %."
     for measure, why in reasons:
-        yield from textwrap.wrap(f"{measure}: {why}", width, initial_indent="  ", subsequent_indent="    ")
+        yield from wrap(f"{measure}: {why}", width, initial_indent="  ", subsequent_indent="    ")
 
 
 def _unlike(tool: Tool, shown: Sequence[Pair]) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _evidence(summary: Summary, views: Views, width: int) -> Iterator[str]:
         view = next((views[cell.cell] for cell in row.usable if cell.cell in views), None)
         if view and view.evidence:
             facts = "; ".join(f"{cause} {text}" for cause, text in view.evidence.items())
-            yield from textwrap.wrap(
+            yield from wrap(
                 plain(f"{row.label}, {point_words(load_groups[-1].point)}: {facts}", 1000),
                 width,
                 subsequent_indent="  ",

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
 from harness.model import Summary
+from harness.model.lines import wrap
 from harness.model.numbers import counted
 from harness.report.findings.conclude import conclude
 from harness.report.findings.grid import Column, fitting, width
@@ -12,7 +13,7 @@ from harness.report.findings.sentences import load_words
 from harness.report.text.first_lines import first_lines
 from harness.report.text.sessions import session_tables
 from harness.report.text.table import marks
-from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, hanging, wrap
+from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, hanging
 from harness.report.view import Group, Row, first_cells, groups, labels, repeats_words
 from harness.report.wording import listing, plain
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.model import CellResult, Summary
+from harness.model.lines import wrap
 from harness.model.numbers import counted
 from harness.report.findings import verdict_words
 from harness.report.findings.conclude import conclude
@@ -19,7 +20,7 @@ from harness.report.text.first_lines import first_lines, markdown_lines
 from harness.report.text.replicas import replica_tables
 from harness.report.text.roles import role_tables
 from harness.report.text.sessions import session_tables
-from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, wrap
+from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint
 from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
 from harness.report.wording import Table, markdown_escaped, markdown_row, plain
 

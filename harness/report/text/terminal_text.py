@@ -1,12 +1,9 @@
-"""Lines for a terminal: wrapped between words, coloured where it is wanted."""
+"""Lines for a terminal: hanging, and coloured where it is wanted."""
 
-import re
-import textwrap
+from harness.model.lines import wrap
 
 BOLD, DIM, RED, YELLOW, LOUD = "1", "2", "31", "33", "1;7"
 VERDICT_COLOURS = {"VALID": "", "SUSPECT": YELLOW, "INVALID": RED}
-_UNIT = re.compile(r"(?<=\d) (?=%|ms\b|req/s|tok/s|tokens/s)")
-_NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 class Paint:
@@ -15,14 +12,6 @@ class Paint:
 
     def __call__(self, text: str, code: str) -> str:
         return f"\033[{code}m{text}\033[0m" if self._on and code and text.strip() else text
-
-
-def wrap(text: str, width: int, **options: str | bool) -> list[str]:
-    """Wraps between words: names such as `mlx-lm` stay whole, as do figures with their units, and only what
-    is longer than a line is cut."""
-    whole = _UNIT.sub(_NO_BREAK, text)
-    lines = textwrap.wrap(whole, width, break_on_hyphens=False, **options)  # type: ignore[arg-type]
-    return [line.replace(_NO_BREAK, " ") for line in lines]
 
 
 def hanging(head: str, text: str, width: int, *, cut: bool = True) -> list[str]:

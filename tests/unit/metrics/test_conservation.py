@@ -148,6 +148,13 @@ def test_a_million_tokens_and_more_are_plain_numbers():
     assert (reason.measured, reason.limit) == ("prompt tokens: 1234567", "1236999 ± 123")
 
 
+def test_a_figure_has_the_digits_that_its_tolerance_tells_apart():
+    given = cell(closed_loop())
+    found = Law("in flight", measured=3.981234, expected=4.123456, tolerance=0.0531, holds=False)
+    (reason,) = judge(Evidence(RequestView(given.records), given.facts, laws=[found])).reasons[-1:]
+    assert (reason.measured, reason.limit) == ("in flight: 3.981", "4.123 ± 0.053")
+
+
 @pytest.mark.parametrize(("counted", "holds"), [(320.0, None), (160.0, True), (159.0, False)])
 def test_engines_behind_one_address_may_both_count_a_prompt_and_never_too_little(counted, holds):
     behind = {"metrics_urls": ["http://prefill", "http://decode"]}

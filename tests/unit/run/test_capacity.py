@@ -310,14 +310,15 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
     (limit,) = cell(within=1.0).slo.limits
     (found,) = capacity(three(14.2, 15.0, 15.0), 3)
     assert sentence(found, [limit]) == (
-        "vllm carries 13.3 requests/s (12.8 to 15.5) within E2E p95 0.5 s: "
+        "vllm carries 13.3 requests/s (95 % interval 12.8 to 15.5) within E2E p95 0.5 s: "
         "about 400 users who send one every 30 s."
     )
     assert sentence(changed(found, interval=(15.0, 15.0, None)), [limit]).startswith(
         "vllm carries 15 requests/s or more within"
     )
     assert sentence(structs.replace(found, kind="concurrency"), [limit]) is None
-    assert " (up to 16) within" in sentence(changed(found, interval=(None, 15.0, 16.0)), [limit])
+    below = changed(found, interval=(None, 15.0, 16.0))
+    assert " (95 % interval up to 16) within" in sentence(below, [limit])
     assert sentence(changed(found, interval=(None, None, 16.0)), [limit]) is None
 
 
@@ -389,9 +390,10 @@ def test_the_answer_is_below_the_loads_that_kept_the_limits():
     low, value, high = found.interval
     assert found.kept_by_search == (19.4, 20.0, 20.0)
     assert 17.5 <= low <= value == found.value < 19.4 < high < 21.5
+    effort = "9 probes in 3 starts"
     assert (
         words(found)
-        == f"vllm: {value:g} requests/s keep the limits ({low:g} to {high:g}; 9 probes in 3 starts)"
+        == f"vllm: {value:g} requests/s keep the limits (95 % interval {low:g} to {high:g}; {effort})"
     )
 
 
@@ -406,7 +408,8 @@ def test_the_answer_is_below_what_the_server_carried_at_most():
 
 def test_a_closed_loop_needs_no_reserve():
     found = only(three(8, 8, 8, kind="concurrency"))
-    assert words(found).startswith("vllm: 8 in flight keep the limits (8 to 9; 9 probes in 3 starts)")
+    span = "(95 % interval 8 to 9; 9 probes in 3 starts)"
+    assert words(found).startswith(f"vllm: 8 in flight keep the limits {span}")
 
 
 def test_loads_from_a_thousand_on_are_printed_as_they_were_given():
@@ -416,8 +419,8 @@ def test_loads_from_a_thousand_on_are_printed_as_they_were_given():
         kept_short=1024,
         saturated_from=2048,
     )
-    effort = "9 probes in 3 starts"
-    assert words(loop) == f"vllm: 1024 in flight keep the limits (998 to 1090; {effort}); saturated from 2048"
+    span = "(95 % interval 998 to 1090; 9 probes in 3 starts)"
+    assert words(loop) == f"vllm: 1024 in flight keep the limits {span}; saturated from 2048"
     top = changed(loop, interval=(1024, 1024, None), saturated_from=None)
     assert words(top).startswith("vllm: at least 1024 in flight keep the limits")
     short = changed(top, interval=(None, None, None))
@@ -425,7 +428,7 @@ def test_loads_from_a_thousand_on_are_printed_as_they_were_given():
     limit = made(Limit, metric="ttft_ms", share="p95", limit_ms=1_200_000.0)
     rates = structs.replace(loop, kind="rate", interval=Interval(1190.0, 1230.0, 1290.0))
     assert sentence(rates, [limit]).startswith(
-        "vllm carries 1230 requests/s (1190 to 1290) within TTFT p95 1200 s: about 37,000 users"
+        "vllm carries 1230 requests/s (95 % interval 1190 to 1290) within TTFT p95 1200 s: about 37,000 users"
     )
 
 

@@ -45,9 +45,8 @@ def found(made, requested=None, **changes):
 def test_fewer_tokens_than_text_events_cannot_be():
     reason = found(answers(tokens=10))["usage-implausible"]
     assert reason.verdict == "SUSPECT"
-    assert (
-        reason.measured == "20 of 20 answers with fewer tokens than text events: 10.0 tokens in 20.0 events"
-    )
+    few = "20 of 20 answers with fewer tokens than text events"
+    assert reason.measured == f"{few}: 10.0 tokens in 20.0 events (means)"
 
 
 @pytest.mark.parametrize("tokens", [19, 20, 21, 80])
@@ -66,6 +65,7 @@ def test_tool_calls_may_send_one_token_in_several_events():
 def test_more_tokens_than_the_request_allowed_cannot_be(tokens, doubted):
     reason = found(answers(tokens=tokens), asked(20, 20)).get("usage-implausible")
     assert (reason.limit if reason else None) == ("the tokens that the request allowed" if doubted else None)
+    assert reason is None or reason.measured.endswith(f": {tokens:.1f} where 20.0 were allowed (means)")
 
 
 @pytest.mark.parametrize(("cached", "doubted"), [(100, False), (300, True)])

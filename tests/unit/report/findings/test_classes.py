@@ -51,9 +51,15 @@ def test_classes_and_turns_have_a_line_each():
     turns = {str(turn): {"ttft_ms": {"p50": 100.0 * turn}} for turn in range(1, 9)}
     kinds = {"long": {"tpot_ms": {"p50": 30.0}}, "short": {"tpot_ms": {"p50": None}}}
     assert lines(cell(by_kind=kinds, by_turn=turns)) == [
-        "x c4, TPOT p50 by kind: long 30.0 ms",
-        "x c4, TTFT p50 by turn: 1 100 ms, 2 200 ms, 3 300 ms, 4 400 ms, 5 500 ms, 6 600 ms, and 2 more",
+        "x c4, TPOT p50 by kind: long: 30.0 ms",
+        "x c4, TTFT p50 by turn: 1: 100 ms, 2: 200 ms, 3: 300 ms, 4: 400 ms, 5: 500 ms, 6: 600 ms, "
+        "and 2 more",
     ]
+
+
+def test_classes_have_the_medians_of_the_repeats_as_the_tables_have():
+    repeats = (cell(index, by_turn={"1": {"ttft_ms": {"p50": ms}}}) for index, ms in enumerate((10, 20, 90)))
+    assert lines(*repeats) == ["x c4, TTFT p50 by turn: 1: 20.0 ms"]
 
 
 def test_nothing_to_say():

@@ -141,14 +141,23 @@ def test_less_than_all_requests_is_never_a_hundred_per_cent():
     )
 
 
-@pytest.mark.parametrize(("swaps", "words"), [((7, 7), "(7 of 32)"), ((7, 8), "(7.5 of 32)")])
+def test_a_good_request_beside_the_window_does_not_contradict_a_rate_of_nothing():
+    limit = {"metric": "e2e_ms", "share": "p95", "limit_ms": 1000.0, "within": 0.025, "met": False}
+    slo = {"limits": [limit], "attainment": 0.025}
+    made = summary(cell("a", slo=slo, goodput_requests_per_s=0.0))
+    assert dict(claims(made, groups(made)[0]))["goodput"] == (
+        "inside E2E ≤ 1000 ms: a 0 req/s in the window, 2.5 % of the requests"
+    )
+
+
+@pytest.mark.parametrize(("swaps", "words"), [((7, 7), "7 of 32 requests"), ((7, 8), "7.5 of 32 requests")])
 def test_requests_that_load_an_adapter_are_counted_in_whole_numbers(swaps, words):
     cells = [
         cell("a", repeat=repeat, adapters={"swaps": count, "swap_ms": 120.0})
         for repeat, count in enumerate(swaps)
     ]
     made = summary(*cells)
-    assert dict(claims(made, groups(made)[0]))["adapters"] == f"a 120 ms more to load one {words}"
+    assert dict(claims(made, groups(made)[0]))["adapters"] == f"a 120 ms more to load one ({words})"
 
 
 @pytest.mark.parametrize(

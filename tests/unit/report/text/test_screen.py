@@ -3,10 +3,10 @@
 import pytest
 from msgspec.structs import replace
 
+from harness.model.lines import wrap
 from harness.report.findings.conclude import conclude
 from harness.report.text.screen import next_lines, screen
 from harness.report.text.table import markdown
-from harness.report.text.terminal_text import wrap
 from tests.factories.documents import changed
 from tests.factories.summaries import cell, summary, verdict
 
@@ -75,7 +75,9 @@ def test_errors_are_shown_where_there_are_any_and_said_to_be_none_where_not():
     assert "No request failed." in "\n".join(lines(two(), 60))
 
 
-@pytest.mark.parametrize("figure", ["1.61 %", "23.1 ms", "5.58 req/s", "87.1 tok/s"])
+@pytest.mark.parametrize(
+    "figure", ["1.61 %", "23.1 ms", "9 s", "5.58 req/s", "87.1 tok/s", "4 items/s", "0.31 J", "17 GiB"]
+)
 def test_no_line_ends_between_a_figure_and_its_unit(figure):
     for columns in range(12, 40):
         assert any(figure in line for line in wrap(f"of vllm and sglang: {figure} of the requests", columns))

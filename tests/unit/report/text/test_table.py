@@ -137,6 +137,20 @@ def test_brackets_are_explained_on_the_pages_that_print_an_interval():
         assert "In brackets: 95 % intervals of the geometric mean over 5 runs." in whole
 
 
+def test_brackets_of_something_else_are_no_intervals():
+    """Of four backends without a winner no pair is spelled out, and a condition has brackets of its own."""
+    names = ("a", "b", "c", "d")
+    pairs = [
+        {**COMPARED, "a": a, "b": b, "verdict": "not enough runs", "ratio": [0.9, 1.0, 1.1]}
+        for a, b in combinations(names, 2)
+    ]
+    apart = {"code": "threads", "labels": ["a", "b"], "text": "threads (2 to 4)", "matters": True}
+    made = summary(*map(cell, names), comparison=pairs, verdict_rules=RULES, unequal=[apart])
+    for whole in (terminal(made, 100, color=False), markdown(made)):
+        assert "threads (2 to 4)" in whole
+        assert "In brackets" not in whole
+
+
 def test_errors_are_of_the_requests_that_became_due():
     """A time limit ended the load after 25 of 100 requests, all of which failed."""
     counts = {"planned": 100, "ok": 0, "failed": 25, "outcomes": {"timeout": 25}}
