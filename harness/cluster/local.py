@@ -115,8 +115,10 @@ def ensure_token() -> Path:
     token = _token_path()
     if not token.exists():
         paths.made(token.parent)
-        token.touch(mode=0o600)
-        token.write_text(secrets.token_hex(32), encoding="ascii")
+        partial = token.with_name(f"{token.name}.part")
+        partial.touch(mode=0o600)
+        partial.write_text(secrets.token_hex(32), encoding="ascii")
+        partial.replace(token)
     return token
 
 
@@ -137,13 +139,13 @@ def _state() -> Path:
 def _wait(process: "subprocess.Popen[bytes]", head: Head, log: Path) -> None:
     give_up = time.monotonic() + _UP_S
     while time.monotonic() < give_up and process.poll() is None:
-        if _STARTED in _said(log):
+        if _STARTED in _text_of(log):
             return
         time.sleep(0.2)
     down()
-    tail = "\n".join(_said(log).splitlines()[-15:])
+    tail = "\n".join(_text_of(log).splitlines()[-15:])
     raise SetupError("the cluster did not come up", where=head.address, below=tail)
 
 
-def _said(log: Path) -> str:
+def _text_of(log: Path) -> str:
     return log.read_text(encoding="utf-8", errors="replace")

@@ -54,23 +54,23 @@ class Lost:
     """Takes the place of a message: the worker died."""
 
 
-Said = tuple[int, object]  # number of the worker, and its message
+Message = tuple[int, object]  # number of the worker, and what it sent
 
 
-class _HeardWorkerPool(LocalWorkerPool):
+class _KeepingWorkerPool(LocalWorkerPool):
     """Keeps the workers' messages for the coordinator."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: deque[Said] = deque()
+        self.messages: deque[Message] = deque()
 
     def take(self, worker: Process, message: object) -> None:
         super().take(worker, message)
-        self.said.append((worker.share.worker, message))
+        self.messages.append((worker.share.worker, message))
 
     def lose(self, worker: Process) -> None:
         super().lose(worker)
-        self.said.append((worker.share.worker, Lost()))
+        self.messages.append((worker.share.worker, Lost()))
 
 
 class Node:
@@ -117,7 +117,7 @@ class Node:
     def stop(self) -> None:
         self._now().stopping.set()
 
-    def hear(self, wait_s: float, gather_s: float) -> list[Said]:
+    def hear(self, wait_s: float, gather_s: float) -> list[Message]:
         """Messages of the workers since the last call; waits up to `wait_s` for one, then `gather_s` for
         more.
 
@@ -157,7 +157,7 @@ class _Window:
         self._shares: deque[tuple[Share, Sequence[bytes]]] = deque()
         self.begin_at: int | None = None
         self.stopping, self._ending, self._closing = (threading.Event() for _ in range(3))
-        self._worker_pool = _HeardWorkerPool()
+        self._worker_pool = _KeepingWorkerPool()
         self._folder: Path | None = None
         self._ended = threading.Event()
         self._trouble = ""  # why it failed
@@ -167,14 +167,15 @@ class _Window:
     def start(self, share: Share, bodies: Sequence[bytes]) -> None:
         self._shares.append((share, bodies))
 
-    def hear(self, wait_s: float, gather_s: float) -> list[Said]:
+    def hear(self, wait_s: float, gather_s: float) -> list[Message]:
         give_up = time.monotonic() + wait_s
-        while not self._worker_pool.said and not self._trouble and time.monotonic() < give_up:
+        messages = self._worker_pool.messages
+        while not messages and not self._trouble and time.monotonic() < give_up:
             time.sleep(_LISTEN_S)
         self._check()
-        if self._worker_pool.said:
+        if messages:
             time.sleep(gather_s)
-        return [self._worker_pool.said.popleft() for _ in range(len(self._worker_pool.said))]
+        return [messages.popleft() for _ in range(len(messages))]
 
     def end(self) -> None:
         self._ending.set()
@@ -215,16 +216,16 @@ class _Window:
             self._ended.set()
 
     def _lead(self, folder: Path) -> None:
-        worker_pool, told_t0, told_stop = self._worker_pool, False, False
+        worker_pool, begun, stopped = self._worker_pool, False, False
         while not self._ending.is_set():
             while self._shares:
                 worker_pool.start(_here(*self._shares.popleft(), folder))
-            if self.begin_at is not None and not told_t0:
+            if self.begin_at is not None and not begun:
                 worker_pool.begin_at(self.begin_at)
-                told_t0 = True
-            if self.stopping.is_set() and not told_stop:
+                begun = True
+            if self.stopping.is_set() and not stopped:
                 worker_pool.stop()
-                told_stop = True
+                stopped = True
             if worker_pool.running():
                 worker_pool.listen(_LISTEN_S)
             else:

@@ -25,14 +25,10 @@ class ClockServer:
         self.port: int = self._socket.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def close(self) -> None:
-        self._socket.close()
-
     def _accept(self) -> None:
-        with suppress(OSError):  # closed
-            while True:
-                connection, _ = self._socket.accept()
-                threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
+        while True:
+            connection, _ = self._socket.accept()
+            threading.Thread(target=self._answer, args=(connection,), daemon=True).start()
 
     def _answer(self, connection: socket.socket) -> None:
         with connection, suppress(OSError):

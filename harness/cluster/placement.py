@@ -95,7 +95,8 @@ class Cluster:
         self._group = ray.util.placement_group([bundle] * self.asked.nodes, strategy="STRICT_SPREAD")
         if not self._group.wait(_PLACE_S):
             raise cannot_place(self.asked, [node for node in ray.nodes() if node["Alive"]])
-        started = [self._start(*bundle) for bundle in enumerate(self._addresses())]  # seconds, all at once
+        # An actor takes seconds to start, so all start at once.
+        started = [self._start(index, address) for index, address in enumerate(self._addresses())]
         for address, token, call in started:
             about = self._about(address, call)
             self._nodes.append(RemoteNode(about, call, Clock(address, about.clock_port, token)))

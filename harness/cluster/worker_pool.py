@@ -70,7 +70,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         self._samples: dict[str, Samples] = {}
         self._gather_s = _GATHER_S * max(1.0, len(nodes) / _FEW_NODES)
         self._parts = [_Part(node) for node in nodes]
-        self._pinging = threading.Event()
+        self._pinged = threading.Event()  # enough: the pingers end
         self._pingers: list[threading.Thread] = []  # one of each node: a frozen one holds up no other
         for part in self._parts:
             self._ask(part, "open", sample_hz)
@@ -84,7 +84,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         self._ask(part, "start", bare, list(share.job.bodies))
 
     def begin(self) -> int:
-        self._burst(_PINGS)
+        self._burst()
         for part in self._alive():
             part.line = fit(part.bursts)
         t0 = time.monotonic_ns() + _START_AHEAD_NS + _TELL_NS * len(self._parts)
@@ -117,12 +117,10 @@ class ClusterWorkerPool(WorkerPool[Worker]):
                 self._lose_part(part, f"silent for {_SILENCE_S:.0f} s")
 
     def collect(self, t0: int) -> int:
-        self._pinging.set()
-        for pinger in self._pingers:
-            pinger.join()
+        self._end_pinging()
         for part in self._alive():
             self._ask(part, "end")
-        self._burst(_PINGS)
+        self._burst()
         base = min((part.skew_ns for part in self._timed(t0) if part.skew_ns is not None), default=0)
         for part in self._alive():
             for worker in part.workers:
@@ -131,7 +129,7 @@ class ClusterWorkerPool(WorkerPool[Worker]):
         return t0 + base
 
     def close(self) -> None:
-        self._pinging.set()
+        self._end_pinging()
         for part, call in [(part, part.node.call("close")) for part in self._alive()]:
             try:
                 call.result(_CALL_S)
@@ -181,19 +179,25 @@ class ClusterWorkerPool(WorkerPool[Worker]):
             worker.facts = None
             self.lose(worker)
 
-    def _burst(self, count: int) -> None:
+    def _burst(self) -> None:
         alive = self._alive()
         with ThreadPoolExecutor(_PINGED_AT_ONCE) as pool:
-            for part, pings in zip(alive, pool.map(lambda p: p.node.clock.burst(count), alive), strict=True):
+            for part, pings in zip(alive, pool.map(lambda p: p.node.clock.burst(_PINGS), alive), strict=True):
                 if pings:
                     part.bursts.append(pings)
                 else:
                     self._lose_part(part, "its clock does not answer")
 
     def _ping_on(self, part: _Part) -> None:
-        while not self._pinging.wait(_PING_EVERY_S) and not part.node.lost:
+        while not self._pinged.wait(_PING_EVERY_S) and not part.node.lost:
             if pings := part.node.clock.burst(_PINGS_DURING):
                 part.bursts.append(pings)
+
+    def _end_pinging(self) -> None:
+        """Waits for the pingers: the next window asks over the same connections."""
+        self._pinged.set()
+        for pinger in self._pingers:
+            pinger.join()
 
     def _timed(self, t0: int) -> list[_Part]:
         """Nodes that started, with what is known of their clocks after the window."""

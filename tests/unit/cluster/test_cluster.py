@@ -1,5 +1,6 @@
 """Load nodes: what is asked for, what keeps a run out of a cluster, and what makes a cell invalid."""
 
+import errno
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -255,6 +256,21 @@ def test_a_client_of_a_cluster_sends_the_token_that_it_has(monkeypatch, tmp_path
     assert local.authentication("ray://192.0.2.2:10001") == {}
     (tmp_path / "token").touch()
     assert local.authentication("ray://192.0.2.2:10001") == {"RAY_AUTH_MODE": "token"}
+
+
+def test_a_token_that_could_not_be_written_is_not_there(monkeypatch, tmp_path):
+    def full(*_given, **_options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "token"))
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_text", full)
+        with pytest.raises(OSError, match="No space"):
+            local.ensure_token()
+    token = local.ensure_token()
+    assert len(token.read_text()) == 64
+    assert token.stat().st_mode & 0o777 == 0o600
+    assert list(tmp_path.iterdir()) == [token]
 
 
 def test_the_node_of_somebody_else_says_nothing(monkeypatch):
