@@ -64,6 +64,17 @@ def test_the_page_of_the_commands_has_every_one():
     assert {name for name in COMMANDS if not re.search(rf"`bench {name}\b", page)} == set()
 
 
+def test_the_page_of_the_commands_has_every_environment_variable():
+    """But what bench sets itself, and what Compose alone reads, which the head of its files lists."""
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`(BENCH_\w+?)_?…?`", page))
+    files = [path for path in ROOT.glob("harness/**/*.py") if path.parts[-2:] != ("containers", "files.py")]
+    source = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    read = set(re.findall(r'"(BENCH_\w+?)_?"', source))
+    assert "BENCH_CACHE" in read
+    assert read - named == {"BENCH_KIT", "BENCH_INSTALL"}
+
+
 @pytest.mark.parametrize("words", SAID)
 def test_a_command_of_the_docs_is_taken(words):
     _bench, first, *rest = words
