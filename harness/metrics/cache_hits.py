@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from harness.metrics import prefix
-from harness.metrics.view import CellView, Figures, RequestView, Rows
+from harness.metrics.view import CellView, Figures, Mask, RequestView, Rows
 from harness.model import CellFacts
 from harness.records.layout import UNKNOWN
 
@@ -110,20 +110,31 @@ def cached_share(rows: Rows) -> float | None:
     """Returns the share of the prompt tokens of these answers that came from a cache; None where a usage
     does not tell.
     """
-    known = len(rows) and (rows["cached_tokens"] != UNKNOWN).all() and rows["prompt_tokens"].sum() > 0
+    known = _known(rows).all() and rows["prompt_tokens"].sum() > 0
     return float(rows["cached_tokens"].sum() / rows["prompt_tokens"].sum()) if known else None
 
 
 def _why_unknown(view: RequestView) -> str:
+    known, answers = len(counted(view)), len(view.answers)
+    if not answers:
+        return "no answer to count"
     if len(beyond_prompt(view)):
         return "the server counts more cached tokens than prompt tokens"
-    return "neither usage nor counters report cached tokens"
+    if not known:
+        return "neither usage nor counters report cached tokens"
+    if known < answers:
+        return f"the server reports cached tokens of {known} of {answers} answers only"
+    return "the server counts no prompt tokens"
+
+
+def _known(rows: Rows) -> Mask:
+    mask: Mask = (rows["prompt_tokens"] != UNKNOWN) & (rows["cached_tokens"] != UNKNOWN)
+    return mask
 
 
 def counted(view: RequestView) -> Rows:
     """Measured answers whose prompt and cached tokens the server reports."""
-    known = (view.answers["prompt_tokens"] != UNKNOWN) & (view.answers["cached_tokens"] != UNKNOWN)
-    rows: Rows = view.answers[known]
+    rows: Rows = view.answers[_known(view.answers)]
     return rows
 
 

@@ -67,16 +67,20 @@ def test_a_cache_behind_that_is_not_counted_says_so():
 
 
 @pytest.mark.parametrize(
-    ("cached", "why"),
+    ("answers", "why"),
     [
-        (None, "neither usage nor counters report cached tokens"),
-        (101, "the server counts more cached tokens than prompt tokens"),
+        ([], "no answer to count"),
+        ([(100, None), (100, None)], "neither usage nor counters report cached tokens"),
+        ([(100, 50), (100, None)], "the server reports cached tokens of 1 of 2 answers only"),
+        ([(100, 50), (None, 50)], "the server reports cached tokens of 1 of 2 answers only"),
+        ([(100, 50), (100, 101)], "the server counts more cached tokens than prompt tokens"),
+        ([(0, 0), (0, 0)], "the server counts no prompt tokens"),
     ],
 )
-def test_a_hit_rate_that_is_not_known_says_why(cached, why):
+def test_a_hit_rate_that_is_not_known_says_why(answers, why):
     host = {"host_cached_tokens": 30.0, "cached_prompt_tokens": 120.0}
     for counted in (None, host):
-        found = cache_hits.compute(cell((100, 50), (100, cached), server_counters=counted))
+        found = cache_hits.compute(cell(*answers, server_counters=counted))
         assert (found.prefix_cache_hit_rate, found.prefix_cache_source) == (None, None)
         assert found.nulls["prefix_cache_hit_rate"] == why
     assert found.nulls["host_cache_hit_rate"] == why
