@@ -304,8 +304,8 @@ def test_the_window_closes_after_its_duration() -> None:
     with serve(slow) as server:
         result = run_load(job(server, 1000, ClosedLoop(2), duration_s=0.3))
     assert set(outcomes(result)) == {Outcome.OK}
-    assert result.unsent == 1000 - len(result.records.requests) > 900
-    assert np.all(result.records.requests["sent_ns"] < 300_000_000)
+    assert result.unsent == 1000 - len(result.records.requests)
+    assert 0 < len(result.records.requests) <= 20, "at most ten answers of 30 ms in each slot"
 
 
 def test_what_is_still_open_after_the_drain_is_a_timeout() -> None:

@@ -2,11 +2,11 @@
 
 The check reads the asserts of tests/unit and tests/integration. A reading is a difference with a call of a
 clock of `time`, a name that such a difference was assigned to in the same function, and in tests/integration
-also what a run measured: a name, key or attribute like `ttft_ms` or `send_lag_ns`, and a difference with a
-stamp, like `sent_ns`. A constant is made of numbers and of names in capitals, in `pytest.approx` as well.
-Lower bounds pass, because other load lengthens every wait and shortens none; so does CPU time, which it adds
-little to. The check does not see a reading that another function returned, a stamp that is bounded itself, a
-limit that raises (`subprocess.run(timeout=…)`), or a verdict that rests on time.
+also what a run measured: a name, key or attribute like `ttft_ms`, `send_lag_ns` or `failing_since_s`, a stamp
+like `sent_ns`, and a difference with one. A constant is made of numbers and of names in capitals, in
+`pytest.approx` as well. Lower bounds pass, because other load lengthens every wait and shortens none; so does
+CPU time, which it adds little to. The check does not see a reading that another function returned, a limit
+that raises (`subprocess.run(timeout=…)`), or a verdict that rests on time.
 """
 
 import ast
@@ -25,7 +25,7 @@ TESTS = Path(__file__).resolve().parents[1]
 CLOCKS = {f"{name}{unit}" for name in ("monotonic", "perf_counter", "time") for unit in ("", "_ns")}
 CALLED = re.compile(rf"\b({'|'.join(CLOCKS)})\s*\(")
 MEASURED = re.compile(
-    r"(.*_)?(ttft|tpot|itl|e2e|lag|gap|service|waited|took|spent|duration)(_\w+)?_(ns|us|ms|s)"
+    r"(.*_)?(at|since|ttft|tpot|itl|e2e|lag|gap|service|waited|took|lasted|spent|duration)(_\w+)?_(ns|us|ms|s)"
 )
 STAMP = re.compile(r"\w+_ns")
 
@@ -123,7 +123,7 @@ def breaches(module, measured):
         known = readings(function, measured) if bounds else set()
         for compare, small in bounds:
             said = set(words(small))
-            by_run = measured and (any(map(MEASURED.fullmatch, said)) or is_of_stamps(small))
+            by_run = measured and any(one.fullmatch(word) for one in (MEASURED, STAMP) for word in said)
             if said & known or by_run or is_difference(small):
                 found[compare.lineno] = ast.unparse(compare)
     return sorted(found.items())
@@ -156,6 +156,9 @@ def test_only_tests_of_time_compare_a_clock_with_a_constant():
         "assert stats.send_lag_ms.max < 2 * 10",
         "assert np.all(rows['sent_ns'] - rows['intended_ns'] < 20 * MS)",
         "lasted = row.end_ns - row.sent_ns; assert lasted < 5e9",
+        "assert np.all(rows['sent_ns'] < 300_000_000)",
+        "assert 1.5 < engine.failing_since_s < 3.2",
+        "assert longest.at_s == pytest.approx(0.55, abs=0.3)",
     ],
 )
 def test_a_bound_on_time_is_found(line):
