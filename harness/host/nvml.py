@@ -1,10 +1,17 @@
 """Questions to the library of NVIDIA's driver, which is open for one at a time."""
 
 from collections.abc import Callable
+from itertools import takewhile
 from types import ModuleType
 from typing import TypeVar
 
 T = TypeVar("T")
+
+
+def named_gpus(visible: str) -> list[str]:
+    """The indices and UUIDs in a value of CUDA_VISIBLE_DEVICES or its like; -1 hides all that follow."""
+    names = (name.strip() for name in visible.split(","))
+    return list(takewhile("-1".__ne__, filter(None, names)))
 
 
 def gpu_count() -> int | None:

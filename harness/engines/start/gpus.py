@@ -4,7 +4,6 @@ import os
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from pathlib import Path
 from types import ModuleType
 
@@ -36,7 +35,7 @@ class Use:
 
 
 def gpus_needed(definition: Backend) -> int:
-    """Counts as many as the engine is spread over."""
+    """How many GPUs the engine is spread over."""
     return int(definition.engine.values.get("tensor_parallel", 1))
 
 
@@ -50,8 +49,7 @@ def chosen_gpus(count: int, asked: Sequence[str] = ()) -> list[str]:
         return list(asked[:count])
     if visible is None:
         return [str(index) for index in range(count)]
-    names = [name.strip() for name in visible.split(",") if name.strip()]
-    return list(takewhile("-1".__ne__, names))[:count]
+    return nvml.named_gpus(visible)[:count]
 
 
 def environment(gpus: Sequence[str]) -> dict[str, str]:
@@ -60,7 +58,7 @@ def environment(gpus: Sequence[str]) -> dict[str, str]:
 
 
 def await_free(gpus: Sequence[str], wait_s: float, say: Say) -> str | None:
-    """Returns when no process computes on them; None, or that it could not be seen, and why.
+    """Waits until no process computes on them. Returns None, or why that could not be seen.
 
     Raises SetupError naming the processes when they are still there after `wait_s` seconds, or those that the
     driver takes to release memory.

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
+from harness.host.nvml import named_gpus
+
 # The first that is set decides. An order of devices other than the bus's (CUDA's default is fastest first)
 # is not known here: where processes are listed, those say which GPUs were used.
 _VARIABLES = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
@@ -15,7 +17,7 @@ def visible(
     everything = list(range(len(uuids)))
     if variable is None:
         return everything, "no variable restricts the engine to some GPUs"
-    asked = [word.strip() for word in env[variable].split(",") if word.strip()]
+    asked = named_gpus(env[variable])
     if asked == ["all"]:
         return everything, f"{variable}=all"
     chosen = []
