@@ -4,7 +4,7 @@ Where profile_export_aiperf.json lies next to it, version and load are known; al
 """
 
 from collections.abc import Iterable, Iterator, Set
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -108,20 +108,16 @@ class _Summary(msgspec.Struct):
     input_config: dict[str, Any] | None = None
 
 
-def is_aggregate(document: Document, keys: Set[str]) -> bool:
-    """Whether it has figures over several runs, as `--num-profile-runs` and sweeps write them."""
-    return "per_combination_metrics" in keys or "num_profile_runs" in _metadata_keys(document, keys)
-
-
-def is_line(document: Document, keys: Set[str]) -> bool:
-    """Whether it is one request."""
-    return "request_start_ns" in _metadata_keys(document, keys)
-
-
-def _metadata_keys(document: Document, keys: Set[str]) -> Set[str]:
+def kind_of(document: Document, keys: Set[str]) -> Literal["runs", "request"] | None:
+    """`runs`: it has figures over several runs, as `--num-profile-runs` and sweeps write them."""
+    if "per_combination_metrics" in keys:
+        return "runs"
     if not keys >= KEYS:
-        return frozenset()
-    return document.part(document.read_as(dict[str, msgspec.Raw], TOOL)["metadata"]).keys
+        return None
+    inside = document.part(document.read_as(dict[str, msgspec.Raw], TOOL)["metadata"]).keys
+    if "num_profile_runs" in inside:
+        return "runs"
+    return "request" if "request_start_ns" in inside else None
 
 
 def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:

@@ -144,9 +144,10 @@ def _list_reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
 
 def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     keys = document.keys
-    if aiperf.is_aggregate(document, keys):
+    of_aiperf = aiperf.kind_of(document, keys)
+    if of_aiperf == "runs":
         raise wrong("has figures over several runs of aiperf", document.where, hint="import the runs")
-    if aiperf.is_line(document, keys):  # one request alone is a line too
+    if of_aiperf == "request":  # one alone is a line too
         return lambda candidate: aiperf.read(Source(candidate.path), [candidate])
     for wanted, reader in _BY_KEYS:
         if wanted <= keys:
@@ -196,7 +197,7 @@ def _of_others(path: Path) -> bool:
         if is_yaml(source) or source.is_list:
             return False
         first = next(source.documents())
-        return aiperf.is_aggregate(first, first.keys)
+        return aiperf.kind_of(first, first.keys) == "runs"
     except (OSError, SpecError):
         return False
 
