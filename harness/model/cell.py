@@ -77,7 +77,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
     slo: Annotated[Slo | None, doc("Requests inside the limits of [slo]; null: no limits.")]
     state: Annotated[
         State | UnsetType | None,
-        doc("State of the cell: whether load or server set the pace (docs/verdicts.md); null: not known."),
+        doc("Whether load or server set the pace of the cell (docs/verdict-rules.md); null: not known."),
     ] = UNSET
     state_why: Annotated[
         str | None, doc("Evidence for the state, or why it is not known; null: not recorded.")

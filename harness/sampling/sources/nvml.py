@@ -87,7 +87,7 @@ def temperature(handle: Handle) -> Values:
 
 
 def throttling(handle: Handle) -> Values:
-    """Bits of nvmlClocksEventReasons, as docs/telemetry.md lists them."""
+    """Bits of nvmlClocksEventReasons."""
     return {"throttle_bits": pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(handle)}
 
 
