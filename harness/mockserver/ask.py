@@ -1,4 +1,4 @@
-"""Says what a client asked for: the JSON bodies of the OpenAI routes, and the tokenizer."""
+"""What a client asks for: the JSON bodies of the OpenAI routes are read, and texts cut into tokens."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ class Ask:
     include_usage: bool = False
     continuous_usage: bool = False
     words: tuple[str, ...] = ()  # the answer's tokens, where the request constrains them
-    said: str = ""  # the last message, where answers are known by it
+    question: str = ""  # the last message, by which an answer may be known
     salt: str = ""  # prompts of another salt share no prefix with this one
     images: tuple[str, ...] = ()  # sums of what they hold
     adapter: str = ""  # that answers; "": the base model
@@ -153,7 +153,7 @@ def parse_ask(
         include_usage=bool(stream_options.get("include_usage")),
         continuous_usage=bool(stream_options.get("continuous_usage_stats")),
         words=() if constrained is None else pieces(constrained),
-        said=_last_said(fields),
+        question=_last_text(fields),
         salt=str(fields.get(dialect.salt_field) or "") if dialect.salt_field else "",
         images=images,
         adapter=_adapter(fields),
@@ -219,7 +219,7 @@ def parse_recording(fields: Mapping[str, bytes]) -> Ask:
         raise BadAskError(str(error), field="file") from error
 
 
-def _last_said(fields: Mapping[str, object]) -> str:
+def _last_text(fields: Mapping[str, object]) -> str:
     messages = fields.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else fields.get("prompt")
     text = last.get("content") if isinstance(last, Mapping) else last

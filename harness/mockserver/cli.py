@@ -8,11 +8,11 @@ from dataclasses import fields, replace
 from typing import Any, TypeVar, get_args
 
 from harness.errors import ExitCode
-from harness.mockserver.answers import WrongShare, read_answers
 from harness.mockserver.declared import declared_dialect
 from harness.mockserver.dialects import DIALECTS
 from harness.mockserver.faults import KINDS, Fault
 from harness.mockserver.habits import Framing, Habits, Role, Usage
+from harness.mockserver.known_answers import WrongShare, read_answers
 from harness.mockserver.options import Options
 from harness.mockserver.script import VOCABULARIES, Distribution
 

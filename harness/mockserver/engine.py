@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from random import Random
 
-from harness.mockserver.answers import Known
 from harness.mockserver.ask import Ask, Messages
 from harness.mockserver.cache import PrefixCache
 from harness.mockserver.event_answers import ResponsesAnswer, answer_to
 from harness.mockserver.faults import Fault, garbage, strike_body, strike_wire
 from harness.mockserver.habits import framed, streamed
-from harness.mockserver.held import Held
 from harness.mockserver.images import ImageCache
+from harness.mockserver.known_answers import Known
 from harness.mockserver.ledger import Record
 from harness.mockserver.options import Options
+from harness.mockserver.recently_used import RecentlyUsed
 from harness.mockserver.script import Script, Write, output_tokens, token_dues_ns
 from harness.mockserver.transcripts import Transcript
 
@@ -47,7 +47,7 @@ class Engine:
         self.prompt_tokens = 0
         self.cached_tokens = 0
         self.host_cached_tokens = 0  # of these, those that came from the second cache
-        self._adapters = Held(options.adapter_slots)  # in memory
+        self._adapters = RecentlyUsed(options.adapter_slots)  # in memory
         self.finished = 0  # requests, however they ended
         self._freed_ns = 0  # when a slot was last freed while all were taken
         self.kept: dict[str, Messages] = {}  # conversations by the id of their last answer
@@ -168,7 +168,7 @@ class Engine:
             host = max(0, self.host_cache.claim(prompt, salt) - here)
         record.cached_tokens = here + host
         limit = ask.max_tokens or options.tokens
-        words = ask.words or self._known.to(ask.said, len(self.running))
+        words = ask.words or self._known.to(ask.question, len(self.running))
         if words:  # its constraint ends an answer, whatever else was asked
             record.planned_tokens, finish_reason = output_tokens(limit, 0, False, len(words))
         else:

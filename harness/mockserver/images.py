@@ -5,7 +5,7 @@ from base64 import b64decode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.mockserver.held import Held
+from harness.mockserver.recently_used import RecentlyUsed
 
 _FETCH_S = 5.0
 _MOST_BYTES = 64 << 20
@@ -19,12 +19,12 @@ class ImageCache:
     """Images whose encoding is kept: the last `capacity` that were asked for."""
 
     def __init__(self, capacity: int) -> None:
-        self._held = Held(capacity)
+        self._encoded = RecentlyUsed(capacity)
         self.queries = self.hits = 0
 
     def claim(self, images: Sequence[str]) -> int:
         """Returns how many of them must be encoded; all are held from now on."""
-        hits = sum(map(self._held.claim, images))
+        hits = sum(map(self._encoded.claim, images))
         self.queries += len(images)
         self.hits += hits
         return len(images) - hits

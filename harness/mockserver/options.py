@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from harness.mockserver.answers import WrongShare
 from harness.mockserver.declared import declared_dialect
 from harness.mockserver.dialect import Dialect
 from harness.mockserver.faults import Fault
 from harness.mockserver.habits import Habits
+from harness.mockserver.known_answers import WrongShare
 from harness.mockserver.script import Distribution
 
 

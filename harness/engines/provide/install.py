@@ -317,7 +317,7 @@ def requires(wheel: Path) -> list[str]:
 
 def _alias(python: Path, alias: str) -> None:
     name, _, version = alias.partition("==")
-    where = _said(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+    where = _output_of(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
     folder = Path(where.strip()) / f"{name}-{version}.dist-info"
     folder.mkdir(exist_ok=True)
     (folder / "METADATA").write_text(
@@ -326,10 +326,10 @@ def _alias(python: Path, alias: str) -> None:
 
 
 def _packages(python: Path) -> dict[str, str]:
-    listed = _said(python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check")
+    listed = _output_of(python, "-m", "pip", "list", "--format", "json", "--disable-pip-version-check")
     return {canonicalize_name(entry["name"]): entry["version"] for entry in json.loads(listed)}
 
 
-def _said(python: Path, *arguments: str) -> str:
+def _output_of(python: Path, *arguments: str) -> str:
     command = [str(python), "-I", *arguments]
     return subprocess.check_output(command, text=True, env=without_credentials(os.environ))

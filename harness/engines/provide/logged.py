@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from harness.engines.provide.shared_folders import Say
@@ -73,7 +73,6 @@ def run_logged(
     log: Path,
     say: Say,
     label: str,
-    env: Mapping[str, str] | None = None,
     state: Callable[[Path], str] = last_line,
 ) -> int:
     """Exit status. An interruption ends the whole process group. `state`: what `log` says now, in a line."""
@@ -84,7 +83,7 @@ def run_logged(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            env=without_credentials(os.environ, keep=_INDEX) if env is None else env,
+            env=without_credentials(os.environ, keep=_INDEX),
             start_new_session=True,
             # bench may be killed: what it was installing must not go on in a folder that is made again.
             preexec_fn=follow(signal.SIGKILL),

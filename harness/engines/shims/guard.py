@@ -24,6 +24,7 @@ from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
+REAP_S = 5.0
 
 
 def main() -> int:
@@ -67,9 +68,9 @@ def kill_group(group: int) -> None:
         os.killpg(group, signal.SIGKILL)
 
 
-def reap_the_rest(deadline_s: float = 5.0) -> None:
+def reap_the_rest() -> None:
     """Kills and collects what left the group."""
-    end = time.monotonic() + deadline_s
+    end = time.monotonic() + REAP_S
     children = Path(f"/proc/self/task/{os.getpid()}/children")
     while time.monotonic() < end:
         for pid in children.read_text().split():

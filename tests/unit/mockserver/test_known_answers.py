@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.mockserver.answers import WRONG, Known, WrongShare, read_answers
+from harness.mockserver.known_answers import WRONG, Known, WrongShare, read_answers
 
 RIGHT = {f"question {number}": str(number) for number in range(2000)}
 
