@@ -1,4 +1,4 @@
-"""For what happens in another process, sooner or later, and for what must not go on for ever."""
+"""Waits for what happens in another process, and limits of what must end."""
 
 import threading
 import time
@@ -14,17 +14,17 @@ def until(condition, what, seconds=60, every_s=0.05):
 
 def in_time(call, seconds=30):
     """What `call` returns or raises. The limit is far above what it takes where it does not hang."""
-    said = SimpleQueue()
+    outcome = SimpleQueue()
 
     def run():
         try:
-            said.put((call(), None))
+            outcome.put((call(), None))
         except BaseException as error:
-            said.put((None, error))
+            outcome.put((None, error))
 
     threading.Thread(target=run, daemon=True).start()
     try:
-        result, error = said.get(timeout=seconds)
+        result, error = outcome.get(timeout=seconds)
     except Empty:
         raise AssertionError(f"goes on after {seconds} s") from None
     if error is not None:

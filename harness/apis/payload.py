@@ -1,6 +1,4 @@
-"""Says what one JSON document of an answer says, in the same terms for every API, and how its values are
-read.
-"""
+"""A JSON document of an answer in terms that are the same for every API, and readers of its values."""
 
 import json
 from array import array
@@ -33,7 +31,7 @@ class Payload(NamedTuple):
 
 
 class CallPart(NamedTuple):
-    """Holds what one event says of one tool call; "" where it says nothing."""
+    """What one event says of one tool call; "" where it says nothing."""
 
     place: int
     id: str
@@ -131,7 +129,7 @@ def by_place(entries: list[dict[str, Any]], what: str) -> list[dict[str, Any]]:
 
 
 def place(value: object, otherwise: int = 0) -> int:
-    """Returns which of several parallel parts an event is about."""
+    """The number of the part, of several parallel ones, that an event is about."""
     return value if isinstance(value, int) else otherwise
 
 

@@ -16,7 +16,7 @@ from harness.load.worker_pool import Worker, WorkerPool
 from harness.model import LoadNode
 from harness.records.series import Samples, Telemetry, node_series
 
-_START_AHEAD_NS = 500_000_000  # so that every node and worker hears of t0 before it
+_START_AHEAD_NS = 500_000_000  # so that every node and worker knows t0 before it
 _TELL_NS = 2_000_000  # more for each node
 _PINGS, _PINGS_DURING = 100, 5
 _PINGED_AT_ONCE = 8  # more would wait for each other here, and their round trips with them

@@ -18,8 +18,8 @@ TTFT_MS = 50.0
 # at a time for all of them at once.
 RAMP_NS = 250_000_000
 
-# So many prompt lengths in turn: by them the server's ledger tells requests apart that were sent in the
-# same moment and overtook each other.
+# Requests have so many prompt lengths in turn. By its length the server's ledger knows a request that
+# was sent at the same moment as another one and overtook it.
 PROMPT_LENGTHS = 64
 
 Kind = Literal["concurrency", "rate"]

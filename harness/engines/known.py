@@ -1,6 +1,4 @@
-"""Says what is known of a system whatever is measured on it: its kind, the state of its project, its own
-bias.
-"""
+"""Facts about a system that bear on every figure of it: its kind, the state of its project, its own bias."""
 
 from harness.engines.start.launch_choice import LaunchChoice
 from harness.spec.backend import Backend, CudaProcess, Process

@@ -173,7 +173,7 @@ def _access_for(metrics_url: str, ref: BackendRef) -> Access:
 
 
 def _metrics_of(definition: Backend, url: str, access: Access = _OPEN) -> Server:
-    """Returns who serves metrics there; a URL without a path means the engine's usual one."""
+    """The server whose metrics are at `url`: without a path, at the path that the engine usually has."""
     parts, metrics = urlsplit(url), definition.metrics
     assert metrics is not None
     path = parts.path or metrics.path

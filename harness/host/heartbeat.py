@@ -9,8 +9,7 @@ _TRIES = 8
 
 
 class Heartbeat:
-    """Keeps the beats of a loop that came later than `period_ns` by STALL_NS. Costs one look at the clock per
-    beat."""
+    """Keeps the beats of a loop that came later than `period_ns` by STALL_NS. A beat reads the clock once."""
 
     def __init__(self, period_ns: int) -> None:
         self.longest_ns = 0  # by which any beat came late

@@ -1,4 +1,4 @@
-"""Says what a request constrains its answer to, in the words of a dialect, and an answer that keeps to it."""
+"""The constraint that a request puts on its answer, in the fields of a dialect, and an answer that fits."""
 
 import json
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ PIECE_CHARS = 4  # of the text of an answer: as the tokenizer cuts a prompt by d
 
 
 def constrained_text(body: Mapping[str, object], structure: Structure) -> str | None:
-    """None: the engine hears of no constraint. Raises UnsupportedError for what it refuses."""
+    """None: the request has no constraint that the engine reads. Raises UnsupportedError for others."""
     constraint = _format(body.get("response_format"), structure)
     for path, kind in structure.fields.items():
         value = value_at(body, path)

@@ -65,7 +65,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True)
 class Structure:
-    """Holds where a constraint may stand in a body.
+    """The places of a body in which a constraint may stand.
 
     `formats`: `response_format.type` to kind and place inside response_format; None there: no constraint.
     """

@@ -1,4 +1,4 @@
-"""Says how engines differ in the two APIs whose streams are named events: data, which dialects/ fill in."""
+"""How engines differ in the two APIs whose streams are named events: data, which dialects/ fill in."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Says what was really written when: one record per request, and the statistics a client should find."""
+"""What was written, and when: one record per request, and the statistics a client should find."""
 
 from array import array
 from collections import deque

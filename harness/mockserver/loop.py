@@ -71,7 +71,7 @@ class Loop:
                 self.forget(wakes)
 
     def stop(self) -> None:
-        """Is to be called by a callback: `run` returns."""
+        """Makes `run` return. For callbacks: others do not wake the loop."""
         self._stopped = True
 
     def run(self) -> None:

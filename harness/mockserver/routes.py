@@ -1,4 +1,4 @@
-"""Says what a server answers besides completions: health, version, models, counters, tokens, cache reset."""
+"""Answers of a server besides completions: health, version, models, counters, tokens, cache reset."""
 
 import hashlib
 from collections.abc import Callable, Mapping

@@ -15,7 +15,7 @@ NS_PER_MS = 1_000_000
 
 
 class Then(Enum):
-    """Holds what follows a write."""
+    """What follows a write."""
 
     MORE = auto()
     END = auto()  # the answer is complete; the connection stays open if the client wants it

@@ -1,4 +1,4 @@
-"""Says which keys an engine's answers have besides those of the OpenAI API."""
+"""Keys that an engine's answers have besides those of the OpenAI API."""
 
 from dataclasses import dataclass, field
 from typing import Literal

@@ -26,7 +26,7 @@ def read_form(content_type: str, body: bytes) -> dict[str, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """Holds what one recording is answered with."""
+    """The answer to one recording."""
 
     audio_ms: int
 

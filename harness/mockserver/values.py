@@ -83,7 +83,7 @@ class ValuesStyle(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Holds what one request is to have values of."""
+    """The texts of one request, and their values: vectors or scores."""
 
     style: ValuesStyle
     texts: tuple[tuple[str, ...], ...]

@@ -115,7 +115,7 @@ def _place(
 
 
 def _failed_before(entries: Sequence[HistoryEntry]) -> tuple[int, int]:
-    """Counts as `failed_of`; entries of earlier versions have no counts."""
+    """Counts as those of `failed_of`; entries of earlier versions have none."""
     return (
         sum(known(entry.failed) or 0 for entry in entries),
         sum(known(entry.ended) or 0 for entry in entries),

@@ -76,11 +76,11 @@ def spend(
     extra: Sequence[str] = (),
     allow_missing: Sequence[str] = (),
 ) -> Night:
-    """`extra`: flags for every run. Runs that no longer fit the budget are left out and said.
+    """`extra`: flags for every run. Runs that no longer fit the budget are left out and reported.
 
     `allow_missing`: backends, load points (`c8`), both (`vllm/c8`) or metrics that may be missing.
     """
-    # A cancelled job ends as by Ctrl-C; a shell that puts one into the background makes it deaf to that.
+    # A cancelled job ends as by Ctrl-C, which a shell has ignored by what it starts in the background.
     for stop in asked_to_stop():
         signal.signal(stop, signal.default_int_handler)
     deadline = time.monotonic() + 60 * suite.suite.budget_minutes

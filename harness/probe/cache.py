@@ -30,7 +30,10 @@ class LongPrompt:
         return cls(asker, f"{secrets.token_hex(8)}\n" + "\n".join(lines))
 
     def send(self, salt: str = "") -> tuple[Seen, float | None]:
-        """The answer, and the share of the prompt that was found cached; None where nobody tells."""
+        """The answer, and the share of the prompt that was found cached.
+
+        None where neither the answer nor the metrics say it.
+        """
         before = _cached(self.asker.server)
         seen = self.asker.put(Chat((user(self.text),), 1, salt=salt))
         prompt, cached = seen.count("prompt_tokens"), seen.count("cached_tokens")

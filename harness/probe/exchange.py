@@ -95,9 +95,7 @@ class Seen:
 
     @property
     def usage(self) -> str:
-        """Says in which event the usage block comes: `last` is one of its own, `finish` that with the
-        reason.
-        """
+        """The event with the usage block: `last` is an event of its own, `finish` the one with the reason."""
         blocks = [
             document
             for document in self.documents

@@ -1,4 +1,4 @@
-"""What makes figures unfair and shows in no single answer: output held back, streams ended, the like."""
+"""What makes figures unfair and shows in no single answer, such as output held back and streams cut off."""
 
 import time
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from harness.records.finish import Finish, finish_of
 from harness.records.layout import UNKNOWN
 
 _COUNT = "Count from one to five hundred in words."
-_TOGETHER = 0.1  # of the mean gap: events closer than that were sent in one go
+_TOGETHER = 0.1  # of the mean gap: events closer than that were sent together
 _TELLING_S = 0.003  # mean gap
 _BURSTS = 0.3  # share of such gaps; a client that wakes late makes fewer
 _ANSWERS = 3  # that must each show it: a machine that stands still now and then makes one or two

@@ -57,7 +57,7 @@ def play(
     promised: Promised = _PROMISED,
     api: Api = CHAT,
 ) -> Finalized:
-    """The record of an answer that arrived in these reads, at 1, 2, 3, ... unless told otherwise."""
+    """The record of an answer that arrived in these reads, at 1, 2, 3, ... or at these `stamps`."""
     answer = Answer()
     arrivals = list(stamps or range(1, len(reads) + 1))
     for read, stamp in zip(reads, arrivals, strict=True):

@@ -16,7 +16,7 @@ def progress(done=16, planned=64, failed=0, ttft_ms=228.0):
 
 
 def run(
-    *cells, labels=("vllm", "llamacpp"), planned=20, looks=(3, 10), told="", search=False, provided_s=0.0
+    *cells, labels=("vllm", "llamacpp"), planned=20, looks=(3, 10), last_look="", search=False, provided_s=0.0
 ):
     backends = [SimpleNamespace(label=label) for label in labels]
     prepared = SimpleNamespace(
@@ -27,7 +27,7 @@ def run(
         scenario=SimpleNamespace(name="first-look"),
         options=SimpleNamespace(find_capacity=search),
     )
-    return SimpleNamespace(prepared=prepared, cells=list(cells), progress=told, provided_s=provided_s)
+    return SimpleNamespace(prepared=prepared, cells=list(cells), progress=last_look, provided_s=provided_s)
 
 
 SUSPECT = summaries.verdict("SUSPECT", "too-short", "1 s", "10 s", "")

@@ -1,6 +1,4 @@
-"""Says what bench's shim adds to the time per token on this machine: seen by a client, against `bench
-truth`.
-"""
+"""The time that bench's shim adds to a token on this machine: seen by a client, against `bench truth`."""
 
 import sys
 import time

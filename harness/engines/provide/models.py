@@ -79,7 +79,7 @@ def local_model(path: str) -> tuple[str, Model]:
 
 
 def _quantisation(config: Mapping[str, object]) -> str:
-    """Returns, of a folder whose weights are quantised, the method; of others the number type."""
+    """The method by which the weights of a folder are quantised; their number type where they are not."""
     method = config.get("quantization_config")
     if isinstance(method, dict) and method.get("quant_method"):
         name, bits = str(method["quant_method"]).upper(), method.get("bits")

@@ -27,7 +27,7 @@ _UNFINISHED = "\ufffd"  # a character whose last bytes come with the next token
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Holds what a library is loaded with."""
+    """What a library is loaded with."""
 
     model: str
     context_tokens: int
@@ -43,7 +43,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Holds what a request wants of the library."""
+    """What a request wants of the library."""
 
     max_tokens: int
     ignore_eos: bool
@@ -54,7 +54,7 @@ class Asked:
 
 
 class Library(Protocol):
-    """Holds what `library_NAME.py` has under the name `Library`, made of Settings."""
+    """The class `Library` of each `library_NAME.py`, which is made of Settings."""
 
     version: str
     effective: dict[str, str]  # what became of its settings, where it tells
@@ -67,7 +67,7 @@ class Library(Protocol):
     def decode(self, tokens: Sequence[int]) -> str: ...
 
     def serve(self, waiting: "SimpleQueue[Job]") -> None:
-        """Runs for ever, on a thread of its own: `put` and `end` of every job that comes."""
+        """Runs without end, on a thread of its own: calls `put` and `end` of every job that comes."""
 
     # Of a library of speech instead of `encode`, `prompt` and `decode`; no job comes to its `serve`. Called
     # on the threads of several connections. Raises ValueError for what is no audio.

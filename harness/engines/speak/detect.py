@@ -1,4 +1,4 @@
-"""Says which definition describes a running server, known by what its declared pages answer."""
+"""Finds the definition that describes a running server, by what its declared pages answer."""
 
 import time
 from collections import Counter

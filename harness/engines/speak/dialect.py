@@ -67,7 +67,9 @@ def render_body(definition: Backend, served_name: str, chat: Chat, request: Requ
 
 
 def _adapter(definition: Backend, served_name: str, chat: Chat) -> dict[str, object]:
-    """Said in every request to an engine with adapters: one that names none may be answered by another's."""
+    """Fields that name the adapter. Every request to an engine with adapters has them: one that names none
+    may be answered by the adapter of another.
+    """
     count = chat.adapters or int(definition.engine.values.get("lora_adapters", 0))
     if not count or definition.lora is None:
         return {}

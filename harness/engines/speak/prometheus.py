@@ -50,7 +50,7 @@ def whole_prompts(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def summed(parts: Sequence[Mapping[str, float] | None]) -> dict[str, float] | None:
-    """Returns, of several engines what all of them have, added up; None where one did not answer."""
+    """Sums of the values that all engines have; None where one of them did not answer."""
     given = [part for part in parts if part is not None]
     if not given or len(given) < len(parts):
         return None

@@ -1,6 +1,4 @@
-"""Says what the harness asks a serving engine outside the timed window: version, tokens, counters, cache
-reset.
-"""
+"""Requests to a serving engine outside the timed window: version, tokens, counters, cache reset."""
 
 import dataclasses
 import time
@@ -40,7 +38,7 @@ _FACT_CHARS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ResetResult:
-    """Holds whether the declared reset succeeded, by what means and what it leaves, or why not."""
+    """`how`: by what means the declared reset succeeded and what it leaves, or why it failed."""
 
     done: bool
     how: str

@@ -29,8 +29,8 @@ CPUSET = "BENCH_CPUSET"  # names the CPUs of containers
 _SHIMS = Path(__file__).parents[1] / "shims"
 
 # An engine sees of our environment what it needs to find programs, libraries, devices and its own settings.
-# The rest is none of its business, and what it does not see cannot change a measurement unrecorded. With an
-# address it would listen elsewhere, or join a cluster that runs already.
+# What it does not see cannot change a measurement without being recorded. Variables with an address are left
+# out: an engine would listen elsewhere, or join a cluster that runs already.
 _PASSED = re.compile(
     r"(PATH|HOME|USER|LANG|LC_\w+|TMPDIR|TZ|LD_LIBRARY_PATH|LD_PRELOAD|XDG_\w+|SSL_CERT_\w+|REQUESTS_CA_BUNDLE"
     r"|\w+_proxy|\w+_PROXY|CUDA_\w+|NVIDIA_\w+|NCCL_\w+|HIP_\w+|ROCR_\w+|OMP_\w+|KMP_\w+|GOMP_\w+|MKL_\w+"
@@ -106,8 +106,10 @@ def configured(
     model: Model | None,
     overrides: Mapping[str, Value],
     choice: LaunchChoice | None = None,
+    by_scenario: Collection[str] = (),
 ) -> Backend:
     """The definition with `threads` and the user's changes in [engine.values], of the declared types.
+    `by_scenario`: those that are not of --engine-set.
 
     Raises SpecError for a value it does not have, or does not take when started as `choice` says (None: in
     any way), and for more context than `model` offers (None: no model).
@@ -117,7 +119,7 @@ def configured(
     values: dict[str, Value] = {"threads": computing_cpus(cpuset)} if "threads" in kinds else {}
     values |= definition.engine.values
     for key, given in overrides.items():
-        where = f"--engine-set {key}={given}"
+        where = f"{'engine_values.' if key in by_scenario else '--engine-set '}{key}={given}"
         if key not in kinds:
             also = key in settable(definition)
             lacks = f"takes no '{key}' as it is started here" if also else f"has no value '{key}'"

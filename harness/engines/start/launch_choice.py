@@ -65,8 +65,8 @@ def resolve_launch(
 
 
 def as_launched(ref: BackendRef, choice: LaunchChoice) -> BackendRef:
-    """Returns the reference with the process of the device that was chosen as its [process], and started
-    for its API.
+    """The reference with the process for the chosen device as its [process], and with the arguments and
+    the environment that its API needs.
     """
     definition = ref.definition
     dialect = definition.dialect
@@ -120,9 +120,9 @@ def _devices_here(gpus: Sequence[str]) -> set[str]:
 
 
 def _auto(ref: BackendRef, device: Device, here: Collection[str]) -> LaunchChoice:
-    """Chooses on a GPU its image, or without Docker its packages for CUDA.
+    """Chooses the image on a GPU, or the packages for CUDA where there is no Docker.
 
-    Without a GPU a process is shorter.
+    Without a GPU it chooses a process, which takes fewer steps.
     """
     definition = ref.definition
     if definition.process is None and definition.process_cuda is None and definition.compose is None:

@@ -18,7 +18,7 @@ from harness.host import paths
 
 
 class Note(msgspec.Struct, kw_only=True):
-    """Holds which processes, or what Compose project, are an engine's, and whose engine it is."""
+    """The processes or the Compose project of an engine, and the bench that started it."""
 
     label: str
     session: int
@@ -30,9 +30,7 @@ class Note(msgspec.Struct, kw_only=True):
 
 @contextmanager
 def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[None]:
-    """Keeps a note: while the context lasts, a note says which processes, or what Compose project, are
-    the engine's.
-    """
+    """Keeps a note of the engine's processes, or of its Compose project, while the context lasts."""
     written = Note(
         label=label,
         session=session,
@@ -128,8 +126,8 @@ def _processes() -> Iterator[int]:
 
 
 def _belongs(pid: int, note: Note) -> bool:
-    """Tells whether a process is in the engine's session and writing to its log: a recycled number alone
-    is not enough to kill for.
+    """Whether a process is in the engine's session and writes to its log: a process is not killed for its
+    number alone, which the system gives again.
     """
     try:
         output = str(Path(f"/proc/{pid}/fd/1").readlink())

@@ -1,4 +1,4 @@
-"""Says which engine is wanted, and how it is to be had."""
+"""An engine that is wanted, and how it is to be started or attached to."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

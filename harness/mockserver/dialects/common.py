@@ -1,4 +1,4 @@
-"""Says what several engines' dialects share."""
+"""Parts that the dialects of several engines share."""
 
 from harness.mockserver.dialect import Kind, Path
 

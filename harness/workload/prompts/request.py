@@ -70,7 +70,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Holds the recording of a request, and the sum of its bytes."""
+    """The recording of a request, and the sha256 of its bytes."""
 
     recording: Recording
     sha256: str

@@ -46,7 +46,7 @@ def test_the_page_shows_a_load_as_the_view_does():
         (run(), "first-look: 0 of at most 20 cells"),
         (run(*MEASURED, looks=(), planned=4), "first-look: 3 of 4 cells, about 20 s left"),
         (
-            run(*MEASURED, told="decided 1 of 3 pairs"),
+            run(*MEASURED, last_look="decided 1 of 3 pairs"),
             "first-look: 3 of at most 20 cells, decided 1 of 3 pairs",
         ),
         (run(*MEASURED, search=True), "first-look: 3 cells measured"),
