@@ -14,9 +14,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-REPORT = "results/published/20261122T202156Z-shared-prefix-cd0015/report.html"
 # Page of the site -> file it is made from, besides those of docs/.
-ALSO = {"changelog.md": "CHANGELOG.md", "contributing.md": "CONTRIBUTING.md", "security.md": "SECURITY.md"}
+ALSO = {
+    "changelog.md": "CHANGELOG.md",
+    "contributing.md": "CONTRIBUTING.md",
+    "security.md": "SECURITY.md",
+    "sample-report.html": "results/published/20261125T020543Z-shared-prefix-9d36a6/report.html",
+}
 _LINK = re.compile(r"(\]\()([^)\s#]+)((?:#[^)\s]*)?\))")
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -44,7 +48,6 @@ def lay_out(target: Path) -> None:
             shutil.copy(path, place)
     page = target / "commands.md"
     page.write_text(page.read_text(encoding="utf-8") + commands(), encoding="utf-8")
-    shutil.copy(ROOT / REPORT, target / "sample-report.html")
     (target / "llms.txt").write_text(llms(target, project), encoding="utf-8")
 
 
@@ -58,7 +61,7 @@ def relinked(text: str, path: Path, page: str, places: dict[Path, str], reposito
 
     def link(match: re.Match[str]) -> str:
         opening, address, closing = match.groups()
-        if "://" in address or address.startswith("mailto:") or address == "sample-report.html":
+        if "://" in address or address.startswith("mailto:"):
             return match[0]
         found = Path(os.path.normpath(path.parent / address))
         if not found.exists():

@@ -76,6 +76,14 @@ def test_links_out_of_the_pages_go_to_the_repository(pages):
     assert "](docs/" not in (pages / "changelog.md").read_text(encoding="utf-8")
 
 
+def test_the_sample_report_is_there_in_the_repository_and_on_the_site(pages):
+    page = (ROOT / "docs" / "reading-a-result.md").read_text(encoding="utf-8")
+    address = re.search(r"\[A report to open\]\(([^)]+)\)", page)[1]
+    here = ROOT / "docs" / address
+    assert here.read_bytes() == (pages / "sample-report.html").read_bytes()
+    assert "(sample-report.html)" in (pages / "reading-a-result.md").read_text(encoding="utf-8")
+
+
 def test_a_link_to_nothing_is_an_error():
     path = ROOT / "docs" / "index.md"
     with pytest.raises(site.BadLinkError, match=r"no nowhere\.md"):
