@@ -156,6 +156,17 @@ def test_no_text_of_a_chart_covers_another(page, any_report, width):
     assert json.loads(page.evaluate(OVERLAPS)) == []
 
 
+def test_numbers_below_an_axis_stand_apart_on_a_phone(page, nine_engines):
+    """5000 and 10000 read as one number."""
+    opened(page, nine_engines, 390)
+    gaps = (
+        "[...document.querySelectorAll('.plot .ticks.x')].filter(e => e.checkVisibility()).flatMap(axis => {"
+        "const boxes = [...axis.children].map(e => e.getBoundingClientRect());"
+        "return boxes.slice(1).map((box, index) => box.left - boxes[index].right)})"
+    )
+    assert min(page.evaluate(gaps)) > 1.5
+
+
 def test_the_links_take_one_line_on_a_phone(page, nine_engines):
     opened(page, nine_engines, 390)
     assert page.evaluate("document.querySelector('nav').getBoundingClientRect().height") < 45

@@ -10,7 +10,7 @@ from harness.report.charts.axes import fitted, linear
 from harness.report.charts.load import series
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.pareto import LONGEST_MARK, front
-from harness.report.charts.values import Values
+from harness.report.charts.values import Values, kinds_words
 from harness.report.view import Group, point_words
 from harness.report.wording import plain
 
@@ -47,6 +47,7 @@ def speed_and_accuracy(
     least = min(point.low or 0.0 for point in points)
     most = max(point.high or 0.0 for point in points)
     ends = _STEP * math.floor(least / _STEP), _STEP * math.ceil(most / _STEP)
+    kinds = kinds_words(value for line in lines for value in rates[line.label].values())
     yield Chart(
         name="speed-accuracy",
         family="trade-off",
@@ -59,7 +60,7 @@ def speed_and_accuracy(
         y=linear("answers right, %", *ends),
         lines=(*lines, Line("not beaten in both", None, front(points, right=True), "front")),
         reading="near",
-        bars="95 % interval of the share of right answers",
+        drawn=f"share of right answers with its 95 % interval{f'; {RATE.name}: {kinds}' if kinds else ''}",
         right=True,
         paper=True,
     )

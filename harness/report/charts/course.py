@@ -47,7 +47,7 @@ def course(series: Series, index: int = 0) -> Chart | None:
         y=y,
         lines=(Line(series.label, index, points), *flat, *steps),
         reading="x",
-        bars="95 % interval over the repeats of a run"
+        drawn="geometric mean of a run's repeats with its 95 % interval"
         if any(point.low is not None for point in points)
         else "",
     )

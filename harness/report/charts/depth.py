@@ -61,6 +61,6 @@ def _chart(group: Group, path: str, lines: Sequence[Line], bars: str) -> Chart:
         y=fitted(shown.title, ends),
         lines=tuple(lines),
         reading="x",
-        bars=bars,
+        drawn=bars,
         paper=True,
     )

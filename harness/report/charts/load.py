@@ -90,7 +90,7 @@ def _chart(
         lines=tuple(lines),
         reading="y" if single else "x",
         sideways=single,
-        bars=kinds_words(value for by_load in points.values() for value in by_load.values()),
+        drawn=kinds_words(value for by_load in points.values() for value in by_load.values()),
         paper=shown.statistic in charts.papers,
     )
 

@@ -59,6 +59,6 @@ class Chart:
     lines: tuple[Line, ...]
     reading: Reading
     sideways: bool = False  # one row per backend, intervals along x
-    bars: str = ""  # what the intervals are
+    drawn: str = ""  # what the marks and their intervals are; "": no interval
     right: bool = False  # of a trade-off: more is better along x as well
     paper: bool = False  # also drawn for papers, as PNG and SVG

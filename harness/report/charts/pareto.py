@@ -150,7 +150,7 @@ def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterato
         y=fitted(axes.y, (end for point in everything for end in _ends(point))),
         lines=(*lines, Line("not beaten in both", None, best, "front")),
         reading="near",
-        bars=kinds_words(value for mine in (*xs.values(), *ys.values()) for value in mine.values()),
+        drawn=kinds_words(value for mine in (*xs.values(), *ys.values()) for value in mine.values()),
         right=axes.right,
         paper=axes.right or axes.option == LATENCIES[0].name,
     )

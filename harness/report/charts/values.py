@@ -9,9 +9,10 @@ from harness.report.view import Row
 
 MIN_RUNS = 3  # of an interval over runs: with two it says nothing but that two are too few
 
-INTERVAL = "95 % interval over runs, around their geometric mean"
-POOLED = "95 % interval over the requests of all repeats"
-RANGE = "range of the repeats"
+# What a mark and its bar are: tables have the median of the repeats.
+INTERVAL = "geometric mean of the runs with its 95 % interval"
+POOLED = "requests of all repeats together, with a 95 % interval"
+RANGE = "median of the repeats with their range"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Value:
 
 
 def kinds_words(values: Iterable[Value]) -> str:
-    """What the intervals of these values are; "" if none has one."""
+    """What these values and their intervals are; "" if none has an interval."""
     return " or ".join(sorted({value.kind for value in values} - {""}))
 
 

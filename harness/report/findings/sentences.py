@@ -178,7 +178,7 @@ def _in_direction(ranking: Order) -> str:
 def _few(names: Sequence[str], ranking: Order) -> str:
     if len(names) <= NAMED and len(ranking.places) < MANY:
         return listing(names)
-    return str(len(names))
+    return counted(len(names), "other")
 
 
 def pair_words(pair: Speedup, shown: Measure) -> str:

@@ -109,7 +109,8 @@ def _matrix(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
             cells[name] = _claim(source, shown, text)
         head = _load_in_doubt(group, known[group.point])
         rows.append([head, *(cells.get(name, "") for name in names)])
-    caption = f"Who is ahead, with {confidence(summary)} intervals (colour: separated from all others)"
+    over = f"{confidence(summary)} intervals of the geometric mean"
+    caption = f"Who is ahead, by {over} (colour: separated from all others)"
     yield table(caption, ["load", *names], rows, class_="claims-by-load")
 
 

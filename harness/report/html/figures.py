@@ -78,7 +78,7 @@ def _family(name: str, members: Sequence[Chart]) -> Html:
 
 def figure(chart: Chart, *, files: bool = True) -> Html:
     """`files`: with links to its pictures, if it has some."""
-    notes: list[str] = [f"Bars: {chart.bars}. "] if chart.bars else []
+    notes: list[str] = [f"Drawn: {chart.drawn}. "] if chart.drawn else []
     if any(line.label == line.role == "ideal" for line in chart.lines):
         notes.append("Dotted: the ideal. ")
     return tag(

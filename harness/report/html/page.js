@@ -89,7 +89,7 @@ const fitting = (svg, [left, top, right, bottom]) => {
     group.replaceChildren(...ticks.flatMap((value) => {
       const text = pattern.cloneNode();
       text.textContent = String(Number(value.toPrecision(10)));
-      const half = axis === "x" ? text.textContent.length * 3.6 + 3 : 0;
+      const half = axis === "x" ? text.textContent.length * 3.6 + 5 : 0;
       if (axis === "x" && value !== ticks[0] && pixel(value) - half <= end) return [];
       end = pixel(value) + half;
       text.setAttribute(axis, axis === "x" ? pixel(value) : pixel(value) + 4);

@@ -16,8 +16,8 @@ from harness.report.wording import NOT_KNOWN, capital, listing
 
 OPEN_LOADS = 2  # tables; more are folded, but for the highest load
 POOLED = (
-    "Medians of the repeats, with their range below where they differ; speed-ups and intervals over runs in "
-    "charts are of their geometric mean."
+    "Medians of the repeats, with their range below where they differ; speed-ups, and charts with intervals "
+    "over runs, have their geometric mean."
 )
 
 

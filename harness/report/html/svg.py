@@ -178,7 +178,7 @@ def _apart(axis: Axis, width: float) -> Iterator[tuple[float, str]]:
     """Ticks whose texts do not touch."""
     end = -LETTER
     for value, text in sorted(axis.ticks, key=lambda tick: axis.place(tick[0])):
-        half = len(text) * LETTER / 2 + 3
+        half = len(text) * LETTER / 2 + 5  # digits of a wide font are wider than LETTER
         offset = axis.place(value) * width
         if offset - half > end or not offset:
             yield value, text

@@ -32,7 +32,7 @@ def draw(chart: Chart, caption: Caption) -> Drawing:
         _side(axes, axes.yaxis, chart.y)
         if not chart.sideways:
             legend(figure, axes.get_legend_handles_labels()[0])
-        picture = Picture(chart.name, chart.title, chart.description)
+        picture = Picture(chart.name, chart.title, chart.description, drawn=chart.drawn)
         return finish(figure, picture, caption, partial(_labels, figure, axes, chart))
 
 

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.typing import RcKeyType
 
-from harness.report.wording import plain
+from harness.report.wording import capital, plain
 
 # Okabe and Ito's colours, distinguished with any colour vision. Their yellow is too pale for a thin line on
 # white and is darkened; their black is left to the text.
@@ -98,6 +98,7 @@ class Picture:
     title: str
     description: str  # for those who cannot see it
     backend: str = ""  # label, of a picture of that one alone
+    drawn: str = ""  # what its marks and bars are
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +124,17 @@ def canvas(height: float = HEIGHT) -> Iterator[Figure]:
 def finish(
     figure: Figure, picture: Picture, caption: Caption, last: Callable[[], None] | None = None
 ) -> Drawing:
-    """The second, empty line of the title keeps room for the caption, which the layout does not know.
+    """Empty lines of the title keep room for the caption, which the layout does not know.
 
     `last` draws what needs the layout to be done, such as labels that avoid each other.
     """
     size = min(TITLE_SIZE, TITLE_SIZE * TITLE_FITS / len(picture.title))
-    figure.suptitle(f"{picture.title}\n", x=0.01, ha="left", fontsize=size, fontweight="bold")
+    below = [caption.line, *([capital(picture.drawn)] if picture.drawn else [])]
+    title = picture.title + "\n" * len(below)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=size, fontweight="bold")
     below_title = 0.985 - 0.24 / figure.get_figheight()
-    figure.text(0.0105, below_title, caption.line, fontsize=CAPTION_SIZE, color=MUTED, va="top")
+    words = "\n".join(below)
+    figure.text(0.0105, below_title, words, fontsize=CAPTION_SIZE, color=MUTED, va="top")
     if caption.simulated:
         figure.text(0.5, 0.5, "SIMULATED", fontsize=54, fontweight="bold", color=MUTED, alpha=0.13,
                     rotation=20, ha="center", va="center")  # fmt: skip

@@ -139,6 +139,14 @@ def test_a_simulated_run_says_so_in_every_picture(tmp_path):
         assert "SIMULATED · s · m · h" in found
 
 
+def test_a_picture_says_what_its_marks_and_bars_are():
+    found = summary(*(cell("vllm", p50=20.0 + repeat, repeat=repeat) for repeat in range(2)))
+    wanted = [chart for chart in charts(found, {}) if chart.name.startswith("ttft-load")]
+    (drawing,) = plots.draw(found, wanted, {}, None, REAL)
+    words = texts_of(drawing.svg)
+    assert {"shared-prefix · SmolLM2 · 2× H200", "Median of the repeats with their range"} <= set(words)
+
+
 @pytest.mark.long
 def test_eight_backends_look_different_and_are_all_named(tmp_path):
     looks = [Look(index) for index in range(72)]

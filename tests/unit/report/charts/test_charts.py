@@ -34,7 +34,7 @@ def test_each_figure_against_the_load():
     assert (first.x, first.y, first.low, first.high) == (1.0, 11.0, 10.0, 12.0)
     assert (second.x, second.y, second.low) == (4.0, 30.0, None)
     assert chart.description == "TTFT p50, ms. llamacpp: 11.0 at 1, 30.0 at 4."
-    assert chart.bars == "range of the repeats"
+    assert chart.drawn == "median of the repeats with their range"
     assert first.text == "11.0 (10.0 to 12.0) ms"
     assert [text for _, text in chart.x.ticks] == ["1", "4"]
 
@@ -53,7 +53,7 @@ def test_calls_are_drawn_against_the_depth_of_their_context():
         (1024.0, 90.0, "1k"),
     ]
     assert [text for _, text in chart.x.ticks] == ["512", "1k"]
-    assert chart.bars == "range of the repeats"
+    assert chart.drawn == "median of the repeats with their range"
     assert "tpot-depth-c1" in found
     single = made(cell(p50=10.0, load=ONE, by_depth={"1k": depths["1k"]}))
     assert "ttft-depth-c1" not in single
@@ -70,7 +70,7 @@ def test_intervals_over_runs_are_taken_where_there_are_enough():
     chart = made(*cells, estimates=[{**estimate, "runs": 3}])["ttft-load-concurrency"]
     (enough,) = main(chart)["llamacpp"].points
     assert (enough.low, enough.x, enough.high) == (8.0, 11.0, 14.0)
-    assert chart.bars == "95 % interval over runs, around their geometric mean"
+    assert chart.drawn == "geometric mean of the runs with its 95 % interval"
 
 
 def test_an_interval_over_pooled_requests_is_not_called_one_over_runs():
@@ -84,9 +84,9 @@ def test_an_interval_over_pooled_requests_is_not_called_one_over_runs():
     name = "itl-p99-load-concurrency"
     chart = made(*cells, estimates=[{**pooled, "method": "pooled"}, over_runs])[name]
     assert [(point.low, point.x, point.high) for point in main(chart)["a"].points] == [(8.0, 11.0, 14.0)]
-    assert chart.bars == (
-        "95 % interval over runs, around their geometric mean or "
-        "95 % interval over the requests of all repeats"
+    assert chart.drawn == (
+        "geometric mean of the runs with its 95 % interval or "
+        "requests of all repeats together, with a 95 % interval"
     )
 
 
@@ -102,7 +102,7 @@ def test_repeats_that_are_not_all_above_zero_show_their_range():
     ]
     (point,) = main(chart)["llamacpp"].points
     assert (point.low, point.x, point.high) == (0.0, 0.01, 0.033)
-    assert chart.bars == "range of the repeats"
+    assert chart.drawn == "median of the repeats with their range"
 
 
 def test_nothing_known_is_no_chart():
@@ -268,6 +268,10 @@ def test_speed_stands_against_the_share_of_right_answers():
     assert "loses 7.0 to 13.0 points (60 lost, 0 gained of 600) against a" in second.text
     assert chart.right
     assert "speed-accuracy" not in made(*cells)
+    assert chart.drawn == "share of right answers with its 95 % interval"
+    more = [cell(label, output_tokens_per_s=150.0, repeat=1) for label in "ab"]
+    chart = made(*cells, *more, agreement={"backends": backends, "accuracy": [lost]})["speed-accuracy"]
+    assert chart.drawn.endswith("; output: median of the repeats with their range")
 
 
 def test_the_knee_lies_on_the_curve_of_the_hits_with_its_interval():

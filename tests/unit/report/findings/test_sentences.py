@@ -188,6 +188,12 @@ def test_the_same_within_noise_is_kept_apart_from_not_separated():
     )
 
 
+def test_of_many_backends_a_claim_says_what_it_counts():
+    undecided = [pair(a, b, "not enough runs", (0.9, 1, 1.2)) for a, b in combinations("abcde", 2)]
+    found = of_pairs(*undecided, labels="abcde")
+    assert by_metric(found, groups(found)[0])["first token"] == "a 10.0 ms, not separated from 4 others"
+
+
 def test_of_many_backends_without_a_verdict_the_range_is_reported():
     assert worded() == "TTFT p50 from 10.0 ms (a) to 40.0 ms (d)."
 
