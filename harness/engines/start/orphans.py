@@ -59,7 +59,7 @@ def _notes() -> Iterator[tuple[Path, Note]]:
     for note in sorted(_folder().glob("*.json")):
         try:
             yield note, msgspec.json.decode(note.read_bytes(), type=Note)
-        except (FileNotFoundError, msgspec.DecodeError):  # its harness is just removing or writing it
+        except (OSError, msgspec.DecodeError):  # being removed or written, or another user's
             continue
 
 
@@ -92,7 +92,8 @@ def clear(say: Say) -> list[str]:
         except SetupError as error:  # asked again at the next start
             remarks.append(f"{content.label} was left in a container by a bench that was killed: {error}")
             continue
-        note.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # read-only as in `noted`, or another user's
+            note.unlink(missing_ok=True)
     for remark in remarks:
         say(remark)
     return remarks

@@ -1,0 +1,43 @@
+"""Notes of engines in a cache that this user may only read, such as one that a group shares."""
+
+import errno
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from harness.engines.start import orphans
+from harness.engines.start.orphans import Note
+
+
+@pytest.fixture
+def note(tmp_path, monkeypatch):
+    """The note of a bench that is dead, of whose engine nothing is left."""
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
+    dead = Note(label="vllm", session=1 << 30, log="/log", bench=1 << 30, bench_born=1)
+    path = tmp_path / "running" / "1.json"
+    path.parent.mkdir()
+    path.write_bytes(msgspec.json.encode(dead))
+    return path
+
+
+def refused(*_given, **_options):
+    raise OSError(errno.EROFS, "Read-only file system")
+
+
+def test_a_note_that_cannot_be_removed_keeps_no_engine_from_its_start(monkeypatch, note):
+    monkeypatch.setattr(Path, "unlink", refused)
+    assert orphans.clear(print) == []
+    assert note.exists()
+
+
+def test_a_note_that_cannot_be_read_is_passed_over(monkeypatch, note):
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    assert not orphans.stale()
+    assert orphans.clear(print) == []
+
+
+def test_a_note_of_a_dead_bench_is_removed(note):
+    assert orphans.stale()
+    assert orphans.clear(print) == []
+    assert not note.exists()
