@@ -129,10 +129,10 @@ def main(arguments: Sequence[str]) -> None:
             command = ["bench", "report", RUN.name]
         program = shutil.which(command[0], path=f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}")
         output = recorded([program or command[0], *command[1:]], folder if not arguments else Path.cwd())
-    made = picture(" ".join(command), output)
+    drawn = picture(" ".join(command), output)
     if not check:
-        PICTURE.write_text(made, encoding="utf-8")
-    elif made != PICTURE.read_text(encoding="utf-8"):
+        PICTURE.write_text(drawn, encoding="utf-8")
+    elif drawn != PICTURE.read_text(encoding="utf-8"):
         sys.exit(f"recording: {PICTURE.relative_to(ROOT)} is not what bench prints now; run: make recording")
 
 

@@ -37,15 +37,15 @@ def lay_out(target: Path) -> None:
         path.relative_to(ROOT / "docs").as_posix(): path for path in sorted((ROOT / "docs").rglob("*.*"))
     }
     sources |= {page: ROOT / name for page, name in ALSO.items()}
-    places = {path: page for page, path in sources.items()}
+    pages = {path: page for page, path in sources.items()}
     for page, path in sources.items():
-        place = target / page
-        place.parent.mkdir(parents=True, exist_ok=True)
+        laid_out = target / page
+        laid_out.parent.mkdir(parents=True, exist_ok=True)
         if path.suffix == ".md":
-            text = relinked(path.read_text(encoding="utf-8"), path, page, places, project["repo_url"])
-            place.write_text(text, encoding="utf-8")
+            text = relinked(path.read_text(encoding="utf-8"), path, page, pages, project["repo_url"])
+            laid_out.write_text(text, encoding="utf-8")
         else:
-            shutil.copy(path, place)
+            shutil.copy(path, laid_out)
     page = target / "commands.md"
     page.write_text(page.read_text(encoding="utf-8") + commands(), encoding="utf-8")
     (target / "llms.txt").write_text(llms(target, project), encoding="utf-8")
@@ -56,8 +56,11 @@ def settings() -> dict[str, Any]:
     return project
 
 
-def relinked(text: str, path: Path, page: str, places: dict[Path, str], repository: str) -> str:
-    """Links to other pages as the site has them, to other files as the repository shows them."""
+def relinked(text: str, path: Path, page: str, pages: dict[Path, str], repository: str) -> str:
+    """Links to other pages as the site has them, to other files as the repository shows them.
+
+    `pages`: page of the site by the file that it is made from.
+    """
 
     def link(match: re.Match[str]) -> str:
         opening, address, closing = match.groups()
@@ -66,8 +69,8 @@ def relinked(text: str, path: Path, page: str, places: dict[Path, str], reposito
         found = Path(os.path.normpath(path.parent / address))
         if not found.exists():
             raise BadLinkError(f"{path.relative_to(ROOT)}: no {address}")
-        if found in places:
-            return f"{opening}{os.path.relpath(places[found], Path(page).parent)}{closing}"
+        if found in pages:
+            return f"{opening}{os.path.relpath(pages[found], Path(page).parent)}{closing}"
         kind = "tree" if found.is_dir() else "blob"
         return f"{opening}{repository}/{kind}/main/{found.relative_to(ROOT).as_posix()}{closing}"
 
@@ -95,7 +98,7 @@ def llms(target: Path, project: dict[str, Any]) -> str:
         for title, pages in section.items():
             if isinstance(pages, list):
                 lines += ["", f"## {title}", ""]
-                lines += [_entry(target, project, *one) for page in pages for one in page.items()]
+                lines += [_entry(target, project, *named) for page in pages for named in page.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -109,8 +112,9 @@ def _heading(text: str) -> str:
 
 
 def in_nav(nav: list[Any]) -> Iterator[str]:
-    for one in nav:
-        for value in one.values():
+    """Pages that the navigation of the site names."""
+    for section in nav:
+        for value in section.values():
             yield from in_nav(value) if isinstance(value, list) else (value,)
 
 

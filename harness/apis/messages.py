@@ -17,12 +17,12 @@ from harness.apis.payload import (
     error_message,
     error_payload,
     first_call,
-    generated_kind,
     items,
     mapping,
     place,
     string,
     usage_kind,
+    with_content,
 )
 from harness.records.event_kind import UNKNOWN, EventKind
 
@@ -126,12 +126,8 @@ def _whole(message: Document) -> Payload:
             case "tool_use":
                 name, given = string(block.get("name")), arguments(block.get("input"))
                 calls.append(CallPart(position, string(block.get("id")), name, given))
-    parts, ended = tuple(calls), _usage(message)
-    kind = generated_kind("".join(text), "".join(reasoning), parts) or ended.kind
-    given = "".join(reasoning + text)
-    return ended._replace(
-        kind=kind, text=given, finish_reason=string(message.get("stop_reason")), calls=parts
-    )
+    ended = _usage(message)._replace(finish_reason=string(message.get("stop_reason")))
+    return with_content(ended, text, reasoning, calls)
 
 
 def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:

@@ -98,6 +98,12 @@ def generated_kind(text: str, reasoning: str, calls: tuple[CallPart, ...]) -> Ev
     return None
 
 
+def with_content(ended: Payload, text: list[str], reasoning: list[str], calls: list[CallPart]) -> Payload:
+    """The payload of an answer that is not streamed: `ended`, which says how it ended, with its content."""
+    kind = generated_kind("".join(text), "".join(reasoning), tuple(calls)) or ended.kind
+    return ended._replace(kind=kind, text="".join(reasoning + text), calls=tuple(calls))
+
+
 def string(value: object) -> str:
     """Content is a string, or a list of parts."""
     if isinstance(value, str):

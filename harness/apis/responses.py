@@ -13,7 +13,6 @@ from harness.apis.payload import (
     error_message,
     error_payload,
     first_call,
-    generated_kind,
     items,
     mapping,
     place,
@@ -21,6 +20,7 @@ from harness.apis.payload import (
     string,
     timed_usage,
     usage_kind,
+    with_content,
 )
 from harness.records.event_kind import UNKNOWN, EventKind
 
@@ -120,10 +120,8 @@ def _whole(response: Document) -> Payload:
                 reasoning.append(string(item.get("content")) or string(item.get("summary")))
             case "function_call":
                 calls.append(_call(position, item))
-    parts = tuple(calls)
     ended = _ended(dict(response), response)
-    kind = generated_kind("".join(text), "".join(reasoning), parts) or ended.kind
-    return ended if ended.error else ended._replace(kind=kind, text="".join(reasoning + text), calls=parts)
+    return ended if ended.error else with_content(ended, text, reasoning, calls)
 
 
 def _turn(text: str, tool_calls: str) -> tuple[bytes, bytes]:

@@ -17,21 +17,20 @@ _PYTHON = "BENCH_KIT_PYTHON"  # interpreter of the machine, whose packages the k
 _SITES = "import json, site; print(json.dumps([*site.getsitepackages(), *([site.getusersitepackages()] \
 if site.ENABLE_USER_SITE else [])]))"
 
-
 # Programs of the machine's packages, started with the new environment's interpreter.
 _PROGRAMS = """
 import sys
 from importlib.metadata import entry_points
 from pathlib import Path
 folder = Path(sys.executable).parent
-for one in entry_points(group="console_scripts"):
-    place = folder / one.name
-    module, _, attribute = one.value.partition(" ")[0].partition(":")
-    if not place.exists() and attribute:
+for script in entry_points(group="console_scripts"):
+    program = folder / script.name
+    module, _, attribute = script.value.partition(" ")[0].partition(":")
+    if not program.exists() and attribute:
         # Engines start their processes with `spawn`, which imports the program once more.
         start = f"from {module} import {attribute.split('.')[0]}\\nif __name__ == '__main__':\\n"
-        place.write_text(f"#!{sys.executable}\\nimport sys\\n{start}    sys.exit({attribute}())\\n")
-        place.chmod(0o755)
+        program.write_text(f"#!{sys.executable}\\nimport sys\\n{start}    sys.exit({attribute}())\\n")
+        program.chmod(0o755)
 """
 
 

