@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from functools import partial
 
-from harness.conditions.cache_in_effect import COLD_TOLERANCE, WARM_SHARE, state, verify
+from harness.conditions.cache_in_effect import COLD_TOLERANCE, FOUND, WARM_SHARE, state, verify
 from harness.model import IssueCode
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -36,9 +36,10 @@ RULES = (
         code=IssueCode.CACHE_NOT_COLD,
         find=_not_cold,
         measures="the hit rate of an engine whose cache is declared to be cold at the start, or whose "
-        "prompts share nothing (those of a file may begin alike); also a cold cache that was not emptied and "
-        "whose hit rate does not tell",
-        limit=f"what the requests share among themselves, and {COLD_TOLERANCE:.0%}",
+        "prompts share nothing (those of a file may begin alike: there, that of each prompt which was sent "
+        "before any answer began); also a cold cache that was not emptied and whose hit rate does not tell",
+        limit=f"what the requests share among themselves, and {COLD_TOLERANCE:.0%}; of a first prompt of a "
+        f"file {FOUND:.0%}",
         hint="the cache held these prompts before: restart the server or change --seed",
     ),
     _rule(

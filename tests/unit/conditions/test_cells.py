@@ -244,6 +244,30 @@ def test_prompts_of_a_file_may_begin_alike(wanted, hit_rate, holds):
     assert verify(RequestView(recorded.records(*rows())), facts, hit_rate).holds is holds
 
 
+@pytest.mark.parametrize(
+    ("cached", "holds"),
+    [
+        ((90, 80, 100, 100), False),
+        ((90, 40, 100, 100), None),  # less than half: the template may be longer than is known
+        ((90, 0, 100, 100), None),  # begun first, and left what the other one found
+        ((90, None, 100, 100), None),
+    ],
+)
+@pytest.mark.parametrize("wanted", ["cold", "any"])
+def test_prompts_of_a_file_that_are_found_before_any_answer_were_in_the_cache(wanted, cached, holds):
+    """Two are sent at once, and two after their answers, which may find what those left."""
+    made = [
+        {"intended": sent, "texts": [sent + 50, sent + 60], "prompt": 100}
+        | ({} if count is None else {"cached": count})
+        for sent, count in zip((0, 10, 100, 110), cached, strict=True)
+    ]
+    facts = recorded.facts(cache={"requested": wanted}, workload__content=OF_FILE)
+    found = verify(RequestView(recorded.records(*made)), facts, 0.9)
+    assert found.holds is holds
+    if holds is False:
+        assert found.measured == "hit rate 90.0%, of each first prompt 80% or more, before any answer"
+
+
 def test_a_cache_that_is_off_is_cold():
     facts = recorded.facts(cache={"requested": "cold"}, prefix_cache=False)
     assert verify(RequestView(recorded.records(*rows())), facts, None).holds
