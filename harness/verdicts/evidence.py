@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from harness.model import UNSET, CellResult, IssueCode, State, known
+from harness.model import UNSET, CellResult, ComparisonVerdict, IssueCode, State, known
 from harness.model.metric_table import root_of
 
 ALL = "*"
@@ -52,3 +52,12 @@ def state_of(cell: CellResult) -> State | None:
         return cell.state
     closed = cell.load.kind == "concurrency" and not known(cell.load.think_time_s)
     return "saturated" if closed else None
+
+
+def flattered(verdict: ComparisonVerdict, failed: tuple[int, int]) -> bool:
+    """Whether the verdict about a against b favours a side with failed runs, or calls such sides the same.
+
+    The runs that did not fail would flatter that side.
+    """
+    a, b = failed
+    return bool({"faster": a, "slower": b, "same": a + b}.get(verdict))

@@ -13,7 +13,7 @@ from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.serial import correlation_steps, independent_share
 from harness.stats.student import t_quantile
 from harness.verdicts.comparable import apart_in, obstacles, refusal
-from harness.verdicts.evidence import RATES, kind_of
+from harness.verdicts.evidence import RATES, flattered, kind_of
 from harness.verdicts.futility import Prospect
 from harness.verdicts.levels import MOST_STARTS, Costs, levels
 from harness.verdicts.ratio import Ratio, ratio, share_of
@@ -147,8 +147,7 @@ class _Test:
     @property
     def floor(self) -> float:
         """Smallest difference that counts, with what unequal work may add."""
-        labels = (side.label for side in self.sides)
-        own = self.rules.floor_of(labels, self.pairing.load.label, self.metric)
+        own = self.rules.floor_of([side.label for side in self.sides], self.pairing.load.label, self.metric)
         return (1 + own) * (1 + self.apart) - 1
 
     @property
@@ -196,7 +195,7 @@ class _Test:
             runs_needed=verdict.runs_needed,
             runs=self.test.runs,
             measured=(a.measured, b.measured),
-            failed=(a.failures(self.metric), b.failures(self.metric)),
+            failed=self._failed,
             left_out=self._out,
             paired=self.test.paired,
             method=self.test.method,
@@ -219,14 +218,10 @@ class _Test:
         if few := self._too_few_independent():
             return _Verdict("not enough runs", few, few)
         verdict = self._at_least(self._measured(judged))
-        verdict = replace(verdict, why="; ".join([verdict.why, *self._out_words]))
-        if not self._failures:
-            return verdict
-        a, b = self.sides
-        hurt = {"faster": (a,), "slower": (b,), "same": (a, b)}.get(verdict.kind, ())
-        if any(side.failures(self.metric) for side in hurt):
+        if flattered(verdict.kind, self._failed):
             return _Verdict("not comparable", f"{self._failures}: its remaining runs would flatter it")
-        return replace(verdict, why=f"{verdict.why}; {self._failures}")
+        remarks = filter(None, [verdict.why, *self._out_words, self._failures])
+        return replace(verdict, why="; ".join(remarks))
 
     def _too_few_independent(self) -> str:
         """A sentence if correlated blocks of one start are worth too few independent ones; else ""."""
@@ -315,6 +310,11 @@ class _Test:
     @property
     def _unequal(self) -> str:
         return f" (unequal work may be {_percent(self.apart)} of it)" if self.apart else ""
+
+    @property
+    def _failed(self) -> tuple[int, int]:
+        a, b = self.sides
+        return a.failures(self.metric), b.failures(self.metric)
 
     @property
     def _failures(self) -> str:

@@ -74,7 +74,7 @@ def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> R
 
 
 def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
-    first, second, paired = aligned(a.values(metric), b.values(metric))
+    first, second, paired = aligned(a.values(metric), b.values(metric), least)
     values, others = by_start(first, a.starts()), by_start(second, b.starts())
     none = Ratio((len(values), len(others)), paired, "runs", unit=a.unit)
     if min(none.runs) < least:
@@ -101,7 +101,7 @@ def _means(starts: Sequence[Sequence[float] | Floats]) -> Floats:
 
 def _pooled(a: Series, b: Series, metric: str, least: int) -> Ratio | None:
     share = share_of(metric)
-    mine, other, paired = aligned(a.pooled(metric), b.pooled(metric))
+    mine, other, paired = aligned(a.pooled(metric), b.pooled(metric), least)
     first, second = _pools(mine, a), _pools(other, b)
     if (
         share is None

@@ -4,7 +4,6 @@ A run that the engine failed is kept as a failure, which ranks worst; it is not 
 evidence for a metric is left out of that metric, up to MOST_OUT of the runs.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -22,7 +21,7 @@ from harness.verdicts.evidence import ALL, RATES, UNDER_LOAD, doubts, kind_of
 Floats = NDArray[np.float64]
 Samples = Mapping[str, Floats]  # measure → the values its percentiles are made of
 Unit = Literal["runs", "starts", "blocks"]
-Work = tuple[str, int]  # hash of a run's requests, and which run of these requests it was
+Work = tuple[str, int]  # hash of a run's requests, and its repeat
 
 MOST_OUT = Fraction(1, 3)  # share of the runs of a backend at a load point that may be left out
 
@@ -103,7 +102,7 @@ class Series:
         return replace(self, cells=early(self.cells), invalid=early(self.invalid))
 
     def values(self, metric: str) -> dict[Work, float]:
-        """Values by the work of a run: the hash of its requests, and which run of these requests it was."""
+        """Values by the work of a run: the hash of its requests, and its repeat."""
         if metric not in self._values:
             self._values[metric] = self._read(metric)
         return self._values[metric]
@@ -117,11 +116,8 @@ class Series:
         return values
 
     def _works(self) -> Iterator[tuple[CellResult, Work]]:
-        seen: Counter[str] = Counter()
-        for cell in self.cells:
-            sha256 = cell.workload_sha256
-            yield cell, (sha256, seen[sha256])
-            seen[sha256] += 1
+        """Yields each cell with its work. Repeats may have the same requests, and INVALID ones are gaps."""
+        return ((cell, (cell.workload_sha256, cell.repeat)) for cell in self.cells)
 
     @property
     def unit(self) -> Unit:
@@ -206,13 +202,15 @@ def by_start(values: Mapping[Work, T], starts: Mapping[Work, int]) -> list[list[
     return list(groups.values())
 
 
-def aligned(a: Mapping[Work, T], b: Mapping[Work, T]) -> tuple[dict[Work, T], dict[Work, T], bool]:
+def aligned(
+    a: Mapping[Work, T], b: Mapping[Work, T], least: int
+) -> tuple[dict[Work, T], dict[Work, T], bool]:
     """Values of both, and whether they are paired: value i of both is then of the same requests.
 
-    They are paired if most runs have a partner, and runs without one are then left out. Runs whose requests
-    are not known have no partner.
+    They are paired if most runs have a partner, and runs without one are then left out; not if fewer than
+    `least` would be left of enough. Runs whose requests are not known have no partner.
     """
-    common = [key for key in a if key in b and key[0]]
-    if 2 * len(common) > min(len(a), len(b)):
+    common, fewer = [key for key in a if key in b and key[0]], min(len(a), len(b))
+    if 2 * len(common) > fewer and len(common) >= min(least, fewer):
         return {key: a[key] for key in common}, {key: b[key] for key in common}, True
     return dict(a), dict(b), False

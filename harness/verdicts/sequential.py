@@ -9,7 +9,10 @@ from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from msgspec.structs import replace as changed
+
 from harness.model import LoadPoint, PairVerdict
+from harness.verdicts.evidence import flattered
 from harness.verdicts.futility import LEAST_CHANCE
 from harness.verdicts.pairs import find
 from harness.verdicts.rules import ONE_START_BLOCKS, Rules
@@ -45,10 +48,17 @@ def find_by_looks(rows: Rows, rules: Rules) -> list[PairVerdict]:
                     decided.setdefault(_place(finding), finding)
     seen = _before(rows, rules.last_look) if rules.last_look else rows
     last = find(seen, rules, rules.look_alpha)
-    return [
-        finding if finding.verdict == "not comparable" else decided.get(_place(finding), finding)
-        for finding in last
-    ]
+    return [_kept(decided.get(_place(finding)), finding) for finding in last]
+
+
+def _kept(decided: PairVerdict | None, last: PairVerdict) -> PairVerdict:
+    """The verdict of an earlier look, unless what was measured since forbids it; else that of the last look.
+
+    Runs that failed since are counted in it, since a rank line names them.
+    """
+    if decided is None or last.verdict == "not comparable" or flattered(decided.verdict, last.failed):
+        return last
+    return changed(decided, failed=last.failed, measured=last.measured) if any(last.failed) else decided
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import product
 from types import MappingProxyType
 from typing import Any
 from unittest import mock
@@ -207,7 +208,7 @@ def _plant_one_pair() -> list[Any]:
     def alone(pairings: Sequence[Any], alpha: float | None = None) -> list[Any]:
         return [found for pairing in pairings for found in whole([pairing], alpha)]
 
-    return [mock.patch("harness.verdicts.comparison.decide", alone)]
+    return [mock.patch("harness.verdicts.pairs.decide", alone)]
 
 
 def _plant_wide_same() -> list[Any]:
@@ -226,9 +227,10 @@ def _plant_pairing() -> list[Any]:
 
     right = ratio.aligned
 
-    def crossed(a: Any, b: Any) -> Any:
-        one, two, _ = right(a, b)
-        return [x for x in one for _ in two], [y for _ in one for y in two], True
+    def crossed(a: Any, b: Any, least: int) -> Any:
+        one, two, _ = right(a, b, least)
+        both = list(product(one, two))
+        return {(x, y): one[x] for x, y in both}, {(x, y): two[y] for x, y in both}, True
 
     return [mock.patch("harness.verdicts.ratio.aligned", crossed)]
 
@@ -236,10 +238,10 @@ def _plant_pairing() -> list[Any]:
 def _plant_edge() -> list[Any]:
     """A rate counts n waves over n - 1 periods, and n is not the same for every engine."""
 
-    def biased(cells: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    def biased(cells: Sequence[CellResult]) -> Iterator[CellResult]:
         for cell in cells:
-            waves = 8 + 8 * int(cell["label"][1:])
-            yield cell | {"output_tokens_per_s": cell["output_tokens_per_s"] * waves / (waves - 1)}
+            waves = 8 + 8 * int(cell.label[1:])
+            yield replace(cell, output_tokens_per_s=cell.output_tokens_per_s * waves / (waves - 1))
 
     made = experiment
     return [mock.patch(f"{__name__}.experiment", lambda *given: list(biased(made(*given))))]

@@ -45,6 +45,39 @@ def test_runs_of_other_requests_are_two_samples():
     assert found.runs_words == "3 and 4 runs"
 
 
+def test_runs_of_which_too_few_have_a_partner_are_two_samples():
+    """Of four repeats a lacks the first and b the last: two are common."""
+    (a,), (b,) = (
+        series(of(label, [p50] * 4).cells[part], POINT, {})
+        for label, p50, part in (("a", 20, slice(1, 4)), ("b", 10, slice(3)))
+    )
+    found = compared(a, b)
+    assert (found.runs, found.paired) == ((3, 3), False)
+    assert found.shift.estimate == pytest.approx(np.log(2))
+
+
+def test_runs_that_are_left_out_take_no_verdict_by_their_partners():
+    """The first run of a is left out. Without it one pair is common, with it two; three are needed."""
+    a = list(of("a", [20] * 5).cells)
+    a[0] = changed(a[0], validity=UNSTEADY)
+    (a,), (b,) = series([a[0], *a[2:]], POINT, {}), series(of("b", [10] * 3).cells, POINT, {})
+    found = compared(a, b)
+    assert (found.runs, found.paired) == ((3, 3), False)
+    assert found.shift.estimate == pytest.approx(np.log(2))
+
+
+def test_repeats_of_the_same_requests_are_paired_by_their_number_where_one_is_missing():
+    """Each repeat is twice as slow as the one before, on both; a lacks the first."""
+    a, b = (
+        [changed(found, workload_sha256="trace") for found in of(label, p50s).cells]
+        for label, p50s in (("a", [11, 22, 44, 88]), ("b", [10, 20, 40, 80]))
+    )
+    (late,), (whole,) = series(a[1:], POINT, {}), series(b, POINT, {})
+    found = compared(late, whole)
+    assert (found.runs, found.paired) == ((3, 3), True)
+    assert found.shift.estimate == pytest.approx(np.log(1.1))
+
+
 def test_too_few_runs_and_values_of_zero_have_no_ratio():
     few = compared(of("a", [20, 20]), of("b", [10, 10]))
     assert (few.runs, few.shift, few.zero, few.difference) == ((2, 2), None, False, None)

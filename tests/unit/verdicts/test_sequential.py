@@ -119,6 +119,26 @@ def test_a_run_that_fails_after_the_word_takes_it_back():
     assert find_by_looks(*after(5, a, b))[0].verdict == "not comparable"
 
 
+def test_a_run_that_fails_takes_the_word_back_where_the_last_look_decides_nothing():
+    """After three runs a is faster. Then b is fast once, so that the last look alone finds no difference."""
+    a, b = cells("a", 100, CALM), cells("b", 110, CALM[::-1])
+    a[3], b[4] = changed(a[3], validity=DIED), changed(b[4], ttft_ms={"p50": 50.0})
+    rows, rules = after(5, a, b)
+    (one,) = find_by_looks(rows, rules)
+    assert (one.verdict, one.failed, one.measured) == ("not enough runs", (1, 0), (5, 5))
+    assert [here.line for here in compare([*a[:5], *b[:5]], rules).rankings] == ["b ? a (1 of 5 failed)"]
+
+
+def test_a_rank_line_counts_the_runs_that_failed_after_the_word():
+    """Of the slower one, whose word stays."""
+    a, b = cells("a", 100, CALM), cells("b", 110, CALM[::-1])
+    b[3] = changed(b[3], validity=DIED)
+    rows, rules = after(5, a, b)
+    (one,) = find_by_looks(rows, rules)
+    assert (one.verdict, one.runs, one.failed, one.measured) == ("faster", (3, 3), (0, 1), (5, 5))
+    assert [here.line for here in compare([*a[:5], *b[:5]], rules).rankings] == ["a > b (1 of 5 failed)"]
+
+
 def test_between_two_looks_nothing_is_decided():
     """Of a run that was cut short after six repeats: the words are those of the look after five."""
     a, b = cells("a", 100, WILD), cells("b", 104, CALM)
