@@ -4,6 +4,7 @@ import gzip
 import hashlib
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ class Documents:
         Raises SpecError.
         """
         try:
-            with _open(self.path) as file:
+            with _opened(self.path) as file:
                 yield from self._lines(file)
         except FileNotFoundError:
             raise SpecError("no such file", where=str(self.path)) from None
@@ -73,10 +74,15 @@ class Documents:
         )
 
 
-def _open(path: Path) -> "gzip.GzipFile | BufferedReader":
+@contextmanager
+def _opened(path: Path) -> Iterator["gzip.GzipFile | BufferedReader"]:
+    """Opens a file once, for a pipe can be read only once, and unpacks it where it is packed."""
     with path.open("rb") as file:
-        packed = file.read(2) == _GZIP
-    return gzip.open(path, "rb") if packed else path.open("rb")
+        if file.peek(len(_GZIP)).startswith(_GZIP):
+            with gzip.open(file) as unpacked:
+                yield unpacked
+        else:
+            yield file
 
 
 def _decoded(text: bytes) -> Any:

@@ -1,8 +1,11 @@
 """Sessions of TraceLab and OpenTelemetry: the same trees from rounds and from spans."""
 
+import gzip
 import hashlib
 import json
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -189,9 +192,20 @@ def test_a_file_without_a_call_is_one_error(file):
         read_trace(file(exported(*TREE)), "weka")
 
 
+SESSION = {"block_size": 4, "requests": [{"t": 0, "in": 4, "out": 4, "hash_ids": [1], "api_time": 1}]}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_sessions_come_from_a_pipe_where_their_form_is_named(pack):
+    ends = os.pipe()
+    with os.fdopen(ends[0], "rb") as out, os.fdopen(ends[1], "wb") as into:
+        into.write(pack(json.dumps(SESSION).encode()))
+        into.close()
+        assert len(read_trace(Path(f"/dev/fd/{out.fileno()}"), "weka")) == 1
+
+
 def test_the_sum_of_a_file_is_over_all_its_bytes_also_behind_a_line_that_was_cut(tmp_path):
-    session = {"block_size": 4, "requests": [{"t": 0, "in": 4, "out": 4, "hash_ids": [1], "api_time": 1}]}
-    data = "\n".join(['{"block_size": 4, "requ', *[json.dumps(session)] * 2, ""]).encode()
+    data = "\n".join(['{"block_size": 4, "requ', *[json.dumps(SESSION)] * 2, ""]).encode()
     path = tmp_path / "t.jsonl"
     path.write_bytes(data)
     trace = read_trace(path, "weka")
