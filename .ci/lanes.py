@@ -57,7 +57,7 @@ class Lane:
         self.began, self.state = time.monotonic(), "INTERRUPTED"
 
     def ended(self):
-        """Whether it has; a lane beyond its limit is ended."""
+        """Whether the lane has ended; one that is beyond its limit is ended here."""
         self.took_s = time.monotonic() - self.began
         code = self.code(os.WNOHANG)
         if code is None and self.took_s > self.limit_s:
@@ -68,9 +68,9 @@ class Lane:
             self.state = "passed" if code == 0 else f"FAILED (exit {code})"
         return code is not None
 
-    def code(self, how=0):
-        """The exit code once there is one; with it come the CPU seconds."""
-        pid, status, used = os.wait4(self.process.pid, how)
+    def code(self, options=0):
+        """The exit code once there is one, with the CPU seconds; None before, with the option WNOHANG."""
+        pid, status, used = os.wait4(self.process.pid, options)
         if not pid:
             return None
         self.cpu_s = used.ru_utime + used.ru_stime
@@ -89,7 +89,7 @@ class Lane:
         print(f"=== {self.lane}: {self.state} in {self.took_s:.0f} s", *lines, sep="\n", flush=True)
 
     def tries(self):
-        """What pytest counted in each try, as it says so itself; a second try begins with how it was made."""
+        """Lines in which pytest counts each try; a second try begins with how it was made."""
         counted, how = {}, ""
         for line in self.lines():
             if again := _AGAIN.fullmatch(line):
@@ -99,18 +99,18 @@ class Lane:
         return list(counted.values())
 
     def row(self):
-        """For the table at the end."""
+        """A line of the table at the end."""
         seconds = f"{self.took_s:6.0f} s of {self.budget_s:5.0f} s {self.cpu_s:6.0f} s"
         return f"{seconds}  {self.lane}: {self.state}  {'; '.join(self.tries())}".rstrip()
 
     def passed(self):
-        """How many tests did in each try."""
+        """How many tests passed in each try."""
         found = [_PASSED.search(counted) for counted in self.tries()]
         return [int(match[1]) if match else 0 for match in found]
 
 
 def descendants(pid):
-    """Of this process, the nearest first."""
+    """Ids of the processes that this one started, directly or not, the nearest first."""
     children = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -126,7 +126,7 @@ def descendants(pid):
 
 
 def end(pid):
-    """The descendants of this process, or of the lane it is: as Ctrl-C would, so that fixtures clean up.
+    """Ends the descendants of a process, and a lane itself, as Ctrl-C would, so that fixtures clean up.
 
     What is left after the grace, or began in it, is killed.
     """

@@ -11,7 +11,7 @@ from harness.model.schema import path
 
 
 def fault(document: Any, kind: str) -> str | None:
-    """The gravest, with where it is; None where all is as it should be. Unknown keys are no fault."""
+    """The gravest fault of a document and its path; None without any. Unknown keys are no fault."""
     found = best_match(Draft202012Validator(schema(kind)).iter_errors(document))
     if found is None:
         return None

@@ -5,7 +5,7 @@ import urllib.request
 
 
 def pass_on(port: int, second: int, path: str) -> http.server.ThreadingHTTPServer:
-    """What the server at `port` says of its metrics, at `path` of `second`."""
+    """A server at port `second` that answers `path` with the metrics of the server at `port`."""
 
     class Metrics(http.server.BaseHTTPRequestHandler):
         def do_GET(self):

@@ -27,5 +27,5 @@ def words_of(path):
 
 
 def naming(paths, words):
-    """Those in whose text one of these names stands. The syntax tree of another cannot have it."""
+    """Paths of files whose text has one of these names: the syntax tree of no other file can have it."""
     return [path for path in paths if not words_of(path).isdisjoint(words)]

@@ -1,4 +1,4 @@
-"""A Docker daemon that is none, with containers of engines."""
+"""A stand-in for the Docker daemon, with containers of engines."""
 
 from harness.engines.start.containers import owners
 from harness.engines.start.containers.daemon import PROJECT

@@ -1,4 +1,4 @@
-"""Servers that mean harm: what they say to any request, without end where that is the harm."""
+"""Hostile servers: what they answer to any request, without end where that does the harm."""
 
 import gzip
 import itertools

@@ -1,8 +1,8 @@
-"""What a source of the sampler puts."""
+"""The values that a source of the sampler puts."""
 
 
 def read(source):
-    """Values by name, of one read."""
+    """Values by name of one reading."""
     found = {}
     source.read(lambda name, value: found.update({name: value}))
     return found
