@@ -11,18 +11,17 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
 from harness import __version__
 from harness.cluster import local
 from harness.cluster.node import About, Node, Reach
-from harness.cluster.options import OBJECT_STORE_BYTES, ClusterOptions
+from harness.cluster.options import OBJECT_STORE_BYTES, ClusterOptions, head_of, require_ray
 from harness.cluster.pings import TOKEN_BYTES, Clock
 from harness.cluster.refusals import cannot_join, cannot_place
 from harness.cluster.worker_pool import Call, ClusterWorkerPool, RemoteNode, reason_of
-from harness.errors import SetupError, SpecError, extra_hint
+from harness.errors import SetupError, SpecError
 from harness.host.address import is_loopback
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.transport import choose_transport
@@ -219,14 +218,10 @@ def members(address: str) -> list[Mapping[str, Any]]:
     return nodes
 
 
-def require_ray() -> None:
-    if find_spec("ray") is None:
-        raise SetupError("Ray is not installed", where="cluster", hint=extra_hint("ray"))
-
-
 def _join(asked: ClusterOptions) -> None:
     require_ray()
-    _check_address(asked.address)
+    if head := head_of(asked.address):
+        _reach(head, asked.address)
     before = signal.getsignal(signal.SIGTERM)
     try:
         _init(asked)
@@ -260,24 +255,10 @@ def _init(asked: ClusterOptions) -> None:
         )
 
 
-def _check_address(address: str) -> None:
-    """Ray would try for a minute."""
-    if address == "auto":
-        return
-    parts = urlsplit(address if "://" in address else f"//{address}")
-    try:
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host, port = None, None
-    if not host or not port:
-        raise SpecError(f"is not auto, HOST:PORT or ray://HOST:PORT: {address}", where="--cluster")
-    _reach(f"{host}:{port}", address)
-
-
 def _head(address: str) -> str:
     """HOST:PORT, once joined."""
-    if address != "auto":
-        return urlsplit(address if "://" in address else f"//{address}").netloc
+    if head := head_of(address):
+        return head
     import ray
 
     return str(ray.get_runtime_context().gcs_address)

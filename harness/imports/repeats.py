@@ -13,6 +13,7 @@ from harness.imports.taken import Taken, as_name
 from harness.model import LoadPoint
 from harness.model.imported import SERVER
 from harness.records.layout import UNKNOWN
+from harness.store.confined import fitting
 
 _LONGEST, _KEPT = 64, 24  # characters of a value in a name; of a longer one as many as are kept
 _LENGTHS = {
@@ -47,7 +48,7 @@ def labels(parts: Sequence[Part]) -> list[str]:
     for part in parts:
         for key in keys:
             settings[part.name][key].add(part.taken.settings.get(key))
-    return ["-".join([part.name, *_apart(part, settings[part.name])]) for part in parts]
+    return [fitting("-".join([part.name, *_apart(part, settings[part.name])])) for part in parts]
 
 
 def _apart(part: Part, settings: Mapping[str, Set[str | None]]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from harness.host import kit_env
 from harness.host.kit_env import KitError
@@ -27,6 +28,13 @@ what to run:
 Each step ends within --minutes."""
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line and a hint, as of every command of bench."""
+        print(f"error: {message}\nhint: --help shows what {self.prog} takes", file=sys.stderr)
+        sys.exit(2)
+
+
 def main(words: Sequence[str]) -> int:
     """`words`: the kit's folder, and the arguments. Returns the exit code."""
     try:
@@ -42,7 +50,7 @@ def main(words: Sequence[str]) -> int:
 def _parsed(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     own = list(words)
     command = own[own.index("--") + 1 :] if "--" in own else []
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="run.py",
         description=_ABOUT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -51,12 +59,22 @@ def _parsed(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("kit", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--out", type=Path, required=True, help="folder for the packed results")
     parser.add_argument("--work", type=Path, help="folder for environments and weights (default: KIT-work)")
-    parser.add_argument("--max-mb", type=float, default=16, help="largest file in --out (default: 16)")
-    parser.add_argument("--minutes", type=float, default=9, help="limit of a step (default: 9)")
+    parser.add_argument("--max-mb", type=_amount, default=16, help="largest file in --out (default: 16)")
+    parser.add_argument("--minutes", type=_amount, default=9, help="limit of a step (default: 9)")
     parser.add_argument("--model", help="in place of the step's own")
     if not command:
         parser.add_argument("step", choices=("build", *STEPS))
     return parser.parse_args(own[: own.index("--")] if "--" in own else own), command
+
+
+def _amount(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 2**31:  # NaN is none of it
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number above 0")
+    return value
 
 
 def _run(given: argparse.Namespace, command: list[str]) -> int:

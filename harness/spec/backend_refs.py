@@ -23,7 +23,7 @@ from harness.spec.backend import (
 )
 from harness.spec.dialect import Dialect, Lora, check_dialect, with_api
 from harness.spec.server_urls import server_urls
-from harness.spec.strict import build, nearest
+from harness.spec.strict import as_written, build, nearest
 from harness.spec.template import placeholders
 from harness.spec.tuned import VARIANT, load_tuned, tuned_path
 from harness.spec.versions import at_version, pinned
@@ -79,7 +79,7 @@ def _check_tunable(definition: Backend, where: str) -> None:
             raise SpecError("needs 0 < least <= most and a factor above 1", where=key_path)
         values = candidates(given)
         if wrong := [value for value in values if type(value) is not kinds[key]]:
-            raise SpecError(f"{wrong[0]!r} is not of the type that '{key}' has", where=key_path)
+            raise SpecError(f"{as_written(wrong[0])} is not of the type that '{key}' has", where=key_path)
         if len(set(values)) < 2:
             raise SpecError("needs two different candidates", where=key_path)
 

@@ -7,6 +7,7 @@ nested dataclasses. A dataclass that stands in the table is taken as it is.
 
 import dataclasses
 import difflib
+import json
 import types
 from collections.abc import Iterable, Mapping
 from functools import cache
@@ -46,6 +47,11 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return " ".join(parts) or None
 
 
+def as_written(value: object) -> str:
+    """A value of a file or of --set, spelled as there and not as Python spells it: true, null, [1, "a"]."""
+    return f"'{value}'" if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
 _hints_of = cache(get_type_hints)
 
 
@@ -74,26 +80,27 @@ def _convert(kind: Any, value: Any, where: str) -> Any:
         return _convert_union([a for a in args if a is not type(None)], value, where)
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         if not isinstance(value, Mapping):
-            raise SpecError(f"must be a table, not {value!r}", where=where)
+            raise SpecError(f"must be a table, not {as_written(value)}", where=where)
         return build(kind, value, where)
     if origin is Literal:
         if value not in args:
-            raise SpecError(f"{value!r} is not one of {', '.join(map(repr, args))}", where=where)
+            names = ", ".join(map(as_written, args))
+            raise SpecError(f"{as_written(value)} is not one of {names}", where=where)
         return value
     if origin is tuple:
         if not isinstance(value, list | tuple):
-            raise SpecError(f"must be a list, not {value!r}", where=where)
+            raise SpecError(f"must be a list, not {as_written(value)}", where=where)
         return tuple(_convert(args[0], item, f"{where}[{i}]") for i, item in enumerate(value))
     if origin is dict:
         if not isinstance(value, Mapping):
-            raise SpecError(f"must be a table, not {value!r}", where=where)
+            raise SpecError(f"must be a table, not {as_written(value)}", where=where)
         return {key: _convert(args[1], item, f"{where}.{key}") for key, item in value.items()}
     if kind in (Any, object):
         return value
     if not isinstance(value, (int, float) if kind is float else kind) or (
         kind in (int, float) and isinstance(value, bool)
     ):
-        raise SpecError(f"must be {_WORDS[kind]}, not {value!r}", where=where)
+        raise SpecError(f"must be {_WORDS[kind]}, not {as_written(value)}", where=where)
     return float(value) if kind is float else value
 
 
@@ -105,10 +112,10 @@ def _convert_union(kinds: list[Any], value: Any, where: str) -> Any:
             return _convert(kind, value, where)
         except SpecError:
             continue
-    raise SpecError(f"must be {' or '.join(map(_form, kinds))}, not {value!r}", where=where)
+    raise SpecError(f"must be {' or '.join(map(_form, kinds))}, not {as_written(value)}", where=where)
 
 
 def _form(kind: Any) -> str:
     if get_origin(kind) is Literal:
-        return " or ".join(map(repr, get_args(kind)))
+        return " or ".join(map(as_written, get_args(kind)))
     return _WORDS.get(kind) or ("a list" if get_origin(kind) is tuple else "a table")

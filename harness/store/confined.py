@@ -26,6 +26,7 @@ _MOST_ENTRIES = 1_000_000
 _DEEPEST = 8  # folders; bench makes three
 _HOLE_BYTES = 64 << 20  # a larger file that takes far less of the disk is a hole, and has no end
 _HOLE_RATIO = 64
+_LONGEST_NAME = 200  # bytes; a file's name has at most 255
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
@@ -302,6 +303,17 @@ def storage_error(error: OSError | ValueError, path: Path) -> StorageError:
 def is_name(name: str) -> bool:
     """Whether a file in the folder can have this name: it does not lead out of it."""
     return not any(part in ("", ".", "..") or "\0" in part for part in name.split("/"))
+
+
+def fitting(name: str) -> str:
+    """Returns the name itself where a file can have it with a number, a load and a repeat around it; else its
+    beginning and its hash.
+    """
+    data = name.encode()
+    if len(data) <= _LONGEST_NAME:
+        return name
+    begun = data[: _LONGEST_NAME - 8].decode(errors="ignore")
+    return f"{begun}-{hashlib.sha256(data).hexdigest()[:7]}"
 
 
 def _parts(name: str) -> list[str]:

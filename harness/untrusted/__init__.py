@@ -1,7 +1,16 @@
 """Foreign bytes to values that nothing after it has to doubt."""
 
-from harness.untrusted.document import BadDocumentError, read_document, read_tables
+from harness.untrusted.document import LIMIT, BadDocumentError, read_document, read_tables
 from harness.untrusted.secrets import Secrets
 from harness.untrusted.text import inert, is_unicode, one_line
 
-__all__ = ["BadDocumentError", "Secrets", "inert", "is_unicode", "one_line", "read_document", "read_tables"]
+__all__ = [
+    "LIMIT",
+    "BadDocumentError",
+    "Secrets",
+    "inert",
+    "is_unicode",
+    "one_line",
+    "read_document",
+    "read_tables",
+]

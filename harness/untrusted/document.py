@@ -8,7 +8,7 @@ from typing import Any
 from harness.untrusted.text import inert
 
 DEEPEST = 64  # levels; no answer of an engine has ten
-_MOST = 2**63  # beyond it a number counts and measures nothing; sums and ratios of what is below are finite
+LIMIT = 2**63  # from it on a number counts and measures nothing; sums and ratios of what is below are finite
 _REMEMBERED = 10_000  # texts of a document: its keys, without the memory that ever new ones would take
 _MOST_VALUES = 2_000_000  # of a document; each becomes some hundred bytes of memory
 
@@ -66,7 +66,7 @@ def _check(value: Any, path: str, levels: int) -> None:
 
 
 def _fits(value: float) -> bool:
-    return abs(value) < _MOST  # of NaN neither this nor its opposite holds
+    return abs(value) < LIMIT  # of NaN neither this nor its opposite holds
 
 
 class _Texts(dict[str, str]):

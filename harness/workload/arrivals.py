@@ -62,6 +62,15 @@ def due_within(rate: float, count: int, seconds: float, profile: Profile = FLAT)
     return int(np.searchsorted(constant, round(seconds * NS), side="left"))
 
 
+def seconds_for(rate: float, count: int, profile: Profile = FLAT) -> float:
+    """Time of `count` arrivals on average. Rounds of a repeated profile are counted, not gone through."""
+    amount, begun_s = count / rate, 0.0
+    if profile.repeated:
+        rounds, amount = divmod(amount, sum(segment.gain for segment in profile.segments))
+        begun_s = rounds * sum(segment.seconds for segment in profile.segments)
+    return begun_s + float(_laid_out(np.array([amount]), profile.segments, profile.repeated)[0])
+
+
 def think_times(mean_s: float, exponential: bool, count: int, seed: int) -> NDArray[np.int64]:
     """Waits before each request of a closed loop, in ns."""
     waits = _exponential(count, seed) if exponential else np.ones(count)
@@ -109,10 +118,9 @@ def _laid_out(amounts: NDArray[np.float64], profile: Sequence[Segment], repeat: 
     begun_s, done = 0.0, 0  # seconds and arrivals before this segment
     reached = 0.0  # cumulative factor before this segment
     for segment in cycle(profile) if repeat else profile:
-        gain = segment.seconds * (segment.start + segment.end) / 2
-        inside = int(np.searchsorted(amounts, reached + gain, side="left"))
+        inside = int(np.searchsorted(amounts, reached + segment.gain, side="left"))
         times[done:inside] = begun_s + _crossing(amounts[done:inside] - reached, segment)
-        begun_s, reached, done = begun_s + segment.seconds, reached + gain, inside
+        begun_s, reached, done = begun_s + segment.seconds, reached + segment.gain, inside
         if done == len(amounts):
             return times
     times[done:] = begun_s + (amounts[done:] - reached) / profile[-1].end

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cluster.placement import require_ray
+    from harness.cluster.options import require_ray
 
     require_ray()
     return {"up": _up, "down": _down, "status": _status}[arguments.action](arguments)

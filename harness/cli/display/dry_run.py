@@ -27,10 +27,9 @@ from harness.model import (
 from harness.model.numbers import as_given, counted
 from harness.plan import MOST_LONGER, Block, Cell, all_requests, together
 from harness.run.setup.prepare import Prepared
+from harness.run.setup.sending import sending_s
 from harness.spec import files
-from harness.spec.scenario import Load
 from harness.store import RunFolder, stored_runs
-from harness.workload.arrivals import NS, Profile, arrivals
 from harness.workload.traces import Trace, window
 
 # Seconds per request in the cells of each run, by backend, launch and load.
@@ -239,30 +238,24 @@ def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
     }
     point = f"{as_given(cell.load.value)} {words[cell.load.kind]}"
     seen = history.get((label, prepared.of(cell).launch.mode, cell.load))
+    expected = sending_s(prepared.scenario, cell.load, count, prepared.source)
     if cell.load.kind == "rate":
         basis = f"{counted(count, 'request')} at {'a rate that changes' if load.profile else 'this rate'}"
-        expected = _sending_s(load, cell.load.value, count)
     elif cell.load.kind == "trace" and isinstance(prepared.source, Trace):
         sent = window(prepared.source, max_requests=count)
-        expected, basis = sent.span_s / cell.load.value, f"{counted(len(sent), 'request')} of the trace"
-    elif seen:
+        basis = f"{counted(len(sent), 'request')} of the trace"
+    elif seen and expected is None:
         expected, basis = (
             median(chain(*seen.values())) * count,
             f"{counted(len(seen), 'earlier run')} of this scenario in {prepared.options.out}",
         )
     else:
         more = " and one of each prefix" if cell.load.kind == "working-set" and cell.load.value else ""
-        expected, basis = None, f"{counted(count, 'request')}{more}"
+        basis = f"{counted(count, 'request')}{more}"
     if load.duration_s is not None and (expected is None or expected > load.duration_s):
         sooner = f", unless {basis} end sooner" if expected is None else ""
         expected, basis = load.duration_s, f"--duration{sooner}"
     return PlannedCell(cell=cell.name, backend=label, load=point, expected_s=expected, basis=basis)
-
-
-def _sending_s(load: Load, rate: float, count: int) -> float:
-    """Time until the request after the last would be due."""
-    profile = Profile(load.profile, load.repeat_profile)
-    return float(arrivals("constant", rate, count + 1, 0, profile=profile)[-1]) / NS
 
 
 def _history(prepared: Prepared) -> History:

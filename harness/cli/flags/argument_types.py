@@ -6,12 +6,13 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from harness.untrusted import LIMIT
+
 if TYPE_CHECKING:
     from harness.apis import ApiName
 
 T = TypeVar("T", int, float)
 
-_LARGEST = 2**63
 DEFAULT_QUESTIONS = 600  # of --accuracy alone
 _FEWEST, _MOST = 60, 10_000  # fewer show nothing that the 58 do not
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0}
@@ -25,7 +26,7 @@ def whole_number(text: str) -> int:
         value = int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number") from None
-    if abs(value) >= _LARGEST:
+    if abs(value) >= LIMIT:
         raise argparse.ArgumentTypeError(f"'{text}' is not a whole number below 2**63")
     return value
 
@@ -35,6 +36,14 @@ def number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is not a number") from None
+
+
+def wait_s(text: str) -> float:
+    """Seconds to wait, 0 or more: of NaN no end would come."""
+    value = number(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0 on")
+    return value
 
 
 def whole_numbers(text: str) -> list[int]:

@@ -5,6 +5,8 @@ the scenario has the dotted key. So `run_options` needs no list of them.
 """
 
 import argparse
+import os
+import stat
 import tomllib
 from collections.abc import Callable, Collection
 from dataclasses import fields
@@ -12,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from harness.cli.flags import argument_types
-from harness.errors import SpecError
+from harness.errors import SpecError, reason
 from harness.model.choices import Device, LaunchMode, SizeProfile
 from harness.untrusted import BadDocumentError, read_tables
 
@@ -52,6 +54,24 @@ def add_runs_folder(parser: argparse._ActionsContainer, holds: str = "runs") -> 
     parser.add_argument(
         "--out", type=Path, default=RESULTS, metavar="DIR", help=f"folder of {holds} (default: ./{RESULTS})"
     )
+
+
+def check_runs_folder(folder: Path) -> None:
+    """Raises SpecError where no run can be made below --out."""
+    where = f"--out {folder}"
+    hint = "choose another folder"
+    for path in (folder, *folder.parents):
+        try:
+            found = path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # the nearest folder that is there decides
+        except (OSError, ValueError) as error:  # a name too long, or a NUL in it
+            raise SpecError(f"cannot be a folder: {reason(error)}", where=where, hint=hint) from None
+        if not stat.S_ISDIR(found.st_mode):
+            raise SpecError(f"{path} is a file, not a folder", where=where, hint=hint)
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise SpecError(f"{path} cannot be written", where=where, hint=hint)
+        return
 
 
 def add_former_results_flag(parser: argparse._ActionsContainer) -> None:
@@ -191,7 +211,7 @@ def add_gpu_wait(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--gpu-wait",
         dest="gpu_wait_s",
-        type=float,
+        type=argument_types.wait_s,
         default=0.0,
         metavar="S",
         help="seconds to wait for a busy GPU (default: fail)",

@@ -8,9 +8,8 @@ from msgspec import structs
 
 from harness.agreement import LOOKS, load_questions
 from harness.engines.session import EngineSession
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError
 from harness.metrics.card import describe
-from harness.metrics.prefix import first_of_each_prefix
 from harness.model import CardLoad, LoadPoint, WorkloadCard
 from harness.plan import (
     Cell,
@@ -24,11 +23,10 @@ from harness.plan import (
     start_of,
     warmup_requests,
 )
-from harness.records.request_table import RequestTable
-from harness.run.measure.cache_state import first_turns
 from harness.run.measure.image_shelf import ImageShelf
 from harness.run.measure.job import send_times
 from harness.run.setup.prepare import Prepared
+from harness.run.setup.warm_cache import check_warm
 from harness.spec.scenario import Load, Scenario
 from harness.workload.prompts.content import content_of
 from harness.workload.prompts.generate import Decorator, as_they_are, generate
@@ -123,7 +121,7 @@ class Workloads:
                 warmup=warmup_requests(self._scenario, cell.load),
                 each_first=cell.load.kind == "working-set",
             )
-            _check_warm(self._scenario, self._made[key].requested)
+            check_warm(self._scenario, self._made[key].requested)
         return self._made[key]
 
     def cards(self, seed: int) -> dict[str, WorkloadCard]:
@@ -141,19 +139,6 @@ class Workloads:
         for point in self._points:
             digest.update(f"{point.label} {self._made[point, 0].sha256}\n".encode())
         return digest.hexdigest()
-
-
-def _check_warm(scenario: Scenario, requested: RequestTable) -> None:
-    """Raises SpecError for a warm cache that would hold most prompts whole, with what none of them shares."""
-    if scenario.cache.state != "warm":
-        return
-    new, prompts = len(list(first_of_each_prefix(requested))), len(list(first_turns(requested)))
-    if 2 * new > prompts:
-        raise SpecError(
-            f"{new} of {prompts} prompts begin as none before them, and a warm cache would hold all of these",
-            where="cache.state",
-            hint='"primed" holds all prompts, "cold" none',
-        )
 
 
 def decorator_of(scenario: Scenario) -> Decorator:

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from urllib.parse import urlsplit
 
 from harness.apis import APIS
+from harness.cluster.options import require_ray
 from harness.engines.check.preflight import Planned
 from harness.engines.provide.models import find_model
 from harness.engines.simulate import parse_faults, simulated
@@ -13,6 +14,7 @@ from harness.engines.speak.access import access_of
 from harness.engines.start.command import configured, settable
 from harness.engines.start.launch_choice import LaunchChoice, as_launched, resolve_launch, track_of
 from harness.errors import SetupError, SpecError, extra_hint
+from harness.host.address import is_loopback
 from harness.model.choices import BetweenRepeats
 from harness.plan import (
     Block,
@@ -30,6 +32,8 @@ from harness.run.setup.pairing import BLOCKS, Together, sized, together_of
 from harness.run.setup.profile import profile_of
 from harness.run.setup.prompt_source import checked_source
 from harness.run.setup.repeats import between_of, repeats_of
+from harness.run.setup.sending import check_sending
+from harness.run.setup.warm_cache import check_warm_ahead
 from harness.sampling.job import MOST_HZ
 from harness.sampling.machine import is_this_machine
 from harness.spec.backend import BackendRef
@@ -40,12 +44,13 @@ from harness.spec.scenario import Scenario, check_api, load_scenario
 from harness.spec.scenario.limits import MOST_REPEATS, at_most
 from harness.spec.server_urls import with_metrics_urls
 from harness.spec.strict import nearest
+from harness.store.confined import fitting
+from harness.untrusted import LIMIT
 from harness.workload.prompts.content import pieces_of
 from harness.workload.traces import Dataset, Trace
 
 # Suffixes of the two labels of a backend that is measured against itself.
 AA_LABELS = ("a", "b")
-_SEEDS = 2**63  # a larger one could not be read from the manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +137,7 @@ def prepare(options: RunOptions) -> Prepared:
         if options.repeats < 1:
             raise SpecError(f"must be at least 1, not {options.repeats}", where="--repeats")
         at_most(options.repeats, "--repeats", MOST_REPEATS)
-    if abs(options.seed) >= _SEEDS:
+    if abs(options.seed) >= LIMIT:  # it could not be read from the manifest
         raise SpecError(f"must be a number of 64 bits, not {options.seed}", where="--seed")
     if options.workers is not None and options.workers < 1:
         raise SpecError(f"must be at least 1, not {options.workers}", where="--workers")
@@ -167,11 +172,14 @@ def prepare(options: RunOptions) -> Prepared:
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
     launches = tuple(resolve_launch(ref, options.launch, options.device, options.gpus) for ref in backends)
     backends = tuple(map(as_launched, backends, launches))
-    _check_cluster(options, launches)
+    _check_cluster(options, backends, launches)
     backends = _simulated(backends, launches, options.simulate_faults)
+    _check_devices(options, backends)
     sizes = probe_sizes(options, scenario)
     pieces_of(scenario.text)  # a file that cannot be read is an error now, not when an engine runs
     source = checked_source(scenario, sizes)
+    check_sending(scenario, sizes, source)
+    check_warm_ahead(scenario, options.seed, sizes)
     started = tuple(zip(backends, launches, strict=True))
     between = between_of(options, scenario, started)
     each_cell = [
@@ -276,7 +284,9 @@ def _check_turns(scenario: Scenario, ref: BackendRef) -> None:
         )
 
 
-def _check_cluster(options: RunOptions, launches: Sequence[LaunchChoice]) -> None:
+def _check_cluster(
+    options: RunOptions, backends: Sequence[BackendRef], launches: Sequence[LaunchChoice]
+) -> None:
     if options.load_from is None:
         return
     if options.workers is not None:
@@ -286,6 +296,27 @@ def _check_cluster(options: RunOptions, launches: Sequence[LaunchChoice]) -> Non
             "other machines do not reach an engine that bench starts: it listens on 127.0.0.1",
             where="--load-nodes",
             hint="start it where every node reaches it, and give its address: --backends NAME=http://ADDRESS:PORT",
+        )
+    hosts = [urlsplit(url).hostname or "" for ref in backends for url in ref.urls]
+    if options.load_from.nodes > 1 and (own := [host for host in hosts if is_loopback(host)]):
+        raise SpecError(
+            f"{own[0]} is another server on every node",
+            where="--load-nodes",
+            hint="give the address under which all nodes reach the server",
+        )
+    require_ray()
+
+
+def _check_devices(options: RunOptions, backends: Sequence[BackendRef]) -> None:
+    """Raises SpecError for a device of engines where bench starts none that could have one."""
+    if any(not ref.urls and not ref.definition.backend.simulated for ref in backends):
+        return
+    given = {"--gpus": bool(options.gpus), "--device": options.device != "auto"}
+    for flag in (flag for flag, is_given in given.items() if is_given):
+        raise SpecError(
+            "has no effect on servers that run already, and on simulated ones",
+            where=flag,
+            hint="--profile gpu or cpu chooses the sizes of the scenario" if flag == "--device" else None,
         )
 
 
@@ -333,7 +364,7 @@ def _engine_values(
     )
     for ref, launch, own in zip(backends, launches, values, strict=True):
         serves_weights = ref.definition.backend.weights != "none"
-        configured(ref.definition, model if serves_weights else None, own, launch)
+        configured(ref.definition, model if serves_weights else None, own, launch, wanted.keys() - given)
     return values
 
 
@@ -345,6 +376,6 @@ def _unique_label(ref: BackendRef, backends: tuple[BackendRef, ...]) -> str:
     """The label of a backend, with the address if two servers are attached under one name."""
     same = [other for other in backends if other.label == ref.label]
     if len(same) == 1 or ref.url is None:
-        return ref.label
+        return fitting(ref.label)
     addresses = [url.partition("://")[2].replace("/", "_").replace(":", "_") for url in ref.urls]
-    return f"{ref.label}_{'+'.join(addresses)}"
+    return fitting(f"{ref.label}_{'+'.join(addresses)}")

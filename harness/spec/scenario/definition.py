@@ -16,10 +16,11 @@ from harness.spec.scenario.rules import check_rules
 from harness.spec.scenario.synthetic import Audio, FixedLength, SharedPrefix, Structured, Victim
 from harness.spec.scenario.text import Text, check_text
 from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
-from harness.spec.strict import UnknownKeyError, build, nearest
+from harness.spec.strict import UnknownKeyError, as_written, build, nearest
 
 Profile = Literal["gpu", "cpu"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
+_LONGEST_NAME = 200  # bytes; a file's name has at most 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,14 @@ class Header:
     name: str
     purpose: str
     rules: Literal["", "agentx"] = ""  # of a standard: what they lock cannot be set otherwise
+
+    def check(self, where: str) -> None:
+        """Raises SpecError unless the folder of a run can have this name between its date and its number."""
+        if not self.name or "/" in self.name or len(self.name.encode()) > _LONGEST_NAME:
+            raise SpecError(
+                f"must be 1 to {_LONGEST_NAME} bytes without a '/': runs are named after it",
+                where=f"{where}.name",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,13 +197,14 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
     generator = prompts["generator"]
     if not isinstance(generator, str) or generator not in GENERATORS:
         raise SpecError(
-            f"unknown generator {generator!r}",
+            f"unknown generator {as_written(generator)}",
             where=f"{where}:prompts.generator",
             hint=nearest(str(generator), GENERATORS),
         )
     generator_spec = build(GENERATORS[generator], prompts, f"{where}:prompts")
     generator_spec.check(f"{where}:prompts")
     scenario = build(Scenario, {**table, "prompts": generator_spec}, where)
+    scenario.scenario.check(f"{where}:scenario")
     check_text(
         scenario.text, f"{where}:text.content", made_up=not isinstance(generator_spec, PromptFile | Audio)
     )

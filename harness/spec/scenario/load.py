@@ -21,6 +21,11 @@ class Segment:
     start: float
     end: float
 
+    @property
+    def gain(self) -> float:
+        """Seconds at the load point's rate in which as many requests are due."""
+        return self.seconds * (self.start + self.end) / 2
+
 
 @dataclass(frozen=True, slots=True)
 class Load:
@@ -168,6 +173,7 @@ def _check_profile(load: Load, where: str) -> None:
             raise SpecError(f"must be at least {_SHORTEST_S:g}", where=f"{where}[{index}].seconds")
         if part.seconds <= 0 or part.start < 0 or part.end < 0:
             raise SpecError("seconds must be above 0, start and end not negative", where=f"{where}[{index}]")
-    factors = [max(part.start, part.end) for part in load.profile]
-    if factors and (max(factors) == 0 if load.repeat_profile else load.profile[-1].end == 0):
+    if not load.profile:
+        return
+    if not (sum(part.gain for part in load.profile) if load.repeat_profile else load.profile[-1].end):
         raise SpecError("the rate ends at 0, before every request is sent", where=where)

@@ -8,7 +8,7 @@ from harness.errors import SpecError
 from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS, better_of
 from harness.model.choices import BetweenRepeats
 from harness.model.metric_table import root_of
-from harness.spec.scenario.limits import MOST_REPEATS, at_most, not_negative, positive
+from harness.spec.scenario.limits import LONGEST_S, MOST_REPEATS, at_most, not_negative, positive
 from harness.spec.strict import nearest
 
 # `[slo] ttft_ms.p95 = 500`: 95 % of the requests have their first token within 500 ms.
@@ -64,7 +64,7 @@ def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
             where=f"{where}.max_repeats",
             hint="for fewer repeats than that set a fixed number: --repeats N",
         )
-    not_negative(verdict.cool_down_s, f"{where}.cool_down_s")
+    not_negative(verdict.cool_down_s, f"{where}.cool_down_s", LONGEST_S)
 
 
 def check_slo(slo: SloTable, where: str) -> None:

@@ -22,13 +22,18 @@ def victim(spec: Victim, count: int, random: Random, texts: TextMaker) -> Iterat
         yield ChatRequest((("user", text),), asked, given, kind=kind, at_ns=round(at_s * _NS))
 
 
+def stretch_s(spec: Victim, count: int) -> float:
+    """Returns the time of each of the four stretches that together have about `count` requests."""
+    fits = count / (4 / spec.every_s + 2 / spec.heavy_every_s)
+    return max(1, round(fits / spec.every_s)) * spec.every_s
+
+
 def _times(spec: Victim, count: int) -> Iterator[tuple[float, str]]:
     """Yields times and classes of both streams.
 
     The first heavy request is half-way between two light ones.
     """
-    fits = count / (4 / spec.every_s + 2 / spec.heavy_every_s)
-    stretch = max(1, round(fits / spec.every_s)) * spec.every_s
+    stretch = stretch_s(spec, count)
     light = [(number * spec.every_s, "") for number in range(count)]
     first = stretch + spec.every_s / 2
     heavy = [(first + number * spec.heavy_every_s, HEAVY) for number in range(count)]

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from harness.cli.flags.parsers import command_parser
-from harness.cluster import local
+from harness.cluster import local, options
 from harness.cluster.options import ClusterOptions, asked
 from harness.cluster.refusals import cannot_join, cannot_place
 from harness.errors import SetupError, SpecError
@@ -35,12 +35,36 @@ def test_without_a_cluster_nothing_is_asked():
     assert asked("10.0.0.1:6379", 2, 3).workers == 6
 
 
-def test_several_nodes_do_not_reach_an_engine_that_bench_starts():
-    options = RunOptions("fixed-length", "vllm", launch="simulate", load_from=ClusterOptions("auto", 2))
+@pytest.fixture
+def with_ray(monkeypatch):
+    monkeypatch.setattr(options, "find_spec", lambda _name: True)
+
+
+@pytest.mark.parametrize("address", ["here", "ray://", "10.0.0.1", "10.0.0.1:port"])
+def test_an_address_that_is_none_is_refused(address):
+    with pytest.raises(SpecError, match=r"^--cluster: is not auto, HOST:PORT or ray://HOST:PORT"):
+        asked(address, 1, None)
+
+
+def test_a_plan_with_a_cluster_needs_ray(monkeypatch):
+    monkeypatch.setattr(options, "find_spec", lambda _name: None)
+    with pytest.raises(SetupError, match="Ray is not installed"):
+        prepare(RunOptions("fixed-length", "truth", load_from=ClusterOptions("auto", 1)))
+
+
+def test_a_server_of_each_node_itself_is_no_server_of_all(with_ray):
+    given = RunOptions("fixed-length", "openai=http://127.0.0.1:9", load_from=ClusterOptions("auto", 2))
+    with pytest.raises(SpecError, match=r"^--load-nodes: 127\.0\.0\.1 is another server on every node"):
+        prepare(given)
+    assert prepare(replace(given, load_from=ClusterOptions("auto", 1))).options.all_workers == 1
+
+
+def test_several_nodes_do_not_reach_an_engine_that_bench_starts(with_ray):
+    given = RunOptions("fixed-length", "vllm", launch="simulate", load_from=ClusterOptions("auto", 2))
     with pytest.raises(SpecError) as raised:
-        prepare(options)
+        prepare(given)
     assert raised.value.where == "--load-nodes"
-    assert prepare(replace(options, load_from=ClusterOptions("auto", 1))).options.all_workers == 1
+    assert prepare(replace(given, load_from=ClusterOptions("auto", 1))).options.all_workers == 1
 
 
 def test_workers_of_one_machine_are_not_those_of_nodes():

@@ -49,6 +49,15 @@ def test_a_long_setting_is_short_in_the_name(tmp_path):
     assert max(map(len, labels)) <= 60
 
 
+def test_many_long_settings_make_a_name_that_a_folder_can_have(tmp_path):
+    sweep = [
+        LLAMA | {f"setting_{key}": (letter * 60 if key else letter) for key in range(5)} for letter in "ab"
+    ]
+    labels = [label for label, _ in made(tmp_path, foreign.write(tmp_path / "r.json", sweep))]
+    assert len(labels) == 2
+    assert max(map(len, labels)) <= 200
+
+
 def test_files_of_llama_bench_with_one_setting_are_repeats(tmp_path):
     """A path and a time are no settings, and CSV writes 0 for false."""
     one = foreign.write(tmp_path / "a.json", [LLAMA])

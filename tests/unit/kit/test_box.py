@@ -66,6 +66,23 @@ def test_a_damaged_kit_is_one_error(kit, tmp_path, capsys, change, said):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    ("words", "wrong"),
+    [
+        ([], "the following arguments are required: --out, step"),
+        (["--out", "x", "looc"], "argument step: invalid choice: 'looc'"),
+        (["--out", "x", "--max-mb", "nan", "look"], "argument --max-mb: 'nan' is not a number above 0"),
+        (["--out", "x", "--minutes", "-1", "look"], "argument --minutes: '-1' is not a number above 0"),
+    ],
+)
+def test_wrong_arguments_are_one_error_and_a_hint(words, wrong, capsys):
+    with pytest.raises(SystemExit, match=r"^2$"):
+        box.main(["kit", *words])
+    first, hint = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"error: {wrong}")
+    assert hint == "hint: --help shows what run.py takes"
+
+
 def test_packages_come_from_the_kit_alone(kit):
     seen = kit_env.using(kit, {"PIP_INDEX_URL": "x", "UV_INDEX": "y", "HOME": "/h"})
     assert not {"PIP_INDEX_URL", "UV_INDEX"} & seen.keys()

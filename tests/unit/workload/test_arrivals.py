@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.spec.scenario import Segment
-from harness.workload.arrivals import Profile, arrivals, due_within, think_times
+from harness.workload.arrivals import Profile, arrivals, due_within, seconds_for, think_times
 
 S = 1_000_000_000
 PINNED = [0, 45605807, 200000000]  # nanoseconds
@@ -128,6 +128,18 @@ def test_what_a_duration_ends_had_the_asked_rate(rate, seconds, seed):
     # Arrival number `due` comes at its nominal time, the first one that the duration does not contain.
     assert offsets[due] == pytest.approx(due / rate * S, abs=1)
     assert seconds * S - 1 <= offsets[due] <= (seconds + 1 / rate) * S + 1
+
+
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("count", [1, 10, 57, 200])
+def test_the_time_of_a_number_of_arrivals_is_when_the_next_is_due(count, repeated):
+    profile = Profile([Segment(2, 0.05, 1), Segment(3, 0, 0), Segment(1, 1, 0.5)], repeated)
+    offsets = arrivals("constant", 4.0, count + 1, 0, profile=profile)
+    assert seconds_for(4.0, count, profile) == pytest.approx(offsets[-1] / S, abs=1e-6)
+
+
+def test_rounds_of_a_profile_are_not_gone_through():
+    assert seconds_for(0.001, 10_000_000, Profile([Segment(0.001, 1e-9, 1e-9)], True)) == pytest.approx(1e19)
 
 
 def test_a_ramp_given_its_count_keeps_its_area():

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.cli.main import main
-from harness.cluster import local, placement
+from harness.cluster import local, options, placement
 from harness.cluster.local import Head
 from harness.errors import ExitCode
 
@@ -20,7 +20,7 @@ def ray(monkeypatch, tmp_path):
         found.asked.append((host, port, cpus))
         return Head(host, port, 1, 0.0)
 
-    monkeypatch.setattr(placement, "require_ray", lambda: None)
+    monkeypatch.setattr(options, "require_ray", lambda: None)
     monkeypatch.setattr(placement, "members", lambda _address: found.nodes)
     for name, answer in (("up", up), ("down", lambda: found.head), ("running", lambda: found.head)):
         monkeypatch.setattr(local, name, answer)
@@ -81,7 +81,7 @@ def test_each_node_has_a_line_and_no_cluster_is_an_error(ray, capsys):
 
 @pytest.mark.parametrize("action", ["up", "down", "status"])
 def test_without_ray_every_action_is_one_error(monkeypatch, capsys, action):
-    monkeypatch.setattr(placement, "find_spec", lambda _name: None)
+    monkeypatch.setattr(options, "find_spec", lambda _name: None)
     assert main(["cluster", action]) == ExitCode.SETUP
     assert capsys.readouterr().err.splitlines() == [
         "error: cluster: Ray is not installed",

@@ -10,6 +10,7 @@ from harness.cli.flags.argument_types import (
     numbers,
     percent,
     repeats,
+    wait_s,
     whole_numbers,
 )
 
@@ -40,6 +41,9 @@ def test_durations(text, seconds):
         (percent, "-100", "is not a percentage"),
         (percent, "nan", "is not a percentage"),
         (percent, "inf", "is not a percentage"),
+        (wait_s, "-1", "is not a number of seconds from 0 on"),
+        (wait_s, "nan", "is not a number of seconds from 0 on"),
+        (wait_s, "inf", "is not a number of seconds from 0 on"),
         (percent, "5 %", "is not a percentage"),
         (apis, "chat,speech", "'speech' is not one of chat"),
         (apis, "chat,chat", "names one of them twice"),
@@ -62,6 +66,7 @@ def test_what_a_flag_can_be():
     assert whole_numbers("1,8,") == [1, 8]
     assert numbers("0.5,2") == [0.5, 2.0]
     assert [percent(text) for text in ("0", "2.5", "200")] == [0.0, 2.5, 200.0]
+    assert [wait_s(text) for text in ("0", "2.5")] == [0.0, 2.5]
     assert address("9400") == ("127.0.0.1", 9400)
     assert address("[::1]:0") == ("[::1]", 0)
     assert apis("responses, chat") == ("responses", "chat")

@@ -16,3 +16,25 @@ def test_a_seed_that_no_reader_of_the_manifest_takes_is_refused(seed):
 def test_every_seed_of_64_bits_is_taken():
     for seed in (2**63 - 1, 1 - 2**63):
         assert prepare(RunOptions("fixed-length", "truth", seed=seed)).options.seed == seed
+
+
+@pytest.mark.parametrize("backends", ["truth", "openai=http://127.0.0.1:9", "truth,truth@no-prefix-cache"])
+@pytest.mark.parametrize("given", [{"gpus": ("7",)}, {"device": "cuda"}])
+def test_a_device_is_refused_where_no_engine_is_started_on_one(backends, given):
+    with pytest.raises(SpecError, match="has no effect on servers that run already, and on simulated ones"):
+        prepare(RunOptions("fixed-length", backends, **given))
+
+
+def test_a_value_of_the_scenario_is_not_named_after_a_flag():
+    wrong = {"engine_values.max_sequences": "many"}
+    with pytest.raises(SpecError, match=r"^engine_values\.max_sequences=many: 'many' is not a whole number$"):
+        prepare(RunOptions("fixed-length", "truth", overrides=wrong))
+    with pytest.raises(SpecError, match=r"^--engine-set max_sequences=many: 'many' is not"):
+        prepare(RunOptions("fixed-length", "truth", overrides=wrong, engine_values={"max_sequences": "many"}))
+
+
+def test_replicas_of_any_number_make_a_name_that_a_folder_can_have():
+    urls = ["+".join(f"http://127.0.0.1:{port}" for port in range(first, first + 20)) for first in (1, 21)]
+    labels = prepare(RunOptions("fixed-length", ",".join(f"openai={url}" for url in urls))).labels
+    assert len(set(labels)) == 2
+    assert max(map(len, labels)) <= 200
