@@ -25,10 +25,7 @@ def drawn(night: Night) -> str:
     from harness.report import page_of_courses
 
     about = night.suite.suite
-    lines = [
-        *_drift_lines(night),
-        *(f"missing: {scenario}: {place_words(figure)}" for scenario, figure in night.missing),
-    ]
+    lines = [*_drift_lines(night), *_missing_lines(night)]
     lines += [
         f"{step.entry.title}: {step.state}{f', {step.why}' if step.why else ''}" for step in night.steps
     ]
@@ -50,8 +47,8 @@ def _lines(night: Night) -> Iterator[str]:
     yield ""
     for line in _drift_lines(night):
         yield f"- {markdown_escaped(line)}"
-    for scenario, figure in night.missing:
-        yield f"- {markdown_escaped(plain(f'missing: {scenario}: {place_words(figure)}', 400))}"
+    for line in _missing_lines(night):
+        yield f"- {markdown_escaped(plain(line, 400))}"
     if night.drifts or night.missing:
         yield ""
     for line in night.behind:
@@ -93,6 +90,10 @@ def _drift_lines(night: Night) -> Iterator[str]:
         if night.drifts
         else iter(())
     )
+
+
+def _missing_lines(night: Night) -> Iterator[str]:
+    return (f"missing: {scenario}: {place_words(figure)}" for scenario, figure in night.missing)
 
 
 def _row(step: Step) -> str:

@@ -94,15 +94,20 @@ def spend(
             interrupted = True
             break
         note(f"  {steps[-1].state}{f': {steps[-1].why}' if steps[-1].why else ''}")
-    drifting = tuple(_judged(suite, steps, out, note))
+    tonight = _add_to_history(steps, out, note)
+    history = _history(history_path(out))
+    floor = suite.gate.floor_percent / 100
+    # Of the series that tonight's runs are part of, and nothing older.
+    found = (drift for drift in drifts(series(history), floor) if drift.series.entries[-1].run in tonight)
     named = [entry.backends[0] for entry in suite.run if entry.files]
     gone = tuple(
         (step.entry.scenario or step.entry.runs_of, figure)
         for step in steps
-        for figure in _missing(step, out, named)
+        for figure in _missing(step, history, named)
         if figure.names.isdisjoint(allow_missing)
     )
-    return Night(suite, tuple(steps), drifting, _nights(out), interrupted, missing=gone)
+    nights = len({entry.run for entry in history})
+    return Night(suite, tuple(steps), tuple(found), nights, interrupted, missing=gone)
 
 
 def _step(
@@ -245,27 +250,24 @@ def _why_failed(document: Mapping[str, object], folder: Path | None) -> str:
     return "; ".join(dict.fromkeys(f"{failure.backend}: {failure.error}" for failure in failures))
 
 
-def _judged(suite: Suite, steps: Sequence[Step], out: Path, note: Callable[[str], None]) -> list[Drift]:
-    """Adds tonight's runs to the history, and judges the series that they are part of, and nothing older."""
-    path, tonight = history_path(out), set()
+def _add_to_history(steps: Sequence[Step], out: Path, note: Callable[[str], None]) -> set[str]:
+    """Adds the runs that were measured, and returns their names."""
+    tonight = set()
     for step in steps:
         if step.folder is not None and step.state == "measured":
             folder = RunFolder(step.folder)
             summary = folder.read_summary()
-            append_history(path, entries(folder.read_manifest(), summary))
+            append_history(history_path(out), entries(folder.read_manifest(), summary))
             for why in without_first(summary):
                 note(f"  {why}")
             tonight.add(folder.run_id)
-    floor = suite.gate.floor_percent / 100
-    return [
-        drift for drift in drifts(series(_history(path)), floor) if drift.series.entries[-1].run in tonight
-    ]
+    return tonight
 
 
-def _missing(step: Step, out: Path, named: Sequence[str]) -> list[Missing]:
+def _missing(step: Step, history: Sequence[HistoryEntry], named: Sequence[str]) -> list[Missing]:
     """Compares with all runs of other nights: what is broken for long does not become the usual."""
     folder = None if step.folder is None else RunFolder(step.folder)
-    earlier = [entry for entry in _history(history_path(out)) if folder is None or entry.run != folder.run_id]
+    earlier = [entry for entry in history if folder is None or entry.run != folder.run_id]
     why = f"{step.state}: {step.why}" if step.why else step.state
     if folder is None or not folder.has("summary.json"):
         return list(missing(step.entry, why, earlier, None, None, named))
@@ -277,7 +279,3 @@ def _history(path: Path) -> list[HistoryEntry]:
         return read_history(path)
     except SpecError as error:
         raise SpecError(error.what, where=error.where, hint="the runs themselves are kept") from None
-
-
-def _nights(out: Path) -> int:
-    return len({entry.run for entry in _history(history_path(out))})

@@ -21,7 +21,7 @@ class FoundImage:
     name: str
     image_id: str
     digest: str | None
-    created: str
+    created: str | None  # None: the image does not say
     overridden: bool  # by BENCH_IMAGE_…
 
 
@@ -65,10 +65,8 @@ def ensure_image(daemon: Daemon, definition: Backend, device: str, say: Say) -> 
         attributes = daemon.image(name)
     if attributes is None:
         raise SetupError(f"image {name} was pulled but cannot be found", where=definition.name)
-    digests = attributes.get("RepoDigests") or []
-    return FoundImage(
-        name, attributes["Id"], digests[0] if digests else None, attributes["Created"], overridden
-    )
+    digest = next(iter(attributes.get("RepoDigests") or ()), None)
+    return FoundImage(name, attributes["Id"], digest, attributes.get("Created"), overridden)
 
 
 def _pull(daemon: Daemon, definition: Backend, name: str, say: Say) -> None:

@@ -161,6 +161,14 @@ def test_only_a_registry_that_has_answered_refuses_an_image():
         images.check_offered(daemon_without(refused), definition, "cuda")
 
 
+def test_an_image_without_a_date_is_found(monkeypatch):
+    """Docker leaves out `Created` where an image has none, as those of reproducible builds."""
+    found = SimpleNamespace(image=lambda _name: {"Id": "sha256:1"})
+    monkeypatch.setenv("BENCH_IMAGE_VLLM", "mine:1")
+    image = images.ensure_image(found, load_backend("vllm"), "cuda", print)
+    assert image == images.FoundImage("mine:1", "sha256:1", None, None, overridden=True)
+
+
 def test_a_daemon_that_goes_away_is_an_ending(tmp_path):
     container, daemon = contained(tmp_path, RUNNING)
 
