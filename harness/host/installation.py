@@ -66,7 +66,7 @@ def revision() -> GitRevision | None:
 
 def _git(*arguments: str) -> str:
     return subprocess.run(
-        ["git", "-C", str(paths.CHECKOUT), *arguments],
+        ["git", "--no-optional-locks", "-C", str(paths.CHECKOUT), *arguments],
         capture_output=True,
         text=True,
         check=True,

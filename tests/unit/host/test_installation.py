@@ -1,5 +1,6 @@
 """`bench --version`, and the one place that the version stands in."""
 
+import os
 import re
 import subprocess
 import sys
@@ -39,6 +40,18 @@ def test_a_checkout_tells_where_its_commit_and_whether_it_was_changed(checkout):
     assert installation.revision() == GitRevision(revision=commit, dirty=False)  # what has been loaded
     installation.revision.cache_clear()
     assert installation.version_text().endswith(", with changes)")
+
+
+def test_asking_for_the_commit_leaves_the_index_of_the_checkout_alone(checkout):
+    """Git would lock and write it; killed by the time limit, it would leave the lock to whoever commits."""
+    git(checkout, "init", "--quiet")
+    (checkout / "file").write_text("text")
+    git(checkout, "add", "file")
+    git(checkout, "commit", "--quiet", "--message", "first")
+    index = (checkout / ".git" / "index").read_bytes()
+    os.utime(checkout / "file", (0, 0))
+    assert installation.revision().dirty is False
+    assert (checkout / ".git" / "index").read_bytes() == index
 
 
 @pytest.mark.parametrize(("told", "kind"), [("", "package"), ("container image", "container image")])
