@@ -129,6 +129,7 @@ class Progress:
     recent_ttft_ms: float | None  # median of recently finished requests
     recent_output_tokens_per_s: float | None  # by events, an estimate; None where answers are not text
     recent_items_per_s: float | None = None  # vectors or scores
+    duration_s: float | None = None  # no request leaves after it, however many are planned
 
 
 @dataclass(frozen=True, slots=True)

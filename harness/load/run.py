@@ -107,6 +107,7 @@ def _progress(worker_pool: WorkerPool[Any], job: LoadJob, t0: int) -> Progress:
         else None,
         recent_output_tokens_per_s=recent[0] if recent and streamed else None,
         recent_items_per_s=recent[1] if recent and not streamed else None,
+        duration_s=job.duration_s,
     )
 
 

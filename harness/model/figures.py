@@ -39,6 +39,11 @@ class Requests(Record, frozen=True, kw_only=True):
     warmup: Annotated[int, doc("Warm-up requests that became due, however they ended.")]
     outcomes: Annotated[dict[str, int], doc("Measured requests by outcome: docs/metrics.md.")]
 
+    @property
+    def due(self) -> int:
+        """Measured requests that became due: a duration, or a person, may end the load before all do."""
+        return sum(self.outcomes.values())
+
 
 class Arrivals(Record, frozen=True, kw_only=True, omit_defaults=True):
     """Open loop: arrivals as asked and as sent, with limits and a verdict."""

@@ -27,7 +27,7 @@ def cell_line(words: str, cell: CellResult) -> str:
     def ms(value: float | None) -> str:
         return "n/a" if value is None else f"{value:.1f} ms"
 
-    done = f"{words}: {cell.requests.ok}/{cell.requests.planned} ok"
+    done = f"{words}: {cell.requests.ok}/{cell.requests.due} ok"
     if cell.conditions.api in WITHOUT_TEXT:
         rate, unit = cell.items_per_s, "items/s"
         if cell.conditions.api in OF_AUDIO:

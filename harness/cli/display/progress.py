@@ -105,17 +105,24 @@ class Display(ABC):
 
 
 def cell_left_s(progress: "Progress") -> float | None:
-    """Estimates by the time that the requests so far took."""
-    if not 0 < progress.done < progress.planned:
-        return None
-    return progress.elapsed_s / progress.done * (progress.planned - progress.done)
+    """Estimates by the time that the requests so far took, and by the duration if that ends first."""
+    share = _share(progress)
+    return progress.elapsed_s * (1 / share - 1) if 0 < share < 1 else None
+
+
+def _share(progress: "Progress") -> float:
+    by_requests = progress.done / progress.planned if progress.planned else 1.0
+    by_time = progress.elapsed_s / progress.duration_s if progress.duration_s else 0.0
+    return min(max(by_requests, by_time), 1.0)
 
 
 def in_flight_text(words: str, progress: "Progress") -> str:
-    share = progress.done / progress.planned if progress.planned else 1.0
-    bar = "█" * round(BAR * share) + "░" * (BAR - round(BAR * share))
+    """Where a duration ends the load, what is planned is the most that may become due."""
+    full = round(BAR * _share(progress))
+    most = "/" if progress.duration_s is None else " of at most "
     failed = f"  {progress.failed} failed" if progress.failed else ""
-    return f"{words}  {bar} {progress.done}/{progress.planned}  {progress.in_flight} now{failed}"
+    done = f"{progress.done}{most}{progress.planned}"
+    return f"{words}  {'█' * full}{'░' * (BAR - full)} {done}  {progress.in_flight} now{failed}"
 
 
 def speed_parts(progress: "Progress") -> list[str]:

@@ -135,7 +135,7 @@ def _errors(row: Row) -> Entry:
     """Failed and dropped of all repeats, INVALID ones too: a fault is a fault. What never became due is not
     counted: where the time ran out, the share would look small."""
     faults = _faults(row)
-    due = sum(sum(cell.requests.outcomes.values()) for cell in row.cells)
+    due = sum(cell.requests.due for cell in row.cells)
     return Entry(f"{faults}/{due}" if faults else "0")
 
 

@@ -7,7 +7,7 @@ from harness.model.measures import Measure, measure
 from harness.model.numbers import as_given, counted, number, percent_figure, percent_of_all, short
 from harness.report.findings.conclusion import doubts, doubts_by_count, goodput, order, orders
 from harness.report.findings.conclusion import under_load as courses
-from harness.report.view import Group, Row
+from harness.report.view import Group, Row, groups
 from harness.report.wording import listing, plain
 
 IN_WORDS = 3  # backends: with more, a list of values is harder to read than the table
@@ -245,7 +245,8 @@ def under_load(summary: Summary) -> Iterator[str]:
         waits = _known(course.users, course.first_token_ms)
         if len(rates) < 2:
             continue
-        parts = [_rates(rates), *([_waits(waits)] if len(waits) > 1 else []), *_limit(course)]
+        first = [_waits(waits)] if len(waits) > 1 else []
+        parts = [_rates(rates), *first, *_limit(course), *_cut_short(summary, course)]
         doubtful = f" (figures {IN_DOUBT}: see the warnings)" if course.in_doubt else ""
         yield plain(f"{course.label}: {'; '.join(parts)}{doubtful}.")
 
@@ -274,6 +275,18 @@ def _limit(course: UnderLoad) -> Iterator[str]:
         yield f"the limit was reached: more than {_users(course.limit_users)} brought less than 10 % more"
     elif course.limit_reached is False:
         yield "the limit was not reached"
+
+
+def _cut_short(summary: Summary, course: UnderLoad) -> Iterator[str]:
+    """Yields the loads that have a row in the table and no part in the course."""
+    left_out = [
+        _users(group.point.value)
+        for group in groups(summary)
+        if group.point.kind == "concurrency" and group.point.value not in course.users
+        if any(row.label == course.label for row in group.rows)
+    ]
+    if left_out:
+        yield f"left out, since it was cut short: {listing(left_out)}"
 
 
 def _users(count: float) -> str:

@@ -68,7 +68,7 @@ def _verdicts(source: Source) -> Html:
                 where(source, group, row),
                 tag("span", _listed(row.cells), class_=worst.lower()),
                 ", ".join(f"{code} ({count})" for code, count in codes.most_common()) or "every check passed",
-                f"{sum(counts.ok for counts in requests)} of {sum(counts.planned for counts in requests)}",
+                f"{sum(counts.ok for counts in requests)} of {sum(counts.due for counts in requests)}",
                 str(sum(counts.failed for counts in requests)),
                 str(sum(counts.dropped for counts in requests)),
             ]
@@ -93,7 +93,7 @@ def _validity_row(cell: CellResult) -> Iterator[str]:
     why = items(join([reason_text(reason), _hint(reason)]) for reason in reasons)
     yield why if reasons else "every check passed"
     counts = cell.requests
-    yield f"{counts.ok} of {counts.planned}"
+    yield f"{counts.ok} of {counts.due}"
     yield str(counts.failed)
     yield str(counts.dropped)
     for path in CLIENT:

@@ -12,8 +12,9 @@ from harness.cli.display.progress import State
 from harness.load.job import Progress
 from harness.model import LoadPoint
 from harness.plan import Cell
-from harness.run.status_lines import cell_words
-from tests.factories.progress import CELL, MEASURED, progress, run
+from harness.run.status_lines import cell_line, cell_words
+from tests.factories import summaries
+from tests.factories.progress import CELL, EIGHT, MEASURED, progress, run
 
 
 def texts(state, now=60.0, width=79, ttft_ms=()):
@@ -30,6 +31,22 @@ def test_it_shows_position_load_and_a_mark_per_cell():
         "  llamacpp  c8 ●▸",
         "  ● VALID  ◐ SUSPECT  ✕ INVALID",
     ]
+
+
+def test_a_duration_ends_a_load_before_all_that_is_planned_becomes_due():
+    """Of 500 planned requests 16 are done when four of eight seconds are over."""
+    state = State(0.0, run(), load=(CELL, Progress(4.0, 500, 24, 16, 0, 8, None, None, duration_s=8.0)))
+    assert texts(state)[1:3] == [
+        "llamacpp, 8 in flight, repeat 1  ██████░░░░░░ 16 of at most 500  8 now",
+        "4 s left",
+    ]
+
+
+def test_a_finished_cell_counts_what_became_due():
+    cell = summaries.cell(
+        "vllm", EIGHT, requests={"planned": 500, "ok": 25, "outcomes": {"ok": 25, "timeout": 1}}
+    )
+    assert cell_line("vllm", cell).startswith("vllm: 25/26 ok, ")
 
 
 def test_the_page_shows_a_load_as_the_view_does():

@@ -6,6 +6,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from harness.model import as_json
 from harness.report.findings.conclude import conclude
@@ -408,6 +409,15 @@ def test_a_cell_that_was_cut_short_is_no_load_of_the_limit():
 )
 def test_of_one_server_it_says_what_more_users_bring(rates, waits, says):
     assert list(under_load(_loaded(rates, waits))) == [f"vllm: {says}."]
+
+
+def test_a_load_that_was_cut_short_is_named_where_it_is_left_out():
+    loaded = _loaded((19.0, 80.0, 155.0), (100.0, 101.0, 104.0))
+    *whole, last = loaded.cells
+    cut = replace(last, requests=replace(last.requests, cancelled=4))
+    (found,) = under_load(replace(loaded, cells=(*whole, cut)))
+    assert found.startswith("vllm: 80.0 output tokens/s at 4 users, 19.0 at 1; ")
+    assert found.endswith("; left out, since it was cut short: 8 users.")
 
 
 def test_one_backend_has_a_row_per_load_in_the_whole_table():
