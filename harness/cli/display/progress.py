@@ -117,9 +117,8 @@ def _share(progress: "Progress") -> float:
 
 
 def in_flight_text(words: str, progress: "Progress") -> str:
-    """Where a duration ends the load, what is planned is the most that may become due."""
     full = round(BAR * _share(progress))
-    most = "/" if progress.duration_s is None else " of at most "
+    most = "/" if progress.duration_s is None else " of at most "  # a duration may end before all is due
     failed = f"  {progress.failed} failed" if progress.failed else ""
     done = f"{progress.done}{most}{progress.planned}"
     return f"{words}  {'█' * full}{'░' * (BAR - full)} {done}  {progress.in_flight} now{failed}"
