@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from harness.metrics import latency
 from harness.metrics.distribution import latency_stats
+from harness.metrics.reason import NO_ANSWER
 from harness.metrics.view import CellView, Figures
 from harness.model import LatencyStats
 
@@ -24,7 +25,7 @@ def compute(cell: CellView) -> Sound:
     factor, reasons = latency_stats(waits)
     nulls = {f"real_time_factor.{key}": reason for key, reason in reasons.items()}
     if cell.window is None:
-        nulls["audio_s_per_s"] = "no answer to count"
+        nulls["audio_s_per_s"] = NO_ANSWER
         return Sound(real_time_factor=factor, nulls=nulls)
     done_s = float((cell.shares * audio_ms[cell.requests["seq"]]).sum()) / 1000
     return Sound(real_time_factor=factor, audio_s_per_s=cell.window.per_second(done_s), nulls=nulls)

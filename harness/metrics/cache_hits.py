@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from harness.metrics import prefix
+from harness.metrics.reason import OfServer
 from harness.metrics.view import CellView, Figures, Mask, RequestView, Rows
 from harness.model import CellFacts
 from harness.records.layout import UNKNOWN
@@ -30,7 +31,7 @@ def compute(cell: CellView) -> Reuse:
     host = None if part is None or rate is None else part * rate
     nulls = {} if rate is not None else {"prefix_cache_hit_rate": _why_unknown(cell)}
     if part is None:
-        nulls["host_cache_hit_rate"] = "the engine does not count by where cached tokens came from"
+        nulls["host_cache_hit_rate"] = OfServer("the engine does not count by where cached tokens came from")
     elif rate is None:
         nulls["host_cache_hit_rate"] = nulls["prefix_cache_hit_rate"]
     asked, held = cell.requested, _held(cell.facts)
@@ -116,12 +117,10 @@ def cached_share(rows: Rows) -> float | None:
 
 def _why_unknown(view: RequestView) -> str:
     known, answers = len(counted(view)), len(view.answers)
-    if not answers:
-        return "no answer to count"
     if len(beyond_prompt(view)):
         return "the server counts more cached tokens than prompt tokens"
     if not known:
-        return "neither usage nor counters report cached tokens"
+        return OfServer("neither usage nor counters report cached tokens")
     if known < answers:
         return f"the server reports cached tokens of {known} of {answers} answers only"
     return "the server counts no prompt tokens"

@@ -8,7 +8,7 @@ import numpy as np
 
 from harness.metrics import in_flight, latency
 from harness.metrics.cache_hits import cached_share
-from harness.metrics.distribution import NEVER
+from harness.metrics.distribution import NEVER, made_infinite
 from harness.metrics.replicas import replicas
 from harness.metrics.view import CellView, Figures, Mask, RequestView
 from harness.model import ClassStats, LatencyStats, Replicas
@@ -116,7 +116,7 @@ def _by(key: str, view: RequestView, masks: Mapping[str, Mask]) -> ByClass:
         for metric, values in latency.values_ms(part).items():
             if metric in ClassStats.__struct_fields__:
                 stats[metric], reasons = latency.stats_of(metric, values)
-                never = {name: why for name, why in reasons.items() if why.endswith(NEVER)}
+                never = {name: why for name, why in reasons.items() if made_infinite(why)}
                 nulls |= {f"{key}.{kind}.{metric}.{name}": why for name, why in never.items()}
         classes[kind] = ClassStats(
             requests=len(part.measured_requests),

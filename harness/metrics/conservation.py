@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from harness.metrics import in_flight, series
 from harness.metrics.counts import requests_of
+from harness.metrics.reason import NOT_COUNTED
 from harness.metrics.throughput import rates_of
-from harness.metrics.view import NOT_COUNTED, CellView, Figures, Floats
+from harness.metrics.view import CellView, Figures, Floats
 from harness.metrics.window import Window, work_shares
 from harness.model import WITHOUT_TEXT, CellFacts, Law, Requests, known
 from harness.records.layout import UNKNOWN, Outcome, Phase, Records
@@ -177,7 +178,7 @@ def _shares_an_address(facts: CellFacts) -> bool:
 def _tokens(cell: Cell) -> Law:
     rate, shown = cell.rates["requests_per_s"], cell.rates["output_tokens_per_s"]
     if shown is None or rate is None or not cell.shares.any():
-        return Law(_TOKENS, why=NOT_COUNTED)
+        return Law(_TOKENS, why=str(NOT_COUNTED))
     tokens = cell.records.requests["output_tokens"]
     expected = rate * float((cell.shares * tokens).sum() / cell.shares.sum())
     return _judged(_TOKENS, shown, expected, RESOLUTION * expected)
@@ -194,7 +195,7 @@ def _counters(requests: NDArray[np.void], facts: CellFacts) -> Iterator[Law]:
         elif not len(sent) or (sent["outcome"] != Outcome.OK).any():
             yield Law(law, why="requests without an answer: the engine counts tokens that never arrived")
         elif (sent[field] == UNKNOWN).any():
-            yield Law(law, why=NOT_COUNTED)
+            yield Law(law, why=str(NOT_COUNTED))
         else:
             measured, expected = round(counters[field]), float(np.sum(sent[field], dtype=np.int64))
             if measured > expected and _shares_an_address(facts):

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.metrics import conservation, in_flight
+from harness.metrics.reason import NO_ANSWER
 from harness.metrics.view import CellView, Figures
 from harness.metrics.window import makespan_s
 from harness.records.layout import Phase
@@ -35,7 +36,7 @@ class Course(Figures):
 def compute(cell: CellView) -> Course:
     window, makespan = cell.window, makespan_s(cell.timed.requests)
     if window is None:
-        return Course(makespan_s=makespan, nulls=dict.fromkeys(_OVER_THE_WINDOW, "no answer to count"))
+        return Course(makespan_s=makespan, nulls=dict.fromkeys(_OVER_THE_WINDOW, NO_ANSWER))
     requests, closed = cell.requests, cell.slots is not None
     measured = requests[requests["phase"] == Phase.MEASURE]
     mean = in_flight.mean(requests, window.start_ns, window.end_ns)

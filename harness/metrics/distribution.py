@@ -9,7 +9,12 @@ from harness.stats.binomial import trials_needed, upper_rank
 
 PERCENTILES = (50, 90, 95, 99)
 
-NEVER = "never got there"  # ends the reason of a percentile that failed requests make infinite
+NEVER = "never got there"  # ends the reason of a figure that failed requests make infinite
+
+
+def made_infinite(reason: str) -> bool:
+    """Whether failed requests are the reason of a null figure: of a stored one there is only the text."""
+    return reason.endswith(NEVER)
 
 
 def samples_needed(percentile: float) -> int:

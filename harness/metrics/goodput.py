@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from harness.metrics import latency
+from harness.metrics.reason import NO_ANSWER
 from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
 from harness.metrics.window import Window
 from harness.model import Limit
@@ -29,7 +30,7 @@ def compute(cell: CellView) -> Kept:
     if not cell.facts.slo:
         why = "the scenario sets no limits ([slo])"
     else:
-        why = "no answer to count" if cell.window is None else "a latency with a limit is not known"
+        why = NO_ANSWER if cell.window is None else "a latency with a limit is not known"
     return Kept(
         goodput_requests_per_s=good.requests_per_s,
         slo=good.slo,

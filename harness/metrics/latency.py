@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.distribution import latency_stats
-from harness.metrics.view import NOT_COUNTED, CellView, Figures, Floats, Mask, RequestView, Rows
+from harness.metrics.reason import NOT_COUNTED, OfServer
+from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
 from harness.model import METRICS, LatencyStats, family
 from harness.records.layout import GENERATED, UNKNOWN, EventKind, Outcome, Records
 
@@ -42,7 +43,7 @@ def compute_of_reasoning(cell: CellView) -> Latencies:
     """Waits for reasoning and for the answer after it; without reasoning they would be the TTFT again."""
     if reasons(cell):
         return _described(cell, OF_REASONING)
-    why = "no answer has reasoning text"
+    why = OfServer("no answer has reasoning text")
     return Latencies(stats=dict.fromkeys(OF_REASONING), nulls=dict.fromkeys(OF_REASONING, why))
 
 

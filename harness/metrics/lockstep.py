@@ -20,8 +20,10 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.metrics.reason import OfTimes
 from harness.metrics.view import Floats, RequestView
 from harness.model import Load, Synchrony
+from harness.model.numbers import counted
 from harness.records.layout import UNKNOWN
 
 # Above it the phases stand within a fifth of a period (standard deviation): bursts, not a steady stream.
@@ -42,7 +44,8 @@ def synchrony(view: RequestView, load: Load) -> tuple[Synchrony | None, str]:
     sent = np.sort(view.measured_requests["sent_ns"][view.measured_requests["sent_ns"] != UNKNOWN])
     waves = (len(sent) - 1) // slots
     if waves < MIN_WAVES:
-        return None, f"{len(sent)} requests; {MIN_WAVES * slots + 1} are needed for {MIN_WAVES} waves"
+        few = f"{counted(len(sent), 'request')}; {MIN_WAVES * slots + 1} are needed for {MIN_WAVES} waves"
+        return None, few if len(sent) else OfTimes(few)
     chance = _chance(slots, waves)
     if chance >= 1:
         return None, f"{waves} waves of {slots} are too few to tell lockstep from chance"

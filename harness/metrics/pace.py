@@ -25,7 +25,7 @@ def compute(cell: CellView) -> Pace:
     return Pace(
         arrivals=compare_cell(cell.timed.requests, load, cell.requested),
         state=state.state,
-        state_why=state.why,
+        state_why=str(state.why),
         steady_state=steady_state_of(cell),
         backlog=backlog(cell.timed, load),
         nulls={"state": state.why} if state.state is None else {},

@@ -5,22 +5,13 @@ from typing import Any
 from msgspec.structs import replace
 
 from harness.metrics.distribution import samples_needed
-from harness.metrics.view import NOT_COUNTED
+from harness.metrics.reason import OfServer, OfTimes
 from harness.model import CellResult, Imported, LatencyStats, Requests
 from harness.model.numbers import counted
 
 _NONE = LatencyStats(mean=None, p50=None, p90=None, p95=None, p99=None)
 _ONLY_SUMMED = "only what the file says is known"
 _LACKING = "the file does not have it"
-# Reasons, by how they begin, that blame a server, or requests that the file need not lack.
-_OF_BENCH = (
-    "0 answers; ",
-    "no answer has reasoning",
-    "neither usage nor counters",
-    "the engine does not count by",
-    NOT_COUNTED,
-)
-_OF_TIMES = ("no answer to count", "no request was sent", "no measured request was due", "0 requests; ")
 _LATENCIES = ("ttft_ms", "ttft_service_ms", "itl_ms", "tpot_ms", "e2e_ms")
 
 
@@ -30,8 +21,8 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
         return cell
     nulls = {**cell.null_reasons, "requests.resent": _LACKING, "output_chars_per_s": _LACKING,
              "standstill": _LACKING}  # fmt: skip
-    foreign = _OF_BENCH if "times" in file.facts else _OF_BENCH + _OF_TIMES
-    nulls |= {path: _LACKING for path, why in nulls.items() if why.startswith(foreign)}
+    foreign = OfServer if "times" in file.facts else (OfServer, OfTimes)
+    nulls |= {path: _LACKING for path, why in nulls.items() if isinstance(why, foreign)}
     figures: dict[str, Any] = {"output_chars_per_s": None, "standstill": None, "imported": file}
     if "arrivals" not in file.facts:
         nulls |= {path: _LACKING for path in nulls if path.startswith("itl_ms.")}

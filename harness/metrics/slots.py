@@ -7,6 +7,7 @@ import numpy as np
 from harness.metrics import in_flight
 from harness.metrics.distribution import latency_stats
 from harness.metrics.lockstep import synchrony
+from harness.metrics.reason import OfTimes
 from harness.metrics.view import CellView, Figures, Floats, RequestView
 from harness.model import LatencyStats, Load, Synchrony
 
@@ -27,7 +28,7 @@ def compute(cell: CellView) -> Slots:
     idle, reasons = latency_stats(slots.idle_ms) if slots else (None, {})
     nulls = {f"slot_idle_ms.{key}": reason for key, reason in reasons.items()}
     if slots is None:
-        no_slots = "an open loop has no slots" if load.slots is None else "no request was sent"
+        no_slots = "an open loop has no slots" if load.slots is None else OfTimes("no request was sent")
         nulls |= dict.fromkeys(("slot_idle_ms", "slot_idle_share"), no_slots)
     if together is None:
         nulls["synchrony"] = why

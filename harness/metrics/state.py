@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.quality import form_refused
+from harness.metrics.reason import OfServer, OfTimes
 from harness.metrics.sessions import in_flight_share
 from harness.model import Load, known
-from harness.model.numbers import percent_apart, short
+from harness.model.numbers import counted, percent_apart, short
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.request_table import RequestTable
 from harness.stats.serial import lasting
@@ -39,7 +40,7 @@ def cell_state(requests: NDArray[np.void], load: Load, requested: RequestTable |
     """Uses requests of any phase, since the server does not know phases."""
     rows = requests[requests["outcome"] != Outcome.CANCELLED]
     if not (rows["phase"] == Phase.MEASURE).any():
-        return CellState(None, "no measured request was due")
+        return CellState(None, OfTimes("no measured request was due"))
     if load.slots is not None and requested is not None and requested.has_calls():
         return _closed(in_flight_share(rows, requested), "a call of a session is in flight")
     if load.slots is not None and known(load.think_time_s) == 0:
@@ -75,7 +76,8 @@ def _open(rows: NDArray[np.void]) -> CellState:
         return CellState("unstable", f"{missing} of {len(rows)} requests were not answered")
     good = rows[(rows["outcome"] == Outcome.OK) & (rows["end_ns"] != UNKNOWN)]
     if len(good) < LEAST:
-        return CellState(None, f"{len(good)} answers; {LEAST} are needed to see whether they take longer")
+        few = f"{counted(len(good), 'answer')}; {LEAST} are needed to see whether they take longer"
+        return CellState(None, few if len(good) else OfServer(few))
     if (growing := _growth(good)) is not None:
         words = f"each second of sending adds {growing:.2g} s to the answers"
         return CellState("unstable", words)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.view import NOT_COUNTED, CellView, Figures, Floats, Rows
+from harness.metrics.reason import NO_ANSWER, NOT_COUNTED, OfServer
+from harness.metrics.view import CellView, Figures, Floats, Rows
 from harness.metrics.window import Window
 from harness.model import WITHOUT_TEXT, family
 from harness.model.metric import OF_AUDIO
@@ -85,10 +86,10 @@ def _why_not_counted(cell: CellView, name: str) -> str:
     """The reason a rate is null that does not ask for reasoning."""
     inside = cell.requests[cell.shares > 0]
     if not len(inside):
-        return "no answer to count"
+        return NO_ANSWER
     lacking = np.count_nonzero(inside[_COUNTED[name]] == UNKNOWN) if name in _COUNTED else len(inside)
     some = "" if lacking == len(inside) else f" of {lacking} of {len(inside)} answers"
-    return f"{NOT_COUNTED}{some}"
+    return OfServer(f"{NOT_COUNTED}{some}")
 
 
 def _why_not_apart(requests: Rows) -> str:
@@ -97,7 +98,7 @@ def _why_not_apart(requests: Rows) -> str:
         return "the server counts the reasoning tokens of some answers only"
     if (requests["first_reasoning_ns"] != UNKNOWN).any():
         return "the server does not count reasoning tokens"
-    return "no answer has reasoning"
+    return OfServer("no answer has reasoning")
 
 
 def _text_chars(records: Records) -> Floats:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from harness.metrics import cost, cpu_use, energy, gpus, throughput
 from harness.metrics.goodput import goodput_of
 from harness.metrics.limiter import Watched, limiter
-from harness.metrics.view import NOT_COUNTED, CellView, Figures
+from harness.metrics.reason import NO_ANSWER, NOT_COUNTED
+from harness.metrics.view import CellView, Figures
 from harness.metrics.window import Window
 from harness.model import (
     UNSET,
@@ -71,7 +72,7 @@ def describe(
     if window is None:
         nothing = Usage(telemetry=health, server=server)
         unknown = [key for key, value in nothing.by_key().items() if value is None]
-        return replace(nothing, nulls=dict.fromkeys(unknown, "no answer to count"))
+        return replace(nothing, nulls=dict.fromkeys(unknown, NO_ANSWER))
     sources = watched.sources
     nulls: dict[str, str | None] = {}
     gpu, nulls["gpu"] = gpus.describe(telemetry, sources, window)

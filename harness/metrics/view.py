@@ -22,7 +22,6 @@ T = TypeVar("T")
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Rows = NDArray[np.void]  # REQUEST_DTYPE
-NOT_COUNTED = "the server reports no token counts"  # why a figure of tokens is null
 
 
 @dataclass(frozen=True, eq=False)

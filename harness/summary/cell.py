@@ -81,4 +81,5 @@ def summarise_view(cell: CellView) -> CellResult:
     fill: Callable[..., CellResult] = CellResult
     identity = structs.asdict(cell.facts.identity)
     result = fill(**identity, **about(cell).by_key(), **figures, null_reasons=nulls)
-    return reported.with_reported(result, cell.facts.imported)
+    result = reported.with_reported(result, cell.facts.imported)
+    return structs.replace(result, null_reasons={path: str(why) for path, why in result.null_reasons.items()})

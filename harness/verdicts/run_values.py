@@ -12,7 +12,7 @@ from typing import Literal, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.distribution import NEVER
+from harness.metrics.distribution import made_infinite
 from harness.model import CellResult, LoadPoint, known
 from harness.model.json_path import number_at
 from harness.validity import blame
@@ -191,7 +191,7 @@ def _start_s(cell: CellResult) -> float | None:
 
 
 def _infinite(cell: CellResult, metric: str) -> bool:
-    return cell.null_reasons.get(metric, "").endswith(NEVER)
+    return made_infinite(cell.null_reasons.get(metric, ""))
 
 
 def by_start(values: Mapping[Work, T], starts: Mapping[Work, int]) -> list[list[T]]:

@@ -69,7 +69,7 @@ def test_a_cache_behind_that_is_not_counted_says_so():
 @pytest.mark.parametrize(
     ("answers", "why"),
     [
-        ([], "no answer to count"),
+        ([], "neither usage nor counters report cached tokens"),
         ([(100, None), (100, None)], "neither usage nor counters report cached tokens"),
         ([(100, 50), (100, None)], "the server reports cached tokens of 1 of 2 answers only"),
         ([(100, 50), (None, 50)], "the server reports cached tokens of 1 of 2 answers only"),

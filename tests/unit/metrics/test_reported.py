@@ -1,8 +1,10 @@
 """What a cell says of a file of another tool: the tool's own figures, and why there are no others."""
 
 import pytest
+from msgspec.structs import replace
 
 from harness.metrics.families import figures_of
+from harness.metrics.reason import OfServer, OfTimes
 from harness.metrics.reported import with_reported
 from harness.metrics.view import CellView
 from harness.model import Imported
@@ -64,6 +66,16 @@ def test_without_times_a_closed_loop_is_taken_at_its_word(load, state):
     assert with_reported(own, file()).makespan_s == 9.0
 
 
+def test_what_a_file_lacks_is_known_by_what_a_reason_is_and_not_by_its_words():
+    reasons = {"a": OfServer("nothing"), "b": OfTimes("nothing"), "c": "nothing"}
+    own = replace(cell(), null_reasons=reasons)
+    timed, timeless = (
+        with_reported(own, file(facts=facts)).null_reasons for facts in (EVERY_FACT, without("times"))
+    )
+    assert [timed[path] for path in reasons] == [LACKS, "nothing", "nothing"]
+    assert [timeless[path] for path in reasons] == [LACKS, LACKS, "nothing"]
+
+
 def test_a_summary_has_its_own_counts_and_figures():
     lacking = ("ttft_ms.mean", "ttft_ms.p50", "e2e_ms.p50", "gpu")
     own = cell(null_reasons=dict.fromkeys(lacking, "nothing was measured"))
@@ -111,7 +123,7 @@ def test_a_file_of_figures_is_not_said_to_lack_requests(slots):
     given = file("summary", ("answers", "outcomes"), answered=12, failed=0)
     kind = {"kind": "concurrency" if slots else "rate", "value": 4.0}
     figures, nulls = figures_of(CellView(records(), facts(load=kind, imported=given)))
-    own = cell(load=kind, state=figures["state"], state_why=figures["state_why"], null_reasons=nulls)
+    own = replace(cell(load=kind, state=figures["state"], state_why=figures["state_why"]), null_reasons=nulls)
     made = with_reported(own, given)
     for why in made.null_reasons.values():
         assert not why.startswith(
