@@ -145,7 +145,7 @@ def _legend(summary: Summary, width: int) -> Iterator[str]:
 
 def engine_words(cell: CellResult) -> str:
     version = cell.engine_version or "version not reported"
-    return plain(f"{cell.title or cell.backend} {version}, {cell.track or 'track unknown'}, "
+    return plain(f"{cell.title or cell.backend} {version}, {cell.track or 'weights not reported'}, "
                  f"launch {cell.launch}{_division(cell)}")  # fmt: skip
 
 

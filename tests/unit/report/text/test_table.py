@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.report.text.screen import screen
-from harness.report.text.table import markdown, terminal
+from harness.report.text.table import engine_words, markdown, terminal
 from tests.factories.summaries import cell, summary, verdict
 
 TEXTS = Path(__file__).parent / "report_texts"
@@ -356,3 +356,8 @@ def test_a_first_look_is_of_cells_with_less_than_the_default(cells, text):
     found = terminal(made, 200, color=False)
     assert ("a first look" in found) == bool(text)
     assert text in found
+
+
+def test_what_a_running_server_does_not_report_has_the_name_of_the_glossary():
+    attached = cell(engine_version=None, track=None, launch="attach")
+    assert engine_words(attached).endswith(" version not reported, weights not reported, launch attach")
