@@ -11,13 +11,13 @@ from tests.integration.scripted import bench, define
 
 RESET = 'reset = { path = "/reset_prefix_cache" }'
 LYING = 'reset = { path = "/health", method = "GET" }'
-TTFT_MS = 100  # with much less, a cell is measured again where this machine was busy
+TTFT_MS, GAP_MS = 100, 50  # with much less, a cell is measured again where this machine was busy
 SALT = 'cache_salt = { cache_salt = "{salt}" }'
 
 
 def engine(name, reset="", more=""):
     """A backend: `reset` is how its cache is emptied, `more` is of its dialect."""
-    file = define(name, ttft_ms=TTFT_MS, gap_ms=10)
+    file = define(name, ttft_ms=TTFT_MS, gap_ms=GAP_MS)
     text = file.read_text().replace(RESET, reset).replace("[dialect]", f"[dialect]\n{more}")
     file.write_text(text.partition("[metrics]")[0])
 
@@ -79,7 +79,7 @@ def test_the_probe_is_kept_and_speaks_up_before_anything_is_measured(cold):
 
 def test_warm_holds_what_is_shared_and_primed_holds_all(here):
     engine("one", RESET)
-    with running(ttft_ms=TTFT_MS, gap_ms=10) as server:
+    with running(ttft_ms=TTFT_MS, gap_ms=GAP_MS) as server:
         warm, warmed = run(f"one={server.url}", "warm", "--no-probe")
         primed, facts = run(f"one={server.url}", "primed", "--no-probe")
     assert all(1 <= fact["cache"]["primed"] <= 2 for fact in warmed)  # one per system prompt that occurs
@@ -105,7 +105,7 @@ def test_an_engine_without_a_reset_is_started_for_every_cell(here):
 
 def test_a_server_that_cannot_be_restarted_is_salted(here):
     engine("salted", more=SALT)
-    with running(ttft_ms=TTFT_MS, gap_ms=10) as server:
+    with running(ttft_ms=TTFT_MS, gap_ms=GAP_MS) as server:
         summary, facts = run(f"salted={server.url}", "cold", "--no-probe")
     assert [(fact["cache"]["method"], fact["cache"]["salted"]) for fact in facts] == [("salt", True)] * 2
     assert summary["cells"][0]["workload_sha256"]
@@ -117,7 +117,7 @@ def test_the_same_run_again_on_a_running_server_finds_none_of_its_prompts(here, 
     engine("plain")
     what = ("--scenario", "fixed-length", "--set", f"cache.state={state}", "--requests", "4")
     load = ("--concurrency", "1", "--output-tokens", "2", "--no-probe", "--no-report", "--json")
-    with running(ttft_ms=TTFT_MS, gap_ms=10) as server:
+    with running(ttft_ms=TTFT_MS, gap_ms=GAP_MS) as server:
         for _ in range(2):
             done = bench("run", *what, *load, "--backends", f"plain={server.url}", code=(0, 4))
             (cell,) = json.loads(done.stdout)["cells"]
@@ -136,7 +136,7 @@ def test_two_running_servers_get_the_same_prompts_where_one_refuses_its_reset(he
     """What comes first is measured before the other refuses."""
     engine("one", RESET)
     engine("two", 'reset = { path = "/none" }')
-    with running(ttft_ms=TTFT_MS, gap_ms=10) as first, running(ttft_ms=TTFT_MS, gap_ms=10) as second:
+    with running(ttft_ms=TTFT_MS, gap_ms=GAP_MS) as first, running(ttft_ms=TTFT_MS, gap_ms=GAP_MS) as second:
         both = f"one={first.url},two={second.url}"
         _, facts = run(both, "cold", "--no-probe", "--repeats", "1", "--no-agreement")
     salts = {(fact["cache"]["method"], fact["load"]["value"]): fact["cache"]["salt"] for fact in facts}
@@ -146,7 +146,7 @@ def test_two_running_servers_get_the_same_prompts_where_one_refuses_its_reset(he
 def test_a_cache_that_was_not_emptied_is_found_by_the_hit_rate(here):
     """The same prompts twice on one server whose reset does nothing."""
     engine("liar", LYING)
-    with running(ttft_ms=TTFT_MS, gap_ms=10) as server:
+    with running(ttft_ms=TTFT_MS, gap_ms=GAP_MS) as server:
         run(f"liar={server.url}", "cold", "--no-probe")
         summary, _ = run(f"liar={server.url}", "cold")
     for cell in summary["cells"]:
@@ -158,6 +158,6 @@ def test_a_cache_that_was_not_emptied_is_found_by_the_hit_rate(here):
 
 def test_a_cache_that_keeps_nothing_is_not_warm(here):
     engine("one", RESET)
-    with running(ttft_ms=TTFT_MS, gap_ms=10, no_prefix_cache=True) as server:
+    with running(ttft_ms=TTFT_MS, gap_ms=GAP_MS, no_prefix_cache=True) as server:
         summary, _ = run(f"one={server.url}", "warm", "--no-probe")
     assert all("cache-not-warm" in reasons(cell) for cell in summary["cells"])

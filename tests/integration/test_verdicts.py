@@ -100,8 +100,8 @@ def test_a_rate_that_the_load_set_is_no_verdict(here):
 
 def test_an_engine_that_fails_is_not_faster_and_a_gate_names_it(here):
     """In every run some of its requests end in an error; what is left is as fast as before, or faster."""
-    define("sound", ttft_ms=200, gap_ms=20)
-    define("frail", "--fault", "503:every=4", ttft_ms=100, gap_ms=10)
+    define("sound", ttft_ms=200, gap_ms=80)
+    define("frail", "--fault", "503:every=4", ttft_ms=100, gap_ms=80)
     some = ("--repeats", "2", "--no-probe", "--no-agreement", "--requests", "8")
     less = ("--set", "load.warmup_requests=0", "--set", "load.min_answers=8")
     done = bench("run", *SMALL, *some, *less, "--backends", "sound,frail", code=4, limit_s=200)
