@@ -23,7 +23,7 @@ class PartsError(Exception):
 
 def split(folder: Path, target: Path, max_mb: float, *, pack: bool = False) -> list[Path]:
     """The files `target`.000, .001, …, and `target`.sha256; `pack`: compressed."""
-    limit, written = max(1, int(max_mb * MB)), list[Path]()
+    limit, written = max(1, int(min(max_mb * MB, sys.maxsize))), list[Path]()  # infinity: one part
     target.parent.mkdir(parents=True, exist_ok=True)
     writer = _Parts(target, limit, written)
     with tarfile.open(fileobj=writer, mode="w|xz" if pack else "w|") as archive:

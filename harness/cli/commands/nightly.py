@@ -54,6 +54,7 @@ def main(arguments: argparse.Namespace) -> int:
         if not 0 < arguments.budget < float("inf"):
             raise SpecError(f"must be minutes above 0, not {arguments.budget:g}", where="--budget")
         suite = replace(suite, suite=replace(suite.suite, budget_minutes=arguments.budget))
+    options.check_folder(arguments.out, f"--out {arguments.out}")
     _append(arguments.page, "")  # a page that cannot be written is better known before the night
     began = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     extra = [

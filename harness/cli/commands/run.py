@@ -291,7 +291,7 @@ def measure(
         prepared = prepare(options_of(arguments, command))
     except UnknownKeyError as error:
         raise options.by_flag(error, arguments.overrides) from None
-    options.check_runs_folder(prepared.options.out)
+    options.check_folder(prepared.options.out, f"--out {prepared.options.out}")
     if arguments.dry_run:
         from harness.cli.display.dry_run import describe
         from harness.model import as_json

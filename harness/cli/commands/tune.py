@@ -70,6 +70,9 @@ def main(arguments: argparse.Namespace) -> int:
             where=f"--out {arguments.out}",
             hint="--to names the variant's file",
         )
+    options.check_folder(arguments.out, f"--out {arguments.out}")
+    if arguments.to is not None:  # written when the budget is spent
+        options.check_folder(arguments.to.parent, f"--to {arguments.to}")
     command = ("bench", *sys.argv[1:])
     wanted = options.run_options(arguments, backends=arguments.backend, command=command)
     ui = progress_display()

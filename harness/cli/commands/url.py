@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from harness.run.setup.options import Ui
     from harness.run.setup.sizing import Loads
 
-EPILOG = """Finds the model, the engine and a load that fits the time, and measures chat completions. From there on
-it is the `bench run` that is printed at the end; with --api, that measures another API. Two URLs are measured
-alternately and compared.
+EPILOG = """Finds the model, the engine and a load that fits the time, and measures chat completions. From
+there on it is the `bench run` that is printed at the end; with --api, that measures another API. Two URLs are
+measured alternately and compared.
 
   bench http://127.0.0.1:8000
   bench http://127.0.0.1:8000 http://127.0.0.1:8001 --minutes 5

@@ -56,9 +56,8 @@ def add_runs_folder(parser: argparse._ActionsContainer, holds: str = "runs") -> 
     )
 
 
-def check_runs_folder(folder: Path) -> None:
-    """Raises SpecError where no run can be made below --out."""
-    where = f"--out {folder}"
+def check_folder(folder: Path, where: str) -> None:
+    """Raises SpecError where nothing can be made below a folder, which need not exist. `where`: the flag."""
     hint = "choose another folder"
     for path in (folder, *folder.parents):
         try:

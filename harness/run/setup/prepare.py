@@ -351,9 +351,12 @@ def _engine_values(
     Tuned values replace those of the scenario, and the command line replaces both.
     """
     keys = [settable(ref.definition, launch) for ref, launch in zip(backends, launches, strict=True)]
+    started = [own for own, launch in zip(keys, launches, strict=True) if launch.mode != "attach"]
+    if given and not started:
+        raise SpecError("a running server keeps the values that it was started with", where="--engine-set")
     for key in given:
-        if not any(key in own for own in keys):
-            known = {name for own in keys for name in own}
+        if not any(key in own for own in started):
+            known = {name for own in started for name in own}
             also = any(key in settable(ref.definition) for ref in backends)
             lacks = f"takes '{key}' as it is started here" if also else f"has an engine value '{key}'"
             raise SpecError(f"no backend {lacks}", where="--engine-set", hint=nearest(key, known))

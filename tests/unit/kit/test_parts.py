@@ -28,6 +28,10 @@ def test_what_was_split_is_joined(folder, tmp_path, pack):
     assert (joined / "wheels" / "a.whl").read_bytes() == (folder / "wheels" / "a.whl").read_bytes()
 
 
+def test_parts_without_a_limit_are_a_single_one(folder, tmp_path):
+    assert len(split(folder, tmp_path / "kit.tar", float("inf"))) == 1
+
+
 def test_a_damaged_part_is_named_and_nothing_is_unpacked(folder, tmp_path):
     made = split(folder, tmp_path / "kit.tar", 0.25)
     content = bytearray(made[1].read_bytes())

@@ -93,6 +93,12 @@ def test_a_budget_of_no_time_is_refused(night, capsys, minutes):
     assert night.asked is None
 
 
+def test_a_folder_that_cannot_be_is_known_before_the_night(night, capsys):
+    assert main(["nightly", "mine.toml", "--out", "/etc/passwd"]) == ExitCode.USAGE
+    assert "error: --out /etc/passwd: /etc/passwd is a file, not a folder" in capsys.readouterr().err
+    assert night.asked is None
+
+
 def test_a_page_that_cannot_be_written_is_known_before_the_night(night, tmp_path, capsys):
     assert main(["nightly", "mine.toml", "--page", str(tmp_path / "no" / "job.md")]) == ExitCode.SETUP
     assert "no/job.md: cannot be written: " in capsys.readouterr().err

@@ -41,6 +41,11 @@ def result(**changes):
     ("words", "says"),
     [
         (["--to", "mine"], "error: --to mine: must end in .toml"),
+        (
+            ["--to", "/etc/passwd/x.toml"],
+            "error: --to /etc/passwd/x.toml: /etc/passwd is a file, not a folder",
+        ),
+        (["--out", "/etc/passwd"], "error: --out /etc/passwd: /etc/passwd is a file, not a folder"),
         (["--out", "mine.toml"], "error: --out mine.toml: is the folder of the trials"),
         (["--budget", "90"], "'90' is not a duration like 2h, 45m, 90s or 1h30m"),
     ],

@@ -38,3 +38,12 @@ def test_replicas_of_any_number_make_a_name_that_a_folder_can_have():
     labels = prepare(RunOptions("fixed-length", ",".join(f"openai={url}" for url in urls))).labels
     assert len(set(labels)) == 2
     assert max(map(len, labels)) <= 200
+
+
+def test_a_value_is_of_engines_that_are_started():
+    running, value = "vllm=http://127.0.0.1:9", {"dtype": "float32"}
+    with pytest.raises(SpecError, match=r"^--engine-set: a running server keeps the values that it was"):
+        prepare(RunOptions("fixed-length", running, engine_values=value))
+    with pytest.raises(SpecError, match=r"^--engine-set: no backend takes 'dtype' as it is started here"):
+        prepare(RunOptions("fixed-length", f"{running},truth", engine_values=value))
+    assert prepare(RunOptions("fixed-length", f"{running},vllm@eager", engine_values=value, device="cpu"))
