@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from harness.model import ClientStats, Gpu, Host, Limiter, LoadPoint, Server, known
 from harness.model.json_path import number_at
-from harness.model.numbers import as_given, percent_apart
+from harness.model.numbers import as_given, counted, percent_apart
 
 Numbers = dict[str, float | None]
 
@@ -108,7 +108,7 @@ def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     if gpu_pct is not None and gpu_pct >= GPU_BUSY_PCT:
         return
     if gpu_pct is None and used is not None and limit is not None and used >= CPU_FULL * limit:
-        yield "cpu", f"the CPU: the engine used {used:.1f} of {limit:g} cores"
+        yield "cpu", f"the CPU: the engine used {_engine_cores(used, cpus, cell)}"
     if (
         busy is not None
         and cpus is not None
@@ -130,11 +130,19 @@ def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
         )
 
 
-def _queue(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
+def _engine_cores(used: float, cpus: float | None, cell: Watched) -> str:
+    """`1.9 of 2 cores with 1 thread`: an engine with fewer threads than cores is full before these are."""
+    cores = f"{used:.1f} cores" if cpus is None else f"{used:.1f} of {cpus:g} cores"
+    if cell.threads is None or (cpus is not None and cell.threads >= cpus):
+        return cores
+    return f"{cores} with {counted(int(cell.threads), 'thread')}"
+
+
+def _queue(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     waiting, running = seen["waiting"], seen["running"]
     if waiting is not None and waiting >= QUEUED:
         ran = "" if running is None else f" while {running:.1f} ran"
-        yield "queue", f"the engine's queue: {waiting:.1f} requests waited{ran}{_busy(seen)}"
+        yield "queue", f"the engine's queue: {waiting:.1f} requests waited{ran}{_busy(seen, cell)}"
 
 
 def _gpu(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
@@ -156,16 +164,15 @@ def _load(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
         "working-set": "",
     }
     words = offered.get(cell.load.kind, f" with {value} requests/s")
-    yield "load", f"the load:{words} nothing was saturated{_busy(seen)}"
+    yield "load", f"the load:{words} nothing was saturated{_busy(seen, cell)}"
 
 
-def _busy(seen: Numbers) -> str:
+def _busy(seen: Numbers, cell: Watched) -> str:
     parts = []
     if seen["gpu_pct"] is not None:
         parts.append(f"GPU busy {seen['gpu_pct']:.0f} %")
     if seen["engine_cores"] is not None:
-        limit = "" if seen["engine_cores_limit"] is None else f" of {seen['engine_cores_limit']:g}"
-        parts.append(f"engine on {seen['engine_cores']:.1f}{limit} cores")
+        parts.append(f"engine on {_engine_cores(seen['engine_cores'], seen['cpus'], cell)}")
     if seen["kv_use"] is not None:
         parts.append(f"KV cache up to {percent_apart(seen['kv_use'])}%")
     return f" ({', '.join(parts)})" if parts else ""

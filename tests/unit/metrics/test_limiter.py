@@ -101,7 +101,7 @@ def test_nobody_lost_a_place_where_nothing_was_preempted():
 def test_threads_bound_what_an_engine_can_use():
     found, _ = limiter(cell(has_gpu=False, cores=0.97, threads=1.0))
     assert found.code == "cpu"
-    assert "1.0 of 1 cores" in found.sentence
+    assert found.sentence.endswith("the engine used 1.0 of 16 cores with 1 thread")
 
 
 def test_a_sentence_ends_where_no_more_is_known():
