@@ -123,13 +123,16 @@ def _failed(findings: Sequence[PairVerdict]) -> dict[str, str]:
 
 
 def _left_out(findings: Sequence[PairVerdict]) -> dict[str, str]:
-    """`1 of 4 runs left out: not steady` by label, for backends with such runs."""
-    return {
-        label: left_out_words(out, runs)
-        for finding in findings
-        for label, out, runs in zip((finding.a, finding.b), finding.left_out, finding.measured, strict=True)
-        if out
-    }
+    """`1 of 4 runs left out: not steady` by label, for backends with such runs.
+
+    Pairs that were decided at unlike looks have unlike numbers of runs; the words are of the most.
+    """
+    most: dict[str, tuple[int, str]] = {}
+    for finding in findings:
+        for label, out, runs in zip((finding.a, finding.b), finding.left_out, finding.measured, strict=True):
+            if out and runs > most.get(label, (0, ""))[0]:
+                most[label] = runs, left_out_words(out, runs)
+    return {label: words for label, (_, words) in most.items()}
 
 
 def _place(

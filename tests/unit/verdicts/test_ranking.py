@@ -51,6 +51,18 @@ def test_better_through_a_third_is_not_concluded():
     assert line({"a": 1, "b": 2, "c": 3}, signs) == ("a > b ≈ c (a ≈ c)", ["a", "bc"])
 
 
+def test_runs_that_were_left_out_are_counted_among_the_most_of_any_pair():
+    """The pair of a and c was decided after four runs, that of a and b looked at after five."""
+    out = [{"not steady": 1}, {}]
+    findings = [
+        pair("a", "b", "not enough runs", None, measured=[5, 5], left_out=out),
+        pair("a", "c", "faster", Interval(0.85, 0.9, 0.95), measured=[4, 4], left_out=out),
+    ]
+    for given in (findings, findings[::-1]):
+        (found,) = rank(given, {"a": 1, "b": 2, "c": 3}, LOAD, METRIC, RULES)
+        assert "(a: 1 of 5 runs left out: not steady)" in found.line
+
+
 def test_undecided_and_uncomparable_are_no_order():
     signs = {"ab": "?", "bc": ">", "ac": ">"}
     assert line({"a": 1, "b": 2, "c": 3}, signs) == ("a ? b > c", ["ab", "c"])
