@@ -125,7 +125,7 @@ def _failed(findings: Sequence[PairVerdict]) -> dict[str, str]:
 def _left_out(findings: Sequence[PairVerdict]) -> dict[str, str]:
     """`1 of 4 runs left out: not steady` by label, for backends with such runs.
 
-    Pairs that were decided at unlike looks have unlike numbers of runs; the words are of the most.
+    Pairs that were decided at unlike looks have unlike numbers of runs, and the largest number counts.
     """
     most: dict[str, tuple[int, str]] = {}
     for finding in findings:
