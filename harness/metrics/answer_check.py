@@ -2,7 +2,10 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
@@ -12,8 +15,9 @@ from harness.records.request_table import Expected
 VALID = "valid"
 TRUNCATED = "truncated"  # the token limit cut off what is not right so far
 UNJUDGED = "unjudged"  # what the answer is held to cannot be evaluated here
+MOST_S = 1.0  # of CPU time for one answer: a pattern that backtracks may never end
 
-_FENCE = re.compile(r"^\s*```[a-z]*\s*\n(.*?)\n?```\s*$", re.DOTALL)
+_FENCE = re.compile(r"```[a-z]*[^\S\n]*\n")
 _MISSING = object()
 
 # True, or False with nothing more to say; None: cannot be evaluated.
@@ -21,13 +25,40 @@ Holds = Callable[[Any], bool | None]
 
 
 def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) -> str:
-    """VALID, or what is wrong. `text` is the answer itself, without reasoning."""
+    """VALID, or what is wrong. `text` is the answer itself, without reasoning.
+
+    Raises TimeoutError after MOST_S, in the main thread.
+    """
+    with _limited(MOST_S):
+        return _judged(expected, text, tool_calls, finish_reason)
+
+
+@contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Python's patterns look for signals while they match. Only the main thread gets any."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def _judged(expected: Expected, text: str, tool_calls: str, finish_reason: str) -> str:
     if expected.check == "label":
         result = _label(expected.value["labels"], expected.value["label"], text)
     elif expected.check == "tool_call":
         result = _tool_call(expected.value, tool_calls)
     elif expected.check == "regex":
-        result = VALID if re.fullmatch(expected.value, text.strip()) else "pattern"
+        result = _pattern(expected.value, text.strip())
     elif expected.check == "choice":
         result = VALID if text.strip() in expected.value else "choice"
     else:
@@ -36,6 +67,14 @@ def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) ->
         finish_of(finish_reason) is Finish.CUT and expected.check != "label"
     )  # one that names none in time is wrong
     return TRUNCATED if cut and result not in (VALID, UNJUDGED) else result
+
+
+def _pattern(pattern: str, text: str) -> str:
+    """The engine's patterns need not be Python's."""
+    try:
+        return VALID if re.fullmatch(pattern, text) else "pattern"
+    except re.error:
+        return UNJUDGED
 
 
 def _label(labels: Sequence[str], right: str, text: str) -> str:
@@ -64,12 +103,17 @@ def _tool_call(schemas: Mapping[str, object], tool_calls: str) -> str:
 def _json(schema: Any, text: str) -> str:
     value = _parsed(text)
     if value is _MISSING:
-        fenced = _FENCE.match(text)
-        return "fenced" if fenced and _parsed(fenced[1]) is not _MISSING else "not JSON"
+        return "fenced" if _parsed(_inside_fence(text.strip())) is not _MISSING else "not JSON"
     if schema is None:
         return VALID if isinstance(value, dict) else "schema"
     holds = _validator(json.dumps(schema, sort_keys=True))(value)
     return UNJUDGED if holds is None else VALID if holds else "schema"
+
+
+def _inside_fence(text: str) -> str:
+    """What a code fence around all of the text holds; "" without one."""
+    opened = _FENCE.match(text)
+    return text[opened.end() : -3] if opened and text.endswith("```") else ""
 
 
 def _parsed(text: str) -> Any:

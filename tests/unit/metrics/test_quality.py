@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 from harness import validity
+from harness.metrics import answer_check
+from harness.metrics import quality as quality_module
 from harness.metrics.answer_check import judge
 from harness.metrics.classes import by_kind, by_turn
 from harness.metrics.lengths import template_tokens
@@ -50,6 +52,9 @@ def call(name, arguments):
         (JSON, '{"n": 1', "not JSON"),
         (JSON, 'Here: {"n": 1}', "not JSON"),
         (JSON, '```json\n{"n": 1}\n```', "fenced"),
+        (JSON, ' ``` \n\n{"n": 1}```\n', "fenced"),
+        (JSON, '```json {"n": 1}\n```', "not JSON"),
+        pytest.param(JSON, "```" + "\n" * 100_000, "not JSON", id="a fence that never closes"),
         (JSON, "[" * 100_000, "not JSON"),
         (Expected("json_schema", {"maximum": 3}), "NaN", "not JSON"),
         (Expected("json_schema", {"type": "array"}), "[-Infinity]", "not JSON"),
@@ -65,6 +70,7 @@ def call(name, arguments):
         (Expected("json_object"), "{}", "valid"),
         (Expected("regex", "[0-9]{2}"), "12\n", "valid"),
         (Expected("regex", "[0-9]{2}"), "123", "pattern"),
+        (Expected("regex", r"\p{L}+"), "abc", "unjudged"),
         (Expected("choice", ["a", "b"]), "b", "valid"),
         (Expected("choice", ["a", "b"]), "ab", "choice"),
     ],
@@ -96,6 +102,28 @@ def test_no_address_or_file_that_a_schema_names_is_opened(tmp_path, monkeypatch)
 )
 def test_a_tool_call_must_be_one_that_the_tool_takes(calls, verdict):
     assert judge(CALL, "whatever", calls, "tool_calls") == verdict
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        Expected("regex", "(a|a)*b"),
+        Expected("json_schema", {"type": "string", "pattern": "^(a|a)*b$"}),
+    ],
+)
+def test_a_pattern_that_never_ends_leaves_its_answers_unjudged(expected, monkeypatch):
+    """40 letters would take it hours. It is tried once, and other expectations after it."""
+    monkeypatch.setattr(answer_check, "MOST_S", 0.05)
+    answer, other = json.dumps("a" * 40), Expected("regex", "[0-9]")
+    text = answer.strip('"') if expected.check == "regex" else answer
+    tried = []
+    monkeypatch.setattr(quality_module, "judge", lambda *given: tried.append(given) or judge(*given))
+    asked = [(ask(expected, "hard"), text, {})] * 3 + [(ask(other, "easy"), "7", {})]
+    made, requested = cell(*asked)
+    answers = quality(RequestView(made), requested).answers.structured
+    assert (answers["hard"]["unjudged"], answers["hard"]["asked"], answers["hard"]["rate"]) == (3, 3, None)
+    assert answers["easy"]["valid"] == 1
+    assert len(tried) == 2
 
 
 def cell(*requests):
