@@ -102,9 +102,9 @@ def server(
 
 
 def _acceptance(counted: Server) -> float | None:
-    """Accepted over drafted tokens; None without speculation."""
+    """Accepted over drafted tokens; None without speculation, and where one of them was not counted."""
     drafts, kept = known(counted.draft_tokens), known(counted.accepted_tokens)
-    return (kept or 0.0) / drafts if drafts else None
+    return kept / drafts if drafts and kept is not None else None
 
 
 def _histograms(increases: Mapping[str, HistogramIncrease]) -> dict[str, dict[str, float | None]]:

@@ -537,6 +537,7 @@ def test_speculation_is_told_by_what_was_kept():
     counted = {"draft_tokens": 40.0, "accepted_tokens": 30.0}
     made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), facts(server_counters=counted), None, ALIVE)
     assert made.server.acceptance_rate == 0.75
-    none = facts(server_counters={"draft_tokens": 0.0, "accepted_tokens": 0.0})
-    made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), none, None, ALIVE)
-    assert made.server.acceptance_rate is None
+    for unknown in ({"draft_tokens": 0.0, "accepted_tokens": 0.0}, {"draft_tokens": 40.0}):
+        none = facts(server_counters=unknown)
+        made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), none, None, ALIVE)
+        assert made.server.acceptance_rate is None
