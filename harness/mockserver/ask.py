@@ -14,6 +14,8 @@ from harness.mockserver.sample import UnsupportedError
 from harness.mockserver.transcripts import Transcript
 from harness.mockserver.values import Values, ValuesError, ValuesStyle
 
+MOST_TOKENS = 10_000_000  # that a request may ask for: no model answers so many
+
 Token = str | int  # a piece of text, or an id where the client sent ids
 Messages = Sequence[Mapping[str, object]]
 
@@ -94,6 +96,8 @@ def prompt_tokens(body: Mapping[str, object], chars_per_token: int) -> Sequence[
 def load_object(body: bytes) -> dict[str, object]:
     try:
         value = json.loads(body)
+        if b"\\u" in body or b"\xed" in body:  # may be half of a surrogate pair, which json takes for text
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise BadAskError(f"the body is not JSON: {error}") from error
     if not isinstance(value, dict):
@@ -239,4 +243,6 @@ def _count(fields: Mapping[str, object], name: str, *, least: int) -> int | None
     value = fields.get(name)
     if value is not None and (type(value) is not int or value < least):
         raise BadAskError(f"{name} must be an integer of at least {least}")
+    if value is not None and value > MOST_TOKENS:
+        raise BadAskError(f"{name} must be at most {MOST_TOKENS:,}")
     return value

@@ -21,6 +21,7 @@ Callback = Callable[[], None]
 
 PR_SET_TIMERSLACK = 29
 SPIN_NS = 300_000  # longest lateness of a wake-up that spinning is to hide
+LONGEST_SLEEP_S = 86_400.0  # select() takes less than 300 years
 # Between two looks at the sockets: few enough that a request is read soon in a burst of writes.
 CALLBACKS_PER_LOOK = 16
 
@@ -82,7 +83,7 @@ class Loop:
             if timed:
                 sleep_ns = timed[0][0] - time.monotonic_ns() - self._margin_ns
                 if sleep_ns > 0:
-                    select.select((self._poll_fd,), (), (), sleep_ns / 1e9)
+                    select.select((self._poll_fd,), (), (), min(sleep_ns / 1e9, LONGEST_SLEEP_S))
             else:
                 select.select((self._poll_fd,), (), ())
             for key, events in self._selector.select(0):

@@ -12,6 +12,7 @@ from random import Random
 from typing import NamedTuple, Self
 
 NS_PER_MS = 1_000_000
+MOST_SIGMA = 20.0  # of a lognormal distribution: e to the power of a hundred times more is no float
 
 
 class Then(Enum):
@@ -59,6 +60,8 @@ class Distribution:
             raise ValueError(f"{text!r}: times must be finite and not negative")
         if kind == "uniform" and parameters[0] > parameters[1]:
             raise ValueError(f"{text!r}: LOW is above HIGH")
+        if kind == "lognormal" and parameters[1] > MOST_SIGMA:
+            raise ValueError(f"{text!r}: SIGMA is above {MOST_SIGMA:g}")
         return cls(kind, parameters)
 
     def draw_ns(self, rng: Random) -> int:

@@ -38,7 +38,7 @@ class Transcript:
         try:
             with wave.open(BytesIO(fields.get("file", b"")), "rb") as file:
                 return cls(round(1000 * file.getnframes() / file.getframerate()))
-        except (EOFError, wave.Error, ZeroDivisionError) as error:
+        except (EOFError, RuntimeError, wave.Error, ZeroDivisionError) as error:
             raise ValuesError(f"the file is no WAV of PCM samples: {error}") from error
 
     def body(self, script: Script, _model: str, wrong: Garbage) -> Iterator[Write]:

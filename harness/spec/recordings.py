@@ -29,8 +29,10 @@ def _read(path: Path) -> Recording:
     try:
         with wave.open(str(path), "rb") as file:
             audio_ms = round(1000 * file.getnframes() / file.getframerate())
-    except (OSError, EOFError, wave.Error, ZeroDivisionError) as error:
-        raise SpecError(f"cannot be read as WAV of PCM samples: {error}", where=str(path)) from None
+    except (OSError, EOFError, RuntimeError, wave.Error, ZeroDivisionError) as error:
+        # `wave` raises EOFError and RuntimeError without a text: a part is longer than the file.
+        why = str(error) or "it is cut short"
+        raise SpecError(f"cannot be read as WAV of PCM samples: {why}", where=str(path)) from None
     if not audio_ms:
         raise SpecError("this recording is empty", where=str(path))
     return Recording(audio_ms, str(path))

@@ -73,7 +73,12 @@ def test_what_holds_no_text_is_no_answer(answer):
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [({"file": b"no wav"}, "no WAV"), ({"file": b""}, "no WAV"), ({"response_format": b"text"}, "json")],
+    [
+        ({"file": b"no wav"}, "no WAV"),
+        ({"file": b""}, "no WAV"),
+        ({"file": b"RIFF\x24\0\0\0WAVEjunk\x64\0\0\0"}, "no WAV"),  # a part that is longer than the file
+        ({"response_format": b"text"}, "json"),
+    ],
 )
 def test_the_scripted_server_refuses_what_it_cannot_read(change, said):
     fields = {"file": wav_of(Recording(300)), "response_format": b"json"}

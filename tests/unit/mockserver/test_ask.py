@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from harness.mockserver.ask import (
     BadAskError,
     chat_text,
+    load_object,
     parse_ask,
     parse_values,
     prompt_tokens,
@@ -98,6 +99,9 @@ def test_fields() -> None:
         ('{"prompt": "x", "max_tokens": 0}', False),
         ('{"prompt": "x", "max_tokens": "9"}', False),
         ('{"prompt": "x", "min_tokens": -1}', False),
+        ('{"prompt": "x", "max_tokens": 1000000000000000000000}', False),
+        ('{"prompt": "x", "min_tokens": 10000001}', False),
+        pytest.param('{"prompt": "\\ud83d", "max_tokens": 1}', False, id="half of a surrogate pair"),
         ('{"prompt": "x", "stream_options": "usage"}', False),
         pytest.param("[" * 100_000, True, id="deep"),
     ],
@@ -105,6 +109,12 @@ def test_fields() -> None:
 def test_what_is_refused(body: str, chat: bool) -> None:
     with pytest.raises(BadAskError):
         parse_ask(body.encode(), TRUTH, chat=chat, chars_per_token=4)
+
+
+def test_a_half_of_a_surrogate_pair_is_refused_in_bytes_too_and_a_whole_one_is_text() -> None:
+    with pytest.raises(BadAskError, match="not JSON"):
+        load_object(b'{"prompt": "\xed\xa0\xbd"}')
+    assert load_object(b'{"prompt": "\\ud83d\\ude00 \xed\x95\x9c"}') == {"prompt": "\N{GRINNING FACE} \ud55c"}
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,16 @@ def test_a_request_is_read_amid_a_long_burst_of_writes() -> None:
     assert order.index("x") == CALLBACKS_PER_LOOK
 
 
+def test_a_socket_is_read_while_the_next_callback_is_centuries_away() -> None:
+    loop = Loop()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        loop.at(10**21, lambda: pytest.fail("too early"))
+        loop.on_readable(ours, loop.stop)
+        theirs.send(b"x")
+        loop.run()
+
+
 def test_writable_beside_readable_until_it_is_dropped() -> None:
     loop = Loop()
     ours, theirs = socket.socketpair()

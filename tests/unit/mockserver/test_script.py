@@ -35,6 +35,7 @@ def test_distribution_forms(form: str, kind: str, parameters: tuple[float, ...])
         ("fixed", "could not convert"),
         ("uniform:1", "is not a distribution"),
         ("uniform:2:1", "LOW is above HIGH"),
+        ("lognormal:100:1000", "SIGMA is above 20"),
         ("exponential:1:2", "is not a distribution"),
         ("gamma:1:2", "is not a distribution"),
     ],

@@ -91,6 +91,14 @@ def test_a_folder_without_recordings_and_an_empty_one_are_errors(tmp_path):
         read_recordings(str(tmp_path))
 
 
+@pytest.mark.parametrize("rest", [b"", b"junk\x64\0\0\0"])
+def test_a_recording_that_is_cut_short_is_one_error(tmp_path, rest):
+    (tmp_path / "x.wav").write_bytes(b"RIFF\x24\0\0\0WAVE" + rest)
+    with pytest.raises(SpecError, match=r"WAV of PCM samples: [a-z]") as caught:
+        read_recordings(str(tmp_path))
+    assert caught.value.where == str(tmp_path / "x.wav")
+
+
 @pytest.mark.parametrize(
     ("override", "said"),
     [
