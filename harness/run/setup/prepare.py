@@ -3,10 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from urllib.parse import urlsplit
 
 from harness.apis import APIS
-from harness.cluster.options import require_ray
 from harness.engines.check.preflight import Planned
 from harness.engines.provide.models import find_model
 from harness.engines.simulate import parse_faults, simulated
@@ -14,7 +12,6 @@ from harness.engines.speak.access import access_of
 from harness.engines.start.command import configured, settable
 from harness.engines.start.launch_choice import LaunchChoice, as_launched, resolve_launch, track_of
 from harness.errors import SetupError, SpecError, extra_hint
-from harness.host.address import is_loopback
 from harness.model.choices import BetweenRepeats
 from harness.plan import (
     Block,
@@ -27,6 +24,13 @@ from harness.plan import (
     together,
 )
 from harness.run.setup.capacity_search import probe_sizes, searched
+from harness.run.setup.mismatches import (
+    check_adapters,
+    check_cluster,
+    check_devices,
+    check_images,
+    check_turns,
+)
 from harness.run.setup.options import RunOptions
 from harness.run.setup.pairing import BLOCKS, Together, sized, together_of
 from harness.run.setup.profile import profile_of
@@ -35,7 +39,6 @@ from harness.run.setup.repeats import between_of, repeats_of
 from harness.run.setup.sending import check_sending
 from harness.run.setup.warm_cache import check_warm_ahead
 from harness.sampling.job import MOST_HZ
-from harness.sampling.machine import is_this_machine
 from harness.spec.backend import BackendRef
 from harness.spec.backend_refs import parse_backend_list
 from harness.spec.models import Model
@@ -158,7 +161,7 @@ def prepare(options: RunOptions) -> Prepared:
     listed = tuple(parse_backend_list(options.backends, options.apis or (scenario.request.api,)))
     for ref in listed:
         check_api(scenario, ref.api, f"--backends {ref.label}")
-        _check_turns(scenario, ref)
+        check_turns(scenario, ref)
     labels = tuple(_unique_label(ref, listed) for ref in listed)
     listed = with_metrics_urls(listed, labels, options.metrics_urls)
     listed = with_reach(listed, labels, options.reach)
@@ -172,9 +175,9 @@ def prepare(options: RunOptions) -> Prepared:
     backends = tuple(ref for ref in listed for _ in AA_LABELS) if options.aa else listed
     launches = tuple(resolve_launch(ref, options.launch, options.device, options.gpus) for ref in backends)
     backends = tuple(map(as_launched, backends, launches))
-    _check_cluster(options, backends, launches)
+    check_cluster(options, backends, launches)
     backends = _simulated(backends, launches, options.simulate_faults)
-    _check_devices(options, backends)
+    check_devices(options, backends)
     sizes = probe_sizes(options, scenario)
     pieces_of(scenario.text)  # a file that cannot be read is an error now, not when an engine runs
     source = checked_source(scenario, sizes)
@@ -194,13 +197,9 @@ def prepare(options: RunOptions) -> Prepared:
     if APIS[scenario.request.api].gives == "transcripts" and (options.agreement or options.accuracy):
         asked_for = "--accuracy" if options.accuracy else "--agreement"
         raise SpecError("transcripts are not compared: what recordings say is not known", where=asked_for)
-    _check_images(scenario, backends, launches)
-    if scenario.lora.adapters and any(launch.mode == "compose" for launch in launches):
-        raise SpecError(
-            "adapters do not come into a container: they are drawn for an engine that runs as a process",
-            where="lora.adapters",
-            hint="--launch process",
-        )
+    check_images(scenario, backends, launches)
+    if scenario.lora.adapters:
+        check_adapters(backends, launches, model_name, model)
     asked = dict(scenario.engine_values)
     if paired is not None and paired.cores:
         asked["threads"] = len(paired.cores[0])
@@ -257,67 +256,6 @@ def _plan(
 
 def _with_restarts(launch: LaunchChoice) -> LaunchChoice:
     return replace(launch, why=f"{launch.why}; again for every cell, since it has no cache reset")
-
-
-def _check_images(
-    scenario: Scenario, backends: Sequence[BackendRef], launches: Sequence[LaunchChoice]
-) -> None:
-    """Raises SpecError if an engine cannot fetch the files of images from 127.0.0.1."""
-    if not scenario.images.counts or scenario.images.send != "url":
-        return
-    for ref, launch in zip(backends, launches, strict=True):
-        hosts = (urlsplit(url).hostname or "" for url in ref.urls)
-        if launch.mode == "compose" or not all(map(is_this_machine, hosts)):
-            raise SpecError(
-                f"{ref.label} does not reach 127.0.0.1, where the files of images are served",
-                where="images.send",
-                hint='images.send = "data" puts them into the requests',
-            )
-
-
-def _check_turns(scenario: Scenario, ref: BackendRef) -> None:
-    if scenario.request.kept_turns and not ref.definition.dialect.keeps_turns:
-        raise SpecError(
-            f"{ref.definition.backend.title} keeps no turns in its {APIS[ref.api].title} API",
-            where="request.kept_turns",
-            hint=f"leave out backend '{ref.label}', or the setting: each turn then carries those before it",
-        )
-
-
-def _check_cluster(
-    options: RunOptions, backends: Sequence[BackendRef], launches: Sequence[LaunchChoice]
-) -> None:
-    if options.load_from is None:
-        return
-    if options.workers is not None:
-        raise SpecError("is for one machine", where="--workers", hint="--workers-per-node with --cluster")
-    if options.load_from.nodes > 1 and any(launch.mode != "attach" for launch in launches):
-        raise SpecError(
-            "other machines do not reach an engine that bench starts: it listens on 127.0.0.1",
-            where="--load-nodes",
-            hint="start it where every node reaches it, and give its address: --backends NAME=http://ADDRESS:PORT",
-        )
-    hosts = [urlsplit(url).hostname or "" for ref in backends for url in ref.urls]
-    if options.load_from.nodes > 1 and (own := [host for host in hosts if is_loopback(host)]):
-        raise SpecError(
-            f"{own[0]} is another server on every node",
-            where="--load-nodes",
-            hint="give the address under which all nodes reach the server",
-        )
-    require_ray()
-
-
-def _check_devices(options: RunOptions, backends: Sequence[BackendRef]) -> None:
-    """Raises SpecError for a device of engines where bench starts none that could have one."""
-    if any(not ref.urls and not ref.definition.backend.simulated for ref in backends):
-        return
-    given = {"--gpus": bool(options.gpus), "--device": options.device != "auto"}
-    for flag in (flag for flag, is_given in given.items() if is_given):
-        raise SpecError(
-            "has no effect on servers that run already, and on simulated ones",
-            where=flag,
-            hint="--profile gpu or cpu chooses the sizes of the scenario" if flag == "--device" else None,
-        )
 
 
 def _starts_for_each_cell(scenario: Scenario, ref: BackendRef, launch: LaunchChoice) -> bool:

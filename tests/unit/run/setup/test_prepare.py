@@ -1,5 +1,7 @@
 """Options that no run can be made of."""
 
+from dataclasses import replace
+
 import pytest
 
 from harness.errors import SpecError
@@ -47,3 +49,12 @@ def test_a_value_is_of_engines_that_are_started():
     with pytest.raises(SpecError, match=r"^--engine-set: no backend takes 'dtype' as it is started here"):
         prepare(RunOptions("fixed-length", f"{running},truth", engine_values=value))
     assert prepare(RunOptions("fixed-length", f"{running},vllm@eager", engine_values=value, device="cpu"))
+
+
+def test_adapters_need_weights_on_this_machine():
+    given = RunOptions("lora-mix", "llamacpp", model="qwen2.5-7b-instruct", device="cpu", profile="cpu")
+    with pytest.raises(SpecError, match=r"and llamacpp fetches bartowski/\S+ itself") as caught:
+        prepare(given)
+    assert caught.value.where == "lora.adapters"
+    assert prepare(replace(given, model="random-llama-tiny")).scenario.lora.adapters
+    assert prepare(replace(given, launch="simulate", device="auto")).scenario.lora.adapters
