@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence, Set
 from itertools import compress
 
 from harness.model.measures import measure
-from harness.model.numbers import counted, number
+from harness.model.numbers import counted
 from harness.report.wording import engine_words, listing, markdown_escaped, markdown_row, plain
 from harness.verdicts.history import LEAST_NIGHTS, Drift, Series
 
@@ -20,7 +20,7 @@ def terminal(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
 
 def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
     cells = (
-        (name, str(len(figure.values)), number(figure.values[-1]), spark(figure.values))
+        (name, str(len(figure.values)), _last(figure), spark(figure.values))
         for name, figure in zip(names(series), series, strict=True)
     )
     rows = map(markdown_row, cells)
@@ -86,7 +86,12 @@ def _short_name(series: Series) -> str:
 
 def _line(name: str, figure: Series) -> str:
     runs = counted(len(figure.values), "run")
-    return f"{name}  {spark(figure.values)}  {number(figure.values[-1])} ({runs})"
+    return f"{name}  {spark(figure.values)}  {_last(figure)} ({runs})"
+
+
+def _last(series: Series) -> str:
+    shown = measure(series.metric)
+    return f"{shown.figure(series.values[-1])} {shown.unit}".strip()
 
 
 def spark(values: Sequence[float]) -> str:

@@ -84,7 +84,7 @@ def test_the_document_has_shares_and_the_page_a_table(results, capsys):
     history(results, "--markdown")
     page = capsys.readouterr().out
     assert page.startswith("**chat vllm c4 TTFT p50: 20")
-    assert "| chat sglang c4 output | 14 | 594 | " in page
+    assert "| chat sglang c4 output | 14 | 594 tokens/s | " in page
 
 
 def test_figures_of_a_scripted_server_are_marked(tmp_path, capsys):

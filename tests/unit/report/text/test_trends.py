@@ -62,6 +62,12 @@ def test_one_name_has_nothing_in_brackets():
     assert printed(history([100.0]))[0].startswith("chat vllm c4 TTFT p50  ")
 
 
+def test_the_last_value_has_its_unit():
+    made = history([98.0, 100.0])
+    assert printed(made)[0].endswith("  100 ms (2 runs)")
+    assert "| chat vllm c4 TTFT p50 | 2 | 100 ms |" in trends.markdown(series(made), [])
+
+
 def test_an_engine_whose_version_nobody_knows_is_called_so():
     levels = enumerate([100.0] * 3 + [150.0] * 3)
     (*_, last) = printed([one for number, p50 in levels for one in night(number, p50, engine_version=None)])
