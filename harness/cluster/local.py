@@ -72,14 +72,18 @@ def down() -> Head | None:
     """Stops the head with all of its processes, and returns it; None if none was up."""
     head = running()
     if head is not None:
-        whole = psutil.Process(head.pid)
-        family = [*whole.children(recursive=True), whole]
-        whole.terminate()  # `ray start --block` ends what it has started
-        for process in psutil.wait_procs(family, _DOWN_S)[1]:
-            with suppress(psutil.NoSuchProcess):
-                process.kill()
+        with suppress(psutil.NoSuchProcess):  # it ends at the same time
+            _stop(psutil.Process(head.pid))
     _state().unlink(missing_ok=True)
     return head
+
+
+def _stop(start: psutil.Process) -> None:
+    family = [*start.children(recursive=True), start]
+    start.terminate()  # `ray start --block` ends what it has started
+    for process in psutil.wait_procs(family, _DOWN_S)[1]:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def running() -> Head | None:

@@ -297,6 +297,15 @@ def test_a_token_that_could_not_be_written_is_not_there(monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == [token]
 
 
+def test_a_head_that_ends_while_it_is_stopped_is_stopped(monkeypatch, tmp_path):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
+    head = local.Head("127.0.0.1", 6379, pid=1 << 30, started=1.0)
+    monkeypatch.setattr(local, "running", lambda: head)
+    (tmp_path / "cluster.json").touch()
+    assert local.down() == head
+    assert not (tmp_path / "cluster.json").exists()
+
+
 def test_the_node_of_somebody_else_says_nothing(monkeypatch):
     def refused():
         raise psutil.AccessDenied
