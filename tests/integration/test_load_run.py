@@ -401,7 +401,7 @@ def test_an_answer_begins_with_the_name_of_its_tool_call() -> None:
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_spread_start_takes_the_slots_out_of_lockstep(workers: int) -> None:
     def steady(peer: Peer) -> None:
-        time.sleep(0.2)
+        time.sleep(0.6)
         answer(peer)
 
     for spread, order in ((False, "together"), (True, "spread")):
@@ -412,11 +412,11 @@ def test_a_spread_start_takes_the_slots_out_of_lockstep(workers: int) -> None:
         second = np.sort(rows["intended_ns"])[4:8]
         assert client.start == order
         if spread:
-            assert np.all(np.diff(second) > 25_000_000)  # 50 ms, a quarter of an answer
+            assert np.all(np.diff(second) > second[0] / 10)  # a quarter of an answer, on a busy machine less
             assert client.spread_over_ns == second[-1]
             assert np.all(rows["sent_ns"] >= rows["intended_ns"])
         else:
-            assert second[-1] - second[0] < 60_000_000
+            assert second[-1] - second[0] < second[0] / 4
             assert client.spread_over_ns is None
 
 
