@@ -12,7 +12,7 @@ from harness.mockserver.event_answers import ResponsesAnswer, answer_to
 from harness.mockserver.faults import Fault, garbage, strike_body, strike_wire
 from harness.mockserver.habits import framed, streamed
 from harness.mockserver.images import ImageCache
-from harness.mockserver.known_answers import Known
+from harness.mockserver.known_answers import KnownAnswers
 from harness.mockserver.ledger import Record
 from harness.mockserver.options import Options
 from harness.mockserver.recently_used import RecentlyUsed
@@ -39,7 +39,7 @@ class Engine:
         self.options = options
         capacity = 0 if options.no_prefix_cache else options.cache_tokens
         self.cache = PrefixCache(capacity, options.cache_block_tokens)
-        self._known = Known(options.answers, options.wrong, options.seed)
+        self._known = KnownAnswers(options.answers, options.wrong, options.seed)
         self.host_cache = PrefixCache(options.host_cache_tokens, options.cache_block_tokens)
         self.image_cache = ImageCache(options.image_cache)
         self.running: set[Job] = set()

@@ -32,15 +32,15 @@ class WrongShare:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """A question is answered wrongly each time or never, drawn by itself: the order does not matter."""
+class KnownAnswers:
+    """Whether an answer is wrong is drawn for its question alone: it is the same each time, in any order."""
 
     right: Mapping[str, str] = field(default_factory=dict)  # by question
     wrong: WrongShare = field(default_factory=WrongShare)
     seed: int = 0
 
     def to(self, question: str, running: int) -> tuple[str, ...]:
-        """Returns the answer as tokens; () for a question that it does not know."""
+        """The answer as tokens, with so many requests running; () for a question without a known one."""
         if question not in self.right:
             return ()
         drawn = Random(f"{self.seed} {question}").random()

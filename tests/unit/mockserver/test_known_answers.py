@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness.mockserver.known_answers import WRONG, Known, WrongShare, read_answers
+from harness.mockserver.known_answers import WRONG, KnownAnswers, WrongShare, read_answers
 
 RIGHT = {f"question {number}": str(number) for number in range(2000)}
 
@@ -14,7 +14,7 @@ def text(known, question, running):
 
 
 def test_a_fixed_share_is_wrong_only_above_the_number_in_flight():
-    known = Known(RIGHT, WrongShare(0.1, above=4))
+    known = KnownAnswers(RIGHT, WrongShare(0.1, above=4))
     assert all(text(known, question, 4) == answer for question, answer in RIGHT.items())
     wrong = [question for question in RIGHT if text(known, question, 5) == WRONG]
     assert 150 < len(wrong) < 250
