@@ -247,14 +247,14 @@ def test_no_trap_is_seen_where_there_is_none():
 
 def test_output_in_bursts_is_caught(monkeypatch):
     monkeypatch.setattr(traps, "waited_for_cpu_s", lambda: 0.0)  # other tests load the machine
-    with running(ttft_ms=5, gap_ms=4, events_per_write=5) as server:
+    with running(ttft_ms=5, gap_ms=30, events_per_write=5) as server:
         one = finding(probed(server), "events sent")
     assert (one.holds, one.matters) == (False, True)
     assert "gaps are of 0" in one.seen
 
 
 def test_a_new_request_that_ends_the_running_ones_is_caught():
-    with running(ttft_ms=5, gap_ms=4, interrupts=True) as server:
+    with running(ttft_ms=5, gap_ms=30, interrupts=True) as server:
         one = finding(probed(server, shapes=(), tools=False), "3 streams at once")
     assert (one.holds, one.matters) == (False, True)
     assert one.seen.startswith("2 of 3 ended after")
