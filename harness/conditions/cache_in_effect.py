@@ -21,7 +21,8 @@ OF_FILE = "prompts of a file"  # the content of such a workload
 class Verified:
     """`holds` is None where the engine's counts cannot tell, or nothing was declared.
 
-    Under `any` it is False where prompts that share nothing were found in the cache.
+    Under `any` it is False where prompts that share nothing were found in the cache. Those of a file may be,
+    since each load sends them again.
     """
 
     holds: bool | None
@@ -34,7 +35,8 @@ def verify(view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verif
     wanted = state(facts)
     if wanted != "any":
         return _verify(wanted, view, facts, hit_rate)
-    cold = None if facts.workload.ideal_hit_rate else _verify("cold", view, facts, hit_rate)
+    alike = facts.workload.ideal_hit_rate or facts.workload.content == OF_FILE
+    cold = None if alike else _verify("cold", view, facts, hit_rate)
     return cold if cold and cold.holds is False else Verified(None, "", "no state is declared")
 
 

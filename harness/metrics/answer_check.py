@@ -4,6 +4,7 @@ import json
 import re
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -15,7 +16,7 @@ from harness.records.request_table import Expected
 VALID = "valid"
 TRUNCATED = "truncated"  # the token limit cut off what is not right so far
 UNJUDGED = "unjudged"  # what the answer is held to cannot be evaluated here
-MOST_S = 1.0  # of CPU time for one answer: a pattern that backtracks may never end
+MOST_S = 5.0  # of CPU time for one answer: a pattern that backtracks may never end
 
 _FENCE = re.compile(r"```[a-z]*[^\S\n]*\n")
 _MISSING = object()
@@ -35,13 +36,20 @@ def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) ->
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Python's patterns look for signals while they match. Only the main thread gets any."""
+    """Python's patterns look for signals while they match. Only the main thread gets any.
+
+    The timer counts the CPU time of all threads, so that it is set again for what others used.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
+    until_s = time.thread_time() + seconds
+
     def stop(*_: object) -> None:
-        raise TimeoutError
+        if (left_s := until_s - time.thread_time()) <= 0:
+            raise TimeoutError
+        signal.setitimer(signal.ITIMER_VIRTUAL, left_s)
 
     before = signal.signal(signal.SIGVTALRM, stop)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
@@ -73,7 +81,7 @@ def _pattern(pattern: str, text: str) -> str:
     """The engine's patterns need not be Python's."""
     try:
         return VALID if re.fullmatch(pattern, text) else "pattern"
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         return UNJUDGED
 
 

@@ -23,7 +23,7 @@ SHAPES = ("json_schema", "json_object", "regex", "choice", "grammar")  # kinds o
 # Statuses that say who asks, where, when or how often, and nothing of the request's fields.
 _NOT_FOR_FORM = (401, 403, 404, 408, 409, 425, 429)
 _REASONS = 20  # of refusals, the most frequent
-_MOST_ENDLESS = 10  # expectations: a file of others may hold a pattern for each answer that never ends
+_MOST_ENDLESS = 4  # answers of a cell that take too long to judge; those after them stay unjudged
 _VARYING = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\{.*\}|\[.*\]|\d+""", re.DOTALL)
 
 
@@ -99,7 +99,7 @@ def _judged(view: RequestView, requested: RequestTable) -> Iterator[tuple[str, s
     """Check, kind, verdict and error of every measured request that an answer is expected of."""
     records, rows, events = view.records, view.requests, view.records.events
     refused = _refused(rows)
-    endless: set[int] = set()  # expectations that took too long, of which no more is tried
+    endless = 0
     bounds = np.searchsorted(events["seq"], [rows["seq"], rows["seq"] + 1])
     for row in np.flatnonzero(view.measured).tolist():
         seq = rows["seq"][row]
@@ -113,13 +113,13 @@ def _judged(view: RequestView, requested: RequestTable) -> Iterator[tuple[str, s
         if rows["outcome"][row] == Outcome.OK or _only_called(records, row):
             answer = content(events[slice(*bounds[:, row])], records.texts[row])
             calls = records.tool_calls[row] if records.tool_calls else ""
-            if which in endless or len(endless) == _MOST_ENDLESS:
+            if endless == _MOST_ENDLESS and expected.check not in ("label", "choice"):
                 verdict = UNJUDGED
             else:
                 try:
                     verdict = judge(expected, answer, calls, records.finish_reasons[row])
                 except TimeoutError:
-                    endless.add(which)
+                    endless += 1
                     verdict = UNJUDGED
         yield check, kind, verdict, records.errors[row]
 

@@ -68,10 +68,12 @@ class PairVerdict(Record, frozen=True, kw_only=True):
         tuple[int, int], doc("Runs of a and of b with a figure; starts, where an interval is over starts.")
     ]
     measured: Annotated[
-        tuple[int, int], doc("Runs of a and of b that were measured, INVALID ones included.")
+        tuple[int, int],
+        doc("Runs of a and of b that were measured, INVALID ones included, also after the verdict."),
     ] = (0, 0)
     failed: Annotated[
-        tuple[int, int], doc("Runs of a and of b that have no figure because the engine failed.")
+        tuple[int, int],
+        doc("Runs of a and of b without a figure because the engine failed, also after the verdict."),
     ] = (0, 0)
     left_out: Annotated[
         tuple[dict[str, int], dict[str, int]],

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -20,6 +21,8 @@ from harness.stats.runs import (
 )
 from harness.stats.serial import independent_share
 from harness.verdicts.run_values import Series, Unit, Work, aligned, by_start
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> R
 
 
 def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
-    first, second, paired = aligned(a.values(metric), b.values(metric), least)
+    first, second, paired = _aligned(a, b, a.values(metric), b.values(metric), least)
     values, others = by_start(first, a.starts()), by_start(second, b.starts())
     none = Ratio((len(values), len(others)), paired, "runs", unit=a.unit)
     if min(none.runs) < least:
@@ -95,13 +98,20 @@ def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> 
     )
 
 
+def _aligned(
+    a: Series, b: Series, mine: Mapping[Work, T], other: Mapping[Work, T], least: int
+) -> tuple[dict[Work, T], dict[Work, T], bool]:
+    """Blocks of one start are compared in pairs alone, however few."""
+    return aligned(mine, other, {**b.starts(), **a.starts()}, 0 if a.unit == "blocks" else least)
+
+
 def _means(starts: Sequence[Sequence[float] | Floats]) -> Floats:
     return np.array([np.mean(start) for start in starts])
 
 
 def _pooled(a: Series, b: Series, metric: str, least: int) -> Ratio | None:
     share = share_of(metric)
-    mine, other, paired = aligned(a.pooled(metric), b.pooled(metric), least)
+    mine, other, paired = _aligned(a, b, a.pooled(metric), b.pooled(metric), least)
     first, second = _pools(mine, a), _pools(other, b)
     if (
         share is None

@@ -54,11 +54,13 @@ def find_by_looks(rows: Rows, rules: Rules) -> list[PairVerdict]:
 def _kept(decided: PairVerdict | None, last: PairVerdict) -> PairVerdict:
     """The verdict of an earlier look, unless what was measured since forbids it; else that of the last look.
 
-    Runs that failed since are counted in it, since a rank line names them.
+    Runs that failed or are left out since are counted in it, since a rank line names them.
     """
     if decided is None or last.verdict == "not comparable" or flattered(decided.verdict, last.failed):
         return last
-    return changed(decided, failed=last.failed, measured=last.measured) if any(last.failed) else decided
+    if not any(last.failed):
+        return decided
+    return changed(decided, failed=last.failed, measured=last.measured, left_out=last.left_out)
 
 
 @dataclass(frozen=True, slots=True)

@@ -227,8 +227,8 @@ def _plant_pairing() -> list[Any]:
 
     right = ratio.aligned
 
-    def crossed(a: Any, b: Any, least: int) -> Any:
-        one, two, _ = right(a, b, least)
+    def crossed(a: Any, b: Any, starts: Any, least: int) -> Any:
+        one, two, _ = right(a, b, starts, least)
         both = list(product(one, two))
         return {(x, y): one[x] for x, y in both}, {(x, y): two[y] for x, y in both}, True
 

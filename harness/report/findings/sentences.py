@@ -286,7 +286,7 @@ def _cut_short(summary: Summary, course: UnderLoad) -> Iterator[str]:
         if any(row.label == course.label for row in group.rows)
     ]
     if left_out:
-        yield f"left out, since it was cut short: {listing(left_out)}"
+        yield f"cut short and left out: {listing(left_out)}"
 
 
 def _users(count: float) -> str:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.typing import RcKeyType
 
+from harness.model.lines import wrap
 from harness.report.wording import capital, plain
 
 # Okabe and Ito's colours, distinguished with any colour vision. Their yellow is too pale for a thin line on
@@ -129,7 +130,7 @@ def finish(
     `last` draws what needs the layout to be done, such as labels that avoid each other.
     """
     size = min(TITLE_SIZE, TITLE_SIZE * TITLE_FITS / len(picture.title))
-    below = [caption.line, *([capital(picture.drawn)] if picture.drawn else [])]
+    below = [caption.line, *wrap(capital(picture.drawn), CAPTION_FITS)]
     title = picture.title + "\n" * len(below)
     figure.suptitle(title, x=0.01, ha="left", fontsize=size, fontweight="bold")
     below_title = 0.985 - 0.24 / figure.get_figheight()

@@ -71,6 +71,8 @@ def call(name, arguments):
         (Expected("regex", "[0-9]{2}"), "12\n", "valid"),
         (Expected("regex", "[0-9]{2}"), "123", "pattern"),
         (Expected("regex", r"\p{L}+"), "abc", "unjudged"),
+        (Expected("regex", "a{99999999999999999999}"), "abc", "unjudged"),
+        pytest.param(Expected("regex", "(" * 5000 + ")" * 5000), "abc", "unjudged", id="5000 groups"),
         (Expected("choice", ["a", "b"]), "b", "valid"),
         (Expected("choice", ["a", "b"]), "ab", "choice"),
     ],
@@ -112,18 +114,21 @@ def test_a_tool_call_must_be_one_that_the_tool_takes(calls, verdict):
     ],
 )
 def test_a_pattern_that_never_ends_leaves_its_answers_unjudged(expected, monkeypatch):
-    """40 letters would take it hours. It is tried once, and other expectations after it."""
+    """40 letters would take it hours. Answers that end are judged, until too many did not end."""
     monkeypatch.setattr(answer_check, "MOST_S", 0.05)
     answer, other = json.dumps("a" * 40), Expected("regex", "[0-9]")
     text = answer.strip('"') if expected.check == "regex" else answer
     tried = []
     monkeypatch.setattr(quality_module, "judge", lambda *given: tried.append(given) or judge(*given))
-    asked = [(ask(expected, "hard"), text, {})] * 3 + [(ask(other, "easy"), "7", {})]
+    never = (ask(expected, "hard"), text, {})
+    label = Expected("label", {"labels": ["yes", "no"], "label": "yes"})
+    late = [(ask(label), "yes", {}), (ask(other, "late"), "7", {})]
+    asked = [*[never] * 3, (ask(other, "easy"), "7", {}), *[never] * 3, *late]
     made, requested = cell(*asked)
     answers = quality(RequestView(made), requested).answers.structured
-    assert (answers["hard"]["unjudged"], answers["hard"]["asked"], answers["hard"]["rate"]) == (3, 3, None)
-    assert answers["easy"]["valid"] == 1
-    assert len(tried) == 2
+    assert (answers["hard"]["unjudged"], answers["hard"]["asked"], answers["hard"]["rate"]) == (6, 6, None)
+    assert (answers["easy"]["valid"], answers["late"]["unjudged"]) == (1, 1)
+    assert len(tried) == 6  # four that did not end, one that did, and a label
 
 
 def cell(*requests):

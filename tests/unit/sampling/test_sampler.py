@@ -70,6 +70,19 @@ def test_a_source_is_read_until_the_end_and_once_more(spill, tmp_path):
     assert source.closed
 
 
+def test_a_source_fails_since_its_first_read_that_failed(spill):
+    ended = threading.Event()
+    runner = Runner(Source(UnreadableError("gone")), spill, ended)
+    runner.opened.wait(timeout=30)
+    first_ns = runner.facts.failing_since_ns
+    ended.set()
+    runner.thread.join(timeout=30)
+    facts = runner.report()
+    assert facts.failures >= 2
+    assert facts.failing_since_ns == first_ns
+    assert first_ns is not None
+
+
 def test_a_read_that_fails_is_counted_and_the_next_one_ends_the_failing(spill):
     facts = run(Source(UnreadableError("busy"), 1.0), spill, reads=1)
     assert (facts.failures, facts.last_failure, facts.failing_since_ns) == (1, "busy", None)

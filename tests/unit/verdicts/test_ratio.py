@@ -56,6 +56,29 @@ def test_runs_of_which_too_few_have_a_partner_are_two_samples():
     assert found.shift.estimate == pytest.approx(np.log(2))
 
 
+def test_starts_of_which_too_few_have_a_partner_are_two_samples():
+    """Three starts of two blocks each, of which two have partners: four blocks, and too few starts."""
+
+    def in_starts(label, p50, starts):
+        made = [
+            changed(
+                cell(
+                    label,
+                    repeat=2 * start + block,
+                    workload_sha256=f"w{2 * start + block}",
+                    start_number=start,
+                ),
+                ttft_ms={"p50": p50},
+            )
+            for start in starts
+            for block in range(2)
+        ]
+        return series(made, POINT, {})[0]
+
+    found = compared(in_starts("a", 20.0, (1, 2, 3)), in_starts("b", 10.0, (0, 1, 2)))
+    assert (found.runs, found.paired, len(found.shifts)) == ((3, 3), False, 1)
+
+
 def test_runs_that_are_left_out_take_no_verdict_by_their_partners():
     """The first run of a is left out. Without it one pair is common, with it two; three are needed."""
     a = list(of("a", [20] * 5).cells)

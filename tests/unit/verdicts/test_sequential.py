@@ -139,6 +139,18 @@ def test_a_rank_line_counts_the_runs_that_failed_after_the_word():
     assert [here.line for here in compare([*a[:5], *b[:5]], rules).rankings] == ["a > b (1 of 5 failed)"]
 
 
+def test_a_rank_line_counts_all_runs_left_out_where_it_counts_those_that_failed():
+    """After four runs a is faster. Then one more of a is unsteady, and one of b fails."""
+    a, b = cells("a", 100, CALM), cells("b", 110, CALM[::-1])
+    a[1], a[5] = (changed(a[place], validity=UNSTEADY) for place in (1, 5))
+    b[6] = changed(b[6], validity=DIED)
+    rows, rules = after(7, a, b)
+    (one,) = find_by_looks(rows, rules)
+    assert (one.verdict, one.failed, one.measured) == ("faster", (0, 1), (7, 7))
+    (ranking,) = compare([*a[:7], *b[:7]], rules).rankings
+    assert "2 of 7 runs left out" in ranking.line
+
+
 def test_between_two_looks_nothing_is_decided():
     """Of a run that was cut short after six repeats: the words are those of the look after five."""
     a, b = cells("a", 100, WILD), cells("b", 104, CALM)

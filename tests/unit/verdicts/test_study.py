@@ -26,3 +26,10 @@ def test_a_bug_that_is_put_in_makes_false_verdicts(plant, row, variation, repeat
             planted.enter_context(patch)
         tally = study(chosen, variation, repeats, times)
     assert max(tally.false_primary, tally.false_others) > 0.1 * times
+
+
+def test_without_a_bug_it_counts_hardly_any():
+    chosen = next(known for known in ROWS if known.name.startswith("5 equal, pairs"))
+    times = 20
+    tally = study(chosen, 0.1, 5, times)
+    assert max(tally.false_primary, tally.false_others) <= 0.1 * times

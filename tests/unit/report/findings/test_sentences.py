@@ -417,7 +417,7 @@ def test_a_load_that_was_cut_short_is_named_where_it_is_left_out():
     cut = replace(last, requests=replace(last.requests, cancelled=4))
     (found,) = under_load(replace(loaded, cells=(*whole, cut)))
     assert found.startswith("vllm: 80.0 output tokens/s at 4 users, 19.0 at 1; ")
-    assert found.endswith("; left out, since it was cut short: 8 users.")
+    assert found.endswith("; cut short and left out: 8 users.")
 
 
 def test_one_backend_has_a_row_per_load_in_the_whole_table():
