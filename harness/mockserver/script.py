@@ -12,6 +12,7 @@ from random import Random
 from typing import NamedTuple, Self
 
 NS_PER_MS = 1_000_000
+MOST_MS = 1e15  # 30,000 years; an infinite number of nanoseconds is no whole one
 MOST_SIGMA = 20.0  # of a lognormal distribution: e to the power of a hundred times more is no float
 
 
@@ -58,6 +59,8 @@ class Distribution:
         parameters = tuple(float(value) for value in rest)
         if not all(0 <= value < float("inf") for value in parameters):
             raise ValueError(f"{text!r}: times must be finite and not negative")
+        if parameters[0] > MOST_MS or (kind == "uniform" and parameters[1] > MOST_MS):
+            raise ValueError(f"{text!r}: a time is above {MOST_MS:g} ms")
         if kind == "uniform" and parameters[0] > parameters[1]:
             raise ValueError(f"{text!r}: LOW is above HIGH")
         if kind == "lognormal" and parameters[1] > MOST_SIGMA:

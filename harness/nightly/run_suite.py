@@ -80,7 +80,8 @@ def spend(
 
     `allow_missing`: backends, load points (`c8`), both (`vllm/c8`) or metrics that may be missing.
     """
-    # A cancelled job ends as by Ctrl-C, which a shell has ignored by what it starts in the background.
+    # A cancelled job ends as by Ctrl-C. A shell makes what it starts in the background ignore Ctrl-C, which
+    # is undone here.
     for stop in asked_to_stop():
         signal.signal(stop, signal.default_int_handler)
     deadline = time.monotonic() + 60 * suite.suite.budget_minutes

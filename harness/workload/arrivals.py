@@ -68,7 +68,8 @@ def seconds_for(rate: float, count: int, profile: Profile = FLAT) -> float:
     if profile.repeated:
         rounds, amount = divmod(amount, sum(segment.gain for segment in profile.segments))
         begun_s = rounds * sum(segment.seconds for segment in profile.segments)
-    return begun_s + float(_laid_out(np.array([amount]), profile.segments, profile.repeated)[0])
+    with np.errstate(over="ignore"):  # infinity is longer than any limit
+        return begun_s + float(_laid_out(np.array([amount]), profile.segments, profile.repeated)[0])
 
 
 def think_times(mean_s: float, exponential: bool, count: int, seed: int) -> NDArray[np.int64]:

@@ -60,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
+    from harness.spec.tuned import tuned_path
     from harness.tune import Settings, tune
 
     if arguments.to is not None and arguments.to.suffix != ".toml":
@@ -71,8 +72,8 @@ def main(arguments: argparse.Namespace) -> int:
             hint="--to names the variant's file",
         )
     options.check_folder(arguments.out, f"--out {arguments.out}")
-    if arguments.to is not None:  # written when the budget is spent
-        options.check_folder(arguments.to.parent, f"--to {arguments.to}")
+    target = arguments.to or tuned_path(arguments.backend)  # written when the budget is spent
+    options.check_folder(target.parent, f"--to {target}")
     command = ("bench", *sys.argv[1:])
     wanted = options.run_options(arguments, backends=arguments.backend, command=command)
     ui = progress_display()

@@ -127,8 +127,8 @@ def _processes() -> Iterator[int]:
 
 
 def _belongs(pid: int, note: Note) -> bool:
-    """Whether a process is in the engine's session and writes to its log: a process is not killed for its
-    number alone, which the system gives again.
+    """Whether a process is in the engine's session and writes to its log. Its number alone is not enough to
+    kill for, because the system gives it again.
     """
     try:
         output = str(Path(f"/proc/{pid}/fd/1").readlink())

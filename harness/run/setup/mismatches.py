@@ -1,13 +1,12 @@
 """Refuses what a scenario and the flags ask of backends that, as they run here, cannot give it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from harness.apis import APIS
 from harness.cluster.options import require_ray
 from harness.engines.start.launch_choice import LaunchChoice, track_of
 from harness.errors import SpecError
-from harness.host.address import is_loopback
 from harness.run.setup.options import RunOptions
 from harness.sampling.machine import is_this_machine
 from harness.spec.backend import BackendRef
@@ -16,17 +15,22 @@ from harness.spec.scenario import Scenario
 
 
 def check_adapters(
-    backends: Sequence[BackendRef], launches: Sequence[LaunchChoice], model_name: str, model: Model
+    backends: Sequence[BackendRef],
+    launches: Sequence[LaunchChoice],
+    values: Sequence[Mapping[str, str]],
+    model_name: str,
+    model: Model,
 ) -> None:
     """Raises SpecError where adapters cannot be drawn for the weights, or do not reach the engine."""
-    for ref, launch in zip(backends, launches, strict=True):
+    for ref, launch, own in zip(backends, launches, values, strict=True):
         if launch.mode == "compose":
             raise SpecError(
                 "adapters do not come into a container: they are drawn for an engine that runs as a process",
                 where="lora.adapters",
                 hint="--launch process",
             )
-        track = track_of(ref, launch, model_name, model) if ref.definition.lora else None
+        has_some = ref.definition.lora and int(own.get("lora_adapters", 0))
+        track = track_of(ref, launch, model_name, model) if has_some else None
         if track and (repo := model.tracks[track].repo):
             raise SpecError(
                 f"adapters are drawn for weights on this machine, and {ref.label} fetches {repo} itself",
@@ -73,24 +77,10 @@ def check_cluster(
             where="--load-nodes",
             hint="start it where every node reaches it, and give its address: --backends NAME=http://ADDRESS:PORT",
         )
-    hosts = [urlsplit(url).hostname or "" for ref in backends for url in ref.urls]
-    if options.load_from.nodes > 1 and (own := [host for host in hosts if is_loopback(host)]):
-        raise SpecError(
-            f"{own[0]} is another server on every node",
-            where="--load-nodes",
-            hint="give the address under which all nodes reach the server",
-        )
     require_ray()
 
 
-def check_devices(options: RunOptions, backends: Sequence[BackendRef]) -> None:
-    """Raises SpecError for a device of engines where bench starts none that could have one."""
-    if any(not ref.urls and not ref.definition.backend.simulated for ref in backends):
-        return
-    given = {"--gpus": bool(options.gpus), "--device": options.device != "auto"}
-    for flag in (flag for flag, is_given in given.items() if is_given):
-        raise SpecError(
-            "has no effect on servers that run already, and on simulated ones",
-            where=flag,
-            hint="--profile gpu or cpu chooses the sizes of the scenario" if flag == "--device" else None,
-        )
+def check_gpus(gpus: Sequence[str], backends: Sequence[BackendRef]) -> None:
+    """Raises SpecError for GPUs of engines where bench starts none that could have one."""
+    if gpus and all(ref.urls or ref.definition.backend.simulated for ref in backends):
+        raise SpecError("has no effect on servers that run already, and on simulated ones", where="--gpus")

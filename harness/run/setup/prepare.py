@@ -27,7 +27,6 @@ from harness.run.setup.capacity_search import probe_sizes, searched
 from harness.run.setup.mismatches import (
     check_adapters,
     check_cluster,
-    check_devices,
     check_images,
     check_turns,
 )
@@ -177,7 +176,6 @@ def prepare(options: RunOptions) -> Prepared:
     backends = tuple(map(as_launched, backends, launches))
     check_cluster(options, backends, launches)
     backends = _simulated(backends, launches, options.simulate_faults)
-    check_devices(options, backends)
     sizes = probe_sizes(options, scenario)
     pieces_of(scenario.text)  # a file that cannot be read is an error now, not when an engine runs
     source = checked_source(scenario, sizes)
@@ -198,14 +196,14 @@ def prepare(options: RunOptions) -> Prepared:
         asked_for = "--accuracy" if options.accuracy else "--agreement"
         raise SpecError("transcripts are not compared: what recordings say is not known", where=asked_for)
     check_images(scenario, backends, launches)
-    if scenario.lora.adapters:
-        check_adapters(backends, launches, model_name, model)
     asked = dict(scenario.engine_values)
     if paired is not None and paired.cores:
         asked["threads"] = len(paired.cores[0])
     if scenario.lora.adapters:
         asked["lora_adapters"] = scenario.lora.adapters
     values = _engine_values(backends, launches, model, asked, options.engine_values)
+    if scenario.lora.adapters:
+        check_adapters(backends, launches, values, model_name, model)
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in AA_LABELS)
     planned = tuple(

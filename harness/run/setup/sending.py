@@ -7,10 +7,12 @@ from harness.plan import ProbeSizes, all_requests, load_points, warmup_requests
 from harness.spec.scenario import Scenario
 from harness.spec.scenario.limits import LONGEST_S, MOST
 from harness.spec.scenario.synthetic import Victim
-from harness.workload.arrivals import Profile, seconds_for
+from harness.untrusted import LIMIT
+from harness.workload.arrivals import NS, Profile, seconds_for
 from harness.workload.prompts.victim import stretch_s
 from harness.workload.traces import Dataset, Trace, window
 
+_CLOCKS_S = LIMIT / NS
 _KEYS = {
     "concurrency": "load.concurrency",
     "rate": "load.rate",
@@ -35,19 +37,21 @@ def sending_s(
 
 
 def check_sending(scenario: Scenario, sizes: ProbeSizes | None, source: Trace | Dataset | None) -> None:
-    """Raises SpecError for a load with more warm-up than can be made, or that takes longer than clocks run.
+    """Raises SpecError for a load with more warm-up than can be made, or that takes longer than a year.
 
-    --duration changes neither, since every request is planned. Of a search the lowest load stands for all.
+    One that --duration ends may be planned for as long as clocks count, since every request is planned. Of a
+    search the lowest load stands for all.
     """
+    most_s, limit = (LONGEST_S, "a year") if scenario.load.duration_s is None else (_CLOCKS_S, "292 years")
     for point in load_points(scenario.load)[: 1 if sizes else None]:
         key, load = _KEYS[point.kind], as_given(point.value)
         if (warmup := warmup_requests(scenario, point)) > MOST:
             raise SpecError(f"{load} has {warmup:,} requests of warm-up, and {MOST:,} is the most", where=key)
         count = all_requests(scenario, point, sizes.long(point) if sizes else None)
         seconds = sending_s(scenario, point, count, source)
-        if seconds is not None and seconds > LONGEST_S:
+        if seconds is not None and seconds > most_s:
             raise SpecError(
-                f"{count:,} requests at {load} are sent in {seconds:,.0f} s, and {LONGEST_S:,} is the most",
+                f"{count:,} requests at {load} take more than {limit} to send",
                 where=key,
                 hint="fewer requests, or a higher load",
             )

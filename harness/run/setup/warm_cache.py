@@ -13,6 +13,8 @@ from harness.workload.prompts.generate import as_they_are, generate
 from harness.workload.prompts.lora import assigned
 from harness.workload.prompts.text import TextMaker
 
+_MOST_MADE = 20_000  # prompts, about a second
+
 
 def check_warm(scenario: Scenario, requested: RequestTable) -> None:
     """Raises SpecError."""
@@ -32,7 +34,7 @@ def check_warm_ahead(scenario: Scenario, seed: int, sizes: ProbeSizes | None) ->
     """Raises SpecError where prompts that no tokenizer counted are already refused.
 
     Which prompts a file gives, and how many prefixes a working set has, may not be known before a server
-    runs.
+    runs. Of very many prompts, which take their time to make, the run alone decides.
     """
     load = scenario.load
     unknown = isinstance(scenario.prompts, PromptFile) or (load.working_set and load.kv_tokens is None)
@@ -41,9 +43,12 @@ def check_warm_ahead(scenario: Scenario, seed: int, sizes: ProbeSizes | None) ->
     texts = TextMaker(None, scenario.text)
     decorate = partial(assigned, scenario.lora) if scenario.lora.adapters else as_they_are
     for point in load_points(load)[: 1 if sizes else None]:
+        count = all_requests(scenario, point, sizes.short(point) if sizes else None)
+        if count > _MOST_MADE:
+            continue
         workload = generate(
             prompts_at(scenario, point),
-            all_requests(scenario, point, sizes.short(point) if sizes else None),
+            count,
             seed_for(seed, "prompts", point.label, 0),
             texts,
             decorate,

@@ -36,6 +36,8 @@ def test_distribution_forms(form: str, kind: str, parameters: tuple[float, ...])
         ("uniform:1", "is not a distribution"),
         ("uniform:2:1", "LOW is above HIGH"),
         ("lognormal:100:1000", "SIGMA is above 20"),
+        ("1e303", r"a time is above 1e\+15 ms"),
+        ("uniform:0:1e305", r"a time is above 1e\+15 ms"),
         ("exponential:1:2", "is not a distribution"),
         ("gamma:1:2", "is not a distribution"),
     ],

@@ -45,7 +45,7 @@ def check_offered(daemon: Daemon, definition: Backend, device: str) -> None:
     except NotOfferedError as error:
         raise _unobtainable(definition, name, error.what) from error
     except SetupError:
-        return
+        pass
 
 
 def _unobtainable(definition: Backend, name: str, why: str) -> SetupError:

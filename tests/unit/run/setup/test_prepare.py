@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from harness.errors import SpecError
+from harness.run.setup.mismatches import check_gpus
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
+from harness.spec.backend_refs import parse_backend_list
 
 
 @pytest.mark.parametrize("seed", [2**63, -(2**63)])
@@ -21,10 +23,18 @@ def test_every_seed_of_64_bits_is_taken():
 
 
 @pytest.mark.parametrize("backends", ["truth", "openai=http://127.0.0.1:9", "truth,truth@no-prefix-cache"])
-@pytest.mark.parametrize("given", [{"gpus": ("7",)}, {"device": "cuda"}])
-def test_a_device_is_refused_where_no_engine_is_started_on_one(backends, given):
+def test_gpus_are_refused_where_no_engine_is_started_on_one(backends):
+    """A run that was begun with them is resumed: only the command line is refused."""
+    made = prepare(RunOptions("fixed-length", backends, gpus=("7",), profile="cpu"))
     with pytest.raises(SpecError, match="has no effect on servers that run already, and on simulated ones"):
-        prepare(RunOptions("fixed-length", backends, **given))
+        check_gpus(made.options.gpus, [backend.ref for backend in made.backends])
+    check_gpus((), [backend.ref for backend in made.backends])
+    check_gpus(("7",), parse_backend_list(f"{backends},vllm"))
+
+
+def test_the_device_of_servers_that_run_already_chooses_the_sizes():
+    given = RunOptions("fixed-length", "openai=http://127.0.0.1:9", device="cuda")
+    assert prepare(given).options.profile == "gpu"
 
 
 def test_a_value_of_the_scenario_is_not_named_after_a_flag():
@@ -56,5 +66,6 @@ def test_adapters_need_weights_on_this_machine():
     with pytest.raises(SpecError, match=r"and llamacpp fetches bartowski/\S+ itself") as caught:
         prepare(given)
     assert caught.value.where == "lora.adapters"
+    assert prepare(replace(given, backends="llamacpp@base-model")).scenario.lora.adapters
     assert prepare(replace(given, model="random-llama-tiny")).scenario.lora.adapters
     assert prepare(replace(given, launch="simulate", device="auto")).scenario.lora.adapters
