@@ -45,6 +45,12 @@ def run(backend, state, *more):
     return summary, facts
 
 
+def first_measured(cell):
+    """The facts of a cell. One that this machine spoiled was measured again, with a salt of its own."""
+    spoiled = cell.parents[1] / "set-aside" / f"{cell.name}.1"
+    return json.loads(((spoiled if spoiled.is_dir() else cell) / "cell.json").read_text())
+
+
 def reasons(cell):
     return {reason["code"] for reason in cell["validity"]["reasons"]}
 
@@ -138,7 +144,8 @@ def test_two_running_servers_get_the_same_prompts_where_one_refuses_its_reset(he
     engine("two", 'reset = { path = "/none" }')
     with running(ttft_ms=TTFT_MS, gap_ms=GAP_MS) as first, running(ttft_ms=TTFT_MS, gap_ms=GAP_MS) as second:
         both = f"one={first.url},two={second.url}"
-        _, facts = run(both, "cold", "--no-probe", "--repeats", "1", "--no-agreement")
+        run(both, "cold", "--no-probe", "--repeats", "1", "--no-agreement")
+    facts = map(first_measured, next(Path("results").iterdir()).glob("cells/*"))
     salts = {(fact["cache"]["method"], fact["load"]["value"]): fact["cache"]["salt"] for fact in facts}
     assert [salts["reset", load] for load in (1, 2)] == [salts["salt", load] for load in (1, 2)]
 
