@@ -14,6 +14,7 @@ Kind = Literal["workloads", "backends", "compose"]
 Entry = Literal["file", "folder", "other"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]
+LONGEST_NAME = 200  # bytes of a part of a file's name, which has at most 255
 
 
 @cache

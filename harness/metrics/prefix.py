@@ -72,6 +72,11 @@ def share(shared: Counts, total: Counts, rows: slice | Counts) -> float:
     return float(shared[rows].sum() / max(total[rows].sum(), 1))
 
 
+def first_turns(requested: RequestTable) -> Iterator[int]:
+    """Requests that can be sent apart from the cell: later turns carry answers that are not known yet."""
+    return iter(np.flatnonzero(requested.numbers["turn"] <= 0).tolist())
+
+
 def first_of_each_prefix(requested: RequestTable) -> Iterator[int]:
     """Positions of the first turns whose shared part is new."""
     tree = _Tree(())

@@ -113,14 +113,14 @@ def _judged(view: RequestView, requested: RequestTable) -> Iterator[tuple[str, s
         if rows["outcome"][row] == Outcome.OK or _only_called(records, row):
             answer = content(events[slice(*bounds[:, row])], records.texts[row])
             calls = records.tool_calls[row] if records.tool_calls else ""
-            if endless == _MOST_ENDLESS and expected.check not in ("label", "choice"):
+            given_up = endless == _MOST_ENDLESS and expected.check not in ("label", "choice")
+            try:
+                verdict = (
+                    UNJUDGED if given_up else judge(expected, answer, calls, records.finish_reasons[row])
+                )
+            except TimeoutError:
+                endless += 1
                 verdict = UNJUDGED
-            else:
-                try:
-                    verdict = judge(expected, answer, calls, records.finish_reasons[row])
-                except TimeoutError:
-                    endless += 1
-                    verdict = UNJUDGED
         yield check, kind, verdict, records.errors[row]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import IO
 
 from harness.errors import SpecError, StorageError, reason
+from harness.host.paths import LONGEST_NAME
 
 PARTIAL = ".partial"
 MOST_BYTES = 32 << 20  # of a file that is read at once; the largest of a thousand cells has half of it
@@ -26,7 +27,6 @@ _MOST_ENTRIES = 1_000_000
 _DEEPEST = 8  # folders; bench makes three
 _HOLE_BYTES = 64 << 20  # a larger file that takes far less of the disk is a hole, and has no end
 _HOLE_RATIO = 64
-_LONGEST_NAME = 200  # bytes; a file's name has at most 255
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
 _NEW = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY
@@ -310,9 +310,9 @@ def fitting(name: str) -> str:
     beginning and its hash.
     """
     data = name.encode()
-    if len(data) <= _LONGEST_NAME:
+    if len(data) <= LONGEST_NAME:
         return name
-    begun = data[: _LONGEST_NAME - 8].decode(errors="ignore")
+    begun = data[: LONGEST_NAME - 8].decode(errors="ignore")
     return f"{begun}-{hashlib.sha256(data).hexdigest()[:7]}"
 
 

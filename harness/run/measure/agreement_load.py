@@ -12,9 +12,9 @@ import numpy as np
 
 from harness.engines.session import EngineSession
 from harness.load.job import ClosedLoop, OpenLoop
+from harness.metrics.prefix import first_turns
 from harness.model import LoadPoint
 from harness.plan import highest_load, seed_for, slots_of
-from harness.run.measure.cache_state import first_turns
 from harness.run.measure.job import whole_bodies
 from harness.run.measure.workloads import EVERY, filling
 from harness.run.setup.prepare import Prepared

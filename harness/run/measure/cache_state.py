@@ -1,7 +1,6 @@
 """Brings the prefix cache into the state that the scenario declares, before the window of a cell."""
 
 import threading
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
@@ -12,11 +11,10 @@ from harness.engines.session import EngineSession
 from harness.errors import SetupError
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob
-from harness.metrics.prefix import first_of_each_prefix, reusable
+from harness.metrics.prefix import first_of_each_prefix, first_turns, reusable
 from harness.model import CachePreparation
 from harness.plan import Cell, seed_for
 from harness.records.layout import Outcome
-from harness.records.request_table import RequestTable
 from harness.run.measure.job import UNSALTED, Salt, promised, whole_bodies
 from harness.run.setup.prepare import BackendPlan, Prepared
 from harness.workload.prompts.workload import Workload
@@ -141,11 +139,6 @@ def _method(requested: str, engine: EngineSession, *, again: bool) -> tuple[Meth
     if engine.fresh:
         return "restart", f"{reset.how}; this engine was started for this cell"
     return "salt", f"{reset.how}, but leaves {cache.keeps}" if reset.done else reset.how
-
-
-def first_turns(requested: RequestTable) -> Iterator[int]:
-    """Requests that can be sent apart from the cell: later turns carry answers that are not known yet."""
-    return iter(np.flatnonzero(requested.numbers["turn"] <= 0).tolist())
 
 
 def _send(

@@ -24,12 +24,7 @@ from harness.plan import (
     together,
 )
 from harness.run.setup.capacity_search import probe_sizes, searched
-from harness.run.setup.mismatches import (
-    check_adapters,
-    check_cluster,
-    check_images,
-    check_turns,
-)
+from harness.run.setup.mismatches import check_adapters, check_cluster, check_images, check_turns
 from harness.run.setup.options import RunOptions
 from harness.run.setup.pairing import BLOCKS, Together, sized, together_of
 from harness.run.setup.profile import profile_of

@@ -2,10 +2,8 @@
 
 from functools import partial
 
-import numpy as np
-
 from harness.errors import SpecError
-from harness.metrics.prefix import first_of_each_prefix
+from harness.metrics.prefix import first_of_each_prefix, first_turns
 from harness.plan import ProbeSizes, all_requests, load_points, prompts_at, seed_for, warmup_requests
 from harness.records.request_table import RequestTable
 from harness.spec.scenario import PromptFile, Scenario
@@ -20,8 +18,7 @@ def check_warm(scenario: Scenario, requested: RequestTable) -> None:
     """Raises SpecError."""
     if scenario.cache.state != "warm":
         return
-    prompts = int(np.count_nonzero(requested.numbers["turn"] <= 0))
-    new = len(list(first_of_each_prefix(requested)))
+    new, prompts = len(list(first_of_each_prefix(requested))), len(list(first_turns(requested)))
     if 2 * new > prompts:
         raise SpecError(
             f"{new} of {prompts} prompts begin as none before them, and a warm cache would hold all of these",

@@ -6,6 +6,7 @@ from typing import Literal, get_args
 
 from harness.apis import APIS, ApiName
 from harness.errors import SpecError
+from harness.host.paths import LONGEST_NAME
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
 from harness.spec.scenario.images import Images
@@ -20,7 +21,6 @@ from harness.spec.strict import UnknownKeyError, as_written, build, nearest
 
 Profile = Literal["gpu", "cpu"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
-_LONGEST_NAME = 200  # bytes; a file's name has at most 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +70,9 @@ class Header:
 
     def check(self, where: str) -> None:
         """Raises SpecError unless the folder of a run can have this name between its date and its number."""
-        if not self.name or "/" in self.name or len(self.name.encode()) > _LONGEST_NAME:
+        if not self.name or "/" in self.name or len(self.name.encode()) > LONGEST_NAME:
             raise SpecError(
-                f"must be 1 to {_LONGEST_NAME} bytes without a '/': runs are named after it",
+                f"must be 1 to {LONGEST_NAME} bytes without a '/': runs are named after it",
                 where=f"{where}.name",
             )
 
