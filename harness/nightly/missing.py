@@ -7,7 +7,7 @@ from harness.model import HistoryEntry, LoadPoint, Manifest, ScenarioTables, Sum
 from harness.nightly.suite import Entry
 from harness.spec.backend_refs import parse_backend_list
 from harness.verdicts.gate import fail_more, failed_of
-from harness.verdicts.missing import Missing, invalid_words
+from harness.verdicts.missing import Missing, invalid_words, is_nothing
 from harness.verdicts.run_values import series
 
 
@@ -105,13 +105,18 @@ def _place(
     if tonight.invalid and any(not entry.invalid for entry in before):
         yield Missing(label, load, None, invalid_words(tonight))
     if tonight.cells:
-        here = [
-            estimate for estimate in summary.estimates if (estimate.label, estimate.load) == (label, load)
-        ]
-        estimated = {estimate.metric for estimate in here}
-        for metric in dict.fromkeys(metric for entry in before for metric in entry.metrics):
-            if metric not in estimated and metric in summary.verdict_rules.metrics:
-                yield Missing(label, load, metric, "null in every run")
+        middles = {
+            estimate.metric: estimate.interval[1]
+            for estimate in summary.estimates
+            if (estimate.label, estimate.load) == (label, load)
+        }
+        earlier = (item for entry in before for item in entry.metrics.items())
+        had = dict.fromkeys(
+            metric for metric, figure in earlier if not is_nothing(metric, figure.interval[1])
+        )
+        for metric in had:
+            if metric in summary.verdict_rules.metrics and is_nothing(metric, middles.get(metric)):
+                yield Missing(label, load, metric, f"{'0' if metric in middles else 'null'} in every run")
 
 
 def _failed_before(entries: Sequence[HistoryEntry]) -> tuple[int, int]:

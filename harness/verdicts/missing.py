@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.errors import SpecError
-from harness.model import CellResult, LoadPoint, Manifest, MissingFigure
+from harness.model import CellResult, LoadPoint, Manifest, MissingFigure, better_of
 from harness.model.json_path import number_at
 from harness.spec.strict import nearest
 from harness.verdicts.run_values import Series, loads, series
@@ -80,12 +80,21 @@ def _nulls(
     label: str, load: LoadPoint, before: Series, after: Series, metrics: Sequence[str]
 ) -> Iterator[Missing]:
     for metric in metrics:
-        had = [cell for cell in before.cells if number_at(cell, metric) is not None]
-        without = [cell for cell in after.cells if number_at(cell, metric) is None]
-        if had and len(without) / len(after.cells) > 1 - len(had) / len(before.cells):
-            reasons = (cell.null_reasons.get(metric) for cell in without)
+        lacked = sum(is_nothing(metric, number_at(cell, metric)) for cell in before.cells)
+        values = [(cell, number_at(cell, metric)) for cell in after.cells]
+        without = [(cell, value) for cell, value in values if is_nothing(metric, value)]
+        if len(without) * len(before.cells) > lacked * len(after.cells):
+            words = " or ".join(dict.fromkeys("null" if value is None else "0" for _, value in without))
+            reasons = (cell.null_reasons.get(metric) for cell, _ in without)
             reason = next((f": {why}" for why in reasons if why), "")
-            yield Missing(label, load, metric, f"null in {len(without)} of {len(after.cells)} runs{reason}")
+            yield Missing(
+                label, load, metric, f"{words} in {len(without)} of {len(after.cells)} runs{reason}"
+            )
+
+
+def is_nothing(metric: str, value: float | None) -> bool:
+    """Whether nothing is left to be compared: null, or 0 where more is better, which has no ratio."""
+    return value is None or (value == 0 and better_of(metric) == "higher")
 
 
 def failed_to_start(manifest: Manifest, label: str) -> Missing | None:

@@ -187,6 +187,11 @@ FAILED = summaries.verdict("INVALID", "engine-died", "signal 9", "alive", "")
             measured(summaries.cell("vllm", EIGHT), metrics=("ttft_ms.p50", "output_tokens_per_s")),
             ["vllm c8 output: null in every run"],
         ),
+        (
+            [history(metrics=("goodput_requests_per_s",))],
+            measured(summaries.cell("vllm", EIGHT), metrics=("goodput_requests_per_s",)),
+            ["vllm c8 goodput: 0 in every run"],
+        ),
     ],
 )
 def test_what_earlier_nights_had_and_this_one_lacks(tmp_path, earlier, summary, words):

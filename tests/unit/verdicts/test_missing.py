@@ -88,6 +88,22 @@ def test_a_figure_that_was_as_often_null_in_the_baseline_is_not_missing():
     assert lacks(runs(), without(runs(), 0), metrics=(P50,)) == []
 
 
+@pytest.mark.parametrize("count", range(1, 12))
+def test_a_run_lacks_nothing_that_it_has_itself(count):
+    for gone in range(count + 1):
+        cells = without(runs(count), *range(gone))
+        assert lacks(cells, cells) == []
+
+
+def test_a_rate_of_0_is_as_good_as_none():
+    """There is no ratio to it, so that no verdict would say that it fell."""
+    none = [changed(one, output_tokens_per_s=0.0) for one in runs()]
+    assert lacks(runs(), none) == [("c4", RATE, "0 in 4 of 4 runs")]
+    assert lacks(runs(), [*none[:1], *without(runs(), 1)[1:]]) == [("c4", RATE, "0 or null in 2 of 4 runs")]
+    assert lacks(none, none) == lacks(none, runs()) == []
+    assert lacks(runs(), [changed(one, ttft_ms={"p50": 0.0}) for one in runs()]) == []
+
+
 @pytest.mark.parametrize(
     ("what", "names"),
     [
