@@ -28,7 +28,7 @@ from harness.model import (
 from harness.spec.strict import nearest
 from harness.verdicts import accuracy
 from harness.verdicts.gate import Place, nothing_compared, tail_metric
-from harness.verdicts.manifests import Side, differences
+from harness.verdicts.manifests import Side, differences, other_requests
 from harness.verdicts.missing import Missing, check_allowed, failed_to_start, missing
 from harness.verdicts.pairs import Pairing, decide
 from harness.verdicts.ratio import estimate
@@ -214,8 +214,13 @@ class _Pair:
             if a.measured and b.measured:
                 tail = tail_metric(a, b, self.rules.metrics)
                 rules = changed(self.rules, metrics=(*self.rules.metrics, tail)) if tail else self.rules
-                pairs.append(Pairing(a, b, load, rules, self.refused))
+                pairs.append(Pairing(a, b, load, rules, self._refused_at(a, b)))
         return pairs
+
+    def _refused_at(self, a: Series, b: Series) -> str | None:
+        manifests = (self.old.run.manifest, self.new.run.manifest)
+        unlike = other_requests(*manifests) if _requests_differ(a, b) else None
+        return "; ".join(filter(None, (self.refused, unlike))) or None
 
     def accuracy(self, pairs: int) -> Iterator[ComparedAccuracy]:
         now, before = (
@@ -230,7 +235,10 @@ class _Pair:
             [replace(cell, label=self.new.label) for cell in member.cells] for member in (self.old, self.new)
         )
         stopping = self.new.run.manifest.stopping
-        yield from missing(old, new, self.rules.metrics, stopping.repeats if stopping else None)
+        # A class of requests may be in the baseline alone.
+        declared = rules_of(self.old.run.manifest, self.old.run.cells).metrics
+        metrics = tuple(dict.fromkeys((*self.rules.metrics, *declared)))
+        yield from missing(old, new, metrics, stopping.repeats if stopping else None)
         if failed_to_start(self.old.run.manifest, self.old.label) is None:
             gone = failed_to_start(self.new.run.manifest, self.new.label)
             yield from () if gone is None else (gone,)
@@ -273,6 +281,13 @@ def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rule
         separate_sessions=separate,
         forced=force,
     )
+
+
+def _requests_differ(a: Series, b: Series) -> bool:
+    """Whether they do in a repeat of both; requests that are not known do not."""
+    sent = {cell.repeat: cell.workload_sha256 for cell in b.cells}
+    pairs = ((cell.workload_sha256, sent.get(cell.repeat)) for cell in a.cells)
+    return any(mine and other and mine != other for mine, other in pairs)
 
 
 def _one(rows: Sequence[Series], member: _Member) -> Series:

@@ -61,11 +61,13 @@ def refusal(reasons: Mapping[str, str], metric: str) -> str | None:
 def _conditions(
     a: Series, b: Series, rules: Rules, refused: str | None, differences: Sequence[Unequal]
 ) -> Iterator[tuple[str, str]]:
-    if reason := refused or _one_after_the_other(a, b, rules):
+    if reason := _one_after_the_other(a, b, rules):
         yield ALL, reason
     for difference in differences:
         if difference.matters:
             yield from ((metric, difference.text) for metric in difference.metrics or (ALL,))
+    if refused:  # the last one of a key stays, and this one says what differs in words
+        yield ALL, refused
 
 
 def _one_after_the_other(a: Series, b: Series, rules: Rules) -> str | None:

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from harness.conditions import TABLE, Key, Measured, Relation, Settings, classified, relation, settings
-from harness.model import BackendEntry, Difference, Manifest, known
+from harness.model import BackendEntry, Difference, Manifest, as_json, known
 
 NOT_GIVEN = "not given"
+# What of a scenario makes its requests, but for the loads at which they are sent.
+_OF_REQUESTS = ("prompts", "text", "load", "request", "lora", "images")
+_LOADS = {"load.concurrency", "load.rate", "load.replay_speed", "load.working_set"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,36 @@ def differences(baseline: Side, new: Side) -> list[Difference]:
         if (difference := _of_key(key, baseline, new, first, second)) is not None
     }
     return [*by_key.values(), *_raw(baseline, new, first, second, by_key)]
+
+
+def other_requests(baseline: Manifest, new: Manifest) -> str:
+    """What makes the requests of two runs unlike: `other requests: prompts.groups 2 (baseline), 4 (new)`."""
+    before, after = (
+        {"seed": manifest.seeds.run if manifest.seeds else None, **dict(_making(manifest))}
+        for manifest in (baseline, new)
+    )
+    unlike = [
+        f"{name} {before.get(name, NOT_GIVEN)} (baseline), {after.get(name, NOT_GIVEN)} (new)"
+        for name in dict.fromkeys((*before, *after))
+        if before.get(name) != after.get(name)
+    ]
+    if unlike:
+        return f"other requests: {'; '.join(unlike)}"
+    first, second = (manifest.packages.get("llm-servebench") for manifest in (baseline, new))
+    versions = "" if first == second else f", or by bench {first} (baseline), {second} (new)"
+    return f"other requests, though scenario and seed are the same: counted by another tokenizer{versions}"
+
+
+def _making(manifest: Manifest) -> Iterator[tuple[str, Any]]:
+    """Yields what the scenario says of its requests, by dotted path."""
+    tables = as_json(manifest.scenario)
+    pending = [(name, tables[name]) for name in reversed(_OF_REQUESTS) if name in tables]
+    while pending:
+        name, value = pending.pop()
+        if isinstance(value, dict):
+            pending += [(f"{name}.{key}", below) for key, below in reversed(value.items())]
+        elif name not in _LOADS:
+            yield name, value
 
 
 def _of_key(key: Key, baseline: Side, new: Side, first: Settings, second: Settings) -> Difference | None:

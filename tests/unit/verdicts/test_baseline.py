@@ -126,6 +126,19 @@ def test_findings_stay_with_their_pair_where_one_has_more_metrics_than_declared(
     assert {one.label for one in document.gate if one.kind == "slower"} == {"tgi"}
 
 
+def test_a_class_of_requests_that_only_the_baseline_has_is_missing():
+    def of(*names):
+        classes = {name: {"requests": 9, "ok": 9, "ttft_ms": {"p50": 100.0}} for name in names}
+        made = cells("vllm", 100, by_kind=classes)
+        declared = {"primary": "ttft_ms.p50", "metrics": ["by_kind.*.ttft_ms.p50"]}
+        return run("-".join(names), made, scenario__verdict=declared)
+
+    both, short = of("short", "long"), of("short")
+    (gone,) = compare_runs([both, short]).missing
+    assert (gone.metric, gone.why) == ("by_kind.long.ttft_ms.p50", "null in 5 of 5 runs")
+    assert compare_runs([short, both]).missing == ()
+
+
 def test_what_a_machine_differs_from_itself_by_counts_between_runs_too():
     floors = {"vllm": {"c4": {"ttft_ms.p50": 0.2}}}
     base, new = (run(name, cells("vllm", p50), noise_floor=floors) for name, p50 in (("a", 100), ("b", 112)))
@@ -172,11 +185,34 @@ def test_what_decides_is_refused_unless_forced(changes, what):
     assert [one.what for one in forced.pairs[0].differences if one.matters] == [what.split(":")[0]]
 
 
-def test_other_requests_are_refused():
-    document = compare_runs([BASE, run("new", cells("vllm", 100, work="other"))])
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"scenario__prompts": {"groups": 2, "turns": 3}, "scenario__load": {"requests": 9, "rate": [1]}},
+            "other requests: prompts.groups 4 (baseline), 2 (new); prompts.turns not given (baseline), 3 "
+            "(new)",
+        ),
+        ({"seeds": {"run": 7, "dimensions": []}}, "other requests: seed 0 (baseline), 7 (new)"),
+        ({}, "other requests, though scenario and seed are the same: counted by another tokenizer"),
+        (
+            {"packages": {"llm-servebench": "0.2.0"}},
+            "other requests, though scenario and seed are the same: counted by another tokenizer, or by "
+            "bench 0.1.0 (baseline), 0.2.0 (new)",
+        ),
+    ],
+)
+def test_other_requests_are_refused_with_what_makes_them_others(changes, words):
+    asked = {
+        "scenario__prompts": {"groups": 4},
+        "scenario__load": {"requests": 9, "rate": [2]},
+        "seeds": {"run": 0, "dimensions": []},
+    }
+    base = run("base", cells("vllm", 100), **asked)
+    document = compare_runs([base, run("new", cells("vllm", 100, work="other"), **asked | changes)])
     assert document.pairs[0].refused is None
-    assert words(document) == [["not comparable"]]
-    assert "the requests: " in document.pairs[0].findings[0].why
+    assert {(one.verdict, one.why) for one in document.pairs[0].findings} == {("not comparable", words)}
+    assert answers(document)[0].endswith(f": {words}.")
 
 
 def test_what_can_be_compared_in_one_metric_is_not_refused():
