@@ -2,6 +2,7 @@
 
 import threading
 import time
+from pathlib import Path
 from queue import Empty, SimpleQueue
 
 
@@ -10,6 +11,22 @@ def until(condition, what, seconds=60, every_s=0.05):
     while not condition():
         assert time.monotonic() < give_up, f"never: {what}"
         time.sleep(every_s)
+
+
+def alive(pid):
+    """Whether a process runs. One that has ended and that nobody waited for (a zombie) does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:  # it may end between open and read
+        return False
+
+
+def command_line(pid):
+    """The command line of a process: bytes, each argument ended by a zero byte; empty once it has ended."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def in_time(call, seconds=30):

@@ -6,10 +6,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from harness.store import RunFolder, seal
 from tests.integration.scripted import command, define
+from tests.waiting import command_line
 
 LIMIT_S = 120  # a night on a busy machine
 _GONE_S = 8
@@ -75,8 +77,9 @@ class Attacked:
         while (left := self.processes()) and time.monotonic() < until:
             time.sleep(0.05)
         for pid in left:
-            yield f"still running: {Path(f'/proc/{pid}/cmdline').read_bytes()!r:.120}"
-            os.kill(pid, signal.SIGKILL)
+            yield f"still running: {command_line(pid)!r:.120}"
+            with suppress(ProcessLookupError):  # it may end by itself after all
+                os.kill(pid, signal.SIGKILL)
 
     def resumed(self) -> Iterator[str]:
         """What can go on goes on, and ends whole."""

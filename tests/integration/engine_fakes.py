@@ -140,11 +140,3 @@ def opened(
     choice = resolve_launch(ref, "auto", device)
     ref = as_launched(ref, choice)
     return open_engine(EngineRequest(ref, choice, "m", MODEL, folder / "engine.log", **options), say)
-
-
-def alive(pid: int) -> bool:
-    """A zombie that nobody collects yet is dead."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

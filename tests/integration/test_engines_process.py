@@ -8,7 +8,7 @@ import pytest
 from harness.engines.start import process as engine_process
 from harness.engines.start.process import EngineProcess
 from harness.errors import SetupError
-from tests.integration.engine_fakes import alive
+from tests.waiting import alive
 
 READY = "import sys, signal, time; {}; print('up', flush=True); time.sleep(60)"
 

@@ -15,8 +15,8 @@ from harness.engines.start import orphans
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.spec.backend import Failure, Info
 from harness.spec.reach import Reach
-from tests.integration.engine_fakes import alive, fake_backend, opened
-from tests.waiting import until
+from tests.integration.engine_fakes import fake_backend, opened
+from tests.waiting import alive, until
 
 
 @pytest.fixture(autouse=True)

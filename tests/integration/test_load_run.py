@@ -19,6 +19,7 @@ from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress
 from harness.mockserver import running
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from tests.integration.load_server import Peer, Server, serve
+from tests.waiting import alive, command_line, until
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 _END = b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
@@ -489,7 +490,7 @@ def _children() -> list[int]:
     """Load workers only: other tests of this process may have left children that are not reaped yet."""
     tasks = Path(f"/proc/{os.getpid()}/task")
     pids = [pid for task in tasks.iterdir() for pid in (task / "children").read_text().split()]
-    return [int(pid) for pid in pids if b"harness.load" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    return [int(pid) for pid in pids if b"harness.load" in command_line(pid)]
 
 
 def test_ctrl_c_is_left_to_the_parent_and_a_dead_parent_ends_its_workers() -> None:
@@ -515,17 +516,7 @@ def test_ctrl_c_is_left_to_the_parent_and_a_dead_parent_ends_its_workers() -> No
         finally:
             parent.kill()
             parent.wait()
-        gone_by = time.monotonic() + 5
-        while _is_alive(worker) and time.monotonic() < gone_by:
-            time.sleep(0.02)
-        assert not _is_alive(worker)
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
+        until(lambda: not alive(worker), "the worker is gone", seconds=5)
 
 
 @pytest.mark.time

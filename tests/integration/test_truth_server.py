@@ -22,6 +22,7 @@ from harness.errors import SetupError
 from harness.mockserver import MockServer, running
 from harness.mockserver.images import as_text
 from harness.mockserver.script import text
+from tests.waiting import alive, until
 
 FAST = {"ttft_ms": 2, "gap_ms": 1, "tokens": 4}
 CHAT = "/v1/chat/completions"
@@ -408,18 +409,7 @@ def test_the_server_ends_with_the_process_that_started_it() -> None:
     result = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=True
     )
-    deadline = time.monotonic() + 10
-    while alive(int(result.stdout)):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def alive(pid: int) -> bool:
-    """A zombie that nobody reaped has ended too."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+    until(lambda: not alive(int(result.stdout)), "the server is gone", seconds=10)
 
 
 def test_stopped_whatever_happens_and_only_once() -> None:

@@ -22,6 +22,7 @@ from harness.model import CellFacts
 from harness.validity import Evidence, judge
 from harness.workload.arrivals import arrivals
 from tests.factories import documents
+from tests.waiting import command_line
 
 TOKENS = 4
 pytestmark = pytest.mark.usefixtures("fresh_helpers")
@@ -68,7 +69,7 @@ def load_worker():
     while time.monotonic() < deadline:
         for task in Path("/proc/self/task").iterdir():
             for pid in (task / "children").read_text().split():
-                if b"harness.load" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                if b"harness.load" in command_line(pid):
                     return int(pid)
         time.sleep(0.01)
     raise AssertionError("no load worker was started")
