@@ -2,7 +2,7 @@
 
 from harness.conditions.cell_conditions import conditions
 from harness.conditions.keys import Key, Measured, Relation, relation
-from harness.conditions.settings import Settings, classified, settings
+from harness.conditions.settings import Settings, classified, in_words, settings
 from harness.conditions.stated import with_manifest
 from harness.conditions.table import TABLE
 from harness.conditions.unequal import unequal
@@ -15,6 +15,7 @@ __all__ = [
     "Settings",
     "classified",
     "conditions",
+    "in_words",
     "relation",
     "settings",
     "unequal",

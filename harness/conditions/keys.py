@@ -1,10 +1,12 @@
 """One row of the table of conditions: where a value comes from, and what it means when it differs."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.model import CellResult
+
+GIB = 1 << 30
 
 # refuses: a verdict would be about this. shown: next to the verdict. ignored: it cannot change a figure.
 Effect = Literal["refuses", "shown", "ignored"]
@@ -37,11 +39,21 @@ class Key:
     alike: Callable[[str], str] | None = None  # values that it maps to one do not refuse, they are shown
     metrics: tuple[str, ...] = ()  # that are refused; (): all
     several: bool = False  # its sources are different things, shown by their own names
+    units: Mapping[str, str] = field(default_factory=dict)  # of amounts, by source
 
     @property
     def named(self) -> tuple[str, ...]:
         """What sets it, apart from the manifest."""
         return (*self.info, *self.flags, *self.variables, *self.values)
+
+    def amount(self, source: str, value: str) -> str:
+        """`2 GiB`, also of `2.0` and of bytes, so that what sources with other units give can be compared."""
+        unit = self.units.get(source)
+        try:
+            number = float(value) / (GIB if unit == "bytes" else 1)
+        except ValueError:  # an amount with a unit of its own
+            return value
+        return f"{number:.10g} {'GiB' if unit == 'bytes' else unit}" if unit else value
 
     def effect(self, relation: Relation) -> Effect:
         """A variant is measured for what it sets: that is the question, no reason to refuse the answer."""

@@ -64,12 +64,18 @@ def classified(kind: str, name: str, backend: str) -> tuple[Key, str] | None:
     return None
 
 
+def in_words(row: tuple[Key, str], source: str, value: str) -> str:
+    """What a source says, as other sources of its row say it."""
+    key, means = row
+    return means or key.amount(source, value)
+
+
 def _said(raw: Mapping[tuple[str, str], str], backend: str) -> dict[str, str]:
     known: dict[str, str] = {}
     for kind in _KINDS:
         for name, value in ((name, value) for (source, name), value in raw.items() if source == kind):
             key = classified(kind, name, backend)
-            if key and not key[0].several and (word := key[1] or value) not in _UNSET:
+            if key and not key[0].several and (word := in_words(key, name, value)) not in _UNSET:
                 known.setdefault(key[0].code, word)
     return known
 

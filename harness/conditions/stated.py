@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from harness.conditions.settings import Settings, classified, settings
+from harness.conditions.settings import Settings, classified, in_words, settings
 from harness.conditions.table import TABLE
 from harness.model import Agreement, BackendEntry, CellResult, Manifest, ValuesAgreement, known
 from harness.model.json_path import value_at
@@ -65,13 +65,13 @@ def _tuned(manifest: Manifest, label: str) -> Iterator[str]:
     searched = value_at(entry, "tuned.values") or {}
     for name in searched:
         if name not in asked:
-            yield f"{_title(name)} {values.get(name)} (bench tune)"
+            yield f"{_titled(name, values.get(name))} (bench tune)"
     for name in value_at(manifest, "scenario.engine_values") or {}:
         if name in values and name not in asked and name not in searched:
-            yield f"{_title(name)} {values[name]} (set by the scenario)"
+            yield f"{_titled(name, values[name])} (set by the scenario)"
     most = max(value_at(manifest, "scenario.load.concurrency") or (0,))
     if "max_sequences" in asked and values.get("max_sequences") == most:
-        yield f"{_title('max_sequences')} {most} (the highest concurrency)"
+        yield f"{_titled('max_sequences', most)} (the highest concurrency)"
     cache = value_at(entry, "engine.prefix_cache") or {}
     if cache.get("enabled") and cache.get("default") is False:
         yield "prefix cache on (off by default)"
@@ -86,9 +86,9 @@ def _searched(entry: BackendEntry) -> tuple[str, ...]:
     return tuple(dict.fromkeys(key[0].code for key in keys if key))
 
 
-def _title(value: str) -> str:
-    key = classified("value", value, "")
-    return key[0].title if key else value
+def _titled(name: str, value: object) -> str:
+    row = classified("value", name, "")
+    return f"{row[0].title} {in_words(row, name, str(value))}" if row else f"{name} {value}"
 
 
 def _disagrees(agreement: Agreement | None, label: str) -> Iterator[tuple[str, str]]:

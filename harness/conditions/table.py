@@ -28,6 +28,12 @@ def _forced(cell: CellResult) -> str | None:
     return None if length is None or not length.asked else "yes" if length.forced else "no"
 
 
+def _limits(cell: CellResult) -> str | None:
+    """`ttft_ms.p95 500 ms, …`: a request is good only by these."""
+    limits = cell.slo.limits if cell.slo else ()
+    return ", ".join(f"{limit.metric}.{limit.share} {limit.limit_ms:g} ms" for limit in limits) or None
+
+
 def _on_off(value: bool | None) -> str | None:
     return None if value is None else "on" if value else "off"
 
@@ -80,6 +86,13 @@ _WORK = (
         "A warm cache skips most of the prompt.", "work",
         cell=lambda cell: cell.conditions.cache and cell.conditions.cache.requested,
         manifest=("scenario.cache.state",)),
+    Key("slo", "limits of goodput", "refuses", "refuses", "Other limits count other requests.", "work",
+        cell=_limits, metrics=("goodput_requests_per_s",)),
+    Key("currency", "currency of costs", "refuses", "refuses", "Amounts of two currencies have no ratio.",
+        "work", cell=lambda cell: cell.cost and cell.cost.price.currency,
+        metrics=("cost_per_million_output_tokens",)),
+    Key("price", "price of an hour", "shown", "shown", "It may be the question.", "work",
+        cell=lambda cell: cell.cost and f"{cell.cost.price.per_hour:g}"),
     Key("between-repeats", "engine between repeats", "shown", "shown",
         "Repeats of one start share its memory layout, compiled graphs and clocks.", "work",
         manifest=(".between_repeats",)),
@@ -153,7 +166,10 @@ _RESOURCES = (
     Key("kv-memory", "memory of the KV cache", "shown", "shown", "As the KV cache in tokens.",
         flags=("--kv-cache-memory-bytes", "--num-gpu-blocks-override", "--cache_size",
                "--kv-cache-gib"),
-        variables=("VLLM_CPU_KVCACHE_SPACE",), values=("kv_cache_gib",)),
+        variables=("VLLM_CPU_KVCACHE_SPACE",), values=("kv_cache_gib",),
+        units={"--kv-cache-memory-bytes": "bytes", "--num-gpu-blocks-override": "blocks",
+               "--cache_size": "GiB", "--kv-cache-gib": "GiB", "VLLM_CPU_KVCACHE_SPACE": "GiB",
+               "kv_cache_gib": "GiB"}),
     Key("kv-block", "tokens per KV block", "shown", "shown", "A prefix is reused in whole blocks.",
         info=("vllm_config.cache_config.block_size", "page_size"), flags=("--block-size", "--page-size")),
     Key("context", "context per sequence", "shown", "shown", "It bounds a prompt, and sizes buffers.",

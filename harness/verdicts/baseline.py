@@ -190,9 +190,10 @@ class _Pair:
 
     @cached_property
     def differences(self) -> list[Difference]:
-        return differences(
-            Side(self.old.run.manifest, self.old.label), Side(self.new.run.manifest, self.new.label)
+        baseline, new = (
+            Side(member.run.manifest, member.label, member.cells) for member in (self.old, self.new)
         )
+        return differences(baseline, new)
 
     @property
     def same_backend(self) -> bool:

@@ -1,11 +1,21 @@
 """Finds differences between the conditions of two measurements, from their manifests."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.conditions import TABLE, Key, Measured, Relation, Settings, classified, relation, settings
-from harness.model import BackendEntry, Difference, Manifest, as_json, known
+from harness.conditions import (
+    TABLE,
+    Key,
+    Measured,
+    Relation,
+    Settings,
+    classified,
+    in_words,
+    relation,
+    settings,
+)
+from harness.model import BackendEntry, CellResult, Difference, Manifest, as_json, known
 
 NOT_GIVEN = "not given"
 # What of a scenario makes its requests, but for the loads at which they are sent.
@@ -19,6 +29,7 @@ class Side:
 
     manifest: Manifest
     label: str
+    cells: Sequence[CellResult] = ()
 
     @property
     def backend(self) -> BackendEntry:
@@ -77,6 +88,8 @@ def _making(manifest: Manifest) -> Iterator[tuple[str, Any]]:
 def _of_key(key: Key, baseline: Side, new: Side, first: Settings, second: Settings) -> Difference | None:
     before, after = first.known.get(key.code), second.known.get(key.code)
     kind = relation(baseline.measured, new.measured)
+    if before is after is None and key.effect(kind) == "shown":  # cells that refuse are judged one by one
+        before, after = _of_cells(key, baseline), _of_cells(key, new)
     if before == after or key.effect(kind) == "ignored":
         return None
     if None in (before, after) and not (key.named and first.raw and second.raw):
@@ -84,6 +97,11 @@ def _of_key(key: Key, baseline: Side, new: Side, first: Settings, second: Settin
     # Whether a limit was reached is known from the cells, which are judged by the same table.
     matters = key.refuses(kind, before, after) and key.code != "max-sequences"
     return Difference(key.title, before or NOT_GIVEN, after or NOT_GIVEN, matters)
+
+
+def _of_cells(key: Key, side: Side) -> str | None:
+    values = (key.cell(cell) for cell in side.cells if key.cell is not None)
+    return ", ".join(dict.fromkeys(str(value) for value in values if value is not None)) or None
 
 
 def _raw(
@@ -97,19 +115,22 @@ def _raw(
         if before == after or what[0] not in first.kinds & second.kinds:
             continue
         rows = [row for name in names if (row := classified(*what, name)) is not None]
-        difference = Difference(" ".join(what) if what[1] else "command", before, after, False)
-        if not any(_is_covered(difference, row, reported, kind) for row in rows):
-            yield difference
+        if not any(_is_covered(what[1], (before, after), row, reported, kind) for row in rows):
+            yield Difference(" ".join(what) if what[1] else "command", before, after, False)
 
 
 def _is_covered(
-    difference: Difference, row: tuple[Key, str], known: Mapping[str, Difference], kind: Relation
+    what: str,
+    stated: Sequence[str],
+    row: tuple[Key, str],
+    reported: Mapping[str, Difference],
+    kind: Relation,
 ) -> bool:
     """Whether the row of the table reports this difference already, or says that it cannot matter."""
-    key, means = row
+    key, _ = row
     if kind == "engines" or key.effect(kind) == "ignored":
         return True
-    if key.code not in known:
-        return False
-    words = [means if means and word != NOT_GIVEN else word for word in (difference.baseline, difference.new)]
-    return words == [known[key.code].baseline, known[key.code].new]
+    words = [word if word == NOT_GIVEN else in_words(row, what, word) for word in stated]
+    if key.code not in reported:
+        return what in key.units and words[0] == words[1]  # 2 GiB and 2.0
+    return words == [reported[key.code].baseline, reported[key.code].new]

@@ -152,7 +152,8 @@ def test_a_change_between_two_engines_refuses_is_told_or_is_declared_harmless(ke
         assert set(found) == {key.code}
         reached = key.code != "max-sequences"  # 4 in flight, 8 at once
         assert found[key.code].matters is (key.engines == "refuses" and reached)
-        assert found[key.code].text == f"{key.title}: 16 (a), 8 (b)"
+        first, second = (key.amount(name, value) for value in ("16", "8"))
+        assert found[key.code].text == f"{key.title}: {first} (a), {second} (b)"
     one_sided = between_engines(kind, name, ("16", None))
     expected = {} if key.engines == "ignored" else {"known-of-some"}
     assert set(one_sided) == set(expected)
@@ -192,6 +193,64 @@ def test_number_types_of_one_width_are_told_and_do_not_refuse():
     assert between_engines(VALUE, "dtype", ("bfloat16", "float32"))["dtype"].matters
     widths = {"bfloat16": "16", "half": "16", "f16": "16", "float": "32", "float32": "32", "fp8_e5m2": "8"}
     assert {name: width(name) for name in widths} == widths
+
+
+def memory(kind, name, value):
+    made = manifest("vllm")
+    placed(made, "vllm", kind, name, value)
+    return typed(made)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ((FLAG, "--kv-cache-memory-bytes", "2147483648"), (VALUE, "kv_cache_gib", "2.0"), None),
+        ((FLAG, "--kv-cache-memory-bytes", "3221225472"), (VALUE, "kv_cache_gib", "2.0"), "3 GiB | 2 GiB"),
+        ((FLAG, "--num-gpu-blocks-override", "512"), (VARIABLE, "VLLM_CPU_KVCACHE_SPACE", "2"),
+         "512 blocks | 2 GiB"),
+        ((FLAG, "--kv-cache-memory-bytes", "25G"), (FLAG, "--kv-cache-memory-bytes", "26G"), "25G | 26G"),
+        ((VALUE, "kv_cache_gib", "2.0"), (VALUE, "kv_cache_gib", "2"), None),
+    ],
+)  # fmt: skip
+def test_memory_has_its_unit_and_is_compared_in_one(first, second, words):
+    both = [memory(*first), memory(*second)]
+    runs = [Run(name, known, cells("vllm", 100), {}) for name, known in zip("ab", both, strict=True)]
+    found = [one for one in compare_runs(runs).pairs[0].differences if one.what == "memory of the KV cache"]
+    assert [f"{one.baseline} | {one.new}" for one in found] == ([words] if words else [])
+    assert not any("kv_cache_gib: 2" in one.text for one in compare_runs(runs).pairs[0].differences)
+    labelled = [
+        cell
+        for label, known in zip("ab", both, strict=True)
+        for cell in with_manifest([replace(one, label="vllm") for one in measured(label)], known)
+    ]
+    listed = unequal([replace(cell, label=cell.backend) for cell in labelled])
+    expected = f"memory of the KV cache: {words.replace(' | ', ' (a), ')} (b)" if words else None
+    assert next((one.text for one in listed if one.code == "kv-memory"), None) == expected
+
+
+def test_goodput_by_other_limits_is_not_compared():
+    def of(limit_ms):
+        limit = {"metric": "ttft_ms", "share": "p95", "limit_ms": limit_ms, "within": 1.0, "met": True}
+        return cells("vllm", 100, goodput_requests_per_s=limit_ms / 100, slo={"limits": [limit]})
+
+    goodput = {"primary": "ttft_ms.p50", "metrics": ["goodput_requests_per_s"]}
+    made = manifest("vllm")
+    made["scenario"]["verdict"] = goodput
+    runs = [Run(str(limit), typed(made), of(limit), {}) for limit in (500, 800)]
+    found = {one.metric: one for one in compare_runs(runs).pairs[0].findings}
+    assert found["ttft_ms.p50"].verdict == "same"
+    assert found["goodput_requests_per_s"].verdict == "not comparable"
+    assert "limits of goodput: ttft_ms.p95 800 ms (800/vllm)" in found["goodput_requests_per_s"].why
+
+
+def test_what_only_cells_know_is_told_between_two_runs():
+    runs = [
+        Run(api, typed(manifest("vllm")), cells("vllm", 100, conditions={"api": api}), {})
+        for api in ("chat", "completions")
+    ]
+    (pair,) = compare_runs(runs).pairs
+    assert [one.text for one in pair.differences] == ["API: chat | completions"]
+    assert not pair.refused
 
 
 def test_what_an_engine_chooses_by_itself_is_not_known():
