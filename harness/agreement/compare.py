@@ -72,6 +72,8 @@ def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
         if compared.a == compared.b and compared.verdict == "loses"
     }
     for label, backend in agreement.backends.items():
+        if backend.unloaded.faults["failed"] == backend.unloaded.asked:
+            yield notices.AGREEMENT_MISSING.warning(f"{label}: no question was answered")
         harmed = {name: count for name, count in backend.under_load.items() if name in HARM and count}
         if harmed or label in lost:
             what = ", ".join(f"{count} {name}" for name, count in harmed.items())
@@ -131,12 +133,13 @@ def _pair(
     verdicts = Counter((right(q, of_a[q.id]), right(q, of_b[q.id])) for q in both)
     counts = [(of_a[q.id].prompt_tokens, of_b[q.id].prompt_tokens) for q in both]
     tokens = [(first, second) for first, second in counts if first is not None and second is not None]
+    different = tuple(q.id for q in both if not _same_text(of_a[q.id], of_b[q.id]))
     only_a, only_b = verdicts[True, False], verdicts[False, True]
     return PairAgreement(
         a=a,
         b=b,
         compared=len(both),
-        same_text=sum(of_a[q.id].text == of_b[q.id].text for q in both),
+        same_text=len(both) - len(different),
         both_right=verdicts[True, True],
         only_a_right=only_a,
         only_b_right=only_b,
@@ -145,8 +148,12 @@ def _pair(
         prompt_tokens_compared=len(tokens),
         prompt_tokens_equal=sum(first == second for first, second in tokens),
         prompt_tokens_difference=median(second - first for first, second in tokens) if tokens else None,
-        different=tuple(q.id for q in both if of_a[q.id].text != of_b[q.id].text),
+        different=different,
     )
+
+
+def _same_text(first: StoredAnswer, second: StoredAnswer) -> bool:
+    return first.text == second.text and "failed" not in (fault(first), fault(second))
 
 
 def _discord(questions: Sequence[Question], first: Answers, second: Answers) -> tuple[int, int]:
@@ -165,10 +172,10 @@ def _changed_by_load(questions: Sequence[Question], stored: AskedBackend) -> tup
 def _disagreement(
     between: tuple[int, int], own: tuple[tuple[int, int], tuple[int, int]], pairs: int
 ) -> Disagreement:
-    """Counts disagreement against what load does to the one of them that it changes more."""
+    """Counts disagreement against what load does to the one of them by which it is explained better."""
     count, compared = between
-    worst, asked = max(own, key=lambda found: found[0] / max(found[1], 1))
-    p_value = more_often(count, compared, worst, asked) if compared and asked else None
+    known = [(more_often(count, compared, *changed), *changed) for changed in own if compared and changed[1]]
+    p_value, worst, asked = max(known, default=(None, 0, 0))
     return Disagreement(
         answers=count,
         own=worst,

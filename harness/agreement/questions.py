@@ -1,9 +1,11 @@
 """A question, those of questions.toml, and the chat each is asked in."""
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from importlib import resources
 from itertools import cycle
 from operator import itemgetter
@@ -22,6 +24,7 @@ Kind = Literal[
 ]
 
 _WHERE = "harness/agreement/questions.toml"
+_MOST_WORDS = 1_000  # of a haystack
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Question:
     kind: Kind
     ask: str
     check: Literal["number", "word", "text", "form", "letter", "json"]
-    answer: str = ""  # of every check but word and form
+    answer: str = ""  # of every check but word and form; letter: the first of A to D that stands alone
     accept: tuple[str, ...] = ()  # of the check word
     refuse: tuple[str, ...] = ()  # words that make an answer of this check wrong
     pattern: str = ""  # of the check form
@@ -54,9 +57,7 @@ def load_questions() -> tuple[Question, ...]:
     limits = table["limits"]
     asked = [{**question, "max_tokens": limits[question["kind"]]} for question in table["question"]]
     questions = build(_File, {"limits": limits, "question": asked}, _WHERE).question
-    for question in questions:
-        _check(question)
-    return questions
+    return tuple(_checked(question, _WHERE) for question in questions)
 
 
 def interleaved(questions: Sequence[Question]) -> list[Question]:
@@ -81,11 +82,11 @@ def as_json(questions: Sequence[Question]) -> dict[str, object]:
 
 
 def from_json(stored: Mapping[str, object]) -> tuple[Question, ...]:
-    """Reads the result of `as_json`. Raises SpecError for anything else."""
+    """Reads the result of `as_json`. Raises SpecError for anything else, or what nobody can be asked."""
     where, asked = "agreement/questions.json", stored.get("questions")
     if not isinstance(asked, list):
         raise SpecError("has no questions", where=where)
-    return tuple(build(Question, question, where) for question in asked)
+    return tuple(_checked(build(Question, question, where), where) for question in asked)
 
 
 def sha256(questions: Sequence[Question]) -> str:
@@ -106,9 +107,20 @@ def _haystack(question: Question) -> str:
     return " ".join(text.strip() for text in (*sentences[:index], question.needle, *sentences[index:]))
 
 
-def _check(question: Question) -> None:
-    needed = {"number": question.answer, "text": question.answer, "word": question.accept}
-    if not needed.get(question.check, question.pattern):
-        raise SpecError(f"question '{question.id}' has no check", where=_WHERE)
+def _checked(question: Question, where: str) -> Question:
+    held_to = {"word": question.accept, "form": question.pattern}.get(question.check, question.answer)
+    if not held_to:
+        raise SpecError(f"question '{question.id}' has no check", where=where)
+    try:
+        re.compile(question.pattern)
+        if question.check == "number":
+            Decimal(question.answer)
+        elif question.check == "json":
+            json.loads(question.answer)
+    except (re.error, ArithmeticError, ValueError, RecursionError):
+        raise SpecError(f"question '{question.id}' cannot be checked", where=where) from None
     if len(question.turns) % 2:
-        raise SpecError(f"question '{question.id}': the last turn must be the assistant's", where=_WHERE)
+        raise SpecError(f"question '{question.id}': the last turn must be the assistant's", where=where)
+    if not (0 <= question.haystack <= _MOST_WORDS and 0 <= question.depth <= 1):
+        raise SpecError(f"question '{question.id}': no such haystack can be made", where=where)
+    return question

@@ -4,31 +4,38 @@ import json
 import re
 import unicodedata
 from collections.abc import Sequence
-from typing import Literal
+from decimal import Decimal
+from typing import Literal, get_args
 
 from harness.agreement.questions import Question
+from harness.errors import SpecError
+from harness.metrics.answer_check import MOST_S, NOT_JSON, inside_fence, limited, parsed
 from harness.model import StoredAnswer
 
 # What an answer can become under load, the worst first.
 Change = Literal["failed", "empty", "truncated", "garbled", "repeated", "reworded", "same"]
 CHANGES: tuple[Change, ...] = ("failed", "empty", "truncated", "garbled", "repeated", "reworded", "same")
-FAULTS = ("failed", "empty", "garbled", "repeated")
+Fault = Literal["failed", "empty", "garbled", "repeated"]
+FAULTS: tuple[Fault, ...] = get_args(Fault)
 
-_NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
+# Commas group the digits of a number by three; others stand between numbers.
+_NUMBER = re.compile(r"[-−]?(?:(?<!\d,)\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?")
 _LETTER = re.compile(r"(?<!\w)[A-D](?!\w)")
-_FENCE = re.compile(r"\A```(?:json)?\s*(.*?)\s*```\Z", re.DOTALL)
-_AROUND = " \t\r\n\"'`“”‘’*."
+_AROUND = " \"'`“”„‘’«»*."
+# Of an answer that can be right: 48 tokens have about 200. Some steps below take the square of it.
+_MOST_CHARS = 10_000
 _REPEATS = 4  # a phrase this often in a row is a loop
 _PHRASE_WORDS = 8
 
 
 def right(question: Question, answer: StoredAnswer) -> bool:
-    text = unicodedata.normalize("NFC", answer.text).strip()
-    if answer.outcome != "ok":
+    """Raises SpecError for a pattern that matches without end, as only a folder of others has."""
+    if answer.outcome != "ok" or len(answer.text) > _MOST_CHARS:
         return False
+    text = unicodedata.normalize("NFC", answer.text).strip()
     if question.check == "number":
         numbers = _NUMBER.findall(text)
-        return bool(numbers) and numbers[-1].replace(",", "") == question.answer
+        return bool(numbers) and _value(numbers[-1]) == _value(question.answer)
     if question.check == "word":
         return _has(text, question.accept) and not _has(text, question.refuse)
     if question.check == "letter":
@@ -37,7 +44,15 @@ def right(question: Question, answer: StoredAnswer) -> bool:
         return bool(_json(text) == json.loads(question.answer))
     if question.check == "text":
         return _bare(text) == _bare(question.answer)
-    return re.fullmatch(question.pattern, text) is not None
+    try:
+        with limited(MOST_S):
+            return re.fullmatch(question.pattern, text) is not None
+    except TimeoutError:
+        raise SpecError(f"question '{question.id}': its pattern takes too long to match") from None
+
+
+def _value(number: str) -> Decimal:
+    return Decimal(number.replace(",", "").replace("−", "-"))
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
@@ -45,14 +60,12 @@ def _has(text: str, words: Sequence[str]) -> bool:
 
 
 def _json(text: str) -> object:
-    """The whole answer, or what stands in its fence, as JSON; None if it is not JSON."""
-    try:
-        return json.loads(_FENCE.sub(r"\1", text))
-    except (ValueError, RecursionError):
-        return None
+    """The whole answer, or what stands in its fence, as JSON."""
+    value = parsed(text)
+    return parsed(inside_fence(text)) if value is NOT_JSON else value
 
 
-def fault(answer: StoredAnswer) -> str | None:
+def fault(answer: StoredAnswer) -> Fault | None:
     """The first of FAULTS that it has."""
     if answer.outcome not in ("ok", "empty"):
         return "failed"
@@ -65,17 +78,18 @@ def fault(answer: StoredAnswer) -> str | None:
 
 
 def change(before: StoredAnswer, after: StoredAnswer) -> Change:
-    """The change from the answer `before` to `after`, which was given under load."""
-    fault_after, known = fault(after), fault(before)
-    if fault_after in ("failed", "empty"):
-        return "same" if fault_after == known else "failed" if fault_after == "failed" else "empty"
-    if after.text == before.text:
+    """The change from the answer `before` to `after`, which was given under load.
+
+    An answer that was at least as bad before is not the load's doing.
+    """
+    was, now = fault(before), fault(after)
+    lost = now in ("failed", "empty")
+    if was == now and (lost or after.text == before.text):
         return "same"
-    if before.text.startswith(after.text):
+    if not lost and was != "failed" and before.text.startswith(after.text):
         return "truncated"
-    if fault_after == "garbled" and known != fault_after:
-        return "garbled"
-    return "repeated" if fault_after == "repeated" and known != fault_after else "reworded"
+    worse = now is not None and (was is None or FAULTS.index(now) < FAULTS.index(was))
+    return now if now is not None and worse else "reworded"
 
 
 def loops(text: str) -> bool:
@@ -93,11 +107,16 @@ def loops(text: str) -> bool:
 
 
 def _garbage(character: str) -> bool:
-    """Replacement signs, control signs, and what no language uses."""
-    if character == "\N{REPLACEMENT CHARACTER}":
+    """Replacement signs, control signs, and what no language ever uses.
+
+    Not by the category Cn: signs that one version of Python does not know are signs to the next.
+    """
+    if character == "\N{REPLACEMENT CHARACTER}" or "\ufdd0" <= character <= "\ufdef":
         return True
-    return unicodedata.category(character) in ("Cc", "Cn", "Co", "Cs") and character not in "\n\r\t"
+    if ord(character) & 0xFFFE == 0xFFFE:
+        return True
+    return unicodedata.category(character) in ("Cc", "Co", "Cs") and character not in "\n\r\t"
 
 
 def _bare(text: str) -> str:
-    return " ".join(text.strip(_AROUND).split())
+    return " ".join(text.split()).strip(_AROUND)

@@ -18,8 +18,8 @@ TRUNCATED = "truncated"  # the token limit cut off what is not right so far
 UNJUDGED = "unjudged"  # what the answer is held to cannot be evaluated here
 MOST_S = 5.0  # of CPU time for one answer: a pattern that backtracks may never end
 
-_FENCE = re.compile(r"```[a-z]*[^\S\n]*\n")
-_MISSING = object()
+_FENCE = re.compile(r"```[^`\n]*\n")  # the line that opens one, as in CommonMark
+NOT_JSON = object()
 
 # True, or False with nothing more to say; None: cannot be evaluated.
 Holds = Callable[[Any], bool | None]
@@ -30,13 +30,14 @@ def judge(expected: Expected, text: str, tool_calls: str, finish_reason: str) ->
 
     Raises TimeoutError after MOST_S, in the main thread.
     """
-    with _limited(MOST_S):
+    with limited(MOST_S):
         return _judged(expected, text, tool_calls, finish_reason)
 
 
 @contextmanager
-def _limited(seconds: float) -> Iterator[None]:
-    """Python's patterns look for signals while they match. Only the main thread gets any.
+def limited(seconds: float) -> Iterator[None]:
+    """Raises TimeoutError after so much CPU time, in the main thread: no other gets signals, for which
+    Python's patterns look while they match.
 
     The timer counts the CPU time of all threads, so that it is set again for what others used.
     """
@@ -109,26 +110,28 @@ def _tool_call(schemas: Mapping[str, object], tool_calls: str) -> str:
 
 
 def _json(schema: Any, text: str) -> str:
-    value = _parsed(text)
-    if value is _MISSING:
-        return "fenced" if _parsed(_inside_fence(text.strip())) is not _MISSING else "not JSON"
+    value = parsed(text)
+    if value is NOT_JSON:
+        return "fenced" if parsed(inside_fence(text)) is not NOT_JSON else "not JSON"
     if schema is None:
         return VALID if isinstance(value, dict) else "schema"
     holds = _validator(json.dumps(schema, sort_keys=True))(value)
     return UNJUDGED if holds is None else VALID if holds else "schema"
 
 
-def _inside_fence(text: str) -> str:
+def inside_fence(text: str) -> str:
     """What a code fence around all of the text holds; "" without one."""
+    text = text.strip()
     opened = _FENCE.match(text)
     return text[opened.end() : -3] if opened and text.endswith("```") else ""
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
+    """The value of a JSON text, or NOT_JSON."""
     try:
         return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError):
-        return _MISSING
+        return NOT_JSON
 
 
 def _no_number(name: str) -> None:
@@ -144,16 +147,16 @@ def _validator(schema: str) -> Holds:
     from jsonschema_specifications import REGISTRY
     from referencing.exceptions import Unresolvable
 
-    parsed = json.loads(schema)
-    kind = validator_for(parsed, default=jsonschema.Draft202012Validator)
+    held_to = json.loads(schema)
+    kind = validator_for(held_to, default=jsonschema.Draft202012Validator)
     try:
-        kind.check_schema(parsed)
+        kind.check_schema(held_to)
     except jsonschema.SchemaError:
         return lambda _value: None
 
     def holds(value: Any) -> bool | None:
         try:
-            return bool(kind(parsed, registry=REGISTRY).is_valid(value))
+            return bool(kind(held_to, registry=REGISTRY).is_valid(value))
         except (Unresolvable, re.error, RecursionError, ArithmeticError, ValueError):
             return None
 

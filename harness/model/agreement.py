@@ -124,12 +124,12 @@ class BackendAgreement(Record, frozen=True, kw_only=True):
 
 
 class Disagreement(Record, frozen=True, kw_only=True):
-    """Disagreement between two backends, against what load does to the one that it changes more."""
+    """Disagreement between two backends, against what load does to the one that explains it better."""
 
     answers: Annotated[int, doc("Questions that exactly one of the two backends answered correctly.")]
     own: Annotated[
         int,
-        doc("Questions that one backend, the one that load changes more, got right in one condition only."),
+        doc("Questions that one backend, the one that explains more, got right in one condition only."),
     ]
     own_asked: Annotated[int, doc("Questions that this backend was asked in both conditions.")]
     p_value: Annotated[
@@ -147,7 +147,7 @@ class PairAgreement(Record, frozen=True, kw_only=True):
     a: Annotated[str, doc("Label of the first backend.")]
     b: Annotated[str, doc("Label of the second backend.")]
     compared: Annotated[int, doc("Questions that both backends were asked, one at a time.")]
-    same_text: Annotated[int, doc("Questions that both answered with the same text.")]
+    same_text: Annotated[int, doc("Questions that both answered with the same text, failures left out.")]
     both_right: Annotated[int, doc("Questions that both answered correctly.")]
     only_a_right: Annotated[int, doc("Questions that a alone answered correctly.")]
     only_b_right: Annotated[int, doc("Questions that b alone answered correctly.")]
@@ -161,7 +161,7 @@ class PairAgreement(Record, frozen=True, kw_only=True):
         float | None, doc("Median of b's prompt tokens less a's, over these questions; null: no counts.")
     ]
     different: Annotated[
-        tuple[str, ...], doc("Ids of the questions that the two answered with different texts.")
+        tuple[str, ...], doc("Ids of the questions that they answered with different texts, or one failed.")
     ]
     disagreement: Annotated[
         Disagreement | UnsetType,

@@ -36,7 +36,7 @@ ALLOWED = {
     "validity": {"conditions", "errors", "metrics", "model", "records", "untrusted"},
     "engines": {"apis", "client", "errors", "host", "mockserver", "model", "spec", "untrusted", "workload"},
     "kit": {"__version__", "engines", "errors", "host", "spec"},
-    "agreement": {"errors", "model", "spec", "stats", "validity", "workload"},
+    "agreement": {"errors", "metrics", "model", "spec", "stats", "validity", "workload"},
     "verdicts": {"conditions", "errors", "metrics", "model", "spec", "stats", "validity"},
     "sampling": {"__version__", "client", "engines", "errors", "host", "model", "records", "untrusted"},
     "cluster": {"__version__", "errors", "host", "load", "model", "records", "sampling"},

@@ -7,10 +7,22 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
-from harness.agreement import as_json, compare, from_json, interleaved, load_questions, messages_of, warnings
-from harness.agreement.questions import Question, sha256
+from harness.agreement import (
+    as_json,
+    compare,
+    from_json,
+    interleaved,
+    load_questions,
+    messages_of,
+    score,
+    warnings,
+)
+from harness.agreement.questions import Question, _checked, sha256
 from harness.agreement.score import CHANGES, change, fault, loops, right
+from harness.errors import SpecError
+from harness.metrics.answer_check import limited
 from harness.model import Agreement, AskedBackend, AskedCondition, RightCount, StoredAnswer, Summary
 from harness.report.text.agreement_tables import agreement_tables
 from tests.factories.documents import made
@@ -104,18 +116,56 @@ def test_the_chats_never_change():
         (question("number", answer="12"), "12 is 3 times 4", False),
         (question("number", answer="1200"), "That is 1,200", True),
         (question("number", answer="5"), "-5", False),
+        (question("number", answer="5"), "−5", False),
+        (question("number", answer="10"), "2,4,6,8,10", True),
+        (question("number", answer="100"), "6,8,100", True),
+        (question("number", answer="8100"), "It is 8,100.", True),
+        (question("number", answer="5"), "$5.00", True),
+        (question("number", answer="42"), "４２", True),
+        (question("number", answer="5"), "5.5", False),
         (question("word", accept=("Rome",)), "ROME!", True),
         (question("word", accept=("Rome",)), "Romeo", False),
         (question("word", accept=("H2O", "H₂O")), "It is H₂O.", True),
         (question("text", answer="red, green"), ' "red,  green". ', True),
         (question("text", answer="red, green"), "Sure: red, green", False),
         (question("text", answer="Zoë"), "Zoe\u0308", True),
+        (question("text", answer="Zoë"), "«\xa0Zoë\xa0».", True),
         (question("form", pattern="[A-Z]+"), "HELLO", True),
         (question("form", pattern="[A-Z]+"), "HELLO there", False),
     ],
 )
 def test_checks(asked, text, expected):
     assert right(asked, answer(text)) is expected
+
+
+HOSTILE = [
+    pytest.param("json", "```" + " " * 1_000_000 + "x", id="a fence that never closes"),
+    pytest.param("word", "a" + "\u0315\u0300" * 100_000, id="marks in no order"),
+    pytest.param("form", "1." * 100_000, id="a list of no lines"),
+    pytest.param("number", "1," * 500_000, id="a number without end"),
+]
+
+
+@pytest.mark.parametrize(("check", "text"), HOSTILE)
+def test_no_answer_takes_long_to_check(check, text):
+    asked = question(check, answer="5", accept=("5",), pattern=r"(?s).*1[.)] ?[^\n]+\n+2[.)] ?[^\n]+.*")
+    with limited(5):
+        assert not right(asked, answer(text))
+
+
+def test_questions_of_others_are_taken_or_refused(monkeypatch):
+    monkeypatch.setattr(score, "MOST_S", 0.05)
+    with pytest.raises(SpecError, match="takes too long"):
+        right(question("form", pattern="(a|a)*b"), answer("a" * 40))
+    for odd in (
+        {"check": "form", "pattern": "("},
+        {"check": "number", "answer": "five"},
+        {"check": "json", "answer": "{"},
+        {"check": "word", "accept": ["a"], "haystack": 1_000_000},
+        {"check": "word", "accept": ["a"], "haystack": 10, "depth": 2.0},
+    ):
+        with pytest.raises(SpecError):
+            from_json({"questions": [{"id": "q", "kind": "facts", "ask": "?", **odd}]})
 
 
 @pytest.mark.parametrize(
@@ -127,6 +177,9 @@ def test_checks(asked, text, expected):
         (answer(" \n"), "empty"),
         (answer("caf\ufffd"), "garbled"),
         (answer("a\x00b"), "garbled"),
+        (answer("a\uffffb"), "garbled"),
+        (answer("a\ufdd0b"), "garbled"),
+        (answer("\U0001faea \U000378aa"), None),  # some version of Python knows them, or will
         (answer("Zoë ate crème brûlée, 東京, 🙂\n"), None),
         (answer("no no no no no"), "repeated"),
         (answer("the big cat the big cat the big cat the big cat"), "repeated"),
@@ -160,6 +213,11 @@ def test_what_was_wrong_before_is_not_the_loads_doing():
     assert change(looped, answer("no no no no no no no")) == "reworded"
     assert change(answer("", outcome="empty"), answer("", outcome="empty")) == "same"
     assert change(answer("", outcome="reset"), answer("here I am")) == "reworded"
+    assert change(answer("here I am", outcome="reset"), answer("here")) == "reworded"
+    assert change(answer("", outcome="reset"), answer("", outcome="empty")) == "reworded"
+    assert change(answer("", outcome="empty"), answer("", outcome="reset")) == "failed"
+    assert change(answer("\ufffd"), answer("no no no no no no")) == "reworded"
+    assert change(looped, answer("\ufffd")) == "garbled"
 
 
 @given(st.text(), st.text(), st.sampled_from(["ok", "empty", "reset"]))
@@ -237,13 +295,10 @@ def test_equal_backends_have_no_split_to_judge():
 
 
 def test_a_question_that_cannot_be_checked_is_an_error():
-    from harness.agreement.questions import _check
-    from harness.errors import SpecError
-
     with pytest.raises(SpecError, match="has no check"):
-        _check(question("word"))
+        _checked(question("word"), "")
     with pytest.raises(SpecError, match="last turn must be"):
-        _check(dataclasses.replace(QUESTIONS[0], turns=("one",)))
+        _checked(dataclasses.replace(QUESTIONS[0], turns=("one",)), "")
 
 
 def disagreement(a, b):
@@ -282,6 +337,30 @@ def test_other_words_for_the_same_answer_do_not_disagree():
     }
     found = disagreement(stored(good), stored(reworded))
     assert (found.answers, found.beyond_load) == (0, False)
+
+
+@pytest.mark.parametrize(("fewer", "beyond"), [(10, False), (0, True)])
+def test_the_order_of_the_backends_decides_nothing(fewer, beyond):
+    """One came to few questions under load, or to none: then only the other shows what load does."""
+    whole, most = stored(wrong_in(0)), stored(wrong_in(6))
+    few = dict(list(most.saturated.answers.items())[:fewer])
+    part = structs.replace(most, saturated=structs.replace(most.saturated, answers=few))
+    found = disagreement(whole, part)
+    assert found == disagreement(part, whole)
+    assert (found.answers, found.own_asked, found.beyond_load) == (6, fewer or len(QUESTIONS), beyond)
+
+
+def test_no_answer_is_not_the_same_answer():
+    failed = {asked.id: answer("", outcome="http_error") for asked in QUESTIONS}
+    condition = AskedCondition(concurrency=1, answers=failed)
+    mute = AskedBackend(unloaded=condition, saturated=condition)
+    found = compare(QUESTIONS, {"a": mute, "b": mute})
+    (pair,) = found.pairs
+    assert (pair.same_text, len(pair.different), pair.both_wrong) == (0, len(QUESTIONS), len(QUESTIONS))
+    assert [(warning.code, warning.text) for warning in warnings(found)] == [
+        ("agreement-missing", "a: no question was answered"),
+        ("agreement-missing", "b: no question was answered"),
+    ]
 
 
 def test_nothing_asked_is_no_disagreement():

@@ -69,6 +69,8 @@ def test_any_beginning_has_the_same_share_of_every_kind():
         ("letter", "B", "Bananas", False),
         ("json", '{"a": 1}', '{"a":1}', True),
         ("json", '{"a": 1}', '```json\n{"a": 1}\n```', True),
+        ("json", '{"a": 1}', '```JSON\n{"a": 1}```', True),
+        ("json", '{"a": 1}', '```{"a": 1}```', False),
         ("json", '{"a": 1}', '{"a": "1"}', False),
         ("json", '{"a": 1}', "Here: {", False),
     ],

@@ -53,6 +53,7 @@ def call(name, arguments):
         (JSON, 'Here: {"n": 1}', "not JSON"),
         (JSON, '```json\n{"n": 1}\n```', "fenced"),
         (JSON, ' ``` \n\n{"n": 1}```\n', "fenced"),
+        (JSON, '```JSON5 title\n{"n": 1}\n```', "fenced"),
         (JSON, '```json {"n": 1}\n```', "not JSON"),
         pytest.param(JSON, "```" + "\n" * 100_000, "not JSON", id="a fence that never closes"),
         (JSON, "[" * 100_000, "not JSON"),
