@@ -179,7 +179,11 @@ def _answer_words(capacity: Capacity, unit: str) -> str:
     if not capacity.tested:
         return "not decided: nothing was measured"
     lowest = capacity.tested[0]
-    return f"below {as_given(lowest.value)} {unit}, the lowest load tried: {lowest.why}"
+    load, why = f"{as_given(lowest.value)} {unit}, the lowest load tried", lowest.why and f": {lowest.why}"
+    reserve = RESERVE if capacity.kind == "rate" else 0.0
+    if high is not None and high > (1 + reserve) * lowest.value:
+        return f"not sure of {load} ({_span(low, high)}; {effort}){why or ''}"
+    return f"below {load}{why or ''}"
 
 
 def _span(low: float | None, high: float) -> str:

@@ -445,6 +445,20 @@ def test_loads_that_were_not_left_behind_are_told_as_such():
     assert words(lowest).startswith("vllm: below 1 requests/s, the lowest load tried: e2e p95: 50 % within")
 
 
+@pytest.mark.parametrize(
+    ("within", "high", "why"), [(0.955, 1.14, ""), (0.945, 1.1, ": e2e p95: 94.5 % within the limit")]
+)
+def test_the_lowest_load_may_be_the_capacity(within, high, why):
+    """Three long probes of 1,200 answers, in which about 5 % are beyond the limit."""
+    long_ones = [cell(1, repeat=3 + start, within=within, of=1200) for start in range(3)]
+    found = only([cell(1), cell(1.25, within=0.5), *long_ones])
+    assert found.interval == (None, None, high)
+    assert words(found) == (
+        "vllm: not sure of 1 requests/s, the lowest load tried "
+        f"(95 % interval up to {high}; 5 probes in 3 starts){why}"
+    )
+
+
 def test_a_start_that_kept_nothing_lowers_the_answer_and_says_so():
     alike = three(19.4, 20.0)
     found = only([*alike, long(18, False, search=2, **served(18))])
