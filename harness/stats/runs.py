@@ -138,15 +138,6 @@ def hull(intervals: Sequence[Interval]) -> Interval:
     return Interval(low, intervals[0].estimate, high)
 
 
-def mean_interval(values: Floats, confidence: float = 0.95) -> Interval:
-    return Shift.of_mean(values).interval(confidence)
-
-
-def geometric_interval(values: Floats, confidence: float = 0.95) -> Interval:
-    """The interval of the geometric mean; every value must be above 0."""
-    return exponential(Shift.of_mean(np.log(values)).interval(confidence))
-
-
 def middle(values: Floats) -> float:
     """The geometric mean, or the mean if not all values are above 0: the estimate in their interval."""
     return float(np.exp(np.log(values).mean()) if (values > 0).all() else values.mean())

@@ -14,9 +14,7 @@ from harness.stats.runs import (
     Floats,
     Shift,
     exponential,
-    geometric_interval,
     hull,
-    mean_interval,
     middle,
 )
 from harness.stats.serial import independent_share
@@ -87,15 +85,11 @@ def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> 
     make_shift = Shift.paired if paired else Shift.welch
     logs, other_logs = ([np.log(start) for start in side] for side in (values, others))
     blocks = tuple(tuple((x - y).tolist()) for x, y in zip(logs, other_logs, strict=True)) if paired else ()
-    shift = make_shift(_means(logs), _means(other_logs))
+    shift, apart = make_shift(_means(logs), _means(other_logs)), make_shift(_means(values), _means(others))
     if none.unit == "blocks":  # neighbours in one start
-        shift = shift.of_fewer(independent_share([value for start in blocks for value in start]))
-    return replace(
-        none,
-        shifts=(shift,),
-        difference=make_shift(_means(values), _means(others)).interval(confidence),
-        blocks=blocks,
-    )
+        share = independent_share([value for start in blocks for value in start])
+        shift, apart = shift.of_fewer(share), apart.of_fewer(share)
+    return replace(none, shifts=(shift,), difference=apart.interval(confidence), blocks=blocks)
 
 
 def _aligned(
@@ -159,7 +153,12 @@ def estimate(row: Series, metric: str) -> Estimate | None:
         return None
     if len(values) == 1:
         return Estimate((None, middle(values), None), 1, "runs")
-    interval = (geometric_interval if (values > 0).all() else mean_interval)(values)
+    logarithmic = bool((values > 0).all())
+    scaled = np.log(values) if logarithmic else values
+    shift = Shift.of_mean(scaled)
+    if row.unit == "blocks":
+        shift = shift.of_fewer(independent_share(scaled.tolist()))
+    interval = exponential(shift.interval()) if logarithmic else shift.interval()
     return Estimate((interval.low, interval.estimate, interval.high), len(values), "runs")
 
 

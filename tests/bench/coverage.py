@@ -17,7 +17,7 @@ from statistics import NormalDist
 import numpy as np
 
 from harness.stats.bootstrap import RESAMPLES, Pool, log_quantile
-from harness.stats.runs import Shift, mean_interval
+from harness.stats.runs import Shift
 
 WITHIN = 0.5  # of the logarithms of latencies
 LOW, HIGH = 0.93, 0.97
@@ -54,7 +54,7 @@ def in_use(made: Runs, share: float, _random: np.random.Generator) -> tuple[floa
 
 def per_run(made: Runs, share: float, _random: np.random.Generator) -> tuple[float, float]:
     """One number per run, Student's t: of what one run has, not of all requests."""
-    interval = mean_interval(np.log(np.quantile(made, share, axis=1)))
+    interval = Shift.of_mean(np.log(np.quantile(made, share, axis=1))).interval()
     return interval.low, interval.high
 
 

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from harness.stats.runs import Either, Shift, geometric_interval, holm, holm_levels, mean_interval, middle
+from harness.stats.runs import Either, Shift, exponential, holm, holm_levels, middle
 from harness.stats.student import t_cdf, t_quantile
 
 
@@ -35,11 +35,12 @@ def test_half_lies_below_the_middle(freedom):
 
 
 def test_an_interval_by_hand():
-    made = mean_interval(np.array([1.0, 2.0, 3.0]))
+    made = Shift.of_mean(np.array([1.0, 2.0, 3.0])).interval()
     reach = 4.30265 / math.sqrt(3)
     assert (made.low, made.estimate, made.high) == pytest.approx((2 - reach, 2, 2 + reach), abs=1e-4)
     low, middle, high = (math.log(x) for x in (1.0, 10.0, 100.0))
-    assert geometric_interval(np.array([1.0, 10.0, 100.0])).estimate == pytest.approx(10)
+    logs = Shift.of_mean(np.log([1.0, 10.0, 100.0])).interval()
+    assert exponential(logs).estimate == pytest.approx(10)
     assert (low + high) / 2 == pytest.approx(middle)
 
 

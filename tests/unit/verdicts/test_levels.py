@@ -74,6 +74,19 @@ def test_blocks_of_running_servers_are_about_this_start():
     assert "over 16 pairs of blocks of this start" in one.why
 
 
+def test_blocks_that_hang_together_widen_the_intervals_of_a_difference_and_of_one_server_alike():
+    """Against a server that always takes 100 ms, all three are about the same 16 values."""
+    given = {"launch": "attach", "starts": 2, "within": 0.0}
+    swing = 1 + 0.01 * np.sin(np.arange(16) / 0.9)
+    a = [changed(made, ttft_ms={"p50": 100 * swing[made.repeat]}) for made in cells("a", 0, seed=1, **given)]
+    found = compare([*a, *cells("b", 100, seed=1, **given)], RULES)
+    (one,) = found.comparison
+    (own,) = (known for known in found.estimates if (known.label, known.metric) == ("a", "ttft_ms.p50"))
+    assert one.runs == (16, 16)
+    assert [1 + end / 100 for end in one.difference] == pytest.approx(list(one.ratio), abs=1e-3)
+    assert [end / 100 for end in own.interval] == pytest.approx(list(one.ratio), abs=1e-3)
+
+
 def test_noise_that_outlasts_the_blocks_is_no_verdict_and_names_the_length_that_would_do():
     """Sixteen blocks of 1 s, of which eight in a row are 4 % off, are two values."""
     given = {"launch": "attach", "client": {"wall_s": 1.0}, "starts": 2}
