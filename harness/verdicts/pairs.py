@@ -8,7 +8,7 @@ from itertools import combinations
 
 from harness.metrics.distribution import samples_needed
 from harness.model import ComparisonVerdict, Interval, Levels, LoadPoint, PairVerdict, better_of
-from harness.model.numbers import short
+from harness.model.numbers import number, short
 from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.serial import correlation_steps, independent_share
 from harness.stats.student import t_quantile
@@ -386,14 +386,14 @@ def left_out_words(out: Mapping[str, int], measured: int) -> str:
 
 
 def span_words(ratio: Interval) -> str:
-    """`9.1 % lower (8.0 % lower to 10.2 % lower)` for a against b."""
+    """`9.1 % lower (10.2 % lower to 8.0 % lower)` for a against b."""
     return f"{_change(ratio.estimate)} ({_change(ratio.low)} to {_change(ratio.high)})"
 
 
 def _change(ratio: float) -> str:
-    if ratio >= 2:
-        return f"{short(ratio)} times"
-    return f"{_percent(abs(ratio - 1))} {'lower' if ratio < 1 else 'higher'}"
+    """Zeros at its end stay, so that the ends of an interval have as many digits as its middle."""
+    change = f"{100 * abs(ratio - 1):.1f} % {'lower' if ratio < 1 else 'higher'}"
+    return f"{number(ratio)} times" if ratio >= 2 else change
 
 
 def _percent(share: float) -> str:

@@ -69,7 +69,7 @@ def test_what_is_faster_is_stored_and_can_be_used(config):
     assert tuned.values == {"ttft_ms": 200}
     origin = tuned.provenance
     assert (origin.scenario, origin.load, origin.budget_s) == ("fixed-length", "c2", 90.0)
-    assert re.match(r"faster: \d+ % lower \(", origin.verdict)  # of tuned against default
+    assert re.match(r"faster: \d+\.\d % lower \(", origin.verdict)  # of tuned against default
     assert origin.failed_trials == sum(trial["value"] is None for trial in trials())
     assert origin.trials == len(trials()) == len(origin.runs) - 1
     # -5 is refused by the server at its start: a failed trial, not the end.

@@ -60,7 +60,7 @@ def test_slower_beyond_the_floor():
     assert one.paired
     assert one.primary
     assert one.p_holm < 0.01
-    assert one.why.startswith("10 % higher (")
+    assert one.why.startswith("10.0 % higher (")
     assert one.why.endswith("over 5 pairs of runs, beyond the floor of 2 %")
 
 
@@ -75,8 +75,9 @@ def test_of_a_rate_more_is_better():
 @pytest.mark.parametrize(
     ("ratio", "words"),
     [
-        ((0.9, 0.95, 1.25), "5 % lower (10 % lower to 25 % higher)"),
-        ((1.0, 1.5, 2.0), "50 % higher (0 % higher to 2 times)"),
+        ((0.9, 0.95, 1.25), "5.0 % lower (10.0 % lower to 25.0 % higher)"),
+        ((0.42, 0.431, 0.442), "56.9 % lower (58.0 % lower to 55.8 % lower)"),
+        ((1.0, 1.5, 2.0), "50.0 % higher (0.0 % higher to 2.00 times)"),
         ((999.7, 2990.2, 12345.6), "2990 times (1000 times to 12346 times)"),
     ],
 )

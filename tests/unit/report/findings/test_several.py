@@ -85,7 +85,7 @@ def test_runs_of_which_nothing_can_be_compared_are_an_error_with_the_reason():
 
 def test_other_requests_are_refused_as_other_machines_are():
     other = run("other", cells("vllm", 90, work="x"), created="2026-11-28T08:00:00+00:00")
-    with pytest.raises(SpecError, match="cannot be compared: the requests"):
+    with pytest.raises(SpecError, match="cannot be compared: other requests"):
         made(BASE, other)
 
 
