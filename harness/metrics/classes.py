@@ -1,10 +1,12 @@
 """Latencies of a cell by class of request: kind, turn, depth in a session, URL."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.metrics import in_flight, latency
 from harness.metrics.cache_hits import cached_share
@@ -48,11 +50,16 @@ def compute(cell: CellView) -> Classes:
 
 def by_kind(view: RequestView, requested: RequestTable | None) -> ByClass:
     """Latencies by kind of request; None for a workload of one kind."""
-    if requested is None or len(set(requested.kinds)) < 2:
-        return None, {}
-    kinds = np.array(requested.kinds, object)[view.requests["seq"]]
-    in_order = sorted(set(requested.kinds), key=lambda kind: (size_of(kind), kind))
-    return _by("by_kind", view, {str(kind): kinds == kind for kind in in_order})
+    return _by("by_kind", view, requested)
+
+
+def _kinds(requested: RequestTable, rows: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
+    names = set(requested.kinds)
+    if len(names) > 1:
+        kinds = np.array(requested.kinds, object)[rows]
+        yield from (
+            (str(kind), kinds == kind) for kind in sorted(names, key=lambda kind: (size_of(kind), kind))
+        )
 
 
 def size_of(name: str) -> int:
@@ -83,10 +90,13 @@ def victim_loss(view: RequestView, requested: RequestTable | None) -> tuple[floa
 
 def by_turn(view: RequestView, requested: RequestTable | None) -> ByClass:
     """Latencies by turn, counted from "1"; None where requests are not turns of a chat."""
-    if requested is None or not requested.has_sessions():
-        return None, {}
-    turns = requested.numbers["turn"][view.requests["seq"]]
-    return _by("by_turn", view, {str(turn + 1): turns == turn for turn in np.unique(turns).tolist()})
+    return _by("by_turn", view, requested)
+
+
+def _turns(requested: RequestTable, rows: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
+    if requested.has_sessions():
+        turns = requested.numbers["turn"][rows]
+        yield from ((str(turn + 1), turns == turn) for turn in np.unique(turns).tolist())
 
 
 def by_depth(view: RequestView, requested: RequestTable | None) -> ByClass:
@@ -94,23 +104,34 @@ def by_depth(view: RequestView, requested: RequestTable | None) -> ByClass:
 
     None if no calls were recorded.
     """
-    if requested is None or not requested.has_calls():
-        return None, {}
-    numbers = requested.numbers[view.requests["seq"]]
-    tokens = np.maximum(numbers["kept"] + numbers["content_tokens"], 1)
-    powers = np.maximum(np.ceil(np.log2(tokens)), _LEAST_POWER).astype(int)
-    of_power = {_tokens(1 << power): powers == power for power in np.unique(powers).tolist()}
-    return _by("by_depth", view, of_power)
+    return _by("by_depth", view, requested)
+
+
+def _depths(requested: RequestTable, rows: NDArray[Any]) -> Iterator[tuple[str, Mask]]:
+    if requested.has_calls():
+        numbers = requested.numbers[rows]
+        tokens = np.maximum(numbers["kept"] + numbers["content_tokens"], 1)
+        powers = np.maximum(np.ceil(np.log2(tokens)), _LEAST_POWER).astype(int)
+        yield from ((_tokens(1 << power), powers == power) for power in np.unique(powers).tolist())
+
+
+_CLASSES = {"by_kind": _kinds, "by_turn": _turns, "by_depth": _depths}
+
+
+def classes_of(requested: RequestTable) -> list[str]:
+    """Classes that its requests are of, as paths of metrics name them: `by_kind.long`."""
+    rows = np.arange(len(requested))
+    return [f"{key}.{name}" for key, split in _CLASSES.items() for name, _ in split(requested, rows)]
 
 
 def _tokens(count: int) -> str:
     return str(count) if count < 1024 else f"{count >> 10}k"
 
 
-def _by(key: str, view: RequestView, masks: Mapping[str, Mask]) -> ByClass:
+def _by(key: str, view: RequestView, requested: RequestTable | None) -> ByClass:
     classes: dict[str, ClassStats] = {}
     nulls: dict[str, str] = {}
-    for kind, mask in masks.items():
+    for kind, mask in () if requested is None else _CLASSES[key](requested, view.requests["seq"]):
         part = view.part(mask)
         stats: dict[str, LatencyStats] = {}
         for metric, values in latency.values_ms(part).items():
@@ -124,4 +145,4 @@ def _by(key: str, view: RequestView, masks: Mapping[str, Mask]) -> ByClass:
             **stats,
             cached_share=cached_share(part.answers),
         )
-    return classes, nulls
+    return classes or None, nulls

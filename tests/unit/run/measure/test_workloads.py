@@ -36,3 +36,20 @@ def test_a_warm_cache_that_would_hold_most_prompts_is_refused(scenario, refused)
     with pytest.raises(SpecError, match=says) if refused else nullcontext():
         Workloads(warm, 1, 0, None)
     Workloads(load_scenario(scenario, {"cache.state": "primed"}), 1, 0, None)
+
+
+@pytest.mark.parametrize(
+    ("key", "metric", "hint"),
+    [
+        ("verdict.primary", "by_kind.nope.ttft_ms.p50", "known: by_turn.1, by_turn.2"),
+        ("verdict.primary", "by_kind..ttft_ms.p50", "known: by_turn.1, by_turn.2"),
+        ("verdict.metrics", ["by_turn.3.ttft_ms.p50"], "did you mean 'by_turn.2'?"),
+    ],
+)
+def test_a_verdict_on_a_class_that_no_request_is_of_is_an_error(key, metric, hint):
+    small = {"load.requests": 8, "load.warmup_requests": 0}
+    with pytest.raises(SpecError, match="no request is of the class of 'by_") as raised:
+        Workloads(load_scenario("shared-prefix", {**small, key: metric}), 1, 0, None)
+    assert hint in raised.value.hint
+    for fine in (["by_turn.2.ttft_ms.p50"], ["by_turn.*.ttft_ms.p50", "by_kind.*.ttft_ms.p50"]):
+        Workloads(load_scenario("shared-prefix", {**small, "verdict.metrics": fine}), 1, 0, None)
