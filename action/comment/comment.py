@@ -223,7 +223,11 @@ def _opened(method: str, path: str, body: dict[str, str] | None = None) -> Any:
             "Content-Type": "application/json",
         },
     )
-    return _OPENER.open(request, timeout=TIMEOUT_S)
+    try:
+        return _OPENER.open(request, timeout=TIMEOUT_S)
+    except urllib.error.HTTPError as error:
+        error.close()  # its code and headers stay
+        raise
 
 
 def _api() -> str:

@@ -23,7 +23,7 @@ def own_cache(tmp_path, monkeypatch):
 def empty_environment(tmp_path_factory):
     """As `bench` makes it, but with the pip of this Python: to unpack and compile one takes seconds."""
     folder = tmp_path_factory.mktemp("environment") / "env"
-    creating = install._creating(Install(("tinyengine==1",)), folder, "tiny")
+    creating = install.creating(Install(("tinyengine==1",)), "tiny", folder)
     subprocess.run([*creating, "--without-pip"], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     pip = distribution("pip")
@@ -37,8 +37,8 @@ def copied(empty_environment, monkeypatch):
     """Environments begin as copies of one."""
     monkeypatch.setattr(
         install,
-        "_creating",
-        lambda _recipe, folder, _name: ["cp", "-aT", str(empty_environment), str(folder)],
+        "creating",
+        lambda _recipe, _name, folder: ["cp", "-aT", str(empty_environment), str(folder)],
     )
 
 

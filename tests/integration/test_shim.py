@@ -40,7 +40,8 @@ def post(url, path="/v1/chat/completions", **body):
         with urllib.request.urlopen(request, timeout=5) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
+        with error:
+            return error.code, error.read().decode()
 
 
 def events(text):

@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from harness.engines.provide.fitness import free_bytes, unfit
-from harness.engines.provide.install import installed, python_of, recipe_of
+from harness.engines.provide.install import installed
 from harness.engines.provide.shared_folders import Say
 from harness.engines.speak.access import access_of
 from harness.engines.speak.server import Server
@@ -106,8 +106,7 @@ class Machine:
 
     def unfit(self, definition: Backend) -> list[SetupError]:
         """The reasons no environment of it can be made or used here."""
-        exists = self.is_installed(definition) or kit_env.kit() is not None
-        return list(unfit(definition, None if exists else python_of(recipe_of(definition))))
+        return list(unfit(definition, built=self.is_installed(definition) or kit_env.kit() is not None))
 
     def has_file(self, path: str) -> bool:
         return paths.entry(Path(path)) is not None

@@ -8,23 +8,22 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from harness.engines.provide.locks import Locked, locked_files
+from harness.engines.provide.interpreters import unfit_python
 from harness.errors import SetupError
 from harness.host.cpus import cpu_flags
-from harness.spec.backend import Backend, Install, Process
+from harness.spec.backend import Backend, Process
 
 MB = 1_000_000  # as `size_mb` counts
-NEWEST = 20  # minor version of Python beyond which no wheel is looked for
 
 
-def unfit(definition: Backend, python: tuple[int, int] | None) -> Iterator[SetupError]:
-    """Reasons that no installation can change."""
+def unfit(definition: Backend, *, built: bool) -> Iterator[SetupError]:
+    """Reasons that no installation can change. `built`: its environment exists, with its Python."""
     process = definition.process
     if process is None:
         return
     yield from _processor(process)
-    if python and process.install and process.install.lock:
-        yield from _python(locked_files(process.install, definition.name), process.install, python)
+    if process.install and not built and (error := unfit_python(process.install, definition.name)):
+        yield error
 
 
 def _processor(process: Process) -> Iterator[SetupError]:
@@ -39,31 +38,6 @@ def _processor(process: Process) -> Iterator[SetupError]:
             f"its packages need a CPU with {', '.join(lacking).upper()}, which this one does not have",
             hint="measure it on another machine, or attach to one with =http://HOST:PORT",
         )
-
-
-def _python(locked: list[Locked], install: Install, python: tuple[int, int]) -> Iterator[SetupError]:
-    """The first distribution of the lock that has no file for this Python."""
-    lacking = next(
-        (
-            requirement
-            for requirement in locked
-            if requirement.needed(python) and requirement.here(python) is None
-        ),
-        None,
-    )
-    if lacking is None:
-        return
-    fitting = [f"3.{minor}" for minor in range(11, NEWEST) if _complete(locked, (3, minor))]
-    yield SetupError(
-        f"{lacking.name} {lacking.version} has no file for Python {python[0]}.{python[1]} on this machine",
-        hint=f"its packages are made for Python {', '.join(fitting)}: install bench there"
-        if fitting
-        else f"its lock {install.lock} has none for another Python either: attach to a running server",
-    )
-
-
-def _complete(locked: list[Locked], python: tuple[int, int]) -> bool:
-    return all(requirement.here(python) for requirement in locked if requirement.needed(python))
 
 
 def check_room(name: str, folder: Path, needed_mb: int) -> None:

@@ -5,7 +5,6 @@ import json
 import os
 import platform
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -20,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from harness.engines.provide.fitness import MB, check_room, unfit
+from harness.engines.provide.interpreters import OURS, creating, made_for, python_of
 from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, locked_files, read_lock, resolve
 from harness.engines.provide.logged import new_log, run_logged, tail
 from harness.engines.provide.pip import Pip
@@ -66,32 +66,40 @@ def size_mb(definition: Backend) -> int:
     install = recipe_of(definition)
     if install.size_mb or not install.lock:
         return install.size_mb
-    files = _files(locked_files(install, definition.name), python_of(install))
+    files = _files(locked_files(install, definition.name), python_of(install, definition.name))
     return sum(file.size_bytes for _, file in files if file) // MB
 
 
 def installed(definition: Backend) -> EngineEnv | None:
     if not needs_install(definition):
         return None
-    folder = _folder(definition)
-    facts = completed(folder, _Built)
-    return _environment(folder, facts) if facts else None
+    for python in made_for(recipe_of(definition), definition.name):
+        folder = _folder(definition, python)
+        if facts := completed(folder, _Built):
+            return _environment(folder, facts)
+    return None
 
 
 def install_engine(definition: Backend, say: Say, force: bool = False) -> EngineEnv:
     """The engine's environment, built now where it is absent. Raises SetupError with pip's last words."""
     install = recipe_of(definition)
-    folder = _folder(definition)
-    make = installed(definition) is None or force
-    for error in unfit(definition, python_of(install) if make and not kit_env.kit() else None):
-        raise SetupError(error.what, where=definition.name, hint=error.hint)
-    if make and not kit_env.kit():
+    found = None if force else installed(definition)
+    fetches = not found and not kit_env.kit()
+    if fetches:
         check_index(definition)
+    for error in unfit(definition, built=not fetches):
+        raise SetupError(error.what, where=definition.name, hint=error.hint)
+    if found:
+        return found
+    python = python_of(install, definition.name)
+    folder = _folder(definition, python)
+    if fetches:
         check_room(definition.name, folder, size_mb(definition))
 
     def build(target: Path) -> _Built:
         size = f", about {megabytes:,} MB," if (megabytes := size_mb(definition)) else ""
-        say(f"{definition.name}: preparing its environment{size} in {target}")
+        other = "" if python == OURS else f" with Python {python[0]}.{python[1]}"
+        say(f"{definition.name}: preparing its environment{other}{size} in {target}")
         started = time.monotonic()
         facts = _build(target, definition.name, install, say)
         say(f"{definition.name}: environment ready after {time.monotonic() - started:.0f} s")
@@ -118,7 +126,7 @@ def planned(definition: Backend, say: Say) -> list[Wheel]:
     install, name = recipe_of(definition), definition.name
     check_index(definition)
     found = read_lock(install, name) if install.lock else _resolved(definition, "dry-run", say)
-    python = python_of(install)
+    python = python_of(install, name)
     files = []
     for need, wheel in _files(found, python):
         if wheel is None:
@@ -164,12 +172,12 @@ def recipe_of(definition: Backend) -> Install:
     return definition.process.install
 
 
-def _folder(definition: Backend) -> Path:
+def _folder(definition: Backend, python: tuple[int, int]) -> Path:
     install = recipe_of(definition)
     recipe = dataclasses.asdict(install)
     recipe["size_mb"] = 0  # a remark, not part of what is built
     del recipe["lock"], recipe["python"], recipe["index"]
-    made_of = [recipe, python_of(install), platform.machine()]
+    made_of = [recipe, python, platform.machine()]
     if kit := kit_env.kit():
         made_of.append(_kitted(kit, definition.name).read_text(encoding="utf-8"))
     elif install.lock:
@@ -185,7 +193,7 @@ def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
     if kit := kit_env.kit():
         return _from_kit(kit, folder, name, install)
     log = new_log(f"install-{name}")
-    create = _creating(install, folder, name)
+    create = creating(install, name, folder)
     if run_logged(create, log, say, f"{name}: creating the environment"):
         raise SetupError(
             "its environment cannot be made",
@@ -249,36 +257,6 @@ def _from_kit(kit: Path, folder: Path, name: str, install: Install) -> _Built:
     packages = _packages(python)
     version = packages.get(canonicalize_name(install.version_of), "")
     return _Built(packages, version, "torch of this machine" if "torch" in packages else "")
-
-
-def _creating(install: Install, folder: Path, name: str) -> list[str]:
-    """The command that makes an environment with pip. Raises SetupError where its Python is not to be had."""
-    if python_of(install) == sys.version_info[:2]:
-        return [sys.executable, "-m", "venv", str(folder)]
-    program = f"python{install.python}"
-    if (found := shutil.which(program)) and _runs(found):
-        return [found, "-m", "venv", str(folder)]
-    if uv := shutil.which("uv"):
-        return [uv, "venv", "--seed", "--python", install.python, str(folder)]
-    raise SetupError(
-        f"its wheels are made for Python {install.python}, and there is neither {program} nor uv",
-        where=name,
-        hint=f"install {program} with its venv, or uv, which fetches one",
-    )
-
-
-def _runs(python: str) -> bool:
-    """Some tools put a program of that name there which only says that it is not installed."""
-    command = [python, "-I", "-c", "import ensurepip, venv"]
-    return subprocess.run(command, capture_output=True, env=without_credentials(os.environ)).returncode == 0
-
-
-def python_of(install: Install) -> tuple[int, int]:
-    """Version of the environment's interpreter."""
-    if not install.python:
-        return sys.version_info[:2]
-    major, minor = install.python.split(".")
-    return int(major), int(minor)
 
 
 def _download(pip: Pip, folder: Path, engine: str) -> Path:

@@ -81,8 +81,9 @@ def test_it_is_served_while_the_run_goes_and_not_after():
         with urllib.request.urlopen(f"{url}/metrics", timeout=5) as answer:
             assert answer.headers["content-type"] == TYPE
             assert b"bench_run_info" in answer.read()
-        with pytest.raises(urllib.error.HTTPError, match="404"):
+        with pytest.raises(urllib.error.HTTPError, match="404") as refused:
             urllib.request.urlopen(f"{url}/", timeout=5)
+        refused.value.close()
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(f"{url}/metrics", timeout=5)
 

@@ -5,13 +5,11 @@ import shutil
 import pytest
 
 from harness.cli.main import main
-from harness.engines.provide import fitness, install
+from harness.engines.provide import fitness, install, interpreters
 from harness.engines.provide.fitness import unfit
 from harness.errors import ExitCode
 from harness.host import cpus
 from harness.spec.backend_refs import load_backend
-
-HERE = (3, 11)
 
 
 @pytest.fixture
@@ -22,6 +20,7 @@ def sglang(monkeypatch, tmp_path):
     monkeypatch.setattr(cpus, "CPU_INFO", cpu)
     monkeypatch.setattr(fitness.platform, "machine", lambda: "x86_64")
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(interpreters, "OURS", (3, 11))
     monkeypatch.setattr(install, "_build", lambda *_arguments: pytest.fail("it was being installed"))
     return load_backend("sglang")
 
@@ -35,7 +34,7 @@ def refused(capsys):
 
 
 def test_nothing_is_said_where_it_fits(sglang):
-    assert list(unfit(sglang, HERE)) == []
+    assert list(unfit(sglang, built=False)) == []
 
 
 def test_another_processor_is_refused(sglang, monkeypatch, capsys):
@@ -47,7 +46,7 @@ def test_a_cpu_without_avx2_is_refused(sglang, tmp_path, capsys):
     (tmp_path / "cpuinfo").write_text("flags\t\t: sse4_2 avx\n")
     assert "error: sglang: its packages need a CPU with AVX2, which this one does not have" in refused(capsys)
     (tmp_path / "cpuinfo").unlink()
-    assert list(unfit(sglang, HERE)) == [], "where Linux lists none, nothing is known"
+    assert list(unfit(sglang, built=False)) == [], "where Linux lists none, nothing is known"
 
 
 def test_an_environment_of_another_machine_is_refused_too(sglang, monkeypatch, tmp_path, capsys):
@@ -57,10 +56,12 @@ def test_an_environment_of_another_machine_is_refused_too(sglang, monkeypatch, t
     assert "which this one does not have" in refused(capsys)
 
 
-def test_a_python_without_packages_is_refused_with_those_that_have_them(sglang):
-    (error,) = unfit(sglang, (3, 16))
-    assert "has no file for Python 3.16 on this machine" in error.what
-    assert error.hint.startswith("its packages are made for Python 3.11, 3.12")
+def test_a_python_without_packages_is_refused_with_those_that_have_them(sglang, monkeypatch, tmp_path):
+    monkeypatch.setattr(interpreters, "OURS", (3, 16))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    (error,) = unfit(sglang, built=False)
+    assert error.what.startswith("its packages are made for Python 3.11, 3.12 and 3.13, not for 3.16")
+    assert list(unfit(sglang, built=True)) == [], "the environment has its Python"
 
 
 def test_a_disk_that_is_short_is_refused_before_the_first_download(sglang, monkeypatch, tmp_path, capsys):

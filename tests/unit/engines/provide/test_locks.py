@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from harness.cli.main import main
-from harness.engines.provide import locks
+from harness.engines.provide import interpreters, locks
 from harness.engines.provide.install import lock, planned
 from harness.errors import ExitCode, SetupError, SpecError
 from harness.host import paths
@@ -95,19 +95,22 @@ def test_a_lock_has_the_files_of_linux_and_of_no_old_python(uv):
     assert other.count("sha256:c1") == 1, "engines for a CPU run on macOS too"
 
 
-def test_what_a_lock_says_is_what_it_was_made_of(uv):
+@pytest.mark.parametrize(("ours", "minor"), [(11, 11), (12, 12), (13, 13), (14, 13)])
+def test_what_a_lock_says_is_what_it_was_made_of(uv, monkeypatch, ours, minor):
+    monkeypatch.setattr(interpreters, "OURS", (3, ours))
     install = Install(("tinyengine==1.5",), version_of="tinyengine", lock="tiny.txt")
     stored(uv, lock(backend(install), "bench engines lock tiny", print))
     files = planned(backend(install), pytest.fail)
-    assert files[0].file.startswith(f"tinyengine-1.5-cp3{sys.version_info[1]}-")
-    assert files[0].size_bytes == sys.version_info[1] * 1_000_000
-    assert [one.file for one in files[1:]] == ["tinydep-2.0+local-py3-none-any.whl"] * (
-        sys.version_info < (3, 13)
-    )
-    assert planned(backend(dataclasses.replace(install, lock="")), print) == files, "found anew: the same"
+    assert files[0].file.startswith(f"tinyengine-1.5-cp3{minor}-")
+    assert files[0].size_bytes == minor * 1_000_000
+    assert [one.file for one in files[1:]] == ["tinydep-2.0+local-py3-none-any.whl"] * (minor < 13)
+    if ours == minor:  # without a lock nothing is known of another Python
+        assert planned(backend(dataclasses.replace(install, lock="")), print) == files, (
+            "found again: the same"
+        )
     other = dataclasses.replace(install, python="3.13")
     assert [one.file for one in planned(backend(other), print)] == [
-        files[0].file.replace(f"cp3{sys.version_info[1]}", "cp313")
+        files[0].file.replace(f"cp3{minor}", "cp313")
     ]
     none = dataclasses.replace(install, python="3.14")
     with pytest.raises(SetupError, match=r"tinyengine 1.5 has no file for Python 3.14"):
