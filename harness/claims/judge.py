@@ -60,17 +60,22 @@ def _entry(claim: Claim, context: RunContext, book: Catalog) -> ClaimResult | No
 
 
 def _together(findings: Sequence[ClaimFinding]) -> tuple[ClaimVerdict, str]:
-    words = {finding.verdict for finding in findings}
-    if len(words) == 1:
-        return findings[0].verdict, findings[0].why if len(findings) == 1 else _places(
-            findings, findings[0].verdict
-        )
-    parts = [_places(findings, word) for word in ("reproduced", "contradicted", OPEN) if word in words]
-    if "contradicted" in words and "reproduced" not in words:
-        return "contradicted", "; ".join(parts)
-    if "reproduced" in words and "contradicted" not in words:
-        return "reproduced", "; ".join(parts)
-    return OPEN, "; ".join(parts)
+    """The loads together: those that decide nothing do not take a verdict from the others."""
+    if len(findings) == 1:
+        return findings[0].verdict, findings[0].why
+    found = {finding.verdict for finding in findings}
+    why = "; ".join(_places(findings, word) for word in ("reproduced", "contradicted", OPEN) if word in found)
+    loads = {finding.load for finding in findings}
+    words = {_at_load([finding.verdict for finding in findings if finding.load == load]) for load in loads}
+    decided = words - {OPEN}
+    return decided.pop() if len(decided) == 1 else OPEN, why
+
+
+def _at_load(words: Sequence[ClaimVerdict]) -> ClaimVerdict:
+    """An order holds where all its pairs do, and one pair can refute it."""
+    if "contradicted" in words:
+        return "contradicted"
+    return OPEN if OPEN in words else "reproduced"
 
 
 def _places(findings: Sequence[ClaimFinding], word: ClaimVerdict) -> str:
@@ -111,7 +116,7 @@ def _pairs(claim: Claim, context: RunContext, load: LoadPoint) -> Iterator[Claim
             yield _finding(about, load, (low, high), None, OPEN, f"{finding.verdict}: {finding.why}")
             continue
         measured = context.gain(a, b, load, claim.measure)
-        if finding and finding.verdict == "same" and (low, high) == (1.0, math.inf):
+        if finding and finding.verdict == "same" and low == 1.0:
             yield _finding(about, load, (low, high), measured, "contradicted", "the same within the noise")
             continue
         yield _one(about, load, (low, high), measured)

@@ -3,11 +3,14 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from harness.claims.catalog import Catalog, Claim
 from harness.claims.hardware import HARDWARE
+from harness.host.address import is_loopback
 from harness.model import (
     VERDICT_METRICS,
+    BackendEntry,
     CellResult,
     HostFacts,
     LoadPoint,
@@ -15,11 +18,13 @@ from harness.model import (
     PairVerdict,
     Summary,
     family,
+    known,
 )
 from harness.model.numbers import as_given
 
 Triple = tuple[float, float, float]
 
+_NOT_SEEN = "hardware that is not known"
 SHARES = {metric.name for metric in family("share")}  # comparable between models
 
 
@@ -33,7 +38,8 @@ class RunContext:
     scenario: str
     kinds: frozenset[str]  # of work
     model: str
-    gpus: str
+    gpus: str  # of the machine of bench
+    unseen: frozenset[str]  # labels of engines that may have run on another machine
 
     @property
     def present(self) -> set[str]:
@@ -69,9 +75,10 @@ class RunContext:
 
     def elsewhere(self, claim: Claim) -> str:
         """The reason this machine or model cannot decide it; "" if it can."""
-        if claim.hardware is not None and not self._meets(claim.hardware):
-            return f"claimed for {HARDWARE[claim.hardware][0]}, measured on {self.gpus or 'a CPU'}"
-        if claim.model is not None and claim.model.lower() not in self.model.lower():
+        hardware = self._hardware(claim)
+        if claim.hardware is not None and (hardware is None or not self._meets(claim.hardware)):
+            return f"claimed for {HARDWARE[claim.hardware][0]}, measured on {hardware or _NOT_SEEN}"
+        if claim.model is not None and not _is_of_size(self.model, claim.model):
             return f"claimed for a {claim.model} model, measured with {self.model or 'an unnamed one'}"
         if claim.value is not None and claim.model is None and claim.measure not in SHARES:
             return "an absolute figure claimed without naming a model"
@@ -89,6 +96,9 @@ class RunContext:
         _, pattern = HARDWARE[hardware]
         return bool(re.search(pattern, self.gpus)) if pattern else not self.gpus
 
+    def _hardware(self, claim: Claim) -> str | None:
+        return None if self.unseen & self._shown(claim).keys() else self.gpus or "a CPU"
+
     def stated_under(self, claim: Claim) -> str:
         load = claim.load
         users = None
@@ -105,7 +115,7 @@ class RunContext:
         """Conditions that the claim leaves open, with what they are here."""
         here = {}
         if claim.hardware is None:
-            here["hardware"] = (self.gpus or "a CPU",)
+            here["hardware"] = (self._hardware(claim) or "not known",)
         if claim.model is None:
             here["model"] = (self.model or "not known",)
         if claim.workload is None:
@@ -124,6 +134,11 @@ class RunContext:
 
     def _shown(self, claim: Claim) -> dict[str, CellResult]:
         return {label: self.labels[label] for name in claim.systems if (label := self.label(name))}
+
+
+def _is_of_size(model: str, size: str) -> bool:
+    """Whether the name holds the size as a word: 1.8B and 8bit are no 8B, and 8x7B is no 7B."""
+    return bool(re.search(rf"(?<![0-9a-z.]){re.escape(size.lower())}(?![0-9a-z])", model.lower()))
 
 
 def place_of(summary: Summary, manifest: Manifest, book: Catalog) -> RunContext:
@@ -148,7 +163,14 @@ def place_of(summary: Summary, manifest: Manifest, book: Catalog) -> RunContext:
         kinds=frozenset(book.workloads.get(scenario, ())),
         model=model.title or model.name if model else "",
         gpus=", ".join(dict.fromkeys([*(host.gpus or ()), *apple])),
+        unseen=frozenset(label for label in labels if _is_elsewhere(manifest, label)),
     )
+
+
+def _is_elsewhere(manifest: Manifest, label: str) -> bool:
+    """Whether nothing is known of its machine: the manifest describes that of bench, and an import none."""
+    url = known(manifest.backends.get(label, BackendEntry()).url)
+    return manifest.host is None or bool(url and not is_loopback(urlsplit(url).hostname or ""))
 
 
 def _names(labels: Mapping[str, CellResult]) -> dict[str, str]:

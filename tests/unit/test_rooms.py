@@ -31,7 +31,7 @@ ALLOWED = {
     "store": {"errors", "host", "model", "records", "untrusted"},
     "conditions": {"metrics", "model", "records"},
     "plan": {"model", "spec"},
-    "claims": {"errors", "model", "spec"},
+    "claims": {"errors", "host", "model", "spec"},
     "workload": {"errors", "host", "model", "records", "spec", "store", "untrusted"},
     "validity": {"conditions", "errors", "metrics", "model", "records", "untrusted"},
     "engines": {"apis", "client", "errors", "host", "mockserver", "model", "spec", "untrusted", "workload"},

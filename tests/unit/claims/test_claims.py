@@ -164,6 +164,69 @@ def test_a_claim_about_gpus_of_nvidia_is_of_no_others(gpu):
     assert entry.verdict == "reproduced"
 
 
+@pytest.mark.parametrize(
+    ("hardware", "gpu", "meets"),
+    [
+        ("a100", "NVIDIA A100-SXM4-80GB", True),
+        ("a100", "NVIDIA RTX A1000", False),
+        ("h200", "NVIDIA H200", True),
+        ("h200", "NVIDIA GH200 480GB", False),
+        ("consumer-gpu", "NVIDIA GeForce RTX 4090", True),
+        ("consumer-gpu", "NVIDIA RTX 5000 Ada Generation", False),
+    ],
+)
+def test_a_gpu_whose_name_only_contains_another_is_not_that(hardware, gpu, meets):
+    compared = [finding("llamacpp", "vllm", [1.2, 1.3, 1.4])]
+    (entry,) = judged([{**FASTER, "hardware": hardware}], comparison=compared, gpus=[gpu])
+    assert entry.verdict == ("reproduced" if meets else "not decidable here")
+
+
+@pytest.mark.parametrize(
+    ("manifest", "known"),
+    [
+        ({}, False),  # an import: of another machine
+        ({"host": {}, "backends": {"vllm": {"url": "http://10.0.0.7:8000"}}}, False),
+        ({"host": {}, "backends": {"vllm": {"url": "http://127.0.0.1:8000"}}}, True),
+        ({"host": {}, "backends": {"tgi": {"url": "http://10.0.0.7:8000"}}}, True),
+    ],
+)
+def test_a_server_elsewhere_has_hardware_that_is_not_known(manifest, known):
+    summary = made(
+        Summary,
+        cells=[cell("vllm"), cell("llamacpp")],
+        comparison=[finding("llamacpp", "vllm", [1.2, 1.3, 1.4])],
+    )
+    here, anywhere = judge(summary, made(Manifest, manifest), book({**FASTER, "hardware": "cpu"}, FASTER))
+    why = "claimed for a CPU, measured on hardware that is not known"
+    assert (here.verdict, here.why == why) == (
+        ("reproduced", False) if known else ("not decidable here", True)
+    )
+    assert anywhere.verdict == "reproduced"
+    assert f"hardware not stated; here {'a CPU' if known else 'not known'}" in anywhere.differs
+
+
+@pytest.mark.parametrize(
+    ("size", "model", "meets"),
+    [
+        ("8B", "Llama 3.1 8B Instruct", True),
+        ("8B", "llama3.1_8b-instruct", True),
+        ("8B", "Qwen 1.8B", False),
+        ("8B", "Llama 3.2 1B 8bit", False),
+        ("7B", "Mixtral 8x7B", False),
+        ("20B", "gpt-oss-120b", False),
+    ],
+)
+def test_a_model_is_of_the_size_that_its_name_has_as_a_word(size, model, meets):
+    summary = made(
+        Summary,
+        cells=[cell("vllm"), cell("llamacpp")],
+        comparison=[finding("llamacpp", "vllm", [1.2, 1.3, 1.4])],
+        model={"title": model},
+    )
+    (entry,) = judge(summary, made(Manifest, host={}), book({**FASTER, "model": size}))
+    assert entry.verdict == ("reproduced" if meets else "not decidable here")
+
+
 def test_a_claim_about_users_takes_only_its_loads():
     claim = {**FASTER, "load": [8, INF]}
     cells = [cell(label, value) for label in ("vllm", "llamacpp") for value in (1, 8, 32)]
@@ -194,6 +257,30 @@ def test_an_order_is_held_pair_by_pair_over_the_systems_at_hand():
     assert made.pairs({"vllm", "tgi"}) == [("vllm", "tgi", 0.9, 1.1)]
     (entry,) = judged([claim], comparison=[finding("vllm", "llamacpp", [1.5, 2.0, 3.0])])
     assert entry.verdict == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("second", "word"),
+    [
+        ([1.2, 1.3, 1.4], "reproduced"),
+        ([0.9, 1.1, 1.3], "not decidable here"),
+        ([0.7, 0.8, 0.9], "contradicted"),
+    ],
+)
+def test_an_order_holds_where_all_its_pairs_do(second, word):
+    claim = {"order": "sglang > vllm > llamacpp", "measure": "output_tokens_per_s"}
+    cells = [cell(label) for label in ("sglang", "vllm", "llamacpp")]
+    compared = [finding("sglang", "vllm", [1.2, 1.3, 1.4]), finding("vllm", "llamacpp", second)]
+    (entry,) = judged([claim], cells=cells, comparison=compared)
+    assert entry.verdict == word
+    assert "sglang / vllm at c1" in entry.why
+
+
+@pytest.mark.parametrize("ratio", [[1.0, INF], [1.0, 6.4]])
+def test_up_to_so_many_times_as_fast_is_not_the_same(ratio):
+    compared = [finding("llamacpp", "vllm", [0.98, 1.0, 1.02], "same")]
+    (entry,) = judged([{**FASTER, "ratio": ratio}], comparison=compared)
+    assert (entry.verdict, entry.why) == ("contradicted", "the same within the noise")
 
 
 def test_scaling_is_against_one_user():
