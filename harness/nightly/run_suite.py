@@ -101,10 +101,11 @@ def spend(
     # Of the series that tonight's runs are part of, and nothing older.
     found = (drift for drift in drifts(series(history), floor) if drift.series.entries[-1].run in tonight)
     named = [entry.backends[0] for entry in suite.run if entry.files]
+    earlier = [entry for entry in history if entry.run not in tonight]
     gone = tuple(
         (step.entry.scenario or step.entry.runs_of, figure)
         for step in steps
-        for figure in _missing(step, history, named)
+        for figure in _missing(step, earlier, named)
         if figure.names.isdisjoint(allow_missing)
     )
     nights = len({entry.run for entry in history})
@@ -265,10 +266,9 @@ def _add_to_history(steps: Sequence[Step], out: Path, note: Callable[[str], None
     return tonight
 
 
-def _missing(step: Step, history: Sequence[HistoryEntry], named: Sequence[str]) -> list[Missing]:
+def _missing(step: Step, earlier: Sequence[HistoryEntry], named: Sequence[str]) -> list[Missing]:
     """Compares with all runs of other nights: what is broken for long does not become the usual."""
     folder = None if step.folder is None else RunFolder(step.folder)
-    earlier = [entry for entry in history if folder is None or entry.run != folder.run_id]
     why = f"{step.state}: {step.why}" if step.why else step.state
     if folder is None or not folder.has("summary.json"):
         return list(missing(step.entry, why, earlier, None, None, named))

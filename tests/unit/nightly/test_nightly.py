@@ -314,6 +314,20 @@ def test_what_is_not_in_the_history_is_named(tmp_path, monkeypatch):
     assert "  no imported" in noted
 
 
+@pytest.mark.usefixtures("own_signals", "imported_here")
+def test_what_another_run_of_the_same_night_measured_is_not_missing(tmp_path):
+    foreign.write(tmp_path / "tonight.json", foreign.vllm())
+    both = [
+        Entry(backends=("ours",), files=(str(tmp_path / name),)) for name in ("tonight.json", "late.json")
+    ]
+    suite = Suite(About("mine", "x", 1), tuple(both))
+    first = spend(suite, tmp_path / "results", print)
+    assert [step.state for step in first.steps] == ["measured", "failed"]
+    assert first.missing == ()
+    second = spend(suite, tmp_path / "results", print)
+    assert {place_words(figure).partition(":")[0] for _, figure in second.missing} == {"ours"}
+
+
 @pytest.mark.usefixtures("own_signals")
 def test_files_that_cannot_be_read_fail_their_step_alone(tmp_path, monkeypatch):
     def unreadable(*_):
