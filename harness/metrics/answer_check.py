@@ -148,16 +148,20 @@ def _validator(schema: str) -> Holds:
     from referencing.exceptions import Unresolvable
 
     held_to = json.loads(schema)
-    kind = validator_for(held_to, default=jsonschema.Draft202012Validator)
+    cannot = (
+        *(jsonschema.SchemaError, Unresolvable, re.error, RecursionError, ArithmeticError, ValueError),
+        *(TypeError, AttributeError),  # of a $schema or $ref that is no text
+    )
     try:
+        kind = validator_for(held_to, default=jsonschema.Draft202012Validator)
         kind.check_schema(held_to)
-    except jsonschema.SchemaError:
+    except cannot:
         return lambda _value: None
 
     def holds(value: Any) -> bool | None:
         try:
             return bool(kind(held_to, registry=REGISTRY).is_valid(value))
-        except (Unresolvable, re.error, RecursionError, ArithmeticError, ValueError):
+        except cannot:
             return None
 
     return holds

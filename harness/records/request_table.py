@@ -7,9 +7,10 @@ from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import repeat
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypedDict
 
 import numpy as np
+from msgspec import convert
 from numpy.typing import NDArray
 
 Check = Literal["label", "json_schema", "json_object", "regex", "choice", "tool_call"]
@@ -19,13 +20,21 @@ Check = Literal["label", "json_schema", "json_object", "regex", "choice", "tool_
 class Expected:
     """What makes an answer right.
 
-    `value` by check. label: the text. json_schema: the schema. json_object: None. regex: the pattern.
-    choice: the texts. tool_call: the schemas of the arguments, by the tools' names.
+    `value` by check. label: the texts, and the right one. json_schema: the schema. json_object: None. regex:
+    the pattern. choice: the texts. tool_call: the schemas of the arguments, by the tools' names.
     """
 
     check: Check
     value: Any = None
     name: str = ""  # under which right and wrong answers are counted
+
+
+class _Label(TypedDict):
+    label: str
+    labels: list[str]
+
+
+_VALUES = {"label": _Label, "regex": str, "choice": list[str], "tool_call": dict[str, Any]}
 
 
 class Part(NamedTuple):
@@ -124,7 +133,6 @@ class RequestTable:
                 line["after"] = waits
             yield line
 
-    # Types of the lines are not checked: a wrong one is an error where a value is used.
     @classmethod
     def from_json(cls, lines: Iterable[Mapping[str, Any]]) -> "RequestTable":
         """Reads what `as_json` wrote.
@@ -132,7 +140,9 @@ class RequestTable:
         Raises KeyError, TypeError, ValueError, OverflowError or StopIteration for anything else.
         """
         rest = iter(lines)
-        expectations = [Expected(**expected) for expected in dict(next(rest))["expectations"]]
+        expectations = [convert(expected, Expected) for expected in dict(next(rest))["expectations"]]
+        for expected in expectations:
+            convert(expected.value, _VALUES.get(expected.check, object))
         known: dict[object, Any] = {}  # kinds and prefixes are few, and each row would have its own copy
         rows = (
             (
@@ -143,4 +153,7 @@ class RequestTable:
             )
             for line in map(dict, rest)
         )
-        return cls.of(rows, expectations)
+        table = cls.of(rows, expectations)
+        if table.numbers["expected"].max(initial=-1) >= len(expectations) > 0:
+            raise ValueError("expected: nothing that is expected of an answer")
+        return table

@@ -5,9 +5,10 @@ events.parquet: one row per SSE event, EVENT_DTYPE, grouped by request in arriva
 """
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
+from msgspec import json
 from numpy.typing import NDArray
 
 from harness.records.layout import (
@@ -29,6 +30,14 @@ _ADDED = (
     *("first_reasoning_ns", "first_answer_ns", "reasoning_tokens"),
 )  # with 0.2
 _TEXTS = ("text", "finish_reason", "error")
+
+
+class _Call(TypedDict):
+    """A tool call in `tool_calls`."""
+
+    id: str
+    name: str
+    arguments: str
 
 
 def _sql_types(dtype: np.dtype[np.void]) -> dict[str, str]:
@@ -77,6 +86,8 @@ def read_records(files: Confined, folder: str, *, closed_loop: bool) -> Records:
         names = (*_TEXTS, "tool_calls") if "tool_calls" in requests.names else _TEXTS
         texts, finish_reasons, errors, *more = requests.texts(names)
         tool_calls = more[0] if more else ()
+    for calls in filter(None, tool_calls):
+        json.decode(calls, type=list[_Call])
     _check_range(rows)
     _check_seq(rows["seq"])
     with parquet.reading(files, f"{folder}/events.parquet") as stored:

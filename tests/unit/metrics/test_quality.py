@@ -1,4 +1,5 @@
 import json
+from functools import reduce
 
 import numpy as np
 import pytest
@@ -27,6 +28,7 @@ SCHEMA = {
     "required": ["n"],
     "additionalProperties": False,
 }
+DEEP = reduce(lambda inner, _: {"allOf": [inner]}, range(200), {})
 LABEL = Expected("label", {"label": "sport", "labels": ["sport", "music", "sport news"]})
 JSON = Expected("json_schema", SCHEMA)
 CALL = Expected("tool_call", {"look": SCHEMA, "stop": {"type": "object"}})
@@ -66,6 +68,9 @@ def call(name, arguments):
         (Expected("json_schema", {"$ref": "http://x.invalid/s"}), "{}", "unjudged"),
         (Expected("json_schema", {"$ref": "http://json-schema.org/draft-07/schema#"}), "{}", "valid"),
         (Expected("json_schema", {"type": "nonsense"}), "{}", "unjudged"),
+        (Expected("json_schema", {"$schema": ["x"]}), "{}", "unjudged"),
+        (Expected("json_schema", {"$schema": 5}), "{}", "unjudged"),
+        pytest.param(Expected("json_schema", DEEP), "{}", "unjudged", id="a schema of 200 levels"),
         (Expected("json_schema", {"type": "string", "pattern": "(?<"}), '"a"', "unjudged"),
         (Expected("json_object"), "[]", "schema"),
         (Expected("json_object"), "{}", "valid"),

@@ -16,10 +16,12 @@ from harness.errors import DamagedError, SetupError, SpecError
 from harness.model import as_json
 from harness.model.schema import RUN_FORMAT
 from harness.records.layout import UNKNOWN, Outcome
+from harness.records.request_table import NUMBERS, Expected, RequestTable
 from harness.records.series import Samples, Telemetry
 from harness.store import RunFolder, columns, open_run, parquet, samples, seal
 from harness.store.confined import Confined
 from harness.summary import summarise_folder
+from tests.factories.documents import changed
 from tests.factories.recorded import facts, records
 from tests.factories.runs import copy_of
 
@@ -172,6 +174,32 @@ def test_a_sample_of_a_series_without_a_name_is_one_error(unsealed, tmp_path):
     duckdb.execute(f"copy ({rows}) to '{path}' (format parquet)")
     with pytest.raises(SpecError, match="a row has no series"):
         folder.read_telemetry("000-x")
+
+
+@pytest.mark.parametrize("calls", ["[1]", "{}", "[", '[{"id": "c", "name": ["x"], "arguments": ""}]'])
+def test_what_is_no_tool_call_is_one_error(folder, calls):
+    folder.write_cell(replace(records(*ROWS), tool_calls=["", calls]), facts(cell="000-x"))
+    with pytest.raises(SpecError, match="cannot be read"):
+        folder.read_cell("000-x")
+
+
+@pytest.mark.parametrize(
+    ("expected", "which"),
+    [
+        (Expected("label", {"labels": ["a"]}), 0),
+        (Expected("regex", 5), 0),
+        (Expected("choice", 5), 0),
+        (Expected("tool_call", ["look"]), 0),
+        (Expected("tongue", "x"), 0),
+        (Expected("json_object", None, 5), 0),
+        (Expected("json_object"), 1),
+    ],
+)
+def test_what_no_answer_can_be_held_to_is_one_error(folder, expected, which):
+    numbers = [which if name == "expected" else -1 for name in NUMBERS]
+    file = folder.write_requested("x", RequestTable.of([(numbers, "", ())], [expected]))
+    with pytest.raises(SpecError, match="cannot be read"):
+        folder.read_requested(facts(workload=changed(facts().workload, file=file)))
 
 
 def test_a_cell_in_flight_is_not_a_cell(folder):
