@@ -122,9 +122,12 @@ def _enough(
     """Whether every accuracy verdict that needs these answers is decided, or has all it can compare."""
     if not asking.others:
         return False
-    first = asking.others[0].saturated if before else asking.others[0].unloaded
     pairs = asking.backends * (asking.backends - 1) // 2
-    against = [(first, LEVEL / max(pairs, 1)), *((earlier, LEVEL / asking.backends) for earlier in before)]
+    others = [other.saturated if before else other.unloaded for other in asking.others]
+    against = [
+        *((other, LEVEL / max(pairs, 1)) for other in others),
+        *((earlier, LEVEL / asking.backends) for earlier in before),
+    ]
     return all(
         decided(questions, earlier, condition, level) or earlier.answers.keys() <= condition.answers.keys()
         for earlier, level in against
