@@ -28,6 +28,7 @@ class Bracket:
     """What short probes leave."""
 
     kept: float | None  # highest load that kept the limits in a short probe, below all that failed
+    unrefuted: float | None  # the same, below all that failed in a long one too
     sure: float  # highest load that kept them in a long one, 0 where none did
     failed: float | None  # lowest load that failed
     left: float  # rate that surely is too much, inf where none is known
@@ -38,14 +39,19 @@ class Bracket:
 
 
 def bracket(short: Sequence[CellResult], long: Sequence[CellResult]) -> Bracket:
-    """A short probe fails by chance, too: not where a long one kept the limits at this load or above."""
+    """A short probe fails by chance, too: not where a long one kept the limits at this load or above.
+
+    It also keeps them by chance: what only short probes kept bounds no estimate where a long one failed at
+    this load or below.
+    """
     sure = max((cell.load.value for cell in long if kept_limits(cell)), default=0.0)
     failed = [cell for cell in short if cell.load.value > sure and not kept_limits(cell, short=True)]
     lowest = min((cell.load.value for cell in failed), default=None)
-    loads = (cell.load.value for cell in short)
-    kept = max((load for load in loads if lowest is None or load < lowest), default=None)
+    kept = [load for cell in short if (load := cell.load.value) < (lowest or math.inf)]
+    refuted_at = min((cell.load.value for cell in long if not kept_limits(cell)), default=math.inf)
+    unrefuted = max((load for load in kept if load < refuted_at), default=None)
     lefts = (left for cell in failed if cell.load.value > OVERLOADED * (left := left_per_s(cell)))
-    return Bracket(kept, sure, lowest, LEFT * min(lefts, default=math.inf))
+    return Bracket(max(kept, default=None), unrefuted, sure, lowest, LEFT * min(lefts, default=math.inf))
 
 
 def left_per_s(cell: CellResult) -> float:
@@ -73,7 +79,7 @@ class Crossing:
 def crossing(short: Sequence[CellResult], long: Sequence[CellResult]) -> Crossing:
     """Short probes, or else long ones, give the range; long ones say what is likely within it."""
     found, tried = bracket(short, long), sorted(cell.load.value for cell in short or long)
-    low = BELOW * (tried[0] if found.kept is None else found.kept)
+    low = BELOW * (tried[0] if found.unrefuted is None else found.unrefuted)
     high = ABOVE * (tried[-1] if found.failed is None else found.failed)
     at = places(low, max(min(high, found.left), found.kept or tried[0], ABOVE * found.sure))
     kind = (short or long)[0].load.kind
