@@ -35,6 +35,7 @@ class Key:
     variables: tuple[str, ...] = ()
     values: tuple[str, ...] = ()
     manifest: tuple[str, ...] = ()
+    null: str | None = None  # what null says in the manifest of a machine that is known
     cell: Callable[[CellResult], Any] | None = None  # where the cells of summary.json hold it
     alike: Callable[[str], str] | None = None  # values that it maps to one do not refuse, they are shown
     metrics: tuple[str, ...] = ()  # that are refused; (): all

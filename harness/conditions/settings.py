@@ -85,7 +85,7 @@ def _stated(key: Key, manifest: Manifest, entry: BackendEntry) -> str | None:
         value = value_at(entry, path[1:]) if path.startswith(".") else value_at(manifest, path)
         if value is not None:
             return _words(value)
-    return None
+    return key.null if manifest.host is not None else None
 
 
 def _words(value: Any) -> str:

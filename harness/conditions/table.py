@@ -331,7 +331,8 @@ _BUILD = (
 )  # fmt: skip
 
 _HOST = (
-    Key("gpus", "GPUs", "refuses", "refuses", "Other hardware.", "host", manifest=("host.gpus",)),
+    Key("gpus", "GPUs", "refuses", "refuses", "Other hardware.", "host", manifest=("host.gpus",),
+        null="none"),
     Key("cpu", "CPU", "refuses", "refuses", "Other hardware.", "host", manifest=("host.cpu",)),
     Key("cpu-features", "vector instructions", "refuses", "refuses",
         "Other kernels: bf16 in hardware or in software.", "host", manifest=("host.cpu_features",)),

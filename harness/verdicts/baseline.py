@@ -247,7 +247,11 @@ class _Pair:
     def compared(self, verdicts: Sequence[PairVerdict]) -> ComparedPair:
         """Takes the verdicts of this pair out of those of all pairs."""
         findings = tuple(
-            ComparedFigure(**asdict(verdict), values=_values(pairing, verdict))
+            ComparedFigure(
+                **asdict(verdict)
+                | {"why": self._in_words(verdict.why), "lacks": self._in_words(verdict.lacks)},
+                values=_values(pairing, verdict),
+            )
             for pairing in self.pairings
             for verdict in verdicts
             if (verdict.a, verdict.b, verdict.load) == (self.new.name, self.old.name, pairing.load)
@@ -260,6 +264,14 @@ class _Pair:
             findings=findings,
             verdict_rules=self.rules.record,
         )
+
+    def _in_words(self, text: str) -> str:
+        """The text with the sides as a reader calls them, instead of with the names of their runs."""
+        alike = self.new.label == self.old.label
+        sides = ((self.new, "the new one"), (self.old, "the baseline"))
+        for member, role in sorted(sides, key=lambda side: -len(side[0].name)):  # one may begin another
+            text = text.replace(member.name, role if alike else member.label)
+        return text
 
 
 def _rules(new: _Member, old: _Member, force: bool, floor: float | None) -> Rules:

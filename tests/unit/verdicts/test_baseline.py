@@ -20,7 +20,7 @@ from harness.verdicts.manifests import Side, differences
 from tests.factories.documents import changed
 from tests.factories.documents import made as filled
 from tests.factories.runs import TWO, Engine, Shape, make_run
-from tests.factories.summaries import summary, verdict
+from tests.factories.summaries import UNSTEADY, summary, verdict
 from tests.unit.verdicts.test_pairs import cells
 
 
@@ -168,6 +168,7 @@ def test_the_baseline_is_a_run_or_a_backend_or_a_mistake():
     ("changes", "what"),
     [
         ({"host__gpus": ["A100"]}, "GPUs: H100 | A100"),
+        ({"host__gpus": None}, "GPUs: H100 | none"),
         ({"host__cpus_usable": 4}, "usable cores: 2 | 4"),
         ({"model": {"name": "other"}}, "model: m | other"),
         ({"backends__vllm__track": "q4"}, "weights: bf16 | q4"),
@@ -215,6 +216,23 @@ def test_other_requests_are_refused_with_what_makes_them_others(changes, words):
     assert answers(document)[0].endswith(f": {words}.")
 
 
+def test_reasons_name_the_sides_as_a_reader_calls_them():
+    def drifting(name, label):
+        steady, *rest = cells(label, 100, repeats=3)
+        return run(name, [changed(steady, validity=UNSTEADY), *rest])
+
+    def why(*runs, **options):
+        return compare_runs(runs, **options).pairs[0].findings[0].why
+
+    counts = "2 and 2 runs, 3 are needed"
+    out = "1 of 3 runs left out: not steady"
+    old, new, other = drifting("a", "vllm"), drifting("b", "vllm"), drifting("c", "vllm@x")
+    assert why(old, new) == f"{counts}; the new one: {out}; the baseline: {out}"
+    assert why(old, other) == f"{counts}; vllm@x: {out}; vllm: {out}"
+    within = replace(old, cells=[*old.cells, *other.cells])
+    assert why(within).startswith("2 and 2 runs, 3 are needed; vllm@x: 1 of 3 runs left out")
+
+
 def test_what_can_be_compared_in_one_metric_is_not_refused():
     """Answers of other lengths: nothing is said of whole answers, and their first tokens are compared."""
     document = compare_runs(
@@ -226,6 +244,12 @@ def test_what_can_be_compared_in_one_metric_is_not_refused():
     found = {one.metric: one.verdict for one in document.pairs[0].findings}
     assert (found["ttft_ms.p50"], found["e2e_ms.p50"]) == ("same", "not comparable")
     assert not refused(document)
+
+
+def test_an_import_says_nothing_of_gpus():
+    old, new = manifest(), manifest(host=None)
+    for first, second in ((old, new), (new, old)):
+        assert "GPUs" not in str(differences(Side(first, "vllm"), Side(second, "vllm")))
 
 
 def test_flags_and_versions_are_told_and_do_not_decide():
