@@ -43,11 +43,11 @@ def filled(cell: CellResult) -> float | None:
 
 def _of(label: str, cells: Sequence[CellResult]) -> Knee:
     usable = [cell for cell in cells if not cell.invalid and cell.prefix_cache_hit_rate is not None]
-    curves = list(_curves(usable))
-    found = [knee for curve in curves if (knee := _crossing(curve)) is not None]
+    ideals = [cell.prefix_cache_ideal for cell in usable if cell.load.value and cell.prefix_cache_ideal]
+    curves, ideal = list(_curves(usable)), max(ideals, default=None)
+    found = [knee for curve in curves if (knee := _crossing(curve, ideal)) is not None]
     lows, values, highs = ([ends[index] for ends in found] for index in range(3))
     controls = [cell.prefix_cache_hit_rate or 0.0 for cell in usable if not cell.load.value]
-    ideals = [cell.prefix_cache_ideal for cell in usable if cell.load.value and cell.prefix_cache_ideal]
     return Knee(
         label=label,
         value=median(values) if found else None,
@@ -56,7 +56,7 @@ def _of(label: str, cells: Sequence[CellResult]) -> Knee:
         crossed=len(found),
         largest=max((curve[-1][0] for curve in curves), default=None),
         fits=median(curve[0][1] for curve in curves) if curves else None,
-        ideal=max(ideals, default=None),
+        ideal=ideal,
         unrelated=max(controls, default=None),
     )
 
@@ -73,8 +73,15 @@ def _curves(cells: Sequence[CellResult]) -> Iterator[list[Point]]:
             yield points
 
 
-def _crossing(curve: Sequence[Point]) -> tuple[float, float, float] | None:
+def _fits(rate: float, ideal: float | None) -> bool:
+    """Whether a working set with this hit rate is in the cache; what falls from less is no knee."""
+    return ideal is None or rate >= HALF * ideal
+
+
+def _crossing(curve: Sequence[Point], ideal: float | None) -> tuple[float, float, float] | None:
     """Working sets of the last point above half, of the crossing, and of the next point; None without one."""
+    if not _fits(curve[0][1], ideal):
+        return None
     half = HALF * curve[0][1]
     below = next((index for index, (_, rate) in enumerate(curve) if rate < half), None)
     if below is None:
@@ -89,9 +96,8 @@ def words(knee: Knee) -> Iterator[str]:
     if knee.fits is None:
         yield f"{knee.label}: no knee, since fewer than two working sets have a hit rate"
         return
-    fits, low = f"{percent_of_all(knee.fits)} %", knee.ideal is not None and knee.fits < HALF * knee.ideal
-    count = counted(knee.repeats, "repeat")
-    if low:
+    fits, count = f"{percent_of_all(knee.fits)} %", counted(knee.repeats, "repeat")
+    if not _fits(knee.fits, knee.ideal):
         yield f"{knee.label}: no knee, since the smallest working set has {fits} hits: it does not fit"
     elif knee.value is None or knee.interval is None:
         largest = f"{short(knee.largest or 0)} × the KV cache"

@@ -69,6 +69,15 @@ def test_a_smallest_working_set_that_does_not_fit_is_no_curve():
     )
 
 
+def test_a_fall_from_a_working_set_that_does_not_fit_is_no_knee():
+    """The second repeat lost its smaller sets, and what it finds of the others falls by chance."""
+    alone = [at(0.5, 0.2), at(1, 0.0)]
+    assert (knee(*alone).value, knee(*alone).interval, knee(*alone).crossed) == (None, None, 0)
+    found = knee(at(0.5, 0.8), at(1, 0.8), at(2, 0.02), at(4, 0.0), at(2, 0.02, 1), at(4, 0.0, 1))
+    assert found.interval == pytest.approx((1, 2))
+    assert (found.repeats, found.crossed) == (2, 1)
+
+
 def test_hits_where_no_prefix_is_used_twice_are_reported():
     fits = at(0.5, 0.8), at(2, 0.0)
     assert "no prefix is used twice" in said(at(0, 0.3), *fits)
