@@ -1,5 +1,6 @@
 """Ratio of two backends in one metric with its error, from one number per run or from pooled requests."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
@@ -169,5 +170,8 @@ def _pooled_estimate(row: Series, metric: str) -> Estimate | None:
     shift = log_quantile(Pool.of(runs), share)
     if shift is None:
         return None
+    if row.unit == "blocks":  # a percentile is off by how many requests of each block are beyond it
+        beyond = [float((block > math.exp(shift.estimate)).mean()) for block in runs]
+        shift = shift.of_fewer(independent_share(beyond))
     interval = exponential(shift.interval())
     return Estimate((interval.low, interval.estimate, interval.high), len(runs), "pooled")

@@ -11,6 +11,7 @@ from harness.stats.serial import correlation_steps, independent_share
 from harness.verdicts import Rules, compare
 from harness.verdicts.comparison import NO_SAMPLES, rows_of
 from harness.verdicts.levels import Costs, levels
+from harness.verdicts.ratio import estimate
 from harness.verdicts.sequential import find_by_looks, take_look
 from tests.factories.documents import changed
 from tests.factories.summaries import cell
@@ -85,6 +86,27 @@ def test_blocks_that_hang_together_widen_the_intervals_of_a_difference_and_of_on
     assert one.runs == (16, 16)
     assert [1 + end / 100 for end in one.difference] == pytest.approx(list(one.ratio), abs=1e-3)
     assert [end / 100 for end in own.interval] == pytest.approx(list(one.ratio), abs=1e-3)
+
+
+def test_slow_blocks_in_a_row_widen_the_interval_of_a_percentile_of_all_requests():
+    """Eight slow blocks of sixteen: after eight fast ones they are two values, in turn with them sixteen."""
+    fast = 100 * np.exp(np.random.default_rng(5).normal(0, 0.2, 16))
+
+    def width(slow):
+        blocks = [
+            changed(made, ttft_ms={"p95": None})
+            for made in cells("a", 100, seed=1, starts=2, launch="attach")
+        ]
+        samples = {
+            made.cell: {"ttft_ms": np.sort(fast * (1.5 if slow(number) else 1))}
+            for number, made in enumerate(blocks)
+        }
+        (row,) = rows_of(blocks, samples)[blocks[0].point]
+        found = estimate(row, "ttft_ms.p95")
+        assert (found.method, found.runs) == ("pooled", 16)
+        return found.interval[2] / found.interval[0]
+
+    assert np.log(width(lambda number: number >= 8)) > 3 * np.log(width(lambda number: number % 2))
 
 
 def test_noise_that_outlasts_the_blocks_is_no_verdict_and_names_the_length_that_would_do():
