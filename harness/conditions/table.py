@@ -28,6 +28,18 @@ def _forced(cell: CellResult) -> str | None:
     return None if length is None or not length.asked else "yes" if length.forced else "no"
 
 
+def _think_time(cell: CellResult) -> str | None:
+    seconds = known(cell.load.think_time_s)
+    return None if seconds is None else f"{seconds:g} s"
+
+
+def _course(cell: CellResult) -> str | None:
+    """`10 s 1× to 2×, …`, `constant`."""
+    stretches = known(cell.load.profile)
+    words = (f"{part.seconds:g} s {part.start:g}× to {part.end:g}×" for part in stretches or ())
+    return None if stretches is None else ", ".join(words) or "constant"
+
+
 def _limits(cell: CellResult) -> str | None:
     """`ttft_ms.p95 500 ms, …`: a request is good only by these."""
     limits = cell.slo.limits if cell.slo else ()
@@ -63,6 +75,18 @@ _WORK = (
         "work", cell=lambda cell: (cell.conditions.sent_fields or {}).get("encoding_format")),
     Key("load", "arrivals", "refuses", "refuses", "Bursts queue longer than steady arrivals.", "work",
         cell=lambda cell: known(cell.load.arrival)),
+    Key("burstiness", "burstiness of arrivals", "refuses", "refuses", "As arrivals.", "work",
+        cell=lambda cell: f"{shape:g}" if (shape := known(cell.load.burstiness)) else None),
+    Key("rate-profile", "course of the rate", "refuses", "refuses", "As arrivals.", "work", cell=_course),
+    Key("think-time", "think time", "refuses", "refuses", "Fewer requests are in flight while slots wait.",
+        "work", cell=_think_time),
+    Key("start", "start of the slots", "refuses", "refuses", "Slots that begin together send bursts.", "work",
+        cell=lambda cell: known(cell.load.start)),
+    Key("in-flight", "requests in flight of a working set", "refuses", "refuses", "It is another load.",
+        "work", cell=lambda cell: working.in_flight if (working := known(cell.load.working_set)) else None),
+    Key("over-cap", "requests above the cap", "shown", "shown",
+        "One that waits is answered late, one that is dropped never.", "work",
+        cell=lambda cell: known(cell.load.over_cap)),
     Key("scenario", "scenario", "refuses", "refuses", "Another scenario is another question.", "work",
         manifest=("scenario.scenario.name",)),
     Key("model", "model", "refuses", "refuses", "Another model is other work.", "work",

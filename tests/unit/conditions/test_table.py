@@ -228,6 +228,36 @@ def test_memory_has_its_unit_and_is_compared_in_one(first, second, words):
     assert next((one.text for one in listed if one.code == "kv-memory"), None) == expected
 
 
+PART = {"seconds": 10, "start": 1, "end": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "words"),
+    [
+        ({"think_time_s": 0.0}, {"think_time_s": 0.3}, "think time: 0.3 s (the new one), 0 s (the baseline)"),
+        ({"burstiness": 0.2}, {"burstiness": 4.0},
+         "burstiness of arrivals: 4 (the new one), 0.2 (the baseline)"),
+        ({"profile": []}, {"profile": [PART]},
+         "course of the rate: 10 s 1× to 2.5× (the new one), constant (the baseline)"),
+        ({"start": "spread"}, {"start": "together"},
+         "start of the slots: together (the new one), spread (the baseline)"),
+        ({"over_cap": "wait"}, {"over_cap": "drop"}, None),
+        ({}, {"think_time_s": 0.3, "start": "spread", "profile": []}, None),  # an earlier version kept less
+    ],
+)  # fmt: skip
+def test_another_load_is_refused_though_its_requests_are_the_same(first, second, words):
+    point = {"kind": "concurrency", "value": 4}
+    base, new = (
+        Run(name, typed(manifest("vllm")), cells("vllm", 100, load=point | load), {})
+        for name, load in (("base", first), ("new", second))
+    )
+    (pair,) = compare_runs([base, new]).pairs
+    expected = ("same", None) if words is None else ("not comparable", words)
+    assert {(one.verdict, one.why if words else None) for one in pair.findings} >= {expected}
+    shown = [one.text for one in pair.differences]
+    assert shown == (["requests above the cap: wait | drop"] if "over_cap" in first else [])
+
+
 def test_goodput_by_other_limits_is_not_compared():
     def of(limit_ms):
         limit = {"metric": "ttft_ms", "share": "p95", "limit_ms": limit_ms, "within": 1.0, "met": True}
