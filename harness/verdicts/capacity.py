@@ -62,13 +62,12 @@ def _kept(long: Sequence[CellResult]) -> float | None:
 def _answer(
     short: Sequence[CellResult], long: Sequence[CellResult]
 ) -> tuple[float | None, float | None, float | None]:
-    """Low end, answer and high end; the high end is unknown where the highest load tried kept the limits."""
+    """Low end, answer and high end, which is unknown where the highest load tried surely keeps the limits."""
     if not long:
         return None, None, None
-    loads = sorted(cell.load.value for cell in (*short, *long))
-    if _kept(long) == loads[-1]:
+    loads, found = sorted(cell.load.value for cell in (*short, *long)), crossing(short, long)
+    if _kept(long) == loads[-1] <= found.quantile(1 - SURE):
         return loads[-1], loads[-1], None
-    found = crossing(short, long)
     ends = [found.quantile(share) for share in ((1 - INTERVAL) / 2, 1 - SURE, (1 + INTERVAL) / 2)]
     low, value = (_with_reserve(end, found, long) if end >= loads[0] else None for end in ends[:2])
     return low, value, math.floor(ends[2]) + 1 if found.whole else _rounded((1 + RESERVE) * ends[2])
