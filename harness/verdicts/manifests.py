@@ -52,19 +52,23 @@ def differences(baseline: Side, new: Side) -> list[Difference]:
         for key in TABLE
         if (difference := _of_key(key, baseline, new, first, second)) is not None
     }
-    return [*by_key.values(), *_raw(baseline, new, first, second, by_key)]
+    return [
+        *by_key.values(),
+        *_raw(baseline, new, first, second, by_key),
+        *_of_scenario(baseline.manifest, new.manifest),
+    ]
 
 
 def other_requests(baseline: Manifest, new: Manifest) -> str:
     """What makes the requests of two runs unlike: `other requests: prompts.groups 2 (baseline), 4 (new)`."""
     before, after = (
-        {"seed": manifest.seeds.run if manifest.seeds else None, **dict(_making(manifest))}
+        {"seed": manifest.seeds.run if manifest.seeds else None, **dict(_settings(manifest, _OF_REQUESTS))}
         for manifest in (baseline, new)
     )
     unlike = [
         f"{name} {before.get(name, NOT_GIVEN)} (baseline), {after.get(name, NOT_GIVEN)} (new)"
         for name in dict.fromkeys((*before, *after))
-        if before.get(name) != after.get(name)
+        if before.get(name) != after.get(name) and name not in _LOADS
     ]
     if unlike:
         return f"other requests: {'; '.join(unlike)}"
@@ -73,16 +77,26 @@ def other_requests(baseline: Manifest, new: Manifest) -> str:
     return f"other requests, though scenario and seed are the same: counted by another tokenizer{versions}"
 
 
-def _making(manifest: Manifest) -> Iterator[tuple[str, Any]]:
-    """Yields what the scenario says of its requests, by dotted path."""
-    tables = as_json(manifest.scenario)
-    pending = [(name, tables[name]) for name in reversed(_OF_REQUESTS) if name in tables]
+def _of_scenario(baseline: Manifest, new: Manifest) -> Iterator[Difference]:
+    """Yields settings that differ and have no row. Older versions had fewer."""
+    before, after = (
+        dict(_settings(manifest, (*_OF_REQUESTS, "verdict", "slo"))) for manifest in (baseline, new)
+    )
+    for name in before:
+        if name in after and before[name] != after[name]:
+            yield Difference(f"scenario {name}", str(before[name]), str(after[name]), False)
+
+
+def _settings(manifest: Manifest, tables: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Yields what these tables of the scenario set, by dotted path."""
+    scenario = as_json(manifest.scenario)
+    pending = [(name, scenario[name]) for name in reversed(tables) if name in scenario]
     while pending:
         name, value = pending.pop()
         if isinstance(value, dict):
             pending += [(f"{name}.{key}", below) for key, below in reversed(value.items())]
-        elif name not in _LOADS:
-            yield name, value
+        else:
+            yield name, ", ".join(map(str, value)) if isinstance(value, list) else value
 
 
 def _of_key(key: Key, baseline: Side, new: Side, first: Settings, second: Settings) -> Difference | None:

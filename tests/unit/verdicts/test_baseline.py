@@ -246,6 +246,26 @@ def test_what_can_be_compared_in_one_metric_is_not_refused():
     assert not refused(document)
 
 
+def test_what_the_scenario_sets_is_told_where_both_set_it():
+    old = manifest(
+        scenario__load={"concurrency": [1, 4], "max_in_flight": 64},
+        scenario__verdict={"primary": "ttft_ms.p50", "metrics": ["ttft_ms.p50"]},
+        scenario__slo={"ttft_ms": {"p95": 500}},
+    )
+    new = manifest(
+        scenario__load={"concurrency": [1, 8], "max_in_flight": 16, "of_a_later_version": 1},
+        scenario__verdict={"primary": "e2e_ms.p50", "metrics": ["ttft_ms.p50"]},
+        scenario__slo={"ttft_ms": {"p95": 800}},
+    )
+    found = differences(Side(old, "vllm"), Side(new, "vllm"))
+    assert [(one.text, one.matters) for one in found] == [
+        ("scenario load.concurrency: 1, 4 | 1, 8", False),
+        ("scenario load.max_in_flight: 64 | 16", False),
+        ("scenario verdict.primary: ttft_ms.p50 | e2e_ms.p50", False),
+        ("scenario slo.ttft_ms.p95: 500 | 800", False),
+    ]
+
+
 def test_an_import_says_nothing_of_gpus():
     old, new = manifest(), manifest(host=None)
     for first, second in ((old, new), (new, old)):
