@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics.latency import event_gaps_ms, first_tokens
+from harness.metrics.latency import event_gaps_ms, first_arrivals, first_tokens, per_token_ms
 from harness.metrics.view import RequestView
-from harness.records.layout import GENERATED, UNKNOWN, Records
+from harness.records.layout import UNKNOWN, Records
 
 
 def merged_gaps(view: RequestView) -> tuple[float, float | None]:
@@ -20,31 +20,33 @@ def merged_gaps(view: RequestView) -> tuple[float, float | None]:
 
 
 def tokens_of_first_events(view: RequestView) -> tuple[float, float] | None:
-    """Estimates the tokens of a first event by its letters, and how low that may make TPOT; None if all
+    """Estimates the tokens of a first arrival by its letters, and how low that may make TPOT; None if all
     counts are known.
 
-    A first event of one token has as many letters as in the answers with an event for each token; without
+    A first arrival of one token has as many letters as in the answers with an event for each token; without
     such answers, as a token has on average. Answers open with short words, and a sign of several tokens,
     such as an emoji, is one event, so the average of a few answers says little. The second value is a share:
-    the median over all answers, as if all tokens beyond one per event were in the first.
+    the median over all answers that have a TPOT, as if each later event held one token and the first arrival all others.
     """
     rows = view.answers
-    rows = rows[(rows["output_tokens"] >= 2) & (rows["text_events"] >= 2)]
+    rows = rows[np.isfinite(per_token_ms(rows))]
     unknown = first_tokens(rows) == UNKNOWN
     if not unknown.any():
         return None
-    letters = _first_letters(view.records, rows["seq"][unknown])
-    single = _first_letters(view.records, rows["seq"][first_tokens(rows) == 1])
+    events, letters = (found[rows["seq"]] for found in _of_first_arrivals(view.records))
+    single = letters[first_tokens(rows) == 1]
     per_token = float(rows["output_chars"].sum()) / float(rows["output_tokens"].sum())
     of_one = float(single.mean()) if len(single) else per_token
-    beyond = np.where(unknown, np.maximum(rows["output_tokens"] - rows["text_events"], 0), 0)
+    later = rows["text_events"] - np.maximum(events, 1)
+    beyond = np.where(unknown, np.maximum(rows["output_tokens"] - 1 - later, 0), 0)
     low = float(np.median(beyond / (rows["output_tokens"] - 1)))
-    return float(letters.mean()) / max(of_one, 1e-9), low
+    return float(letters[unknown].mean()) / max(of_one, 1e-9), low
 
 
-def _first_letters(records: Records, wanted: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Characters in the first text event of each request."""
-    events = records.events
-    text = events[np.isin(events["kind"], GENERATED) & np.isin(events["seq"], wanted)]
-    letters: NDArray[np.int32] = text["text_chars"][np.unique(text["seq"], return_index=True)[1]]
-    return letters
+def _of_first_arrivals(records: Records) -> NDArray[np.float64]:
+    """Text events of each request's first arrival, and the characters in them, by `seq`."""
+    found = np.zeros((2, records.seq_count))
+    for text in first_arrivals(records):
+        for row, weights in zip(found, (None, text["text_chars"]), strict=True):
+            row += np.bincount(text["seq"], weights, minlength=records.seq_count)
+    return found

@@ -151,18 +151,24 @@ def why_no_gaps(view: RequestView) -> str:
     return "no answer has two tokens that are known to have come apart"
 
 
+def first_arrivals(records: Records) -> Iterator[Rows]:
+    """Yields the text events that came as one with the first of their request, in blocks."""
+    rows = records.requests
+    first_ns = np.full(records.seq_count, np.iinfo(np.int64).min // 2)
+    first_ns[rows["seq"]] = rows["first_text_ns"]
+    for block in records.event_blocks():
+        text = block[np.isin(block["kind"], GENERATED)]
+        yield text[text["stamp_ns"] - first_ns[text["seq"]] < LEAST_GAP_NS]
+
+
 def by_arrival(records: Records) -> Records:
     """The records with `first_tokens` of the first arrival, which may hold several events.
 
     Tokens that come with the first have no gap to it, so no part of the time after it is theirs.
     """
     rows, counts = records.requests, np.zeros(records.seq_count, np.int64)
-    first_ns = np.full(records.seq_count, np.iinfo(np.int64).min // 2)
-    first_ns[rows["seq"]] = rows["first_text_ns"]
-    for block in records.event_blocks():
-        text = block[np.isin(block["kind"], GENERATED)]
-        near = text["seq"][text["stamp_ns"] - first_ns[text["seq"]] < LEAST_GAP_NS]
-        counts += np.bincount(near, minlength=len(counts))
+    for text in first_arrivals(records):
+        counts += np.bincount(text["seq"], minlength=len(counts))
     together = counts[rows["seq"]]
     first, events = first_tokens(rows), np.maximum(rows["text_events"], 2)
     spread = (rows["output_tokens"] - first) / (events - 1)

@@ -109,6 +109,15 @@ def test_first_events_are_judged_by_those_that_hold_one_token():
     assert (tokens, low) == (3.0, pytest.approx(2 / 5)), "most first events hold as much as three others"
 
 
+def test_the_events_that_came_as_one_with_the_first_hold_tokens_too():
+    """Five events of a token in one read, then ten of two: 20 tokens came later, where TPOT divides by 24."""
+    flushed = {"texts": [100] * 5 + [120 + 20 * i for i in range(10)], "tokens": 25}
+    made = records(flushed, {"texts": [100] * 5, "tokens": 25})  # what came whole has no TPOT
+    made.events["text_chars"] = [4] * 5 + [8] * 10 + [4] * 5
+    made.requests["output_chars"] = 100
+    assert tokens_of_first_events(RequestView(made)) == pytest.approx((5.0, 14 / 24))
+
+
 def test_itl_is_pooled_over_gaps_and_never_crosses_requests():
     made = records({"texts": [10, 12, 15]}, {"texts": [100]}, {"texts": [200, 207]})
     assert latency.itl_ms(RequestView(made)).tolist() == [2, 3, 7]
