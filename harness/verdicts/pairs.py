@@ -337,7 +337,7 @@ class _Test:
 
     def _missing(self) -> _Verdict:
         if self.test.zero:
-            why = "a value is 0: there is no ratio"
+            why = "a value is not above 0: there is no ratio"
             return _Verdict("not enough runs", why, why)
         first, second = self.test.runs
         counts = f"{first} and {second} {self.test.unit}, {self.rules.min_runs} are needed"

@@ -184,13 +184,14 @@ def by_load(pair: ComparedPair) -> list[tuple[LoadPoint, list[ComparedFigure]]]:
 
 def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
     shown = measure(figure.metric)
+    after, before = figure.values
     new, old = (NOT_KNOWN if value is None else shown.figure(value) for value in figure.values)
     middle, interval = NOT_KNOWN, NOT_KNOWN
     if figure.ratio:
         low, middle, high = (change(ratio) for ratio in figure.ratio)
         interval = f"{low} to {high}"
-    elif figure.values[0] and figure.values[1]:
-        middle = change(figure.values[0] / figure.values[1])
+    elif after and before and min(after, before) > 0:
+        middle = change(after / before)
     mark = PRIMARY if figure.primary else ""
     verdict = "undecided" if figure.verdict == "not enough runs" else figure.verdict
     return (shown.title + mark, old, new, middle, interval, verdict)

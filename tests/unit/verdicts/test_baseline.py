@@ -246,6 +246,18 @@ def test_what_can_be_compared_in_one_metric_is_not_refused():
     assert not refused(document)
 
 
+@pytest.mark.parametrize("values", [(-2.0, 300.0), (300.0, -2.0), (0.0, 300.0)])
+def test_there_is_no_change_from_or_to_what_is_not_above_0(values):
+    """What an image adds to TTFT is a difference, which chance can make negative."""
+    declared = {"primary": "image_ms", "metrics": ["image_ms"]}
+    runs = [
+        run(f"{value:g}", cells("vllm", 100, image_ms=value), scenario__verdict=declared) for value in values
+    ]
+    (found, *_) = compare_runs(runs).pairs[0].findings
+    assert found.why == "a value is not above 0: there is no ratio"
+    assert baseline.finding_row(found)[3:] == ("n/a", "n/a", "undecided")
+
+
 def test_what_the_scenario_sets_is_told_where_both_set_it():
     old = manifest(
         scenario__load={"concurrency": [1, 4], "max_in_flight": 64},

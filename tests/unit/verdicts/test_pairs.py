@@ -211,7 +211,7 @@ def test_a_null_percentile_says_why():
 
 def test_a_zero_has_no_ratio():
     one = judged(cells("a", 0.0), cells("b", 100))
-    assert (one.verdict, one.why) == ("not enough runs", "a value is 0: there is no ratio")
+    assert (one.verdict, one.why) == ("not enough runs", "a value is not above 0: there is no ratio")
 
 
 ODD = np.array([1.5, -1.2, 0.9, -1.6, 0.4])
@@ -618,7 +618,7 @@ def test_two_servers_that_serve_all_of_an_open_loop_from_records_to_words(tmp_pa
 def test_what_a_pair_lacks_is_told_apart_from_its_figures():
     zero = judged(cells("a", 0.0), cells("b", 100))
     assert (zero.lacks, zero.runs_needed) == (zero.why, None)
-    assert zero.lacks == "a value is 0: there is no ratio"
+    assert zero.lacks == "a value is not above 0: there is no ratio"
     few = judged(cells("a", 90, repeats=2), cells("b", 100, repeats=2))
     assert (few.lacks, few.runs_needed) == ("2 and 2 runs, 3 are needed", 3)
     wide = judged(cells("a", 103, noise=20 * NOISE), cells("b", 100, noise=-20 * NOISE))
