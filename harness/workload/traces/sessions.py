@@ -136,8 +136,9 @@ class Columns:
         origin_s, start = calls[0].start_s, len(self.kinds)
         self.starts.append(start)
         self.begun_s.append(origin_s)
+        for number, call in enumerate(calls, start):
+            call.number = number
         for call in calls:
-            call.number = len(self.kinds)
             self.at_ns.append(round((call.start_s - origin_s) * NS_PER_S))
             self.lengths.extend((call.input_tokens, call.output_tokens))
             self.links.extend(_links(call, start, origin_s))
@@ -151,7 +152,7 @@ def _links(call: Call, start: int, origin_s: float) -> tuple[int, int, int, int]
     wait_s = max(call.start_s - since_s, 0.0) if call.wait_s is None else call.wait_s
     wait_ns = round(wait_s * NS_PER_S) if call.number > start else 0
     like, kept = call.begins or (call, 0)
-    base = like.number if kept and 0 <= like.number < call.number else -1
+    base = like.number if kept else -1  # -1 too of a call that is left out
     return *((wait_ns, 0) if call.tool else (0, wait_ns)), base, kept if base >= 0 else 0
 
 
@@ -181,8 +182,9 @@ def assemble_sessions(
     begun_ns = np.round((of_session - of_session[0]) * NS_PER_S).astype(np.int64)
     if len(chosen) > 1 and not begun_ns.any():
         remarks[AT_ONCE] += len(chosen)
-    lengths, links = _table(columns.lengths, 2)[order], _table(columns.links, 4)[order]
-    base, kept = relinked(order, links[:, 2], links[:, 3], count)
+    lengths, of_file = _table(columns.lengths, 2)[order], _table(columns.links, 4)
+    links = of_file[order]
+    base, kept = relinked(order, of_file[:, 2], of_file[:, 3])
     session = np.repeat(np.arange(len(chosen)), own)
     first = np.concatenate([[0], np.cumsum(own)[:-1]])
     return Trace(

@@ -1,7 +1,9 @@
 """A trace as arrays: when each request came, its lengths, and the blocks of its prompt that it shared."""
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +33,15 @@ class Calls:
     after: tuple[After, ...]
     kinds: tuple[str, ...]
 
+    @property
+    def begins(self) -> Ints:
+        """Number of the request whose prompt each one begins with; -1: it begins with none."""
+        return np.where(self.base > 0, np.arange(len(self.base)) - self.base, -1)
+
     def only(self, chosen: Ints) -> "Calls":
-        """Keeps chosen sessions, or their beginnings. A prompt whose base is left out begins with none."""
+        """Keeps chosen sessions, or their beginnings, and what their prompts share with one another."""
         rows = chosen.tolist()
-        begins = np.arange(len(self.base)) - self.base
-        base, kept = relinked(
-            chosen, np.where(self.base > 0, begins, -1)[chosen], self.kept[chosen], len(self.base)
-        )
+        base, kept = relinked(chosen, self.begins, self.kept)
         return Calls(
             session=np.unique(self.session[chosen], return_inverse=True)[1].astype(np.int64),
             turn=self.turn[chosen],
@@ -50,18 +54,50 @@ class Calls:
         )
 
 
-def relinked(order: Ints, base: Ints, kept: Ints, count: int) -> tuple[Ints, Ints]:
-    """`base` and `kept` of the requests at `order` among `count`, as distances back in the new order.
+def relinked(order: Ints, begins: Ints, kept: Ints, session: Ints | None = None) -> tuple[Ints, Ints]:
+    """`base` and `kept` of the requests at `order`, as distances back in that order.
 
-    The given `base` is a number among all; -1: none. A request whose base is left out, or comes later, gets
-    none.
+    `begins` and `kept` are of all requests, and name any of them. With `session` (of those at `order`), a
+    request begins with none of another session.
     """
-    places = np.full(count, count, np.int64)
-    places[order] = np.arange(len(order))
-    now = np.arange(len(order))
-    back = np.where(base >= 0, now - places[np.maximum(base, 0)], 0)
-    back = np.where(back > 0, back, 0)
-    return back, np.where(back > 0, kept, 0)
+    places = np.full(len(begins), len(begins), np.int64)
+    places[order] = now = np.arange(len(order))
+    linked = begins[order] >= 0
+    base_at = np.where(linked, places[np.maximum(begins[order], 0)], now)
+    lost = linked & (base_at >= now)
+    if session is not None:
+        lost |= session[np.minimum(base_at, len(order) - 1)] != session
+    if lost.any():
+        return _linked_again(order, begins, kept, session)
+    return now - base_at, np.where(linked, kept[order], 0)
+
+
+def _linked_again(order: Ints, begins: Ints, kept: Ints, session: Ints | None) -> tuple[Ints, Ints]:
+    """Links each request to the first before it in `order` whose prompt has most of its beginning.
+
+    Two that begin like a third one, which may be missing in `order`, begin alike as far as both have of it.
+    """
+    links = list(zip(begins.tolist(), kept.tolist(), strict=True))
+    found = np.zeros((2, len(order)), np.int64)
+    # By request of the file: tokens of its prompt that requests so far begin with, each time more of them,
+    # and which request that is.
+    holders: dict[int, list[tuple[float, int]]] = {}
+    for at, number in enumerate(order.tolist()):
+        if session is not None and at and session[at] != session[at - 1]:
+            holders.clear()
+        like, tokens = number, inf
+        while like >= 0 and like not in holders:
+            before, shared = links[like]
+            if tokens > shared:  # else all of it is of those before
+                holders[like] = [(tokens, at)]
+            like, tokens = before, min(tokens, shared)
+        if like >= 0:
+            steps = holders[like]
+            most, holder = steps[min(bisect_left(steps, (tokens,)), len(steps) - 1)]
+            if most < tokens:
+                steps.append((tokens, at))
+            found[:, at] = at - holder, min(most, tokens)
+    return found[0], found[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +261,6 @@ def with_sessions(trace: Trace, max_wait_s: float | None, *, unique: bool) -> Tr
             remarks[f"waits above {max_wait_s:g} s, cut"] = longer
         calls = replace(calls, **{name: np.minimum(values, limit_ns) for name, values in waits.items()})
     if unique:
-        begins = np.arange(len(trace)) - calls.base
-        own = calls.session[begins] == calls.session
-        calls = replace(calls, base=np.where(own, calls.base, 0), kept=np.where(own, calls.kept, 0))
+        base, kept = relinked(np.arange(len(trace)), calls.begins, calls.kept, calls.session)
+        calls = replace(calls, base=base, kept=kept)
     return replace(trace, calls=calls, remarks=remarks)

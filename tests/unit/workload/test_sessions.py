@@ -102,13 +102,43 @@ def test_a_prompt_begins_with_one_of_its_own_session_where_another_has_no_more_o
         assert alone.kept.tolist()[:2] == [0, 32]
 
 
+def test_calls_share_with_each_other_what_they_shared_with_one_that_is_left_out(file):
+    """Both later sessions begin as the first one, and their second calls have more of it than their first."""
+    first = conversation(call(0.0, 80, [1, 2, 3, 4, 5]), hash_id_scope="global")
+    second, third = (
+        conversation(
+            call(start, 32, [1, 2]),
+            call(start + 1, 64, [1, 2, 3, own]),
+            call(start + 2, 80, [1, 2, 3, 4, own + 1]),
+            hash_id_scope="global",
+        )
+        for start, own in ((5.0, 20), (10.0, 30))
+    )
+    trace = read_trace(file(first, second, third))
+    assert trace.calls.kept.tolist() == [0, 32, 48, 64, 32, 48, 64]
+    unique = with_sessions(trace, None, unique=True).calls
+    assert (unique.base.tolist(), unique.kept.tolist()) == ([0, 0, 1, 1, 0, 1, 1], [0, 0, 32, 48, 0, 32, 48])
+    rest = window(trace, 0.5).calls
+    assert (rest.base.tolist(), rest.kept.tolist()) == ([0, 1, 1, 3, 3, 3], [0, 32, 48, 32, 48, 64])
+    last = window(trace, 9.5).calls
+    assert (last.base.tolist(), last.kept.tolist()) == ([0, 1, 1], [0, 32, 48])
+
+
+def test_an_agent_whose_calls_come_later_than_the_next_call_of_its_own_begins_as_that_one(file):
+    """The file has the agent's calls first, and the blocks that they share first came with the other call."""
+    started = agent(1.0, call(4.0, 48, [1, 2, 3], api_time=0.5))
+    trace = read_trace(file(conversation(call(0.0, 16, [9]), started, call(2.0, 64, [1, 2, 3, 4]))))
+    assert trace.input_tokens.tolist() == [16, 64, 48]
+    assert (trace.calls.base.tolist(), trace.calls.kept.tolist()) == ([0, 0, 1], [0, 0, 48])
+
+
 def test_sessions_begin_in_the_order_of_their_times_and_a_later_one_gives_nothing_to_an_earlier(file):
     late = conversation(call(5.0, 32, [1, 2]), hash_id_scope="global")
     early = conversation(call(1.0, 48, [1, 2, 3]), hash_id_scope="global")
     trace = read_trace(file(late, early))
     assert (trace.at_ns / S).tolist() == [0, 4]
     assert trace.input_tokens.tolist() == [48, 32]
-    assert trace.calls.kept.tolist() == [0, 0]
+    assert trace.calls.kept.tolist() == [0, 32]
 
 
 def test_a_think_time_of_the_file_goes_before_a_computed_one(file):
