@@ -1,5 +1,6 @@
-"""Files of a client certificate that lack something: the error says what, and which flag gives it."""
+"""Certificates: what is trusted, and errors that say what a file lacks and which flag gives it."""
 
+import ssl
 from pathlib import Path
 
 import pytest
@@ -59,3 +60,18 @@ def test_clients_share_what_they_trust_until_the_environment_names_other_files(m
     assert Certificates(client=str(_PEM)).shared() is not Certificates().shared()
     monkeypatch.delenv("SSL_CERT_FILE")
     assert Certificates().shared() is usual
+
+
+@pytest.mark.parametrize("authorities", ["", str(_PEM)], ids=["of the environment", "named"])
+def test_an_authority_that_every_python_took_is_taken_by_the_newer_ones_too(monkeypatch, authorities):
+    usual = ssl.create_default_context
+
+    def since_3_13(*given, **named):
+        context = usual(*given, **named)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    monkeypatch.setattr(ssl, "create_default_context", since_3_13)
+    context = Certificates(authorities).context()
+    assert not context.verify_flags & ssl.VERIFY_X509_STRICT
+    assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
