@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import traceback
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -57,12 +58,12 @@ def start(words, environment, *, out, err, cwd=None, limit_s=120, pictures=False
 
 def _asked(job, limit_s):
     server = _server()
-    server.stdin.write(json.dumps(job) + "\n")
-    server.stdin.flush()
+    server.stdin.write(json.dumps(job).encode() + b"\n")
     pid = int(server.stdout.readline())
     ended, _, _ = select.select([server.stdout], [], [], limit_s)
     if not ended:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it ends at the same time
+            os.kill(pid, signal.SIGKILL)
     code = int(server.stdout.readline())
     if not ended:
         raise subprocess.TimeoutExpired(job[0], limit_s)
@@ -72,7 +73,8 @@ def _asked(job, limit_s):
 @cache
 def _server():
     command, pipe = [sys.executable, "-m", __name__], subprocess.PIPE
-    server = subprocess.Popen(command, cwd=ROOT, env=_OURS, text=True, stdin=pipe, stdout=pipe)
+    # Unbuffered: a reader that took the exit code along with the pid would wait for it in `select`.
+    server = subprocess.Popen(command, cwd=ROOT, env=_OURS, bufsize=0, stdin=pipe, stdout=pipe)
     atexit.register(server.communicate)
     return server
 
