@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from harness.metrics.view import Mask
 from harness.model import WITHOUT_TEXT, IssueCode
 from harness.model.metric import OF_AUDIO
 from harness.records.layout import UNKNOWN, EventKind
@@ -44,23 +44,22 @@ def _usage_missing(cell: Evidence) -> Iterator[Violation]:
 
 
 def _thinking(cell: Evidence) -> Iterator[Violation]:
-    if cell.facts.request.thinking == "off" and (reasoned := len(_reasoned(cell))):
+    if cell.facts.request.thinking == "off" and (reasoned := int(np.count_nonzero(_reasoned(cell)))):
         yield Violation(f"{reasoned} answers with reasoning text")
 
 
 def _no_thinking(cell: Evidence) -> Iterator[Violation]:
     rows = cell.view.answers
     hidden = rows["reasoning_tokens"] > 0  # some servers count what they keep to themselves
-    without = int(np.count_nonzero(~np.isin(rows["seq"], _reasoned(cell)) & ~hidden))
+    without = int(np.count_nonzero(~_reasoned(cell) & ~hidden))
     if cell.facts.request.thinking == "on" and without:
         yield Violation(f"{without} of {len(rows)} answers without reasoning")
 
 
-def _reasoned(cell: Evidence) -> NDArray[np.int32]:
-    """Requests whose answers have reasoning text."""
+def _reasoned(cell: Evidence) -> Mask:
+    """Mask over the answers: those with reasoning text."""
     events = cell.records.events
-    seqs: NDArray[np.int32] = np.unique(events["seq"][events["kind"] == EventKind.REASONING])
-    return seqs
+    return np.isin(cell.view.answers["seq"], events["seq"][events["kind"] == EventKind.REASONING])
 
 
 RULES = (

@@ -4,6 +4,7 @@ import pytest
 
 from harness.metrics.view import RequestView
 from harness.model import Answers
+from harness.records.layout import Outcome, Phase
 from harness.validity import Evidence, judge
 from tests.factories import recorded
 
@@ -59,6 +60,14 @@ def test_reasoning_that_was_not_asked_for_and_that_did_not_come(asked, thinking,
     facts = recorded.facts(request={"thinking": asked})
     reasons = judge(Evidence(RequestView(recorded.records(*rows)), facts)).reasons
     assert [f"{reason.code}: {reason.measured}" for reason in reasons] == [found] * bool(found)
+
+
+def test_reasoning_counts_in_measured_answers_only():
+    thought = ANSWER | {"thoughts": 1}
+    others = [thought | {"phase": Phase.WARMUP}, thought | {"outcome": Outcome.TRUNCATED}]
+    made = recorded.records(*others, *[ANSWER] * 200)
+    found = judge(Evidence(RequestView(made), recorded.facts(request={"thinking": "off"}))).reasons
+    assert [reason.code for reason in found] == ["failed-requests"]
 
 
 def test_a_shape_that_is_not_kept_to():
