@@ -17,7 +17,8 @@ It is made from the rules in `harness/validity` by `make pages`; a test checks t
 Every cell is VALID, SUSPECT or INVALID, with measured reasons: the code of a rule, what was measured, its
 limit, and what to do. SUSPECT figures can be used with the stated doubt. INVALID ones may be the client's and
 not the server's, or describe too few successes to mean anything; they are withheld, and `bench run` exits
-with 4. A rule with "alone" next to its verdict makes these metrics doubtful and no others.
+with 4. A rule with "alone" next to its verdict makes these metrics doubtful and no others. A figure at its
+limit keeps it; `contended`, `stolen-time` and the start in `ramp-kept` begin at theirs.
 
 The cause decides what follows from an INVALID cell. *engine*: the run failed, which counts against the engine
 ([verdicts.md](verdicts.md#runs-that-fail)). *client*, *machine*: it is measured again, at most twice. *work*:

@@ -6,7 +6,7 @@ import numpy as np
 
 from harness.metrics.view import RequestView
 from harness.model import CellFacts
-from harness.model.numbers import percent_apart
+from harness.model.numbers import apart, percent_apart
 from harness.records.layout import UNKNOWN
 
 # Counters cover the whole cell, and templates are only known by their length.
@@ -61,15 +61,15 @@ def _verify(wanted: str, view: RequestView, facts: CellFacts, hit_rate: float | 
             found = _found_at_once(view, template)
             if found is None or found <= FOUND:
                 return Verified(None, f"the hits ({hits}) may be among the prompts of the file", "")
-            first = f"of each first prompt {percent_apart(found)}% or more, before any answer"
+            first = f"of each first prompt {percent_apart(found, FOUND)}% or more, before any answer"
             return Verified(False, f"{measured}, {first}", f"{FOUND:.0%} of a first prompt")
         return Verified(holds, measured, f"{ceiling:.1%} from a cold start")
     share = 1.0 if wanted == "primed" else workload.shared_share
     if share is None:
         return Verified(None, "what requests share is not known", "")
     floor = WARM_SHARE * share * min(content / prompt, 1.0)
-    measured = f"hit rate {percent_apart(hit_rate, floor, decimals=1)}%"
-    return Verified(hit_rate >= floor, measured, f"{floor:.1%} from a {wanted} cache")
+    rate, least = percent_apart(hit_rate, floor, decimals=1), apart(100 * floor, 100 * hit_rate, 1)[0]
+    return Verified(hit_rate >= floor, f"hit rate {rate}%", f"{least}% from a {wanted} cache")
 
 
 def _found_at_once(view: RequestView, template: float) -> float | None:

@@ -1,6 +1,8 @@
 """Numbers as people read them, and how many there are of a thing. Knows no output format."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+
+_SAME = 1e-7  # a difference that arithmetic makes
 
 
 def number(value: float) -> str:
@@ -62,10 +64,27 @@ def duration(seconds: float) -> str:
 
 def percent_apart(share: float, *limits: float, decimals: int = 0) -> str:
     """Whole, without the sign; more decimals where it reads as nothing, all or a limit that it is not."""
-    near = [mark for mark in (0.0, 1.0, *limits) if abs(share - mark) > 1e-9]
-    while any(f"{100 * share:.{decimals}f}" == f"{100 * mark:.{decimals}f}" for mark in near):
-        decimals += 1
-    return f"{100 * share:.{decimals}f}"
+    marks = (0.0, 100.0, *(100 * limit for limit in limits))
+    return fixed(100 * share, digits_apart(100 * share, *marks, least=decimals))
+
+
+def apart(value: float, limit: float, decimals: int) -> tuple[str, str]:
+    """Both with so many decimals; more where they are not equal and would read alike."""
+    decimals = digits_apart(value, limit, least=decimals)
+    return fixed(value, decimals), fixed(limit, decimals)
+
+
+def fixed(value: float, decimals: int) -> str:
+    return f"{value:.{decimals}f}"
+
+
+def digits_apart(value: float, *marks: float, least: int, shown: Callable[[float, int], str] = fixed) -> int:
+    """The fewest digits of `shown`, from `least` on, with which the value reads as no mark that it is not."""
+    near = [mark for mark in marks if abs(value - mark) > _SAME]
+    digits = least
+    while any(shown(value, digits) == shown(mark, digits) for mark in near):
+        digits += 1
+    return digits
 
 
 def counted(count: int, noun: str) -> str:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from harness.metrics.arrivals import TITLES, compare_cell
 from harness.metrics.latency import of_metric
 from harness.model import IssueCode, known
-from harness.model.numbers import short
+from harness.model.numbers import apart, digits_apart, fixed, short
 from harness.records.layout import UNKNOWN
 from harness.validity.client import tail
 from harness.validity.requests import MIN_SAMPLES
@@ -35,7 +35,8 @@ def _schedule_lag(cell: Evidence) -> Iterator[Violation]:
     percentile, lag_ms = tail(cell.client.send_lag_ms)
     limit_ms = lag_limit_ms(cell)
     if lag_ms is not None and lag_ms > limit_ms:
-        yield Violation(f"{percentile} {lag_ms:.1f} ms", f"{limit_ms:.1f} ms")
+        late, limit = apart(lag_ms, limit_ms, 1)
+        yield Violation(f"{percentile} {late} ms", f"{limit} ms")
 
 
 def _sent_open(cell: Evidence) -> NDArray[np.void] | None:
@@ -64,7 +65,7 @@ def _rate_missed(cell: Evidence) -> Iterator[Violation]:
             return
         asked = _rate(due_ns)
     if abs(achieved / asked - 1) > tolerance:
-        yield Violation(f"{achieved:.2f}/s sent", f"{asked:.2f}/s ± {tolerance:.0%}")
+        yield _off(achieved, "sent", asked, tolerance)
 
 
 def _held_at_cap(cell: Evidence) -> Iterator[Violation]:
@@ -74,11 +75,18 @@ def _held_at_cap(cell: Evidence) -> Iterator[Violation]:
         return
     asked, possible = _rate(sent["intended_ns"]), _rate(_due_ns(cell, sent))
     if possible < asked * (1 - RATE_TOLERANCE):
-        yield Violation(
-            f"{cell.client.held_at_cap} of {len(sent)} requests waited at the in-flight cap: "
-            f"{possible:.2f}/s could be sent",
-            f"{asked:.2f}/s ± {RATE_TOLERANCE:.0%}",
-        )
+        waited = f"{cell.client.held_at_cap} of {len(sent)} requests waited at the in-flight cap: "
+        off = _off(possible, "could be sent", asked, RATE_TOLERANCE)
+        yield off._replace(measured=waited + off.measured)
+
+
+def _off(rate: float, what: str, asked: float, tolerance: float) -> Violation:
+    edge = asked * (1 + tolerance if rate > asked else 1 - tolerance)
+    decimals = digits_apart(rate, edge, least=2)
+    return Violation(
+        f"{fixed(rate, decimals)}/s {what}",
+        f"{fixed(asked, decimals)}/s ± {tolerance:.0%}",
+    )
 
 
 def _due_ns(cell: Evidence, sent: NDArray[np.void]) -> NDArray[np.int64]:
@@ -105,13 +113,13 @@ def _arrivals_differ(cell: Evidence) -> Iterator[Violation]:
     comparison = compare_cell(cell.records.requests, cell.load, cell.requested)
     if comparison and comparison.verdict == "differs" and comparison.limits and comparison.achieved:
         names = (known(comparison.reason) or "").split(", ")
-        limits = ", ".join(
-            f"{TITLES[name]} {' to '.join(map(short, comparison.limits[name]))}" for name in names
-        )
-        yield Violation(
-            ", ".join(f"{TITLES[name]} {short(comparison.achieved[name])}" for name in names),
-            f"{limits} ({comparison.against})",
-        )
+        measured, limits = [], []
+        for name in names:
+            sent, (low, high) = comparison.achieved[name], comparison.limits[name]
+            digits = digits_apart(sent, low, high, least=3, shown=short)
+            measured.append(f"{TITLES[name]} {short(sent, digits)}")
+            limits.append(f"{TITLES[name]} {short(low, digits)} to {short(high, digits)}")
+        yield Violation(", ".join(measured), f"{', '.join(limits)} ({comparison.against})")
 
 
 def _rate(stamps_ns: NDArray[np.int64]) -> float:
@@ -123,7 +131,8 @@ RULES = (
     Rule(
         code=IssueCode.SCHEDULE_LAG,
         find=_schedule_lag,
-        measures="how late requests left (p99, or the highest percentile that the sample supports)",
+        measures="how late requests left (p99, or the highest percentile from p50 on that the sample "
+        "supports)",
         limit=f"{MAX_LAG_MS:g} ms, or {MAX_LAG_SHARE:.0%} of the median TTFT if that is more",
         verdicts=("INVALID",),
         hint="requests left late: lower the load, add --workers, or free the client's core",
@@ -132,8 +141,8 @@ RULES = (
     Rule(
         code=IssueCode.RATE_MISSED,
         find=_rate_missed,
-        measures="the rate that was sent; not where the first and the last request left as far apart as they "
-        f"were due, within the limit of `{IssueCode.SCHEDULE_LAG}`",
+        measures=f"the rate that was sent, from {2 * MIN_SAMPLES} requests on; not where the first and the "
+        f"last request left as far apart as they were due, within the limit of `{IssueCode.SCHEDULE_LAG}`",
         limit=f"the schedule's ± {RATE_TOLERANCE:.0%}, as far as the in-flight cap let requests leave",
         verdicts=("INVALID",),
         hint="the client could not keep the schedule: lower the rate, add --workers, or free its core",

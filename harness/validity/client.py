@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.metrics.distribution import highest_percentile
-from harness.metrics.latency import tpot_ms
+from harness.metrics.latency import at_once
+from harness.metrics.view import Floats
 from harness.model import IssueCode, Quantiles, known
-from harness.model.numbers import percent_apart
+from harness.model.numbers import apart, percent_apart
 from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.stalls import suspended
 
@@ -43,13 +44,13 @@ def _busy(cell: Evidence) -> Iterator[Violation]:
 def _loop_lag(cell: Evidence) -> Iterator[Violation]:
     percentile, lag_ms = tail(cell.client.loop_lag_ms)
     if lag_ms is not None and lag_ms > MAX_LOOP_LAG_MS:
-        yield Violation(f"{percentile} {lag_ms:.1f} ms")
+        yield Violation(f"{percentile} {apart(lag_ms, MAX_LOOP_LAG_MS, 1)[0]} ms")
 
 
 def _stamp_uncertainty(cell: Evidence) -> Iterator[Violation]:
     uncertainty_ms = cell.client.stamp_uncertainty_ms
     if uncertainty_ms is not None and uncertainty_ms > MAX_STAMP_UNCERTAINTY_MS:
-        yield Violation(f"{uncertainty_ms:.3f} ms")
+        yield Violation(f"{apart(uncertainty_ms, MAX_STAMP_UNCERTAINTY_MS, 3)[0]} ms")
 
 
 def _clock_step(cell: Evidence) -> Iterator[Violation]:
@@ -63,16 +64,16 @@ def _clock_step(cell: Evidence) -> Iterator[Violation]:
             if (known(node.clock_step_ms) or 0.0) > MAX_STAMP_UNCERTAINTY_MS
         ]
         where = f", on {', '.join(nodes)}" if nodes else ""
-        yield Violation(f"{step_ms:.3f} ms{where}")
+        yield Violation(f"{apart(step_ms, MAX_STAMP_UNCERTAINTY_MS, 3)[0]} ms{where}")
 
 
 def merged_events(cell: Evidence) -> Iterator[Violation]:
-    """Doubts gaps only if the client looked later than half a gap: servers write bursts too.
+    """Doubts gaps only if the client looked later than half a usual one: servers write bursts too.
 
     If every answer came at once, no gap is known. Then the client is the cause only if it was starved: its
     median look was later than a loop may be.
     """
-    share, gaps_ms = cell.client.merged_share or 0.0, tpot_ms(cell.view.without_events(cell.view.answered))
+    share, gaps_ms = cell.client.merged_share or 0.0, _gaps_ms(cell)
     lag_ms = cell.client.loop_lag_ms
     percentile, late_ms = tail(lag_ms) if len(gaps_ms) else ("p50", lag_ms.p50)
     if share <= MERGED_SUSPECT or late_ms is None:
@@ -83,11 +84,20 @@ def merged_events(cell: Evidence) -> Iterator[Violation]:
         limit_ms = float(np.median(gaps_ms)) / 2
     if late_ms > limit_ms:
         read = percent_apart(share, MERGED_SUSPECT, MERGED_INVALID)
+        late, limit = apart(late_ms, limit_ms, 1)
         yield Violation(
-            f"{read}% of the events read together, up to {late_ms:.1f} ms late ({percentile})",
-            f"{_MERGED}, if {limit_ms:.1f} ms late or more",
+            f"{read}% of the events read together, up to {late} ms late ({percentile})",
+            f"{_MERGED}, if more than {limit} ms late",
             verdict="INVALID" if share > MERGED_INVALID else "SUSPECT",
         )
+
+
+def _gaps_ms(cell: Evidence) -> Floats:
+    """The mean gap between text events of each answer that has any, which merged events leave as it is."""
+    rows = cell.view.answers
+    rows = rows[(rows["text_events"] >= 2) & ~at_once(rows)]
+    gaps: Floats = (rows["last_text_ns"] - rows["first_text_ns"]) / 1e6 / (rows["text_events"] - 1)
+    return gaps
 
 
 def _ledger_mismatch(cell: Evidence) -> Iterator[Violation]:
@@ -117,7 +127,8 @@ RULES = (
     Rule(
         code=IssueCode.LOOP_LAG,
         find=_loop_lag,
-        measures="how late the load loop woke up (p99, or the highest percentile that the sample supports)",
+        measures="how late the load loop woke up (p99, or the highest percentile from p50 on that the sample "
+        "supports)",
         limit=f"{MAX_LOOP_LAG_MS:g} ms",
         hint="the load generator was starved of CPU: leave it a core of its own",
         cause="client",
@@ -133,7 +144,8 @@ RULES = (
     Rule(
         code=IssueCode.CLOCK_STEP,
         find=_clock_step,
-        measures="by how much the system clock was set during the cell, beyond what NTP slews",
+        measures="by how much the system clock was set during the cell, beyond what NTP slews; not where the "
+        "machine was suspended",
         limit=f"{MAX_STAMP_UNCERTAINTY_MS:g} ms",
         verdicts=("INVALID",),
         hint="the system clock was set during the window: let NTP finish before measuring",
@@ -143,7 +155,8 @@ RULES = (
         code=IssueCode.MERGED_EVENTS,
         find=merged_events,
         measures="text events that shared a read, and so a stamp, with the one before, "
-        "where the client looked later than half a gap (without a known gap: than a loop may lag, p50)",
+        "where the client looked later than half the median gap, its tick included (without a known gap: "
+        "than a loop may lag, p50)",
         limit=_MERGED,
         verdicts=("SUSPECT", "INVALID"),
         hint="gaps between tokens are lost: leave the load generator a core of its own",

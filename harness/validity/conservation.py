@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from harness.metrics.conservation import hint
 from harness.model import IssueCode
-from harness.model.numbers import short
+from harness.model.numbers import digits_apart, fixed, short
 from harness.validity.rule import Evidence, Rule, Violation
 
 BROKEN_TIMES, BROKEN_SHARE = 3.0, 0.1  # of the tolerance of a law, and of what it expects
@@ -17,18 +17,23 @@ def _broken(cell: Evidence) -> Iterator[Violation]:
         if law.holds is not False or measured is None or expected is None or tolerance is None:
             continue
         broken = max(BROKEN_TIMES * tolerance, BROKEN_SHARE * abs(expected))
+        found, wanted, allowed = _apart(measured, expected, tolerance)
         yield Violation(
-            f"{law.law}: {_as_exact(measured, tolerance)}",
-            f"{_as_exact(expected, tolerance)} ± {short(tolerance, 2)}",
+            f"{law.law}: {found}",
+            f"{wanted} ± {allowed}",
             hint(law),
             "INVALID" if abs(measured - expected) > broken else "SUSPECT",
         )
 
 
-def _as_exact(value: float, tolerance: float) -> str:
-    """Ends at the second digit of the tolerance; whole where there is none, since that is of counts."""
-    decimals = 1 - math.floor(math.log10(tolerance)) if tolerance else 0
-    return f"{value:.{max(decimals, 0)}f}"
+def _apart(measured: float, expected: float, tolerance: float) -> tuple[str, str, str]:
+    """Both sides end at the second digit of the tolerance, or where they read as farther apart than it;
+    whole where there is none, since that is of counts."""
+    if not tolerance:
+        return fixed(measured, 0), fixed(expected, 0), "0"
+    digits = digits_apart(abs(measured - expected), tolerance, least=2, shown=short)
+    decimals = max(digits - 1 - math.floor(math.log10(tolerance)), 0)
+    return fixed(measured, decimals), fixed(expected, decimals), short(tolerance, digits)
 
 
 RULES = (

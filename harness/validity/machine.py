@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.model import Gpu, IssueCode
-from harness.model.numbers import percent_apart
+from harness.model.numbers import apart, percent_apart
 from harness.validity.rule import Evidence, Rule, Violation
 
 OTHER_CORES_SHARE = 0.1  # of the machine's cores, kept busy by neither engine nor load generator
@@ -59,7 +59,8 @@ def _gpu_shared(cell: Evidence) -> Iterator[Violation]:
     gpu = _gpu(cell)
     others = gpu.other_memory_bytes.max if gpu and gpu.other_memory_bytes else None
     if others is not None and others > OTHER_GPU_MEMORY_BYTES:
-        yield Violation(f"{others / 2**30:.1f} GiB of GPU memory held by other processes")
+        held = apart(others / 2**30, OTHER_GPU_MEMORY_BYTES / 2**30, 1)[0]
+        yield Violation(f"{held} GiB of GPU memory held by other processes")
 
 
 def _gpu_throttled(cell: Evidence) -> Iterator[Violation]:

@@ -8,6 +8,7 @@ from harness.metrics.latency import of_metric
 from harness.metrics.lockstep import synchrony
 from harness.metrics.view import Floats
 from harness.model import IssueCode, LoadNode, known
+from harness.model.numbers import apart, digits_apart, fixed
 from harness.validity.arrivals import MAX_LAG_MS, MAX_LAG_SHARE, lag_limit_ms
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -29,7 +30,7 @@ def _lost(cell: Evidence) -> Iterator[Violation]:
 
 def _stalled(cell: Evidence) -> Iterator[Violation]:
     still = [
-        f"{node.place}: {node.longest_stall_ms / 1e3:.1f} s"
+        f"{node.place}: {apart(node.longest_stall_ms / 1e3, _MOST_STALL_MS / 1e3, 1)[0]} s"
         for node in _nodes(cell)
         if node.longest_stall_ms is not None and node.longest_stall_ms > _MOST_STALL_MS
     ]
@@ -47,9 +48,13 @@ def _clock(cell: Evidence) -> Iterator[Violation]:
     worst = max(started, key=lambda node: node.clock_uncertainty_ms or 0.0)
     uncertainty_ms, limit_ms = worst.clock_uncertainty_ms or 0.0, lag_limit_ms(cell)
     if skew_ms + uncertainty_ms > limit_ms:
+        skew, uncertainty = (
+            fixed(ms, digits_apart(skew_ms + uncertainty_ms, limit_ms, least=2))
+            for ms in (skew_ms, uncertainty_ms)
+        )
         yield Violation(
-            f"starts {skew_ms:.2f} ms apart, clock of {worst.name} known to {uncertainty_ms:.2f} ms",
-            f"{limit_ms:.1f} ms",
+            f"starts {skew} ms apart, clock of {worst.name} known to {uncertainty} ms",
+            f"{apart(limit_ms, skew_ms + uncertainty_ms, 1)[0]} ms",
         )
 
 
@@ -72,7 +77,9 @@ def _differs(cell: Evidence) -> Iterator[Violation]:
             np.hypot(median_error(here), median_error(there))
         )
         if abs(apart_ms) > limit_ms:
-            yield Violation(f"{node.place}: {apart_ms:+.2f} ms", f"{limit_ms:.2f} ms")
+            sign = "-" if apart_ms < 0 else "+"
+            measured, limit = apart(abs(apart_ms), limit_ms, 2)
+            yield Violation(f"{node.place}: {sign}{measured} ms", f"{limit} ms")
 
 
 def finite(values: Floats) -> Floats:

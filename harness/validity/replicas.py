@@ -9,6 +9,7 @@ from harness.metrics.latency import of_metric, tpot_ms
 from harness.metrics.quality import unanswered
 from harness.metrics.view import Floats, RequestView
 from harness.model import IssueCode, known
+from harness.model.numbers import apart
 from harness.validity.nodes import LEAST_ANSWERS, NOISE_ERRORS, finite, median_error
 from harness.validity.requests import MAX_FAILED_SHARE
 from harness.validity.rule import Evidence, Rule, Violation
@@ -74,12 +75,13 @@ def _slower(cell: Evidence) -> Iterator[Violation]:
             limit_ms = max(kind.least_ms, kind.share * least, noise)
             apart_ms = float(np.median(times[index])) - least
             if apart_ms > limit_ms:
-                measured = f"{kind.name} {apart_ms:+.2f} ms, {least:.2f} ms at the fastest"
-                found.setdefault(index, []).append((measured, f"{kind.name} {limit_ms:.2f} ms"))
-    for index, apart in found.items():
+                more, limit = apart(apart_ms, limit_ms, 2)
+                measured = f"{kind.name} +{more} ms, {least:.2f} ms at the fastest"
+                found.setdefault(index, []).append((measured, f"{kind.name} {limit} ms"))
+    for index, slower in found.items():
         yield Violation(
-            f"{urls[index]}: {'; '.join(measured for measured, _ in apart)}",
-            ", ".join(limit for _, limit in apart),
+            f"{urls[index]}: {'; '.join(measured for measured, _ in slower)}",
+            ", ".join(limit for _, limit in slower),
         )
 
 

@@ -9,7 +9,7 @@ from harness.metrics.quality import form_refused, unanswered
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, amount
 from harness.metrics.view import Mask
 from harness.model import Imported, IssueCode
-from harness.model.numbers import counted, most_first
+from harness.model.numbers import apart, counted, most_first, percent_apart
 from harness.records.finish import Finish, finish_of
 from harness.records.layout import UNKNOWN, Outcome
 from harness.untrusted.text import one_line
@@ -103,7 +103,7 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
     if measured.is_enough or not measured.answers:
         return
     yield Violation(
-        f"{counted(measured.answers, 'answer')} in {measured.seconds:.1f} s",
+        f"{counted(measured.answers, 'answer')} in {apart(measured.seconds, measured.min_seconds, 1)[0]} s",
         f"{counted(measured.min_answers, 'answer')} in {measured.min_seconds:g} s",
         cell.more(measured.requests_needed),
     )
@@ -122,7 +122,7 @@ def _coverage_short(cell: Evidence) -> Iterator[Violation]:
         for part, stamp in ((rows, "first_text_ns"), (further, "last_text_ns"))
     ]
     if min(reached) < asked.coverage:
-        first, last = (f"{100 * min(share, 1):.1f} %" for share in reached)
+        first, last = (f"{percent_apart(min(share, 1.0), asked.coverage, decimals=1)} %" for share in reached)
         yield Violation(
             f"first tokens {first}, further ones {last} of {asked.duration_s:g} s",
             f"{100 * asked.coverage:g} %",

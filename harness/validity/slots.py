@@ -6,7 +6,7 @@ from harness.metrics.lockstep import MAX_INDEX, synchrony
 from harness.metrics.sample_size import WAVES_AT_CV_1, waves
 from harness.metrics.slots import slot_time
 from harness.model import IssueCode
-from harness.model.numbers import percent_apart, short
+from harness.model.numbers import apart, digits_apart, percent_apart, short
 from harness.records.layout import Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -32,18 +32,17 @@ def _lockstep(cell: Evidence) -> Iterator[Violation]:
     """A burst that the scenario declares is its purpose, and reported as a note."""
     result, _ = synchrony(cell.view, cell.load)
     if result is not None and result.in_bursts and cell.load.start_declared != "together":
-        yield Violation(
-            f"synchrony {result.index:.2f}: sends come in bursts of about {result.burst:g}",
-            f"{result.limit:.2f}",
-        )
+        index, limit = apart(result.index, result.limit, 2)
+        yield Violation(f"synchrony {index}: sends come in bursts of about {result.burst:g}", limit)
 
 
 def _few_waves(cell: Evidence) -> Iterator[Violation]:
     counted = waves(cell.view, cell.load)
     if counted is not None and counted.measured < counted.needed:
+        digits = digits_apart(counted.measured, counted.needed, least=3, shown=short)
         yield Violation(
-            f"{short(counted.measured)} waves of answers whose times vary by {counted.cv:.0%}",
-            f"{short(counted.needed)} waves",
+            f"{short(counted.measured, digits)} waves of answers whose times vary by {counted.cv:.0%}",
+            f"{short(counted.needed, digits)} waves",
             f"requests/s may be too high; {cell.more(counted.requests_needed)}",
         )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.metrics.standstill import HIT_SHARE, standstill
 from harness.model import CellResult, IssueCode, RunWarning, Standstill, known
-from harness.model.numbers import percent_apart
+from harness.model.numbers import apart, percent_apart
 from harness.validity.notices import ENGINE_STALLED
 from harness.validity.rule import Doubt, Evidence, Rule, Violation
 
@@ -14,7 +14,7 @@ LOST_INVALID = 0.02
 HIT_SUSPECT = 0.01
 MAX_SUSPENDED_MS = 1.0  # the two clocks are read microseconds apart
 _LIMIT = (
-    f"{HIT_SUSPECT:.0%} of the answers with {HIT_SHARE:.0%} of their time in it suspect, "
+    f"{HIT_SUSPECT:.0%} of the answers longer by more than {HIT_SHARE:.0%} suspect, "
     f"{LOST_INVALID:.0%} of the measured time invalid"
 )
 
@@ -59,7 +59,7 @@ def _judged(found: Standstill, what: str) -> Iterator[Violation]:
 def suspended(cell: Evidence) -> Iterator[Violation]:
     lost_ms = known(cell.client.suspended_ms)
     if lost_ms is not None and lost_ms > MAX_SUSPENDED_MS:
-        yield Violation(f"{lost_ms / 1e3:.3f} s")
+        yield Violation(f"{apart(lost_ms / 1e3, MAX_SUSPENDED_MS / 1e3, 3)[0]} s")
 
 
 def engine_stalls(cells: Iterable[CellResult]) -> Iterator[RunWarning]:

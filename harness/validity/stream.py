@@ -7,7 +7,7 @@ import numpy as np
 from harness.metrics.bundling import merged_gaps, tokens_of_first_events
 from harness.metrics.latency import at_once, with_silent_tokens
 from harness.model import WITHOUT_TEXT, IssueCode
-from harness.model.numbers import percent_apart
+from harness.model.numbers import apart, percent_apart
 from harness.records.layout import UNKNOWN
 from harness.validity.client import merged_events
 from harness.validity.rule import Evidence, Rule, Violation
@@ -63,8 +63,8 @@ def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
         return
     tokens, low = first
     if tokens > FIRST_TOKENS and low > TPOT_LOW:
-        by = percent_apart(low, TPOT_LOW)
-        yield Violation(f"about {tokens:.1f} tokens in first events, by their letters: TPOT may be {by}% low")
+        about, by = apart(tokens, FIRST_TOKENS, 1)[0], percent_apart(low, TPOT_LOW)
+        yield Violation(f"about {about} tokens in first events, by their letters: TPOT may be {by}% low")
 
 
 def _tokens_per_event(cell: Evidence) -> Iterator[Violation]:

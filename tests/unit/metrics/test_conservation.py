@@ -155,6 +155,13 @@ def test_a_figure_has_the_digits_that_its_tolerance_tells_apart():
     assert (reason.measured, reason.limit) == ("in flight: 3.981", "4.123 ± 0.053")
 
 
+def test_a_law_that_is_broken_by_little_does_not_read_as_kept():
+    given = cell(closed_loop())
+    found = Law("in flight", measured=4.1044, expected=4.0, tolerance=0.1, holds=False)
+    (reason,) = judge(Evidence(RequestView(given.records), given.facts, laws=[found])).reasons[-1:]
+    assert (reason.measured, reason.limit) == ("in flight: 4.104", "4.000 ± 0.1")
+
+
 @pytest.mark.parametrize(("counted", "holds"), [(320.0, None), (160.0, True), (159.0, False)])
 def test_engines_behind_one_address_may_both_count_a_prompt_and_never_too_little(counted, holds):
     behind = {"metrics_urls": ["http://prefill", "http://decode"]}

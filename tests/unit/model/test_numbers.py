@@ -1,12 +1,16 @@
 """Numbers as people read them: never in scientific notation from 1,000 on, and never more than is true."""
 
+import math
+
 import pytest
 
 from harness.model import Interval, Speedup
 from harness.model.measures import measure
 from harness.model.numbers import (
+    apart,
     as_given,
     counted,
+    digits_apart,
     duration,
     number,
     percent,
@@ -82,6 +86,21 @@ def test_only_all_is_a_hundred_per_cent(share, text):
 )  # fmt: skip
 def test_a_share_does_not_read_as_a_limit_that_it_is_not(share, limits, text):
     assert percent_apart(share, *limits) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "limit", "decimals", "texts"),
+    [(7.25, 5.0, 1, ("7.2", "5.0")), (5.04, 5.0, 1, ("5.04", "5.00")), (5.0, 5.0, 1, ("5.0", "5.0")),
+     (0.1 + 0.2, 0.3, 2, ("0.30", "0.30")), (9.97, 10, 1, ("9.97", "10.00")),
+     (math.inf, 5.0, 1, ("inf", "5.0"))],
+)  # fmt: skip
+def test_a_figure_and_its_limit_read_alike_only_where_they_are(value, limit, decimals, texts):
+    assert apart(value, limit, decimals) == texts
+
+
+def test_significant_digits_tell_apart_too():
+    assert digits_apart(20.01, 20.04, least=3, shown=short) == 4
+    assert digits_apart(16.0, 20.4, least=3, shown=short) == 3
 
 
 @pytest.mark.parametrize(

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 from harness.conditions.cache_in_effect import OF_FILE
@@ -98,6 +99,63 @@ def test_failed_requests_widen_no_gap_that_a_late_reader_lost():
     made = records(*GOOD, *[{"outcome": Outcome.RESET}] * 11)
     client = {"client__loop_lag_ms": lag(0.7), "client__merged_share": 0.05}
     assert "merged-events" in codes(made, **client)[1]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "late_ms", "found"),
+    [
+        (3, 0.4, False),
+        (12, 0.4, False),  # four tokens in each event: a quarter of a gap is no gap
+        (12, 0.7, True),
+        (UNKNOWN, 0.4, False),
+        (UNKNOWN, 0.7, True),  # nobody counted the tokens, but there are events
+    ],
+)
+def test_a_late_reader_is_held_to_the_gaps_between_events(tokens, late_ms, found):
+    made = records(*({**row, "tokens": tokens} for row in GOOD))
+    client = {"client__loop_lag_ms": lag(late_ms), "client__merged_share": 0.05, "client__tick_ms": 0.0}
+    assert ("merged-events" in codes(made, **client)[1]) == found
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"client__loop_lag_ms": lag(5.04)}, ("p99 5.04 ms", "5 ms")),
+        ({"client__stamp_uncertainty_ms": 0.1004}, ("0.1004 ms", "0.1 ms")),
+        ({"client__clock_step_ms": 0.1004}, ("0.1004 ms", "0.1 ms")),
+        ({"client__suspended_ms": 1.2}, ("0.0012 s", "1 ms")),
+        ({"client__send_lag_ms": lag(5.04), "load": OPEN}, ("p99 5.04 ms", "5.00 ms")),
+        ({"minimum": {"seconds": 0.1, "answers": 1}}, ("10 answers in 0.097 s", "1 answer in 0.1 s")),
+        (
+            {"client__loop_lag_ms": lag(0.504), "client__merged_share": 0.05, "client__tick_ms": 0.0},
+            (
+                "5% of the events read together, up to 0.504 ms late (p99)",
+                "1% suspect, 10% invalid, if more than 0.500 ms late",
+            ),
+        ),
+        (
+            {"minimum": {"seconds": 0, "answers": 1, "coverage": 0.95, "duration_s": 0.09705 / 0.95}},
+            ("first tokens 93.0 %, further ones 94.95 % of 0.102158 s", "95 %"),
+        ),
+        (
+            {"hit_rate": 0.39991, "cache": {"requested": "warm"}},
+            ("hit rate 39.99%", "40.00% from a warm cache"),
+        ),
+    ],
+)
+def test_what_is_beyond_a_limit_never_reads_as_the_limit(changes, expected):
+    about = facts(workload__shared_share=0.5, **{key: changes[key] for key in changes.keys() - {"hit_rate"}})
+    (reason,) = judge(Evidence(RequestView(records(*GOOD)), about, changes.get("hit_rate"))).reasons
+    assert (reason.measured, reason.limit) == expected
+
+
+def test_a_rate_that_was_missed_by_little_does_not_read_as_kept():
+    rows = (
+        {"intended": 10 * i, "sent": 10 * i, "texts": [10 * i + 5, 10 * i + 6, 10 * i + 7]} for i in range(20)
+    )
+    late = records(*rows)
+    late.requests["sent_ns"] = np.rint(1.05267 * late.requests["sent_ns"])
+    assert shown(late, load=OPEN) == ("94.997/s sent", "100.000/s ± 5%")
 
 
 def test_one_late_send_among_few_does_not_decide():
