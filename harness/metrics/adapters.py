@@ -9,6 +9,7 @@ import numpy as np
 from harness.metrics import latency
 from harness.metrics.view import CellView, Figures, Mask
 from harness.model import AdapterFigures
+from harness.records.layout import UNKNOWN
 
 BASE = "base"
 
@@ -27,6 +28,7 @@ def compute(cell: CellView) -> Adapters:
     slots = (cell.facts.engine_values or {}).get("lora_slots")
     base = kinds == BASE
     order = np.argsort(cell.requests["sent_ns"], kind="stable")
+    order = order[cell.requests["sent_ns"][order] != UNKNOWN]
     first = np.zeros(len(kinds), bool)
     if isinstance(slots, int):
         first[order] = loaded([str(kind) for kind in kinds[order]], slots)

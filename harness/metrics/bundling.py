@@ -26,7 +26,8 @@ def tokens_of_first_events(view: RequestView) -> tuple[float, float] | None:
     A first arrival of one token has as many letters as in the answers with an event for each token; without
     such answers, as a token has on average. Answers open with short words, and a sign of several tokens,
     such as an emoji, is one event, so the average of a few answers says little. The second value is a share:
-    the median over all answers that have a TPOT, as if each later event held one token and the first arrival all others.
+    the median over all answers that have a TPOT, as if each later event held one token and the first arrival
+    all others.
     """
     rows = view.answers
     rows = rows[np.isfinite(per_token_ms(rows))]

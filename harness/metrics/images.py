@@ -9,6 +9,7 @@ import numpy as np
 from harness.metrics import latency
 from harness.metrics.view import CellView, Figures
 from harness.model import ImageFigures
+from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable
 
 _FRESH = ", fresh"
@@ -27,7 +28,8 @@ def compute(cell: CellView) -> Pictures:
         return Pictures(image_ms=None, images=None, nulls={"image_ms": "no requests with images"})
     by_sort = _ms_by_sort(cell, requested)
     fresh = [each for sort, each in by_sort.items() if sort.endswith(_FRESH) and each is not None]
-    asked = requested.numbers[cell.measured_requests["seq"]]
+    measured = cell.measured_requests
+    asked = requested.numbers[measured["seq"][measured["sent_ns"] != UNKNOWN]]
     figures = ImageFigures(
         sent=int(asked["images"].sum()),
         sent_bytes=int(asked["image_bytes"].sum()),

@@ -4,6 +4,7 @@ import pytest
 
 from harness.metrics import adapters
 from harness.metrics.adapters import loaded
+from harness.records.layout import Outcome
 from harness.summary import view_of
 from tests.factories.recorded import facts, records, requested
 
@@ -25,9 +26,14 @@ def test_the_base_model_takes_no_place():
 
 
 def cell(*rows, slots=1):
-    """Each row: the adapter of a request, when it was sent, its TTFT and the gap after it, in ms."""
+    """Each row: the adapter of a request, when it was sent (None: never), TTFT and the gap after it, ms."""
     asked = requested(*((name, {}) for name, *_ in rows))
-    made = [{"sent": sent, "texts": [sent + ttft, sent + ttft + gap]} for _, sent, ttft, gap in rows]
+    made = [
+        {"sent": None, "outcome": Outcome.DROPPED}
+        if sent is None
+        else {"sent": sent, "texts": [sent + ttft, sent + ttft + gap]}
+        for _, sent, ttft, gap in rows
+    ]
     values = {} if slots is None else {"lora_slots": slots}
     seen = view_of(records(*made), facts(workload__adapters=2, engine_values=values), asked)
     return seen.of(adapters.compute).adapters
@@ -50,6 +56,11 @@ def test_where_every_request_swaps_its_wait_stands_for_all():
     assert (found.swaps, found.swap_ms) == (2, None)
     assert found.ttft_over_base == pytest.approx(6)
     assert found.tpot_over_base is None
+
+
+def test_a_request_that_was_never_sent_loads_nothing():
+    found = cell(("base", 0, 20, 10), ("a", 100, 100, 12), ("a", 300, 30, 12), ("a", None, 0, 0))
+    assert (found.swaps, found.swap_ms) == (1, pytest.approx(70))
 
 
 def test_without_the_base_model_there_is_nothing_to_compare_with():

@@ -11,15 +11,22 @@ FRESH, AGAIN, LARGE = "512x512 jpeg, fresh", "512x512 jpeg, repeated", "1024x102
 
 
 def cell(*rows, **more):
-    """Each row: images (-1: of a cell without any), bytes, their sort, and TTFT in ms (None: it failed)."""
+    """Each row: images (-1: of a cell without any), bytes, their sort, and TTFT in ms (None: it failed;
+    an outcome: it was never sent)."""
     asked = requested(
         *(
             (f"{count} x {sort}" if count > 0 else "no image", {"images": count, "image_bytes": size})
             for count, size, sort, _ttft in rows
         )
     )
-    made = [{"texts": [ttft]} if ttft is not None else {"outcome": Outcome.HTTP_ERROR} for *_, ttft in rows]
+    made = [_sent(ttft) for *_, ttft in rows]
     return view_of(records(*made), facts(**more), asked).of(images.compute)
+
+
+def _sent(ttft):
+    if isinstance(ttft, Outcome):
+        return {"sent": None, "outcome": ttft}
+    return {"outcome": Outcome.HTTP_ERROR} if ttft is None else {"texts": [ttft]}
 
 
 def test_an_image_costs_the_difference_of_medians_by_the_difference_of_counts():
@@ -56,6 +63,11 @@ def test_requests_that_failed_cost_nothing_and_were_sent():
     found = cell((1, 10, FRESH, 100), (2, 20, FRESH, 140), (3, 30, FRESH, None))
     assert found.image_ms == pytest.approx(40)
     assert (found.images.sent, found.images.sent_bytes) == (6, 60)
+
+
+def test_images_of_requests_that_were_never_sent_are_not_sent():
+    found = cell((1, 10, FRESH, 100), (2, 20, FRESH, Outcome.DROPPED), (3, 30, FRESH, Outcome.CONNECT_FAILED))
+    assert (found.images.sent, found.images.sent_bytes) == (1, 10)
 
 
 def test_repeated_images_alone_say_nothing_of_fresh_ones():
