@@ -10,6 +10,7 @@ from harness.model.choices import Arrival
 from harness.spec.scenario.limits import LONGEST_S, MOST, at_most, not_negative, positive
 
 _LOWEST, _HIGHEST = 0.001, 1_000_000  # of a load point: a request in 17 minutes, a million at a time
+_MOST_BURSTY = 0.01  # below it gaps are so often 0, as far as numbers go, that they have no rate
 _SHORTEST_S = 0.001  # of a segment, which may be repeated until every request is sent
 
 
@@ -132,8 +133,10 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
     if load.warmup_requests < 0:
         raise SpecError("must not be negative", where=f"{where}.warmup_requests")
     not_negative(load.min_seconds, f"{where}.min_seconds")
-    if not load.burstiness > 0:
-        raise SpecError("must be above 0", where=f"{where}.burstiness")
+    if not load.burstiness >= _MOST_BURSTY:
+        raise SpecError(
+            f"must be at least {_MOST_BURSTY:g}, not {load.burstiness:g}", where=f"{where}.burstiness"
+        )
     not_negative(load.think_time_s, f"{where}.think_time_s", LONGEST_S)
     if load.think_time_s and not load.concurrency and not sessions:
         raise SpecError("an open loop has think time only between turns", where=f"{where}.think_time_s")

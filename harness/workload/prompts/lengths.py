@@ -16,4 +16,5 @@ def _drawn(lengths: Iterable[int], share: float, choice: Random) -> Iterator[int
     by = 0.0
     for index, tokens in enumerate(lengths):
         by = -by if index % 2 else choice.uniform(-share, share)
-        yield max(1, round(tokens * (1 + by)))
+        most = 1 - 1 / tokens  # a token is left, and the longer answer of the pair is as much longer
+        yield round(tokens * (1 + max(-most, min(by, most))))

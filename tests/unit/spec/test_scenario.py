@@ -75,7 +75,12 @@ def test_a_scenario_is_complete_in_itself():
         (("concurrency = [1]", "rate = [1]\nthink_time_s = 1"), "an open loop has think time", None),
         (
             ("concurrency = [1]", "rate = [1]\nburstiness = 0"),
-            "x.toml:load.burstiness: must be above 0",
+            "x.toml:load.burstiness: must be at least 0.01, not 0",
+            None,
+        ),
+        (
+            ("concurrency = [1]", "rate = [1]\narrival = 'gamma'\nburstiness = 0.001"),
+            "x.toml:load.burstiness: must be at least 0.01, not 0.001",
             None,
         ),
         (

@@ -72,6 +72,13 @@ def test_answers_are_spread_by_the_seed_and_keep_their_mean(spec):
     assert len(set(lengths.tolist())) == 21
 
 
+@pytest.mark.parametrize("tokens", [1, 2, 3])
+def test_the_mean_of_a_few_tokens_stays_where_the_spread_would_leave_none(tokens):
+    workload = generate(FixedLength(20, tokens, 0.9), 400, 3, TextMaker(words))
+    lengths = workload.requested.numbers["max_tokens"]
+    assert (lengths.min(), lengths.max(), lengths.mean()) == (1, 2 * tokens - 1, tokens)
+
+
 def test_without_a_spread_the_bytes_are_as_they_were():
     """Of runs that were published before lengths could be spread."""
     made = generate(FixedLength(20, 4), 50, 3, TextMaker(words))
