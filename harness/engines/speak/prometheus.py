@@ -12,9 +12,8 @@ from typing import Any, TypedDict
 
 from harness.model.json_path import number_at
 
-# Ratios: one engine per label set, and their mean is the whole's.
-_RATIOS = ("kv_use", "cache_hit_rate")
 _LABELS = r'\{(?:[^"}\n]|"(?:[^"\\\n]|\\.)*+")*+\}'  # a value in quotes may hold a brace
+_LABEL = re.compile(r'([a-zA-Z_]\w*)[ \t]*=[ \t]*"((?:[^"\\\n]|\\.)*+)"', re.ASCII)
 
 
 def totals(text: str, series: Iterable[str]) -> dict[str, float]:
@@ -26,7 +25,7 @@ def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str
     """Values by our names, those present: `counters` and `gauges` map our names to the engine's series.
 
     A series with a sample that is not a number, or less than 0, counts as not there. `a + b` is a sum, of `a`
-    alone where there is no `b`; `a{label="value"}` is 0 where `a` has other samples only.
+    alone where there is no `b`; `a{label="value"}` is 0 where that label of `a` has other values only.
     """
     named = {name: series.split(" + ") for name, series in {**counters, **gauges}.items()}
     samples = _samples(text, [part for parts in named.values() for part in parts])
@@ -34,8 +33,18 @@ def read_series(text: str, counters: Mapping[str, str], gauges: Mapping[str, str
     for name, parts in named.items():
         if parts[0] in samples:
             found = [value for part in parts for value in samples.get(part, ())]
-            values[name] = sum(found) / len(found) if name in _RATIOS else sum(found)
+            values[name] = together(name, found)
     return {name: value for name, value in values.items() if 0 <= value < math.inf}
+
+
+def together(name: str, values: Sequence[float]) -> float:
+    """A gauge or counter of several engines, or of the ranks of one, which have a label set each.
+
+    A share of each one's own KV cache does not add up, and one that is full holds back.
+    """
+    if name == "kv_use":
+        return max(values)
+    return sum(values) / len(values) if name == "cache_hit_rate" else sum(values)
 
 
 def whole_prompts(values: Mapping[str, float]) -> dict[str, float]:
@@ -115,11 +124,15 @@ def _samples(text: str, series: Iterable[str]) -> dict[str, list[float]]:
             samples.setdefault(name, []).append(value)
 
     for wanted in filter(None, series):
-        name, brace, label = wanted.rstrip("}").partition("{")
+        name, brace, label = wanted.partition("{")
         if not brace:
             plain.add(name)
-        elif found := _labelled(name).findall(text):
-            for written in [number for labels, number in found if label in labels] or ["0"]:
+            continue
+        part = dict(_LABEL.findall(label))
+        found = [(dict(_LABEL.findall(labels)), number) for labels, number in _labelled(name).findall(text)]
+        split = [(labels, number) for labels, number in found if part and part.keys() <= labels.keys()]
+        if split:
+            for written in [number for labels, number in split if part.items() <= labels.items()] or ["0"]:
                 add(wanted, written)
     for name, written in _unlabelled(frozenset(plain)).findall(text):
         add(name, written)

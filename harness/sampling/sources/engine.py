@@ -7,15 +7,13 @@ from http import HTTPStatus
 from harness.client.answer import Answer
 from harness.client.limits import Limits
 from harness.client.look_up import LookUp
-from harness.engines.speak.prometheus import gauge_paths, read_series, whole_prompts
+from harness.engines.speak.prometheus import gauge_paths, read_series, together, whole_prompts
 from harness.errors import SetupError
 from harness.sampling.job import Exporter
 from harness.sampling.sources import Put, UnreadableError
 from harness.untrusted import BadDocumentError
 
 _LIMITS = Limits(total_s=2.0)
-# Of several engines: a share of each one's own KV cache does not add up, and one that is full holds back.
-_LARGEST, _MEAN = ("engine.kv_use",), ("engine.cache_hit_rate",)
 
 
 class EngineExporter:
@@ -131,14 +129,8 @@ class EngineExporters:
         for name, parts in samples.items():
             if len(parts) == len(self._parts) and not self._apart:
                 values, times = zip(*parts, strict=True)
-                put(name, _together(name, values), sum(times) // len(times))
+                put(name, together(name.removeprefix("engine."), values), sum(times) // len(times))
 
     def close(self) -> None:
         for part in self._parts:
             part.close()
-
-
-def _together(name: str, values: Sequence[float]) -> float:
-    if name in _LARGEST:
-        return max(values)
-    return sum(values) / len(values) if name in _MEAN else sum(values)

@@ -32,11 +32,14 @@ def test_special_values_are_numbers_and_words_are_not():
     assert totals("up 1\nup down\n", ["up"]) == {}
 
 
-def test_counters_are_summed_and_ratios_averaged_over_the_engines():
+def test_ranks_of_an_engine_add_up_as_several_engines_do():
+    """The fullest KV cache holds back, however empty the others are."""
     tokens = 'x:tokens_total{engine="0"} 3\nx:tokens_total{engine="1"} 4\n'
-    text = tokens + 'x:kv{engine="0"} 0.2\nx:kv{engine="1"} 0.6\n'
-    found = read_series(text, {"output_tokens": "x:tokens_total", "preemptions": ""}, {"kv_use": "x:kv"})
-    assert found == {"output_tokens": 7.0, "kv_use": pytest.approx(0.4)}
+    kv, hits = (f'x:{name}{{engine="0"}} 0.2\nx:{name}{{engine="1"}} 0.6\n' for name in ("kv", "hits"))
+    gauges = {"kv_use": "x:kv", "cache_hit_rate": "x:hits"}
+    counters = {"output_tokens": "x:tokens_total", "preemptions": ""}
+    found = read_series(tokens + kv + hits, counters, gauges)
+    assert found == {"output_tokens": 7.0, "kv_use": 0.6, "cache_hit_rate": pytest.approx(0.4)}
 
 
 def test_what_is_no_number_is_not_there():
@@ -80,6 +83,26 @@ def test_a_sum_of_series_and_one_label_of_a_series():
         "none": 'lost{tier="host"}',
     }
     assert read_series(text, series, {}) == {"both": 10, "host": 3, "disk": 0, "second": 2}
+
+
+def test_a_label_is_read_by_its_name_and_whole_value():
+    """The end of another label's name, or text inside a value, is not the label that was asked for."""
+    series = {"host": 'hits{source="host"}'}
+    text = 'hits{source="device",cache_source="host"} 5\nhits{by="source=\\"host\\"", source = "disk"} 7\n'
+    assert read_series(text, series, {}) == {"host": 0}
+    assert read_series(text + 'hits{le="1",source="host",} 3\n', series, {}) == {"host": 3}
+    both = {"host": 'hits{tier="2",source="host"}'}
+    assert read_series('hits{source="host",tier="2"} 4\nhits{source="host",tier="1"} 9\n', both, {}) == {
+        "host": 4
+    }
+
+
+def test_a_part_is_not_there_where_the_engine_does_not_split_by_that_label():
+    """None of it would be a figure: nobody counted."""
+    series = {"host": 'hits{source="host"}'}
+    assert read_series('hits{model="m"} 5\n', series, {}) == {}
+    assert read_series("hits 5\n", series, {}) == {}
+    assert read_series('hits{source="host"} 5\n', {"host": "hits{source=host}"}, {}) == {}
 
 
 def test_one_label_whose_value_is_no_number_is_not_there():
