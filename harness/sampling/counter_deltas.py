@@ -93,19 +93,25 @@ def added_histograms(
 def histogram_increase(
     before: Mapping[str, Histogram], after: Mapping[str, Histogram]
 ) -> dict[str, HistogramIncrease]:
-    """Observations in between, by name. JSON has no infinite bound, so the last one is None."""
+    """Observations in between, by name, of those with a sum: without it, a mean would look like 0.
+
+    JSON has no infinite bound, so the last one is None.
+    """
     increases = {}
     for name, now in after.items():
+        total, count = now["sum"], now["count"]
+        if total is None or count is None:
+            continue
         then = before.get(name)
-        if then is None or (now["count"] or 0.0) < (then["count"] or 0.0):  # it restarted
+        if then is None or count < (then["count"] or 0.0):  # it restarted
             then = {"buckets": [], "sum": 0.0, "count": 0.0}
         had = dict(then["buckets"])
         increases[name] = HistogramIncrease(
             buckets=tuple(
-                (None if math.isinf(bound) else bound, count - had.get(bound, 0.0))
-                for bound, count in now["buckets"]
+                (None if math.isinf(bound) else bound, up_to - had.get(bound, 0.0))
+                for bound, up_to in now["buckets"]
             ),
-            sum=(now["sum"] or 0.0) - (then["sum"] or 0.0),
-            count=(now["count"] or 0.0) - (then["count"] or 0.0),
+            sum=total - (then["sum"] or 0.0),
+            count=count - (then["count"] or 0.0),
         )
     return increases

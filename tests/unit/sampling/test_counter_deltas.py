@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import psutil
+import pytest
 
 from harness.model import HistogramIncrease
 from harness.records.series import Samples, Telemetry
@@ -117,6 +118,13 @@ def test_a_histogram_counts_what_came_in_between():
     anew = histogram_increase({"ttft": one(1.0, 40.0, 2.0)}, {"ttft": one(3.0, 9.0, 5.0)})
     assert anew["ttft"].count == 9.0
     assert histogram_increase({}, {"ttft": one(3.0, 9.0, 5.0)})["ttft"].count == 9.0
+
+
+@pytest.mark.parametrize("missing", ["sum", "count"])
+def test_a_histogram_without_its_sum_or_count_is_not_there(missing):
+    """Engines may write NaN for a sum: a mean of 0 ms would be a figure that nobody measured."""
+    now = {"buckets": [(0.1, 3.0), (float("inf"), 9.0)], "sum": 5.0, "count": 9.0}
+    assert histogram_increase({}, {"ttft": now, "e2e": now | {missing: None}}).keys() == {"ttft"}
 
 
 def test_gpus_are_named_by_number_uuid_or_instance():
