@@ -49,7 +49,7 @@ def describe(
     if source is None:
         return None, reason
     devices = [_device(telemetry, device, window) for device in source.about["devices"]]
-    seen = [device for device in devices if (held := device.engine_memory_bytes) and held.max]
+    seen = [device for device in devices if _held(telemetry, device.index)]
     known = all(device.engine_memory_bytes is not None for device in devices)
     used = seen if seen or known else devices
     together = {
@@ -102,6 +102,11 @@ def _device(telemetry: Telemetry, about: Mapping[str, Any], window: Window) -> G
             for instance in about["mig"]
         ),
     )
+
+
+def _held(telemetry: Telemetry, index: int) -> bool:
+    """Whether any sample shows memory of the engine: a GPU that was lost on the way stays in the sums."""
+    return bool(telemetry.get(f"gpu.{index}.engine_memory_bytes").values.any())
 
 
 def _throttled(bits: NDArray[np.float64]) -> dict[str, float] | None:

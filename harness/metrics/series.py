@@ -1,4 +1,7 @@
-"""Sampled series to figures over a window. A figure needs samples over most of it; else it is unknown."""
+"""Sampled series to figures over a window. A figure needs samples over most of it; else it is unknown.
+
+A counter loses nothing between two samples, however far apart they are.
+"""
 
 import numpy as np
 
@@ -8,12 +11,14 @@ from harness.records.series import Samples, unbroken
 
 # Of the window, between the first and the last sample inside or around it.
 MIN_COVERED = 0.8
+# Times the usual step: samples of a gauge that lie further apart say nothing of the time between.
+_GAP_STEPS = 5
 
 
 def describe(samples: Samples, window: Window) -> Range | None:
     """The mean over time and the highest sample of a gauge."""
     clipped = _clipped(samples, window)
-    if clipped is None:
+    if clipped is None or _covered_ns(samples, clipped) < MIN_COVERED * (window.end_ns - window.start_ns):
         return None
     span = clipped.at_ns[-1] - clipped.at_ns[0]
     mean = float(np.trapezoid(clipped.values, clipped.at_ns) / span) if span else float(clipped.values[0])
@@ -46,3 +51,13 @@ def _clipped(samples: Samples, window: Window) -> Samples | None:
     return Samples(
         np.concatenate([[start], inside.at_ns, [end]]), np.concatenate([edges[:1], inside.values, edges[1:]])
     )
+
+
+def _covered_ns(samples: Samples, clipped: Samples) -> float:
+    """Time between the ends of `clipped`, less the gaps of `samples` in which its source was not read."""
+    start, end = clipped.at_ns[0], clipped.at_ns[-1]
+    at_ns = np.unique(samples.at_ns)
+    steps = np.diff(at_ns)
+    inside = np.maximum(np.minimum(at_ns[1:], end) - np.maximum(at_ns[:-1], start), 0)
+    gaps = inside[steps > _GAP_STEPS * np.median(steps)] if len(steps) else inside
+    return float(end - start - gaps.sum())

@@ -20,7 +20,7 @@ CARD = {"name": "A", "memory_bytes": 80, "power_limit_w": 300.0, "mig": ()}
 def held(*values: float) -> Samples:
     """The first value until the load begins, the others evenly over the window."""
     in_window_ns = np.linspace(0, 10 * S, len(values) - 1).astype(np.int64)
-    return Samples(np.concatenate([[-2 * S, -1], in_window_ns]), np.array([values[0], *values]))
+    return Samples(np.concatenate([[-10 * S, -1], in_window_ns]), np.array([values[0], *values]))
 
 
 def gpus(*mig: Mapping[str, Any], **changes: object) -> dict[str, SampledSource]:
@@ -92,6 +92,18 @@ def test_all_that_it_was_given_where_nobody_tells_whose_memory_it_is() -> None:
     assert found.memory_used_bytes is None  # one of the two was never read
     # One that is seen to hold memory is used, whatever is not known of the others.
     assert describe(Telemetry(series), gpus(), WINDOW)[0].engine_gpus == (3,)
+
+
+def test_a_gpu_of_the_engine_that_was_lost_on_the_way_stays_in_its_sums() -> None:
+    """The sum of what is left would be too small, so there is none: of power, energy, or memory."""
+    lost = Samples(np.array([-2, -1, 0, 1]) * S, np.array([40.0] * 4))
+    series = {
+        **{f"gpu.{index}.engine_memory_bytes": samples for index, samples in ((0, held(40, 40)), (3, lost))},
+        **{f"gpu.{index}.power_w": samples for index, samples in ((0, held(300, 300)), (3, lost))},
+    }
+    found, _ = describe(Telemetry(series), gpus(), WINDOW)
+    assert (found.engine_gpus, found.seen_using_them) == ((0, 3), False)
+    assert found.power_w is found.engine_memory_bytes is None
 
 
 def test_no_gpu_and_why() -> None:

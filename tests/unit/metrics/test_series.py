@@ -46,6 +46,22 @@ def test_a_source_that_died_early_gives_no_figure():
     assert series.rate(sampled((5, 1)), WINDOW) is None
 
 
+def test_a_gauge_whose_source_failed_in_between_gives_no_figure_and_a_counter_does():
+    """Ten samples a second, none of them between 1 and 9 s, or 7 and 8 s."""
+
+    def without(begin, end):
+        return sampled(*((i / 10, i) for i in range(-20, 120) if not begin * 10 < i < end * 10))
+
+    assert series.describe(without(1, 9), WINDOW) is None
+    assert series.rate(without(1, 9), WINDOW) == pytest.approx(10)
+    assert series.mean(without(7, 8), WINDOW) == pytest.approx(50)
+
+
+def test_a_window_that_lies_between_two_samples_has_no_figure_of_a_gauge():
+    seldom = sampled((-3, 1), (-2, 1), (-1, 1), (11, 9), (12, 9), (13, 9))
+    assert series.describe(seldom, WINDOW) is None
+
+
 def test_samples_come_back_as_they_were(tmp_path):
     folder = RunFolder.create(tmp_path, "demo")
     (folder.cell_path("000-x")).mkdir()
