@@ -4,6 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.metrics.cache_hits import why_unknown
+from harness.metrics.reason import OfServer
 from harness.metrics.view import RequestView
 from harness.model import CellFacts
 from harness.model.numbers import apart, percent_apart
@@ -31,7 +33,7 @@ class Verified:
 
 
 def verify(view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verified:
-    """`hit_rate` as metrics.cache.hit_rate() gives it."""
+    """`hit_rate` as metrics.cache_hits.hit_rate() gives it."""
     wanted = state(facts)
     if wanted != "any":
         return _verify(wanted, view, facts, hit_rate)
@@ -43,9 +45,12 @@ def verify(view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verif
 def _verify(wanted: str, view: RequestView, facts: CellFacts, hit_rate: float | None) -> Verified:
     if facts.prefix_cache is False and wanted == "cold":
         return Verified(True, "prefix cache off", "")
+    if hit_rate is None:
+        why = why_unknown(view, facts.server_counters)
+        return Verified(None, "no cached tokens are reported" if isinstance(why, OfServer) else why, "")
     rows = view.answers[view.answers["prompt_tokens"] != UNKNOWN]
-    if hit_rate is None or not len(rows):
-        return Verified(None, "no cached tokens are reported", "")
+    if not len(rows):
+        return Verified(None, "no answer has its prompt tokens", "")
     workload = facts.workload
     # The chat template's own tokens may be shared by all requests, whatever the prompts say.
     prompt, content = float(rows["prompt_tokens"].mean()), workload.content_tokens_mean

@@ -29,7 +29,9 @@ def compute(cell: CellView) -> Reuse:
     rate, source = cell.of(hit_rate_of)
     part = host_share(cell.facts.server_counters)
     host = None if part is None or rate is None else part * rate
-    nulls = {} if rate is not None else {"prefix_cache_hit_rate": _why_unknown(cell)}
+    nulls = (
+        {} if rate is not None else {"prefix_cache_hit_rate": why_unknown(cell, cell.facts.server_counters)}
+    )
     if part is None:
         nulls["host_cache_hit_rate"] = OfServer("the engine does not count by where cached tokens came from")
     elif rate is None:
@@ -94,9 +96,15 @@ def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[f
     share = cached_share(view.answers)
     if share is not None and not len(beyond_prompt(view)):
         return share, "usage"
-    if counters and counters.get("prompt_tokens") and "cached_prompt_tokens" in counters:
-        return counters["cached_prompt_tokens"] / counters["prompt_tokens"], "counters"
-    return None, None
+    counted_share = _counted_share(counters)
+    return (None, None) if counted_share is None or counted_share > 1 else (counted_share, "counters")
+
+
+def _counted_share(counters: Mapping[str, float] | None) -> float | None:
+    """Returns the hit rate by the engine's counters, above 1 where they cannot be right; or None."""
+    if not counters or not counters.get("prompt_tokens") or "cached_prompt_tokens" not in counters:
+        return None
+    return counters["cached_prompt_tokens"] / counters["prompt_tokens"]
 
 
 def host_share(counters: Mapping[str, float] | None) -> float | None:
@@ -115,9 +123,10 @@ def cached_share(rows: Rows) -> float | None:
     return float(rows["cached_tokens"].sum() / rows["prompt_tokens"].sum()) if known else None
 
 
-def _why_unknown(view: RequestView) -> str:
+def why_unknown(view: RequestView, counters: Mapping[str, float] | None) -> str:
+    """The reason `hit_rate` of the same is None."""
     known, answers = len(counted(view)), len(view.answers)
-    if len(beyond_prompt(view)):
+    if len(beyond_prompt(view)) or (_counted_share(counters) or 0.0) > 1:
         return "the server counts more cached tokens than prompt tokens"
     if not known:
         return OfServer("neither usage nor counters report cached tokens")

@@ -68,13 +68,14 @@ def figures_of(cell: CellView) -> tuple[dict[str, object], dict[str, str]]:
 
 
 def _without_text(nulls: dict[str, str], api: str) -> tuple[dict[str, object], dict[str, str]]:
-    """Figures and reasons for answers without text, where those of text would look like a fault of the
-    server."""
-    of_text = [metric for metric in METRICS.values() if metric.of_text]
+    """Latencies and reasons for answers without text, where those of text would look like a fault of the
+    server. Whether a cache held their prompts is known, or not, as it is of others."""
+    of_text = [metric for metric in METRICS.values() if metric.of_text and metric.family != "share"]
+    latencies = [lacking.name for lacking in of_text if lacking.family == "latency"]
     empty, reasons = latency_stats(np.zeros(0))
-    figures: dict[str, object] = {lacking.name: None for lacking in of_text if lacking.family == "rate"}
-    figures |= {lacking.name: empty for lacking in of_text if lacking.family == "latency"}
     reason = f"answers of {api} come whole: there is no first token, and none after it"
-    paths = [f"{lacking.name}.{key}" for lacking in of_text if lacking.family == "latency" for key in reasons]
+    paths = [f"{name}.{key}" for name in latencies for key in reasons]
     names = [lacking.name for lacking in of_text]
-    return figures, {path: reason for path in (*nulls, *paths, *names) if root_of(path) in names}
+    return dict.fromkeys(latencies, empty), {
+        path: reason for path in (*nulls, *paths, *names) if root_of(path) in names
+    }

@@ -16,6 +16,7 @@ from harness.records.layout import GENERATED, UNKNOWN, Records
 
 # The field of a request record that a rate counts, by metric, as its declaration says.
 _COUNTED = {metric.name: metric.counts for metric in family("rate") if metric.counts}
+_OF_TEXT = tuple(metric.name for metric in family("rate") if metric.of_text)
 OF_REASONING = ("reasoning_tokens_per_s", "answer_tokens_per_s")
 RATES = (*_COUNTED, "requests_per_s", "items_per_s", "output_chars_per_s", "answer_tokens_per_s")
 
@@ -47,11 +48,12 @@ def compute(cell: CellView) -> Rates:
 
 
 def rates_of(cell: CellView) -> dict[str, float | None]:
-    """All None without a window."""
+    """All None without a window, and those of text where answers are none, whatever the server counts."""
     items = None if cell.requested is None else cell.requested.items()
     if cell.window is None:
         return dict.fromkeys(RATES)
-    return rates(cell.records, cell.window, cell.shares, items)
+    per_s = rates(cell.records, cell.window, cell.shares, items)
+    return per_s | dict.fromkeys(_OF_TEXT) if cell.facts.request.api in WITHOUT_TEXT else per_s
 
 
 def rates(

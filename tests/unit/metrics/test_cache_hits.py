@@ -91,6 +91,18 @@ def test_counters_stand_in_for_a_usage_that_cannot_be():
     assert cache_hits.hit_rate_of(cell((100, 101), server_counters=counted)) == (0.25, "counters")
 
 
+def test_counters_of_more_cached_tokens_than_prompt_tokens_are_no_hit_rate():
+    """An engine that counts the hits of requests whose prompt it never counts: 110 % of nothing known."""
+    found = cache_hits.compute(
+        cell((100, None), server_counters={"prompt_tokens": 100.0, "cached_prompt_tokens": 110.0})
+    )
+    assert (found.prefix_cache_hit_rate, found.prefix_cache_source) == (None, None)
+    why = "the server counts more cached tokens than prompt tokens"
+    assert found.nulls["prefix_cache_hit_rate"] == why
+    all_of_it = {"prompt_tokens": 100.0, "cached_prompt_tokens": 100.0}
+    assert cache_hits.hit_rate_of(cell((100, None), server_counters=all_of_it)) == (1.0, "counters")
+
+
 def test_a_cold_cache_misses_the_first_of_what_is_shared_and_a_warm_one_none():
     """Prompts of 40, 50 and 60 tokens that share 30: 60 of 150 the first time, 90 with a warm cache."""
     made = cache_hits.measured_facts(cell((40, 0), (50, 30), (60, 30), requested=asked(40, 50, 60))).workload

@@ -88,10 +88,30 @@ def test_answers_that_come_whole_have_no_first_token_and_say_so(api):
         assert set(as_json(figures[name]).values()) == {None}, name
         assert {nulls[f"{name}.{key}"] for key in ("mean", "p50", "p99", "p99_upper")} == {whole}
     assert figures["output_tokens_per_s"] is figures["output_chars_per_s"] is None
-    assert (nulls["output_tokens_per_s"], nulls["prefix_cache_hit_rate"]) == (whole, whole)
+    assert nulls["output_tokens_per_s"] == whole
+    assert nulls["prefix_cache_hit_rate"] == "neither usage nor counters report cached tokens"
     assert figures["e2e_ms"].p50 == pytest.approx(50)
     assert nulls["e2e_ms.p99"] == "8 samples; p99 needs 299"
     assert figures["requests_per_s"] > 0
+
+
+@pytest.mark.parametrize("api", ["embeddings", "rerank", "transcriptions"])
+def test_answers_that_come_whole_cost_nothing_by_a_token_of_theirs(api):
+    """Some servers count tokens of them, and cached tokens of their prompts, which are a figure like any."""
+    rows = [
+        {"intended": 100 * i, "texts": [100 * i + 50], "tokens": 12, "prompt": 9, "cached": 3}
+        for i in range(8)
+    ]
+    prices = {"currency": "USD", "source": "x", "machine_per_hour": 2.0}
+    figures, nulls = figures_of(view_of(records(*rows), facts(request={"api": api}, prices=prices), None))
+    whole = f"answers of {api} come whole: there is no first token, and none after it"
+    assert figures["cost_per_million_output_tokens"] is None
+    assert nulls["cost_per_million_output_tokens"] == whole
+    cost = figures["cost"]
+    assert cost.per_million_output_tokens is cost.per_million_tokens is cost.output_tokens_per_day is None
+    assert cost.per_million_input_tokens > 0
+    assert figures["prefix_cache_hit_rate"] == pytest.approx(1 / 3)
+    assert {"prefix_cache_hit_rate", "prefix_cache_ideal"}.isdisjoint(nulls)
 
 
 def test_a_class_of_answers_that_come_whole_lacks_no_first_token():
