@@ -45,9 +45,9 @@ def describe(requested: RequestTable, warmup: int, send_ns: Ints | None) -> Requ
 
 
 def _lengths(values: Ints) -> Lengths:
-    """Lengths with a histogram whose bins grow by a constant factor."""
+    """Lengths with a histogram whose bins grow by a constant factor; of no token, in a bin of their own."""
     low, high = int(values.min()), int(values.max())
-    edges = np.unique(np.geomspace(max(low, 1), high + 1, _BINS + 1).round().astype(np.int64))
+    edges = np.unique([low, *np.geomspace(max(low, 1), high + 1, _BINS + 1).round().astype(np.int64)])
     counts, _ = np.histogram(values, edges)
     return Lengths(
         min=low,

@@ -49,8 +49,10 @@ def test_figures_worked_out_on_paper():
     assert card.arrivals is None
 
 
-def test_histograms_hold_every_request():
-    rows = [(1 + i % 50, 1 + i * 7 % 900, "", (), -1, 0) for i in range(300)]
+@pytest.mark.parametrize(("least", "outputs", "inputs"), [(1, 50, 900), (0, 50, 900), (0, 1, 1)])
+def test_histograms_hold_every_request(least, outputs, inputs):
+    """Recordings have no token of text, and vectors none of an answer."""
+    rows = [(least + i % outputs, least + i * 7 % inputs, "", (), -1, 0) for i in range(300)]
     card = describe(requested(*rows), 0, None)
     for histogram in (card.input_tokens.histogram, card.output_tokens.histogram):
         assert sum(histogram.counts) == 300
