@@ -13,6 +13,7 @@ from harness.stats.paired import LEVEL, MARGIN, change
 from harness.verdicts.gate import Place
 
 METRIC = "accuracy.drop"
+NEW, BASELINE = "the new one", "the baseline"  # where both have one label
 
 Asked = tuple[Agreement | None, str]  # of a run, and the label of one of its backends
 
@@ -22,12 +23,13 @@ def compared(
 ) -> Iterator[ComparedAccuracy]:
     """Yields the comparison in each condition, at 5 % over all `pairs`; none if neither was asked."""
     mine, base = _backend(*now), _backend(*before)
+    names = (NEW, BASELINE) if new.label == old.label else (new.label, old.label)
     for under_load in (False, True):
         found, why = None, ""
         if base is None and mine is None:
             continue
         if base is None or mine is None:
-            why = f"no questions were asked of {new.label if mine is None else old.label}"
+            why = f"no questions were asked of {names[mine is not None]}"
         elif _questions(now) != _questions(before):
             why = "other questions were asked"
         elif under_load and mine.saturated.load != base.saturated.load:

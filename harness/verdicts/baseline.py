@@ -268,7 +268,7 @@ class _Pair:
     def _in_words(self, text: str) -> str:
         """The text with the sides as a reader calls them, instead of with the names of their runs."""
         alike = self.new.label == self.old.label
-        sides = ((self.new, "the new one"), (self.old, "the baseline"))
+        sides = ((self.new, accuracy.NEW), (self.old, accuracy.BASELINE))
         for member, role in sorted(sides, key=lambda side: -len(side[0].name)):  # one may begin another
             text = text.replace(member.name, role if alike else member.label)
         return text

@@ -48,7 +48,8 @@ def test_too_few_questions_exclude_nothing():
     ("now", "before", "why"),
     [
         (agreement(ALL), agreement(ALL, sha256="other"), "other questions were asked"),
-        (None, agreement(ALL), "no questions were asked of engine"),
+        (None, agreement(ALL), "no questions were asked of the new one"),
+        (agreement(ALL), None, "no questions were asked of the baseline"),
         (agreement("-" * 600), agreement(ALL), "no question was answered by both"),
     ],
 )
