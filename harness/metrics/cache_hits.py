@@ -94,7 +94,7 @@ def hit_rate(view: RequestView, counters: Mapping[str, float] | None) -> tuple[f
     cached ones.
     """
     share = cached_share(view.answers)
-    if share is not None and not len(beyond_prompt(view)):
+    if share is not None:
         return share, "usage"
     counted_share = _counted_share(counters)
     return (None, None) if counted_share is None or counted_share > 1 else (counted_share, "counters")
@@ -117,9 +117,10 @@ def host_share(counters: Mapping[str, float] | None) -> float | None:
 
 def cached_share(rows: Rows) -> float | None:
     """Returns the share of the prompt tokens of these answers that came from a cache; None where a usage
-    does not tell.
+    does not tell, or has more of them than there were.
     """
-    known = _known(rows).all() and rows["prompt_tokens"].sum() > 0
+    possible = _known(rows) & (rows["cached_tokens"] <= rows["prompt_tokens"])
+    known = possible.all() and rows["prompt_tokens"].sum() > 0
     return float(rows["cached_tokens"].sum() / rows["prompt_tokens"].sum()) if known else None
 
 

@@ -63,9 +63,9 @@ class Runner:
         facts, began, busy_ns = self.facts, time.monotonic_ns(), time.thread_time_ns()
         try:
             self.source.read(self.spill.put)
-        except UnreadableError as error:
+        except Exception as error:  # of whatever kind: else the series would end without a word
             facts.failures += 1
-            facts.last_failure = str(error)
+            facts.last_failure = str(error) if isinstance(error, UnreadableError) else repr(error)
             facts.failing_since_ns = facts.failing_since_ns or began
         else:
             facts.reads += 1

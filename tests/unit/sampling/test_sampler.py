@@ -88,6 +88,13 @@ def test_a_read_that_fails_is_counted_and_the_next_one_ends_the_failing(spill):
     assert (facts.failures, facts.last_failure, facts.failing_since_ns) == (1, "busy", None)
 
 
+def test_an_error_that_nobody_foresaw_is_a_read_that_failed(spill):
+    """A driver's field in a new form: the reader's thread ended, and nothing said that its samples did."""
+    facts = run(Source(1.0, ValueError("field"), 2.0, 3.0), spill, reads=2)
+    assert (facts.failures, facts.last_failure) == (1, "ValueError('field')")
+    assert run(Source(1.0, ValueError("field")), spill, reads=1).failing_since_ns is not None
+
+
 def test_a_source_that_fails_to_the_end_says_since_when(spill):
     facts = run(Source(UnreadableError("gone")), spill)
     assert facts.reads == 0
