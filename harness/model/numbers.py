@@ -25,7 +25,7 @@ def short(value: float, digits: int = 3) -> str:
 
 
 def as_given(load: float) -> str:
-    """The value of a load as it was asked for, never rounded: two loads never get one name."""
+    """The value of a load as it was asked for, in ten digits: two loads of a run never get one name."""
     return f"{load:.10g}"
 
 

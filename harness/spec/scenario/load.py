@@ -7,6 +7,7 @@ from typing import Literal
 
 from harness.errors import SpecError
 from harness.model.choices import Arrival
+from harness.model.numbers import as_given
 from harness.spec.scenario.limits import LONGEST_S, MOST, at_most, not_negative, positive
 
 _LOWEST, _HIGHEST = 0.001, 1_000_000  # of a load point: a request in 17 minutes, a million at a time
@@ -121,7 +122,7 @@ def check_load(load: Load, where: str, *, sessions: bool) -> None:
                 positive(value, f"{where}.{key}", _HIGHEST)
             if key in ("rate", "replay_speed") and value < _LOWEST:
                 raise SpecError(f"must be at least {_LOWEST:g}, not {value:g}", where=f"{where}.{key}")
-        if len(set(values)) != len(values):
+        if len(set(map(as_given, values))) != len(values):
             raise SpecError(
                 "duplicate value; use --repeats to measure a load point again", where=f"{where}.{key}"
             )

@@ -42,6 +42,8 @@ def test_a_scenario_is_complete_in_itself():
         (("requests = 3", "requests = 0"), "x.toml:load.requests: must be at least 1, not 0", None),
         (("[1]", "[1, 0]"), "x.toml:load.concurrency: must be above 0, not 0", None),
         (("[1]", "[2, 2]"), "x.toml:load.concurrency: duplicate value", None),
+        # One name would be one file of requests, and the same prompts.
+        (("concurrency = [1]", "rate = [20, 20.00000000001]"), "x.toml:load.rate: duplicate value", None),
         (("[1]", "['a']"), "x.toml:load.concurrency[0]: must be a whole number", None),
         (("[1]", "1"), "x.toml:load.concurrency: must be a list", None),
         (("[1]", "[1]\nrate = [2]"), "exactly one of concurrency (closed loop), rate and replay_speed", None),
