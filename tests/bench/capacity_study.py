@@ -7,7 +7,8 @@
 A row is a server of so many slots whose service times are lognormal around their mean. Its truth is the
 highest load that keeps the limit over a very long time, found by bisection on a queue of 400,000 requests.
 Every probe is a cell of records that `summarise_cell` and the rules of the search see as if measured. Exits
-with 1 where more than 5 % of the answers lie above the truth, or more than 10 % of them more than 10 % below.
+with 1 where more than 5 % of the answers lie above the truth, or more than 10 % of them more than 10 % below,
+in one row or in all of them together, and chance alone would not do that once in a thousand times.
 """
 
 import argparse
@@ -37,6 +38,7 @@ from harness.run.search import probes
 from harness.run.setup.capacity_search import PROBE_SECONDS
 from harness.run.setup.repeats import SEARCHES
 from harness.spec.scenario import Load
+from harness.stats.binomial import share_above
 from harness.summary import summarise_cell
 from harness.verdicts.capacity import capacity
 from harness.verdicts.slo_check import answers_needed
@@ -47,6 +49,7 @@ from tests.factories.recorded import facts
 
 NS = 1_000_000_000
 WRONG_LIMIT = 0.05
+CONFIDENCE = 0.999  # that a share is above its limit: two of 13 answers say little
 BELOW = 0.10
 LONG = 400_000
 TOKENS = 2
@@ -254,8 +257,8 @@ def _moved(server: Server, part: float) -> Server:
 
 
 def table(arguments: argparse.Namespace) -> list[str]:
-    """Prints a line per server; those that are wrong too often."""
-    bad = []
+    """Prints a line per server; returns those that are wrong too often."""
+    wrong: dict[str, tuple[float, float]] = {}
     print(f"{arguments.times} runs a row of {counted(arguments.searches, 'start')}; "
           "answers: lowest, median, highest; load: seconds")  # fmt: skip
     print(f"{'server':<30} {'serves':>6} {'truth':>6}  {'answers':<21} {'above':>6} {'>10 % below':>11} "
@@ -272,9 +275,17 @@ def table(arguments: argparse.Namespace) -> list[str]:
             f"{below:>11.1%} {found.inside:>6.1%} {found.load_s:>5.0f}",
             flush=True,
         )
-        if above > WRONG_LIMIT or below > 2 * WRONG_LIMIT:
-            bad.append(server.name)
-    return bad
+        wrong[server.name] = above, below
+    rows = [(name, found, arguments.times) for name, found in wrong.items()]
+    together = np.mean(list(wrong.values()), axis=0) if wrong else (0.0, 0.0)
+    rows.append(("all rows together", tuple(together), arguments.times * len(wrong)))
+    return [name for name, (above, below), count in rows if too_often(above, below, count)]
+
+
+def too_often(above: float, below: float, count: int) -> bool:
+    """Whether so many of `count` answers are wrong that chance does not explain it."""
+    limits = ((above, WRONG_LIMIT), (below, 2 * WRONG_LIMIT))
+    return any(share_above(round(share * count), count, CONFIDENCE) > limit for share, limit in limits)
 
 
 def spread(arguments: argparse.Namespace) -> list[str]:
