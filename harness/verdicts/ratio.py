@@ -97,7 +97,7 @@ def _aligned(
     a: Series, b: Series, mine: Mapping[Work, T], other: Mapping[Work, T], least: int
 ) -> tuple[dict[Work, T], dict[Work, T], bool]:
     """Blocks of one start are compared in pairs alone, however few."""
-    return aligned(mine, other, {**b.starts(), **a.starts()}, 0 if a.unit == "blocks" else least)
+    return aligned(mine, other, (a.starts(), b.starts()), 0 if a.unit == "blocks" else least)
 
 
 def _means(starts: Sequence[Sequence[float] | Floats]) -> Floats:

@@ -203,18 +203,24 @@ def by_start(values: Mapping[Work, T], starts: Mapping[Work, int]) -> list[list[
 
 
 def aligned(
-    a: Mapping[Work, T], b: Mapping[Work, T], starts: Mapping[Work, int], least: int
+    a: Mapping[Work, T],
+    b: Mapping[Work, T],
+    starts: tuple[Mapping[Work, int], Mapping[Work, int]],
+    least: int,
 ) -> tuple[dict[Work, T], dict[Work, T], bool]:
-    """Values of both, and whether they are paired: value i of both is then of the same requests.
+    """Values of both, and whether they are paired: value i of both is then of the same requests and start.
 
     They are paired if most runs have a partner, and runs without one are then left out; not if fewer than
-    `least` runs, or `starts`, would be left of enough. Runs whose requests are not known have no partner.
+    `least` runs, or `starts`, would be left of enough. Runs whose requests are not known have no partner, nor
+    have blocks whose start has others in the other session.
     """
 
-    def units(works: Iterable[Work]) -> int:
-        return len({starts.get(work, work) for work in works})
+    def units(works: Iterable[Work], of_start: Mapping[Work, int]) -> int:
+        return len({of_start.get(work, work) for work in works})
 
-    common, fewer = [key for key in a if key in b and key[0]], min(len(a), len(b))
-    if 2 * len(common) > fewer and units(common) >= min(least, units(a), units(b)):
+    first, second = starts
+    common = [key for key in a if key in b and key[0] and first.get(key) == second.get(key)]
+    fewer = min(len(a), len(b))
+    if 2 * len(common) > fewer and units(common, first) >= min(least, units(a, first), units(b, second)):
         return {key: a[key] for key in common}, {key: b[key] for key in common}, True
     return dict(a), dict(b), False

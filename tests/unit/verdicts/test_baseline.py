@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from harness.cli.main import main
@@ -21,7 +22,7 @@ from tests.factories.documents import changed
 from tests.factories.documents import made as filled
 from tests.factories.runs import TWO, Engine, Shape, make_run
 from tests.factories.summaries import UNSTEADY, summary, verdict
-from tests.unit.verdicts.test_pairs import cells
+from tests.unit.verdicts.test_pairs import NOISE, cells
 
 
 def manifest(**changes):
@@ -244,6 +245,25 @@ def test_what_can_be_compared_in_one_metric_is_not_refused():
     found = {one.metric: one.verdict for one in document.pairs[0].findings}
     assert (found["ttft_ms.p50"], found["e2e_ms.p50"]) == ("same", "not comparable")
     assert not refused(document)
+
+
+@pytest.mark.parametrize(("old", "new"), [((4, 4), (4, 4)), ((4, 4), (4, 8)), ((3, 8), (6, 4))])
+def test_starts_with_other_numbers_of_blocks_are_compared_by_their_means(old, new):
+    """Block 5 is of the second start in one session and of the first in the other."""
+
+    def session(name, p50, starts, blocks):
+        noise = np.resize(NOISE, starts * blocks)
+        made = cells("vllm", p50, noise=noise, repeats=starts * blocks, launch="process")
+        made = [changed(one, start_number=one.repeat // blocks) for one in made]
+        return run(name, made, pairing="blocks", blocks=blocks)
+
+    runs = session("old", 100, *old), session("new", 110, *new)
+    (found, *_), (turned, *_) = (
+        compare_runs(both).pairs[0].findings for both in (runs, tuple(reversed(runs)))
+    )
+    assert (found.verdict, turned.verdict) == ("slower", "faster")
+    assert found.runs == (new[0], old[0])
+    assert found.paired == (old == new)
 
 
 @pytest.mark.parametrize("values", [(-2.0, 300.0), (300.0, -2.0), (0.0, 300.0)])
