@@ -45,6 +45,8 @@ def limiter(cell: Watched) -> tuple[Limiter | None, str]:
         for code, sentence in rule(seen, cell):
             known = {name: value for name, value in seen.items() if value is not None}
             return Limiter(code=code, sentence=sentence, numbers=known), ""
+    if _unread(seen, cell):
+        return None, "how busy the engine's GPUs were could not be read"
     return None, "neither the engine's GPUs nor its processes could be watched"
 
 
@@ -101,11 +103,16 @@ def _gpu_inside(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
         )
 
 
+def _unread(seen: Numbers, cell: Watched) -> bool:
+    """Whether the engine is on GPUs that do not show how busy they are, such as MIG instances."""
+    return seen["gpu_pct"] is None and cell.gpu is not None and bool(cell.gpu.engine_gpus)
+
+
 def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     """A GPU that is busy is not held up by the CPU."""
     used, limit, gpu_pct = seen["engine_cores"], seen["engine_cores_limit"], seen["gpu_pct"]
     busy, others, cpus = seen["busy_cores"], seen["other_cores"], seen["cpus"]
-    if gpu_pct is not None and gpu_pct >= GPU_BUSY_PCT:
+    if _unread(seen, cell) or (gpu_pct is not None and gpu_pct >= GPU_BUSY_PCT):
         return
     if gpu_pct is None and used is not None and limit is not None and used >= CPU_FULL * limit:
         yield "cpu", f"the CPU: the engine used {_engine_cores(used, cpus, cell)}"
@@ -155,7 +162,7 @@ def _gpu(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
 
 
 def _load(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
-    if seen["gpu_pct"] is None and seen["engine_cores"] is None:
+    if _unread(seen, cell) or (seen["gpu_pct"] is None and seen["engine_cores"] is None):
         return
     value = as_given(cell.load.value)
     offered = {

@@ -63,7 +63,7 @@ class Runner:
         facts, began, busy_ns = self.facts, time.monotonic_ns(), time.thread_time_ns()
         try:
             self.source.read(self.spill.put)
-        except Exception as error:  # of whatever kind: else the series would end without a word
+        except Exception as error:  # of whatever kind: the series would end unreported
             facts.failures += 1
             facts.last_failure = str(error) if isinstance(error, UnreadableError) else repr(error)
             facts.failing_since_ns = facts.failing_since_ns or began

@@ -104,6 +104,16 @@ def test_threads_bound_what_an_engine_can_use():
     assert found.sentence.endswith("the engine used 1.0 of 16 cores with 1 thread")
 
 
+@pytest.mark.parametrize("others", [{}, {"cores": 15.9}, {"busy": 15.9, "others": 8.0}])
+def test_gpus_that_do_not_show_how_busy_they_are_leave_the_limiter_unknown(others):
+    """A MIG instance has no utilisation: that nothing was saturated, or the CPU, nobody saw."""
+    on_mig = cell(utilisation_pct=None, memory_utilisation_pct=None, **others)
+    on_mig = replace(on_mig, gpu=changed(on_mig.gpu, engine_gpus=(0,)))
+    assert limiter(on_mig) == (None, "how busy the engine's GPUs were could not be read")
+    full = cell(utilisation_pct=None, kv_use=0.99, waiting=5.0)
+    assert limiter(replace(full, gpu=on_mig.gpu))[0].code == "kv-cache"
+
+
 def test_a_sentence_ends_where_no_more_is_known():
     server = changed(
         cell().server, cpu_cores=None, kv_use=None, running=None, waiting={"mean": 4.0, "max": 4.0}

@@ -431,6 +431,7 @@ def test_every_part_of_a_cell_is_of_its_window():
     telemetry = Telemetry(
         {
             "gpu.0.power_w": line(-10, 20, 0, 300),
+            "gpu.0.utilisation_pct": line(-10, 20, 40, 40),
             "host.cpu_busy_s": line(-1, 11, 0, 12),
             "server.cpu_s": line(-1, 11, 0, 6),
         }
