@@ -1,24 +1,26 @@
 """Lines that stay on the screen while a run goes on."""
 
-from harness.model import WITHOUT_TEXT, CellResult
+from harness.model import WITHOUT_TEXT, CellResult, Load, LoadPoint
 from harness.model.metric import OF_AUDIO
 from harness.model.numbers import as_given
 from harness.plan import Cell
 
 
-def cell_words(label: str, cell: Cell) -> str:
-    """`vllm, 8 in flight, repeat 1`, counted from one; `start 1, block 1` of engines that are up together."""
-    value = as_given(cell.load.value)
-    which = "repeat" if cell.start is None else f"start {cell.start + 1}, block"
-    at = {
+def load_words(load: LoadPoint | Load) -> str:
+    """`8 in flight`, `2.5 requests/s`: the value of a load, and what it counts."""
+    value = as_given(load.value)
+    return {
         "concurrency": f"{value} in flight",
         "rate": f"{value} requests/s",
         "trace": f"replayed {value} times as fast",
-        "working-set": f"working set of {value} times the KV cache"
-        if cell.load.value
-        else "no prefix used twice",
-    }
-    return f"{label}, {at[cell.load.kind]}, {which} {cell.repeat + 1}"
+        "working-set": f"working set of {value} times the KV cache" if load.value else "no prefix used twice",
+    }[load.kind]
+
+
+def cell_words(label: str, cell: Cell) -> str:
+    """`vllm, 8 in flight, repeat 1`, counted from one; `start 1, block 1` of engines that are up together."""
+    which = "repeat" if cell.start is None else f"start {cell.start + 1}, block"
+    return f"{label}, {load_words(cell.load)}, {which} {cell.repeat + 1}"
 
 
 def cell_line(words: str, cell: CellResult) -> str:

@@ -31,7 +31,7 @@ MEASURED_AGAIN = Notice(
 )
 DURATION_NOT_REACHED = Notice(
     IssueCode.DURATION_NOT_REACHED,
-    "a closed loop sent all requests before the `--duration` that was given without `--requests`",
+    "a cell sent all requests before the `--duration` that was given without `--requests`",
 )
 CELL_MISSING = Notice(IssueCode.CELL_MISSING, "a cell was planned and never finished")
 _DAMAGED = "its records are damaged: copy the run folder again, or measure the cell again"

@@ -27,6 +27,25 @@ def test_a_file_that_ended_is_not_asked_for_more_requests():
 
 
 @pytest.mark.parametrize(
+    ("load", "requests", "text", "hint"),
+    [
+        (
+            {"kind": "rate", "value": 10.0},
+            200,
+            "10 requests/s",
+            "its file holds no more of them: use a longer one",
+        ),
+        ({"kind": "trace", "value": 2}, 20, "replayed 2 times as fast", "--requests 300"),
+        ({"kind": "working-set", "value": 2}, 20, "working set of 2 times the KV cache", "--requests 300"),
+    ],
+)
+def test_a_file_or_a_replay_that_ended_before_the_duration_is_named_too(load, requests, text, hint):
+    found = warning(load=load, requests=requests)
+    assert found.text.startswith(f"x, {text}: all 20 requests were sent before the 20 s of --duration")
+    assert found.hint == hint
+
+
+@pytest.mark.parametrize(
     "changes",
     [
         {"given": GIVEN | {"load.requests": 20}},
