@@ -75,6 +75,7 @@ class _Metrics(msgspec.Struct):
     request_latency: _Value = _Value()
     inter_chunk_latency: _Value = _Value()
     usage_prompt_tokens: _Value = _Value()
+    usage_prompt_cache_read_tokens: _Value = _Value()
     input_sequence_length: _Value = _Value()
     usage_completion_tokens: _Value = _Value()
     output_sequence_length: _Value = _Value()
@@ -194,6 +195,7 @@ def _answer(line: _Line, where: str) -> Answer:
         last_s=last,
         end_s=max(end, last),
         prompt_tokens=_count(metrics.usage_prompt_tokens, metrics.input_sequence_length),
+        cached_tokens=_count(metrics.usage_prompt_cache_read_tokens),
         output_tokens=_count(metrics.usage_completion_tokens, metrics.output_sequence_length),
         pieces=None if chunks is None else len(chunks),
         chunks_s=chunks,
@@ -224,10 +226,9 @@ def _scale(unit: str, where: str) -> float:
     return _MS[unit]
 
 
-def _count(of_server: _Value, of_tool: _Value) -> int | None:
-    """The server's count before the tool's own."""
-    values = (of_server.value, of_tool.value)
-    return next((int(value) for value in values if isinstance(value, int | float)), None)
+def _count(*found: _Value) -> int | None:
+    """The first that is there: the server's count before the tool's own."""
+    return next((int(each.value) for each in found if isinstance(each.value, int | float)), None)
 
 
 def _phase(about: _Summary | None, where: str) -> dict[str, Any] | None:
@@ -286,6 +287,7 @@ def read_summary(document: Document) -> Iterator[Taken]:
     if not reported:
         raise wrong("has no figures", where)
     count = int(about.request_count.avg or 0) if about.request_count else None
+    failed = int(about.error_request_count.avg or 0) if about.error_request_count else 0
     phase = _phase(about, where)
     lacks = ["requests (profile_export.jsonl has them)", *without_zone(about.start_time)]
     if phase is None:
@@ -305,6 +307,6 @@ def read_summary(document: Document) -> Iterator[Taken]:
         reported=reported,
         facts=("answers", "outcomes") if count is not None else (),
         answered=count,
-        failed=int(about.error_request_count.avg or 0) if about.error_request_count else 0,
-        planned=count or 0,
+        failed=failed,
+        planned=(count or 0) + failed,
     )

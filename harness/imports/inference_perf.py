@@ -38,9 +38,14 @@ _RATES = {
 }
 
 
+class _Cached(msgspec.Struct):
+    cached_tokens: int | None = None
+
+
 class _Usage(msgspec.Struct):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
+    prompt_tokens_details: _Cached | None = None
 
 
 class _Response(msgspec.Struct):
@@ -140,6 +145,7 @@ def _answer(entry: _Entry, where: str) -> tuple[Answer, bool]:
         last_s=float(chunks[-1]),
         end_s=entry.end_time,
         prompt_tokens=usage.prompt_tokens or (entry.info.input_tokens if entry.info else None),
+        cached_tokens=usage.prompt_tokens_details.cached_tokens if usage.prompt_tokens_details else None,
         output_tokens=response.output_tokens if counted is None else counted,
         pieces=len(chunks),
         chunks_s=chunks,

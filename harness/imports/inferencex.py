@@ -40,6 +40,7 @@ class _Row(msgspec.Struct):
     pcp_size: int = 1
     disagg: bool = False
     is_multinode: bool = False
+    input_tput_per_gpu: float | None = None
     output_tput_per_gpu: float | None = None
 
     @property
@@ -73,10 +74,11 @@ def _taken(row: _Row, values: dict[str, Any], where: str) -> Taken:
                 raise wrong(f"{word}_{name} is {short(value)} s: other units?", where)
             reported[f"{metric}.{statistic}"] = finite(value * 1e3, f"{word}_{name}", where)
     lacks = [VERSION, "requests", COUNTS]
-    if row.output_tput_per_gpu is not None and row.gpus:
-        reported["output_tokens_per_s"] = finite(row.output_tput_per_gpu * row.gpus, "output", where)
-    else:
+    if row.gpus is None:
         lacks.append("of how many GPUs its rates are, so no rate is known")
+    for what, per_gpu in (("input", row.input_tput_per_gpu), ("output", row.output_tput_per_gpu)):
+        if per_gpu is not None and row.gpus:
+            reported[f"{what}_tokens_per_s"] = finite(per_gpu * row.gpus, what, where)
     ours = values.get(KEY)
     if row.conc is None and ours is None:
         raise wrong("names no concurrency", where)

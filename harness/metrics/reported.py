@@ -19,17 +19,18 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
     """The cell with the figures of the file, and the reasons for the others."""
     if file is None:
         return cell
-    nulls = {**cell.null_reasons, "requests.resent": _LACKING, "output_chars_per_s": _LACKING,
-             "standstill": _LACKING}  # fmt: skip
+    unknown = ("output_chars_per_s", "standstill", "prefix_cache_ideal")
+    nulls = cell.null_reasons | dict.fromkeys(("requests.resent", *unknown), _LACKING)
     foreign = OfServer if "times" in file.facts else (OfServer, OfTimes)
     nulls |= {path: _LACKING for path, why in nulls.items() if isinstance(why, foreign)}
-    figures: dict[str, Any] = {"output_chars_per_s": None, "standstill": None, "imported": file}
+    figures: dict[str, Any] = dict.fromkeys(unknown) | {"imported": file}
     if "arrivals" not in file.facts:
         nulls |= {path: _LACKING for path in nulls if path.startswith("itl_ms.")}
     if nulls.get("state") == _LACKING:
         figures["state_why"] = _LACKING
     if "times" not in file.facts:
-        figures |= {"sample": None, "makespan_s": None}
+        steady = replace(cell.steady_state, why=_LACKING)
+        figures |= {"sample": None, "makespan_s": None, "steady_state": steady}
         if cell.load.slots is not None:
             figures |= {"state": "saturated", "state_why": "each slot sends again at once, as the tool says"}
             nulls.pop("state", None)

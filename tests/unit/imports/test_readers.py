@@ -18,7 +18,9 @@ from harness.validity import RULES, unchecked
 from harness.validity.imported import NEEDS
 from tests.factories import foreign
 
-GUIDELLM = Path(__file__).resolve().parents[2] / "captures" / "imports" / "guidellm" / "r.json"
+CAPTURES = Path(__file__).resolve().parents[2] / "captures" / "imports"
+GUIDELLM = CAPTURES / "guidellm" / "r.json"
+INFERENCE_PERF = CAPTURES / "inference-perf" / "per_request_lifecycle_metrics.json"
 
 
 def taken_of(path):
@@ -271,11 +273,13 @@ ROW = {"hw": "h100", "tp": 8, "conc": 64, "model": "m", "framework": "vllm", "pr
 
 
 def test_rows_of_inferencex_are_in_seconds_and_per_gpu(tmp_path):
-    rows = [ROW, ROW | {"conc": 128, "is_multinode": True}, ROW | {"pp": 2, "pcp_size": 3}]
+    rows = [ROW | {"input_tput_per_gpu": 900.0}, ROW | {"conc": 128, "is_multinode": True}]
+    rows.append(ROW | {"pp": 2, "pcp_size": 3})
     _, (one, two, three) = read(foreign.write(tmp_path / "r.json", rows))
     assert (one.variant, one.load.slots, two.load.slots) == ("vllm-h100-fp8-tp8", 64, 128)
     assert one.reported["ttft_ms.p50"] == pytest.approx(400)
     assert one.reported["output_tokens_per_s"] == pytest.approx(800)
+    assert one.reported["input_tokens_per_s"] == pytest.approx(7200)
     assert three.reported["output_tokens_per_s"] == pytest.approx(6 * 800)
     assert "output_tokens_per_s" not in two.reported
     assert "of how many GPUs" in " ".join(two.lacks)
@@ -337,6 +341,27 @@ MLPERF = {"version": "0.4", "git_sha": None, "n_samples_issued": 400, "n_samples
           "ttft": {"avg": 1e8, "median": 9e7, "percentiles": {"50": 9e7, "99.0": 2e8}}, "tpot": {},
           "latency": {}, "qps": 40.0, "tps": 640.0,
           "run_config": {"load_pattern": {"type": "concurrency", "target_concurrency": 4}}}  # fmt: skip
+
+
+def test_failures_of_a_summary_of_aiperf_were_planned_too(tmp_path):
+    about = {"aiperf_version": "0.13.0", "request_count": {"avg": 115.0}, "error_request_count": {"avg": 5.0},
+             "time_to_first_token": {"unit": "ms", "avg": 100.0}}  # fmt: skip
+    taken = taken_of(foreign.write(tmp_path / "profile_export_aiperf.json", about))
+    assert (taken.answered, taken.failed, taken.planned) == (115, 5, 120)
+
+
+def test_cached_tokens_are_read_where_a_file_has_them(tmp_path):
+    lines = foreign.aiperf_lines(requests=6)
+    for line in lines[1:]:
+        line["metrics"]["usage_prompt_cache_read_tokens"] = {"value": 12, "unit": "tokens"}
+    taken = taken_of(foreign.write_lines(tmp_path / "r.jsonl", lines))
+    assert taken.records.requests["cached_tokens"].tolist() == [UNKNOWN] + [12] * 5
+    entries = json.loads(INFERENCE_PERF.read_text())
+    usage = entries[1]["info"]["response_metrics"]["server_usage"]
+    usage["prompt_tokens_details"] = {"cached_tokens": 7}
+    entries[2]["info"]["response_metrics"]["server_usage"]["prompt_tokens_details"] = None
+    taken = taken_of(foreign.write(tmp_path / "per_request_lifecycle_metrics.json", entries))
+    assert taken.records.requests["cached_tokens"][:3].tolist() == [0, 7, UNKNOWN]
 
 
 def test_a_file_of_aiperf_without_gaps_has_no_arrivals(tmp_path):

@@ -38,8 +38,9 @@ def test_a_file_of_requests_with_their_times_lacks_only_what_none_has():
         "requests.resent": LACKS,
         "output_chars_per_s": LACKS,
         "standstill": LACKS,
+        "prefix_cache_ideal": LACKS,
     }
-    assert (made.output_chars_per_s, made.standstill) == (None, None)
+    assert (made.output_chars_per_s, made.standstill, made.prefix_cache_ideal) == (None, None, None)
     assert made.imported.level == "records"
     assert made.ttft_ms == own.ttft_ms
 
@@ -62,6 +63,7 @@ def test_without_times_a_closed_loop_is_taken_at_its_word(load, state):
     )
     made = with_reported(own, file("answers", without("times")))
     assert (made.state, made.makespan_s, made.sample) == (state, None, None)
+    assert made.steady_state.why == LACKS
     assert ("state" in made.null_reasons) == (state == "under load")
     assert with_reported(own, file()).makespan_s == 9.0
 
