@@ -1,6 +1,6 @@
 """Differences that the cells themselves show: in their answers, their caches, their prompts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from harness.model import (
@@ -15,7 +15,7 @@ from harness.model import (
     distorted_by,
 )
 from harness.model.metric_table import family
-from harness.model.numbers import percent_apart, short
+from harness.model.numbers import digits_apart, fixed, percent_apart, short
 
 Group = Mapping[str, CellResult]  # by label, of one load point and repeat
 
@@ -49,6 +49,12 @@ def listed(values: Mapping[str, object]) -> str:
     return ", ".join(f"{value} ({', '.join(labels)})" for value, labels in names.items())
 
 
+def _figures(values: Mapping[str, float], digits: int, shown: Callable[[float, int], str] = fixed) -> str:
+    """Lists them with so many digits, or with as many as tell the least from the most."""
+    digits = digits_apart(min(values.values()), max(values.values()), least=digits, shown=shown)
+    return listed({label: shown(value, digits) for label, value in values.items()})
+
+
 def _cache_state(group: Group) -> Iterator[Unequal]:
     """A state that was found in some and not in others decides; one that cannot be seen is shown."""
     caches = {label: cell.conditions.cache for label, cell in group.items()}
@@ -68,7 +74,7 @@ def _prompt_tokens(group: Group) -> Iterator[Unequal]:
     means = {label: count.mean for label, count in known.items() if count.mean is not None}
     if len(means) > 1 and _differ(known):
         spread = _spread(means.values())
-        words = listed({label: f"{mean:.1f}" for label, mean in means.items()})
+        words = f"{_figures(means, 1)}{'' if spread else ' on average, others in single chats'}"
         foreign = any(cell.imported for cell in group.values())  # nobody knows which chats those were
         what = "prompt tokens" if foreign else "prompt tokens of the same chats"
         yield Unequal("prompt-tokens", tuple(known), f"{what}: {words}", spread > MATTERS, what=what)
@@ -89,7 +95,7 @@ def _output_length(group: Group) -> Iterator[Unequal]:
     means = {label: cell.conditions.output_tokens_mean for label, cell in right.items()}
     known = {label: mean for label, mean in means.items() if mean is not None}
     if len(known) > 1 and (spread := _spread(known.values())) > SHOWN:
-        words = listed({label: f"{mean:.1f}" for label, mean in known.items()})
+        words = _figures(known, 1)
         alone = all(cell.point == LoadPoint("concurrency", 1) for cell in group.values())
         # Longer answers of the others are what a first token waits behind.
         metrics = distorted_by("output-length", *(() if alone else ("queued-output-length",)))
@@ -103,7 +109,7 @@ def _tokens_per_event(group: Group) -> Iterator[Unequal]:
     sizes = {label: cell.output_tokens.tokens_per_event for label, cell in group.items()}
     known = {label: size for label, size in sizes.items() if size is not None}
     if len(known) > 1 and (spread := _spread(known.values())) > MATTERS:
-        words = listed({label: f"{size:.2f}" for label, size in known.items()})
+        words = _figures(known, 2)
         metrics = distorted_by("tokens-per-event")
         what = "tokens per event"
         text = f"{what}: {words}"
@@ -180,7 +186,7 @@ def _apart(
     spread = values[high][0] / values[low][0] - 1
     apart = spread - CHANCE * error
     if apart > SHOWN:
-        text = f"{title}: {listed({label: short(mean) for label, (mean, _) in values.items()})}"
+        text = f"{title}: {_figures({label: mean for label, (mean, _) in values.items()}, 3, short)}"
         matters = spread > MATTERS and spread > SURE * error
         yield Unequal(code, tuple(values), text, matters, distorted_by(*causes), apart, title)
 

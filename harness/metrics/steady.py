@@ -121,7 +121,8 @@ class Course:
         until = f" to {self.starts_ns[found.shape.stop] / 1e9:.1f} s" if found.shape.stop < last else " on"
         verb = "changes by" if found.shape.sloped else "differs by"
         size = f"{'-' if found.change < 0 else '+'}{percent_apart(abs(found.change), _limit(found.form))}%"
-        return f"{found.form}: {self.label} {verb} {size} {since}{until}"
+        whole = "" if self.logarithmic else " of the mean"
+        return f"{found.form}: {self.label} {verb} {size}{whole} {since}{until}"
 
 
 def _limit(form: Form) -> float:

@@ -124,7 +124,7 @@ RULES = (
         code=IssueCode.NODE_DIFFERS,
         find=_differs,
         measures="median TTFT from the send on one load node, less that on the others; not in a closed loop "
-        f"with fewer than {_LEAST_SLOTS} slots for each, or in lockstep",
+        f"with fewer than {_LEAST_SLOTS} slots for each, or in lockstep; from {LEAST_ANSWERS} answers each",
         limit="the round trip from that node to the server, and 3.5 standard errors",
         hint="one node is slower or farther away: look at its CPU and its way to the server",
         cause="client",

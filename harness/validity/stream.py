@@ -29,6 +29,7 @@ def _itl_merged(cell: Evidence) -> Iterator[Violation]:
     if whole > len(rows) / 2:  # fewer may be those of one moment in which nobody looked
         yield Violation(
             f"{whole} of {len(rows)} answers came at once",
+            "half of the answers",
             hint="the server, or a proxy before it, holds answers back and writes them whole: ITL and TPOT "
             "of these are not known, TTFT is when the text came; compare E2E",
             metrics=(),

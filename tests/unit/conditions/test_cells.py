@@ -331,3 +331,16 @@ def test_a_count_that_cannot_be_right_refuses_tokens_and_says_nothing_of_lengths
     assert found["usage-implausible"].labels == ("b",)
     assert "tpot_ms" in found["usage-implausible"].metrics
     assert not {"output-length", "output-text"} & found.keys()
+
+
+def test_lengths_that_differ_do_not_read_alike():
+    few = {"intended": 0, "texts": [10, 20, 30], "prompt": 110}
+    first = cell("a", rows=[few | {"tokens": 3}] * 50)
+    (entry,) = unequal([first, cell("b", rows=[few | {"tokens": 3}] * 49 + [few | {"tokens": 4}])])
+    assert entry.text == "tokens per answer: 3.00 (a), 3.02 (b)"
+
+
+def test_equal_means_of_different_chats_say_so():
+    chats = [{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": 120}]
+    (entry,) = unequal([cell("a", rows=chats), cell("b", rows=chats[::-1])])
+    assert entry.text == "prompt tokens of the same chats: 110.0 (a, b) on average, others in single chats"

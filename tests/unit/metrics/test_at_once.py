@@ -136,6 +136,7 @@ def test_the_client_is_not_blamed_for_what_the_server_wrote_at_once():
     found = codes(cell(*[WHOLE] * 10), client__merged_share=0.95, client__loop_lag_ms=lag(0.05, 3.0))
     assert "merged-events" not in found
     assert found["itl-merged"].measured == "10 of 10 answers came at once"
+    assert found["itl-merged"].limit == "half of the answers"
     assert found["itl-merged"].verdict == "SUSPECT"
     words = "ITL and TPOT of these are not known, TTFT is when the text came; compare E2E"
     assert found["itl-merged"].hint.endswith(words)

@@ -191,7 +191,7 @@ def test_an_output_that_grows_drifts_by_its_share_of_the_mean():
     assert found.drift == {"e2e_ms": None, "output_events_per_s": pytest.approx(39 / mean)}
     assert (found.state, found.why) == (
         "not steady",
-        f"drift: output in events/s changes by +{39 / mean:.0%} from 5.0 s on",
+        f"drift: output in events/s changes by +{39 / mean:.0%} of the mean from 5.0 s on",
     )
     assert found.shapes == {"e2e_ms": None, "output_events_per_s": "drift"}
     assert (found.fixed_s, found.end_s, found.drained_s) == (5, 9, 9.099)
