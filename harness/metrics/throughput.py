@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.metrics.reason import NO_ANSWER, NOT_COUNTED, OfServer
-from harness.metrics.view import CellView, Figures, Floats, Rows
+from harness.metrics.view import CellView, Figures, Floats
 from harness.metrics.window import Window
 from harness.model import WITHOUT_TEXT, family
 from harness.model.metric import OF_AUDIO
@@ -34,7 +34,7 @@ class Rates(Figures):
 def compute(cell: CellView) -> Rates:
     """Every rate but goodput, which needs limits."""
     per_s = cell.of(rates_of)
-    nulls = {name: _why_not_apart(cell.requests) for name in OF_REASONING if per_s[name] is None}
+    nulls = {name: _why_not_apart(cell) for name in OF_REASONING if per_s[name] is None}
     nulls |= {
         name: _why_not_counted(cell, name)
         for name in RATES
@@ -94,11 +94,12 @@ def _why_not_counted(cell: CellView, name: str) -> str:
     return OfServer(f"{NOT_COUNTED}{some}")
 
 
-def _why_not_apart(requests: Rows) -> str:
+def _why_not_apart(cell: CellView) -> str:
     """The reason reasoning and answers have no rates of their own."""
-    if (requests["reasoning_tokens"] > 0).any():
-        return "the server counts the reasoning tokens of some answers only"
-    if (requests["first_reasoning_ns"] != UNKNOWN).any():
+    if (cell.requests["reasoning_tokens"] > 0).any():
+        some = "the server counts the reasoning tokens of some answers only"
+        return some if (cell.shares > 0).any() else NO_ANSWER
+    if (cell.requests["first_reasoning_ns"] != UNKNOWN).any():
         return "the server does not count reasoning tokens"
     return OfServer("no answer has reasoning")
 

@@ -165,6 +165,7 @@ def test_a_closed_loop_counts_time_and_an_open_one_text():
 
 
 ANSWER, THOUGHT = {"texts": [10, 20, 30]}, {"texts": [10, 20, 30], "thoughts": 2}
+FAILED = {"outcome": Outcome.HTTP_ERROR}
 
 
 @pytest.mark.parametrize(
@@ -173,6 +174,7 @@ ANSWER, THOUGHT = {"texts": [10, 20, 30]}, {"texts": [10, 20, 30], "thoughts": 2
         ([ANSWER] * 2, [UNKNOWN] * 2, "no answer has reasoning"),
         ([THOUGHT] * 2, [UNKNOWN] * 2, "the server does not count reasoning tokens"),
         ([THOUGHT] * 2, [2, UNKNOWN], "the server counts the reasoning tokens of some answers only"),
+        ([{**THOUGHT, "phase": Phase.WARMUP}, FAILED], [2, UNKNOWN], "no answer to count"),
     ],
 )
 def test_the_page_says_why_reasoning_has_no_rate_of_its_own(rows, counted, why):
