@@ -18,7 +18,7 @@ _MOST_BYTES = 1_000_000  # of a file; what follows is not read
 _LEAST_PIECES = 20  # so that texts can begin at different ones
 _RECORDS = 1_000
 # A sentence, or a line: each with the space before it.
-_ENDS = re.compile(r"(?<=[.!?])(?= )|(?<=\S)(?=\n)")
+_ENDS = re.compile(r"(?<=[.!?])(?= )|(?<=\S)(?=[^\S\n]*\n)")
 
 
 def pieces_of(text: Text) -> tuple[str, ...]:

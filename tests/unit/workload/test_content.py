@@ -64,6 +64,15 @@ def test_a_bad_file_is_one_error(tmp_path, raw, said):
         pieces_of(Text(f"file:{file}"))
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "  \n", "\t\r\n\r\n"])
+def test_a_line_ends_where_its_text_does_whatever_stands_before_the_next(tmp_path, end):
+    file = tmp_path / "lines.txt"
+    file.write_text(end.join(f"line {number} of the file" for number in range(30)), newline="")
+    first, *others = pieces_of(Text(f"file:{file}"))
+    assert (first, others[0]) == ("\nline 0 of the file", f"{end}line 1 of the file")
+    assert len(others) == 29
+
+
 @pytest.mark.parametrize("content", ["poetry", "file:", ""])
 def test_an_unknown_content_is_refused_with_its_key(content):
     with pytest.raises(SpecError, match="unknown content") as error:
