@@ -1,6 +1,5 @@
 """Samples on their way out of the sampler: appended as they come, so that a kill loses half a second."""
 
-import math
 import struct
 import threading
 import time
@@ -21,9 +20,7 @@ class Spill:
         self._lock = threading.Lock()
 
     def put(self, series: str, value: float, at_ns: int | None = None) -> None:
-        """Leaves out what is no finite number: it was not measured. `at_ns` on CLOCK_MONOTONIC; None: now."""
-        if not math.isfinite(value):
-            return
+        """`at_ns` on CLOCK_MONOTONIC; None: now."""
         at_ns = time.monotonic_ns() if at_ns is None else at_ns
         with self._lock:
             number = self._numbers.get(series)

@@ -22,15 +22,6 @@ def test_each_series_comes_back_in_order_of_time_on_the_clock_of_the_cell(tmp_pa
     np.testing.assert_array_equal(found["b.y"].at_ns, [100])
 
 
-def test_a_value_that_is_no_finite_number_is_no_sample(tmp_path):
-    """A mean over it would be none either, and a summary with that cannot be read back."""
-    spilled(
-        tmp_path, ("a", float("nan"), 10), ("a", 2.0, 20), ("a", float("inf"), 30), ("b", float("nan"), 10)
-    )
-    found = read_spill(tmp_path, 0).series
-    assert {name: samples.values.tolist() for name, samples in found.items()} == {"a": [2.0]}
-
-
 def test_a_row_that_a_kill_tore_is_left_out(tmp_path):
     spilled(tmp_path, ("a", 1.0, 10), ("a", 2.0, 20))
     rows = tmp_path / ROWS
