@@ -25,7 +25,8 @@ class Row:
     at_s: float  # any zero point
     input_tokens: float
     output_tokens: float
-    blocks: tuple[int, ...] = ()  # equal ids are equal text; all of one length, the last may be cut short
+    # Equal ids are equal text; all of one length, the last may be cut short. None: it shares nothing.
+    blocks: tuple[int, ...] | None = None
     parts: Parts = ()  # instead of blocks: stretches of any length
 
 
@@ -60,7 +61,7 @@ def check(row: Row, block_tokens: int) -> Row:
         raise BadRow("no output token (a request that failed when it was recorded)")
     if max(given, asked) > MAX_TOKENS:
         raise BadRow(f"a length above {MAX_TOKENS:,} tokens")
-    if block_tokens and len(row.blocks) != -(-int(row.input_tokens) // block_tokens):
+    if block_tokens and row.blocks is not None and len(row.blocks) != -(-int(given) // block_tokens):
         raise BadRow(f"blocks of {block_tokens} tokens that do not add up to the input")
     return row
 
@@ -122,7 +123,7 @@ def assemble(source: Source, rows: Iterable[tuple[int, Row | BadRow]]) -> Trace:
 
 
 def _path(source: Source, row: Row) -> Parts:
-    if not source.block_tokens:
+    if row.blocks is None:
         return row.parts
     whole = tuple(Part(block, source.block_tokens) for block in row.blocks)
     return cut_short(whole, int(row.input_tokens))

@@ -111,6 +111,13 @@ def test_everything_that_can_be_wrong_in_a_line_is_counted_by_its_reason(file):
     assert (np.diff(trace.at_ns) >= 0).all()
 
 
+def test_a_plain_line_without_blocks_shares_nothing_with_those_that_have_some(file):
+    lines = [plain(0, 20, blocks=[1, 2]), plain(1, 20), plain(2, 20, blocks=[1, 3]), plain(3, 20, blocks=[])]
+    trace = read_trace(file("\n".join(lines)))
+    assert trace.parts == (((1, 16), (2, 4)), (), ((1, 16), (3, 4)))
+    assert trace.skipped == {"blocks of 16 tokens that do not add up to the input": 1}
+
+
 def test_blocks_that_do_not_cover_the_input_are_counted(file):
     good = {"timestamp": 0, "input_length": 513, "output_length": 1, "hash_ids": [1, 2]}
     lines = [good, good | {"hash_ids": [1]}, good | {"hash_ids": [1, "2"]}, good, good]
