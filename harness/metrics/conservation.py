@@ -38,6 +38,7 @@ _OFFERED = "arrivals = served + backlog growth"
 _SLOTS = "in flight: no more than slots"
 _SLOT_TIME = "slots × window = busy + idle"
 _UNNAMED = "the file does not name the load"
+_NO_ANSWER = "no answer in the window"
 
 
 def hint(law: Law) -> str:
@@ -111,7 +112,7 @@ def _little(cell: Cell) -> Law:
     here = served & ((inside_ns > 0) | (cell.shares > 0))
     rate = cell.rates["requests_per_s"]
     if rate is None or not here.any():
-        return Law(law, why="no answer in the window")
+        return Law(law, why=_NO_ANSWER)
     answers = requests[here]
     mean_ns = float((answers["end_ns"] - answers["sent_ns"]).mean())
     by_time = inside_ns[here] / np.maximum(answers["end_ns"] - answers["sent_ns"], 1)
@@ -177,7 +178,9 @@ def _shares_an_address(facts: CellFacts) -> bool:
 
 def _tokens(cell: Cell) -> Law:
     rate, shown = cell.rates["requests_per_s"], cell.rates["output_tokens_per_s"]
-    if shown is None or rate is None or not cell.shares.any():
+    if rate is None or not cell.shares.any():
+        return Law(_TOKENS, why=_NO_ANSWER)
+    if shown is None:
         return Law(_TOKENS, why=str(NOT_COUNTED))
     tokens = cell.records.requests["output_tokens"]
     expected = rate * float((cell.shares * tokens).sum() / cell.shares.sum())
@@ -208,7 +211,7 @@ def _offered(cell: Cell) -> Law:
     """Open loop: what was to arrive in the window was served in it, or is left over in addition."""
     requests, rate = cell.records.requests, cell.rates["requests_per_s"]
     if rate is None:
-        return Law(_OFFERED, why="no answer in the window")
+        return Law(_OFFERED, why=_NO_ANSWER)
     arrived = float(arrivals(requests, cell.window))
     never = arrivals(requests[~in_flight.served(requests)], cell.window)
     expected = rate * cell.window.seconds + backlog_growth(cell.records, cell.window) + never

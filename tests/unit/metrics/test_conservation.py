@@ -206,6 +206,7 @@ def test_a_window_without_answers_is_not_judged():
     empty = replace(given, rates=dict.fromkeys(given.rates), shares=np.zeros(60))
     assert law(empty, "arrivals").why == law(empty, "Little").why == "no answer in the window"
     assert law(empty, "tokens/s").holds is None
+    assert law(empty, "tokens/s").why == "no answer in the window"
 
 
 def test_an_engine_that_counts_texts_of_a_request_apart_is_not_judged_by_its_gauges():
