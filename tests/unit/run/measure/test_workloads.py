@@ -1,5 +1,7 @@
 """Requests of a run, by load point."""
 
+import os
+import resource
 from contextlib import nullcontext
 
 import pytest
@@ -53,3 +55,15 @@ def test_a_verdict_on_a_class_that_no_request_is_of_is_an_error(key, metric, hin
     assert hint in raised.value.hint
     for fine in (["by_turn.2.ttft_ms.p50"], ["by_turn.*.ttft_ms.p50", "by_kind.*.ttft_ms.p50"]):
         Workloads(load_scenario("shared-prefix", {**small, "verdict.metrics": fine}), 1, 0, None)
+
+
+def test_any_number_of_repeats_fits_into_the_open_files_that_the_system_allows():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    scenario = load_scenario("fixed-length", {"load.requests": 1, "load.warmup_requests": 0})
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 40, hard))
+    try:
+        made = Workloads(scenario, 60, 0, None)
+        cells = [Cell("", 0, point, repeat) for point in load_points(scenario.load) for repeat in range(60)]
+        assert len({made.of(cell).sha256 for cell in cells}) == 120
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
