@@ -1,8 +1,8 @@
 """Requests of a run, by load point."""
 
-import os
 import resource
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
@@ -60,7 +60,7 @@ def test_a_verdict_on_a_class_that_no_request_is_of_is_an_error(key, metric, hin
 def test_any_number_of_repeats_fits_into_the_open_files_that_the_system_allows():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     scenario = load_scenario("fixed-length", {"load.requests": 1, "load.warmup_requests": 0})
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) + 40, hard))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 40, hard))
     try:
         made = Workloads(scenario, 60, 0, None)
         cells = [Cell("", 0, point, repeat) for point in load_points(scenario.load) for repeat in range(60)]
