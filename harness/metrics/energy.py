@@ -10,8 +10,9 @@ from harness.metrics.window import Window
 from harness.model import Energy
 from harness.records.series import Telemetry
 
-# Two seconds, less the last samples before the load: what is interpolated towards it is not idle.
+# Two seconds, less the last samples before the load: power that a driver averages may already be of it.
 _IDLE = Window(-2_000_000_000, -200_000_000, "whole")
+_EVER_NS = -(2**62)
 
 
 def watts(telemetry: Telemetry, device: str, window: Window) -> float | None:
@@ -33,11 +34,16 @@ def watts(telemetry: Telemetry, device: str, window: Window) -> float | None:
 
 
 def idle_watts(telemetry: Telemetry, device: str) -> float | None:
-    return watts(telemetry, device, _IDLE)
+    return watts(_before_load(telemetry), device, _IDLE)
 
 
 def idle_mean(telemetry: Telemetry, name: str) -> float | None:
-    return series.mean(telemetry.get(name), _IDLE)
+    return series.mean(_before_load(telemetry).get(name), _IDLE)
+
+
+def _before_load(telemetry: Telemetry) -> Telemetry:
+    """Leaves out what came after the first request: interpolated towards it, idle would be part load."""
+    return telemetry.between(_EVER_NS, 0)
 
 
 def total(values: Iterable[float | None]) -> float | None:

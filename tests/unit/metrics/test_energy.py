@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from harness.metrics.energy import watts
+from harness.metrics.energy import idle_mean, idle_watts, watts
 from harness.metrics.window import Window
 from harness.records.series import Samples, Telemetry
 
@@ -58,3 +58,23 @@ def test_one_of_both_is_enough(power, counter):
 def test_a_gpu_that_shows_no_power_at_all_has_its_power_of_zero():
     assert watts(gpu(series(10, lambda _: 0.0), series(1, lambda _: 5.0)), "gpu.0", WINDOW) == 0.0
     assert watts(gpu(None, None), "gpu.0", WINDOW) is None
+
+
+@pytest.mark.parametrize("hz", [0.4, 1, 2, 4, 10])
+@pytest.mark.parametrize("phase", [0.0, 0.3, 0.6, 0.9])
+def test_idle_is_never_interpolated_towards_the_load(hz, phase):
+    """100 W until the load begins, then 500 W: read seldom, idle was up to four times as much."""
+
+    def load_j(second):
+        return 100.0 * (second + 10) + 400.0 * max(second, 0.0)
+
+    start_s = -3 - phase / hz
+    counter = series(hz, load_j, start_s)
+    busy = series(hz, lambda second: 0.0 if second <= 0 else 100.0, start_s)
+    assert idle_watts(gpu(None, counter), "gpu.0") in (None, pytest.approx(100.0))
+    assert idle_mean(Telemetry({"gpu.0.utilisation_pct": busy}), "gpu.0.utilisation_pct") in (None, 0.0)
+
+
+@pytest.mark.parametrize("hz", [4, 10])
+def test_idle_is_known_at_the_rates_of_the_sources(hz):
+    assert idle_watts(gpu(None, series(hz, used_j)), "gpu.0") == pytest.approx(100.0)
