@@ -10,7 +10,7 @@ def number(value: float) -> str:
     size = abs(value)
     if size == 0:
         return "0"
-    if size < 0.0095:
+    if size <= 0.0095:  # which three decimals would show as 0.009, less than 0.00949
         return f"{value:.2g}"
     decimals = sum(size < limit for limit in (99.95, 9.995, 0.9995))
     return f"{value:.{decimals}f}"

@@ -62,7 +62,7 @@ def markdown_row(texts: Sequence[str]) -> str:
 
 
 def markdown_escaped(text: str) -> str:
-    """Text that cannot open a tag, a column or an emphasis."""
-    for character in "\\`*_[]|":
+    """Text that cannot open a tag, a column, an emphasis or a formula."""
+    for character in "\\`*_[]|~$":
         text = text.replace(character, f"\\{character}")
     return text.replace("&", "&amp;").replace("<", "&lt;")

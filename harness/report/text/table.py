@@ -169,7 +169,7 @@ def markdown(summary: Summary) -> str:
 
 def _markdown_lines(summary: Summary) -> Iterator[str]:
     marked = marks(summary)
-    loud = [f"**{banner(summary)}**", ""] if banner(summary) else []
+    loud = [f"**{markdown_escaped(banner(summary))}**", ""] if banner(summary) else []
     yield f"## {markdown_escaped(headline(summary, 'range in brackets'))}"
     yield ""
     yield from loud

@@ -288,6 +288,11 @@ def test_foreign_text_cannot_reach_the_terminal_or_open_markdown():
     )
 
 
+def test_a_simulated_backend_cannot_open_markdown_by_its_name():
+    found = markdown(summary(cell("<b>*~$", simulated=True), cell("vllm")))
+    assert found.count(r"**SIMULATED IN PART: &lt;b>\*\~\$**") == 2
+
+
 def test_an_empty_run_says_so_and_does_not_fail():
     found = terminal(summary(state="failed"), 100, False)
     assert "warning: the state of this run is failed" in found
