@@ -9,7 +9,7 @@ from harness.imports import serving
 from harness.imports.exchange import restored
 from harness.imports.source import Document, finite, wrong
 from harness.imports.taken import LOAD, REQUESTS, UNKNOWN_LOAD, Rows, Taken, figures_of, unix_ns, without_zone
-from harness.metrics.peers import TOOLS
+from harness.metrics.peers import TOOLS, tool_named
 from harness.model import STATISTICS
 from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_RATES
 
@@ -90,6 +90,7 @@ def read(document: Document) -> Iterator[Taken]:
     answered = requests.total - failed if requests else None
     stated = scenario.load.standardized if scenario.load else None
     tool = stated.tool if stated else TOOL
+    version = stated.tool_version if stated and stated.tool_version not in ("", "unknown") else None
     most = _limit(stated.concurrency) if stated else None
     rate = _limit(stated.rate_qps) if stated else None
     cap = int(most) if most else None
@@ -97,7 +98,7 @@ def read(document: Document) -> Iterator[Taken]:
     lacks = [REQUESTS, LOAD] if load == UNKNOWN_LOAD else [REQUESTS]
     peer = _PEERS.get(tool, tool)
     meant = (
-        serving.definitions(peer, reported)
+        serving.definitions(_as_of(peer, version or document.tool_version), reported)
         if peer in TOOLS
         else dict.fromkeys(sorted({path.partition(".")[0] for path in reported}), f"as {tool} means it")
     )
@@ -105,7 +106,7 @@ def read(document: Document) -> Iterator[Taken]:
     start = time.get("start") if isinstance(time, dict) else None
     taken = Taken(
         tool=tool,
-        version=stated.tool_version if stated and stated.tool_version not in ("", "unknown") else None,
+        version=version,
         level="summary",
         took=f"{figures_of(answered)}, from a {TOOL} {file.version}",
         load=load,
@@ -122,6 +123,14 @@ def read(document: Document) -> Iterator[Taken]:
         planned=requests.total if requests else 0,
     )
     yield restored(taken, _ours(scenario), where)
+
+
+def _as_of(peer: str, version: str | None) -> str:
+    """The tool of that version; as it was checked where the version is not known, or is none."""
+    try:
+        return tool_named(f"{peer}@{version}").name if version else peer
+    except ValueError:
+        return peer
 
 
 def _figures(aggregate: _Aggregate, where: str) -> Iterator[tuple[str, float]]:

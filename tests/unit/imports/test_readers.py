@@ -113,6 +113,20 @@ def test_a_cap_in_a_report_sets_a_rate_apart_too(tmp_path):
     assert (taken.load.kind, taken.variant, taken.load_known) == ("rate", "max4", False)
 
 
+@pytest.mark.parametrize(
+    ("named", "given", "meaning"),
+    [("", None, "0.32"), ("0.32.0", None, "0.32"), ("0.33.0", None, "0.33"), ("main", None, "0.32"),
+     ("unknown", "0.33.0", "0.33")],
+)  # fmt: skip
+def test_a_report_has_the_meaning_of_the_version_that_measured(tmp_path, named, given, meaning):
+    load = {"standardized": {"tool": "vllm-benchmark", "tool_version": named, "concurrency": 4}}
+    latency = {"time_to_first_token": {"units": "ms", "mean": 100.0}}
+    results = {"request_performance": {"aggregate": {"latency": latency}}}
+    report = {"version": "0.2", "run": {}, "scenario": {"load": load}, "results": results}
+    _, (taken,) = read(foreign.write(tmp_path / "r.json", report), given)
+    assert taken.definitions["ttft_ms"].startswith(f"vllm bench serve {meaning}: ")
+
+
 def test_a_ramp_of_rates_is_refused(tmp_path):
     ramp = {"ramp_up_strategy": "linear", "ramp_up_start_rps": 1, "ramp_up_end_rps": 100}
     with pytest.raises(SpecError, match=r"a ramp of rates \('linear'\), which is not read"):
