@@ -49,8 +49,8 @@ class Usage(Figures):
 def compute(cell: CellView) -> Usage:
     good = cell.of(goodput_of).output_tokens_per_s
     rates, why = cell.of(throughput.rates_of), cell.of(throughput.compute).nulls
-    not_counted = why.get("output_tokens_per_s", NOT_COUNTED)
-    return describe(cell.telemetry, cell.facts, rates, cell.window, good, not_counted)
+    no_rate = why.get("output_tokens_per_s", "the server counts no output token in the window")
+    return describe(cell.telemetry, cell.facts, rates, cell.window, good, no_rate)
 
 
 def describe(
@@ -59,12 +59,12 @@ def describe(
     rates: Mapping[str, float | None],
     window: Window | None,
     good_tokens_per_s: float | None = None,
-    not_counted: str = NOT_COUNTED,
+    no_rate: str = NOT_COUNTED,
 ) -> Usage:
     """`server` begins with what the engine counted over the cell.
 
-    `good_tokens_per_s`: output tokens of the requests that kept the SLO. `not_counted`: why there is no rate
-    of output tokens, where there is none.
+    `good_tokens_per_s`: output tokens of the requests that kept the SLO. `no_rate`: why there is no rate
+    of output tokens, or none above 0.
     """
     watched = facts.telemetry or _NOTHING_SAMPLED
     health, counters = _health(watched), facts.server_counters
@@ -90,8 +90,8 @@ def describe(
     limited, nulls["limiter"] = limiter(
         Watched(facts.load.point, facts.client, gpu, server, host, float(threads) if threads else None)
     )
-    nulls["cost_per_million_output_tokens"] = nulls["cost"] or not_counted
-    nulls["joules_per_output_token"] = nulls["energy"] or not_counted
+    nulls["cost_per_million_output_tokens"] = nulls["cost"] or no_rate
+    nulls["joules_per_output_token"] = nulls["energy"] or no_rate
     usage = Usage(
         telemetry=health,
         gpu=gpu,

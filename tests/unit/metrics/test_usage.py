@@ -449,6 +449,15 @@ def test_every_part_of_a_cell_is_of_its_window():
     assert (made.energy.gpu_w, made.cost.price.per_hour) == pytest.approx((150, 1.8))
 
 
+def test_no_token_at_all_has_no_price_though_the_server_counts():
+    prices = Prices(currency="USD", source="list", machine_per_hour=3.6)
+    made = records(*({"texts": [10, 20], "tokens": 0} for _ in range(6)))
+    found = summarise_cell(made, facts(planned=6, prices=prices), None)
+    assert (found.output_tokens_per_s, found.cost_per_million_output_tokens) == (0.0, None)
+    why = found.null_reasons["cost_per_million_output_tokens"]
+    assert why == "the server counts no output token in the window"
+
+
 def test_tokens_of_requests_that_kept_the_limits_cost_more_than_all():
     rows = [{"texts": [5, 9, 12]}] * 6 + [{"texts": [500, 505, 510, 515, 520, 525]}]
     given = facts(prices=prices(machine_per_hour=3.6), slo={"ttft_ms": {"p90": 100.0}})
