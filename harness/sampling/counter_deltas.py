@@ -50,14 +50,17 @@ def counted(
 ) -> tuple[dict[str, float] | None, int]:
     """Increase by name, and how often a counter fell. None where the engine did not answer at both ends.
 
-    A counter falls when its engine starts again; what it had counted by the last sample before is kept.
+    A counter falls when its engine starts again; what it had counted by the last sample before is kept. Some
+    engines show a counter once it has counted: of one that shows others, it began at 0.
     `telemetry`: samples from between the two reads alone, since any other would look like a fall.
     """
     if before is None or after is None:
         return None, 0
     increases, falls = {}, 0
-    for name in sorted(names & before.keys() & after.keys()):
-        values = np.concatenate([[before[name]], telemetry.get(f"{prefix}.{name}").values, [after[name]]])
+    for name in sorted(names & after.keys()) if names & before.keys() else ():
+        values = np.concatenate(
+            [[before.get(name, 0.0)], telemetry.get(f"{prefix}.{name}").values, [after[name]]]
+        )
         whole = unbroken(values)
         increases[name] = float(whole[-1] - whole[0])
         falls = max(falls, restarts(values))

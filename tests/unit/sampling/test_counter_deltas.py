@@ -55,6 +55,18 @@ def test_no_answer_at_one_end_is_no_count():
     assert counted({}, {"output_tokens": 1.0}, sampled(), NAMES) == ({}, 0)
 
 
+def test_a_counter_that_an_engine_shows_once_it_has_counted_began_at_0():
+    """SGLang after a start has no counter of cached tokens until the first hit."""
+    names = NAMES | {"cached_prompt_tokens", "preemptions"}
+    before = {"output_tokens": 100.0}
+    after = {"output_tokens": 160.0, "cached_prompt_tokens": 40.0}
+    telemetry = Telemetry({"engine.cached_prompt_tokens": Samples(np.arange(2), np.array([10.0, 25.0]))})
+    assert counted(before, after, telemetry, names) == (
+        {"output_tokens": 60.0, "cached_prompt_tokens": 40.0},
+        0,
+    )
+
+
 def test_each_of_several_engines_counts_for_itself():
     """In their sum the restart of one would look like the other's work done again."""
     telemetry = Telemetry(
