@@ -132,6 +132,40 @@ def test_an_agent_whose_calls_come_later_than_the_next_call_of_its_own_begins_as
     assert (trace.calls.base.tolist(), trace.calls.kept.tolist()) == ([0, 0, 1], [0, 0, 48])
 
 
+# Paths in a tree of blocks, whose ids name all blocks before them, and when each session begins.
+trees = st.lists(
+    st.tuples(st.integers(0, 3), st.lists(st.lists(st.integers(1, 2), max_size=4), min_size=1, max_size=4)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@given(trees, st.booleans(), st.floats(0, 3))
+def test_a_call_shares_as_much_as_its_blocks_do_with_any_call_before_it(
+    tmp_path_factory, tree, unique, start_s
+):
+    names: dict[tuple[int, ...], int] = {}
+    documents, blocks = [], []
+    for begun, paths in tree:
+        calls = []
+        for turn, path in enumerate(paths):
+            ids = [names.setdefault(tuple(path[:end]), len(names)) for end in range(1, len(path) + 1)]
+            # A part of a block of its own, and the place of its blocks in the list.
+            calls.append(call(begun + turn, 16 * len(ids) + 1, ids, out=1 + len(blocks)))
+            blocks.append(ids)
+        documents.append(json.dumps(conversation(*calls, hash_id_scope="global")))
+    path = tmp_path_factory.mktemp("tree") / "t.jsonl"
+    path.write_text("\n".join(documents))
+    whole = read_trace(path)
+    last_begun_s = float(whole.at_ns[whole.calls.turn == 0].max()) / S
+    trace = with_sessions(window(whole, min(start_s, last_begun_s)), None, unique=unique)
+    mine = [blocks[output - 1] for output in trace.output_tokens.tolist()]
+    session = trace.calls.session.tolist()
+    for row, kept in enumerate(trace.calls.kept.tolist()):
+        before = [other for other in range(row) if not unique or session[other] == session[row]]
+        assert kept == 16 * max((len({*mine[row]} & {*mine[other]}) for other in before), default=0)
+
+
 def test_sessions_begin_in_the_order_of_their_times_and_a_later_one_gives_nothing_to_an_earlier(file):
     late = conversation(call(5.0, 32, [1, 2]), hash_id_scope="global")
     early = conversation(call(1.0, 48, [1, 2, 3]), hash_id_scope="global")
