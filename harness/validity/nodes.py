@@ -1,5 +1,6 @@
 """Load nodes: whether several machines sent one load, on one clock."""
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -73,9 +74,8 @@ def _differs(cell: Evidence) -> Iterator[Violation]:
         if min(len(here), len(there)) < LEAST_ANSWERS:
             continue
         apart_ms = float(np.median(here) - np.median(there))
-        limit_ms = (node.path_rtt_ms or 0.0) + NOISE_ERRORS * float(
-            np.hypot(median_error(here), median_error(there))
-        )
+        slower, faster = (here, there) if apart_ms > 0 else (there, here)
+        limit_ms = (node.path_rtt_ms or 0.0) + chance_ms(slower, faster)
         if abs(apart_ms) > limit_ms:
             sign = "-" if apart_ms < 0 else "+"
             measured, limit = apart(abs(apart_ms), limit_ms, 2)
@@ -86,10 +86,23 @@ def finite(values: Floats) -> Floats:
     return values[np.isfinite(values)]
 
 
-def median_error(values: Floats) -> float:
-    """Standard error of the median, with the spread taken from the quartiles."""
-    low, high = np.quantile(values, (0.25, 0.75))
-    return 1.2533 * float(high - low) / 1.349 / float(np.sqrt(len(values)))
+def chance_ms(slower: Floats, faster: Floats) -> float:
+    """How far apart chance may leave the medians of two samples of one distribution, whatever it is.
+
+    The standard errors are of the number of values below a median: where half of the answers come from a
+    cache, a median lies on either side of the gap between the two kinds, which no spread of values tells.
+    """
+    low, middle, _ = _median(slower)
+    _, other, high = _median(faster)
+    return float(np.hypot(middle - low, high - other))
+
+
+def _median(values: Floats) -> tuple[float, float, float]:
+    """The median with the values NOISE_ERRORS below and above it."""
+    ordered, last = np.sort(values), len(values) - 1
+    away = NOISE_ERRORS * float(np.sqrt(len(values))) / 2
+    low, high = math.floor(last / 2 - away), math.ceil(last / 2 + away)
+    return float(ordered[max(low, 0)]), float(np.median(ordered)), float(ordered[min(high, last)])
 
 
 RULES = (

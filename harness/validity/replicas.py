@@ -10,7 +10,7 @@ from harness.metrics.quality import unanswered
 from harness.metrics.view import Floats, RequestView
 from harness.model import IssueCode, known
 from harness.model.numbers import apart
-from harness.validity.nodes import LEAST_ANSWERS, NOISE_ERRORS, finite, median_error
+from harness.validity.nodes import LEAST_ANSWERS, NOISE_ERRORS, chance_ms, finite
 from harness.validity.requests import MAX_FAILED_SHARE
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -71,8 +71,7 @@ def _slower(cell: Evidence) -> Iterator[Violation]:
         for index in judged:
             if kind.of_length and not _like_lengths(parts[index], parts[first]):
                 continue
-            noise = NOISE_ERRORS * float(np.hypot(median_error(times[index]), median_error(times[first])))
-            limit_ms = max(kind.least_ms, kind.share * least, noise)
+            limit_ms = max(kind.least_ms, kind.share * least, chance_ms(times[index], times[first]))
             apart_ms = float(np.median(times[index])) - least
             if apart_ms > limit_ms:
                 more, limit = apart(apart_ms, limit_ms, 2)

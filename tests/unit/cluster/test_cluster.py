@@ -212,8 +212,8 @@ def test_a_node_with_other_answers_is_suspect():
     found = codes((node(), node(name="b", workers=(1,))), later_ms=20)
     assert found["node-differs"].verdict == "SUSPECT"
     assert found["node-differs"].measured == "b (10.0.0.1): +20.00 ms"
-    # Both medians are of 100 answers with quartiles 4 ms apart: 0.2 + 3.5 √2 · 1.2533 · 4 / 1.349 / 10.
-    assert found["node-differs"].limit == "2.04 ms"
+    # 3.5 standard errors are 17.5 of 100 answers, which come in whole ms, 14 of a kind: 1 ms off. 0.2 + √2.
+    assert found["node-differs"].limit == "1.61 ms"
     assert codes((node(path_rtt_ms=25.0), node(name="b", workers=(1,), path_rtt_ms=25.0)), later_ms=20) == {}
 
 

@@ -84,6 +84,23 @@ def test_replicas_alike_are_not_doubted():
     assert codes(made(0.5, 1.2)) == {}, "below a millisecond"
 
 
+@pytest.mark.parametrize(("hits", "doubted"), [((21, 19), False), ((24, 16), False), ((34, 6), True)])
+def test_a_median_between_hits_and_misses_of_a_cache_is_a_matter_of_chance(hits, doubted):
+    """So many of 40 answers of each URL come from a cache: their medians are 80 ms apart."""
+    rows = [
+        {"sent": 10 * index, "texts": [10 * index + (20 if index // 2 < hits[index % 2] else 100)] * 3}
+        for index in range(80)
+    ]
+    whole = records(*rows)
+    whole.requests["replica"] = np.arange(80) % 2
+    found = codes(whole)
+    assert bool(found) == doubted
+    if doubted:
+        assert found["replica-slower"].measured.startswith(
+            "http://b: TTFT +80.00 ms, 20.00 ms at the fastest"
+        )
+
+
 def test_the_slower_is_named():
     found = codes(made(40, 20))
     assert found.keys() == {"replica-slower"}
