@@ -1,6 +1,6 @@
 """Tables, lists and foreign words as people read them. Knows no output format."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from harness.model.numbers import number, percent_figure
@@ -45,6 +45,22 @@ def plain(value: object, limit: int = 300) -> str:
     words = " ".join(str(value).split())
     clean = "".join(character if character.isprintable() else REPLACEMENT for character in words)
     return clean if len(clean) <= limit else clean[: limit - 1] + "…"
+
+
+def short_names(labels: Iterable[str], limit: int) -> dict[str, str]:
+    """The name of each label in one line: cut at its end, or farther ahead where two would read alike."""
+    names = {label: plain(label) for label in labels}
+    cut = names
+    for kept in range(limit):
+        cut = {label: _cut(name, limit, kept) for label, name in names.items()}
+        if len(set(cut.values())) == len(cut):
+            return cut
+    return cut
+
+
+def _cut(name: str, limit: int, kept: int) -> str:
+    """`kept`: characters of its end that stay."""
+    return name if len(name) <= limit else f"{name[: limit - 1 - kept]}…{name[len(name) - kept :]}"
 
 
 def capital(text: str) -> str:

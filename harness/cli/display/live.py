@@ -151,14 +151,17 @@ def sparkline(values: Iterable[float]) -> str:
 
 def _grid(state: State) -> Iterator[Line]:
     """A row per backend: its load points, with a mark per repeat."""
+    from harness.report.wording import short_names  # every command imports this file: this takes 0.1 s
+
     run = state.run
     if run is None or not (run.cells or state.load):
         return
     labels = run.prepared.labels
-    longest = min(max(map(len, labels)), LABEL)
+    names = short_names(labels, LABEL)
+    longest = max(map(len, names.values()))
     for index, label in enumerate(labels[:ROWS]):
         points = "  ".join(f"{point} {marks}" for point, marks in _marks(state, index, label).items())
-        yield "plain", f"  {label:<{longest}.{LABEL}}  {points}".rstrip()
+        yield "plain", f"  {names[label]:<{longest}}  {points}".rstrip()
     if len(labels) > ROWS:
         yield "dim", f"  and {len(labels) - ROWS} more"
     yield "dim", "  " + "  ".join(f"{mark} {word}" for word, mark in MARKS.items())

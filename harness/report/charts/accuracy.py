@@ -12,7 +12,7 @@ from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.pareto import LONGEST_MARK, front
 from harness.report.charts.values import Values, kinds_words
 from harness.report.view import Group, point_words
-from harness.report.wording import plain
+from harness.report.wording import plain, short_names
 
 RATE = measure("output_tokens_per_s")
 _STEP = 10  # percent, to which the ends of the axis are rounded
@@ -37,7 +37,7 @@ def speed_and_accuracy(
         text = f"{rate.text(RATE)}, {figures[1]} % right ({figures[0]} to {figures[2]})"
         lost = _against_first(agreement, label)
         across = None if rate.low is None or rate.high is None else (rate.low, rate.high)
-        mark = plain(label, LONGEST_MARK)
+        mark = short_names(order, LONGEST_MARK)[label]
         text = f"{text}; {lost}" if lost else text
         point = Point(rate.middle, middle, label, text, low, high, across, mark)
         lines.append(Line(label, order.index(label), (point,)))

@@ -14,7 +14,7 @@ from harness.report.charts.axes import fitted, linear, loads, rows
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.charts.values import Value, Values, kinds_words
 from harness.report.view import Group, Row, point_words
-from harness.report.wording import plain
+from harness.report.wording import plain, short_names
 from harness.verdicts import knee
 
 AXES = {
@@ -143,7 +143,7 @@ def _rows(
         ends = (Point(value.middle, -0.6), Point(value.middle, len(order) - 0.4))
         lines.append(Line("ideal", None, ends, "ideal"))
         title += " (dotted: ideal)"
-    return _values_axis(shown, points, title), rows([plain(label, 30) for label in ranked]), lines
+    return _values_axis(shown, points, title), rows([*short_names(ranked, 30).values()]), lines
 
 
 def _values_axis(shown: Measure, points: Series, title: str | None = None) -> Axis:

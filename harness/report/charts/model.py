@@ -32,7 +32,7 @@ class Point:
     x: float
     y: float
     key: str = ""  # what it is read by: `c8`, `p90`; points of one key are read together
-    text: str = ""  # the value as a reader sees it; "" cannot be read
+    text: str = ""  # the value as a reader sees it, its figure first; "" cannot be read
     low: float | None = None  # ends of its interval, along y; along x where the chart lies on its side
     high: float | None = None
     across: tuple[float, float] | None = None  # ends of the interval of x, where y has one of its own

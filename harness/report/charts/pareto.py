@@ -19,7 +19,7 @@ from harness.report.charts.load import Series, series
 from harness.report.charts.model import Chart, Line, Point
 from harness.report.charts.values import Value, Values, kinds_words
 from harness.report.view import Group, Row
-from harness.report.wording import capital, plain
+from harness.report.wording import capital, plain, short_names
 from harness.verdicts.evidence import state_of
 
 LONGEST_MARK = 30  # characters of a label next to a point
@@ -167,7 +167,7 @@ def _line(label: str, axes: _Axes, xs: Series, ys: Series, order: Sequence[str])
         x, y = xs[label][point], ys[label][point]
         across = None if x.low is None or x.high is None else (x.low, x.high)
         text, key = axes.text(point, x, y), f"{label} {point.label}"
-        mark = point.label if axes.by_load else plain(label, LONGEST_MARK)
+        mark = point.label if axes.by_load else short_names(order, LONGEST_MARK)[label]
         points.append(Point(x.middle, y.middle, key, text, y.low, y.high, across, mark))
     return Line(label, order.index(label), tuple(points)) if points else None
 

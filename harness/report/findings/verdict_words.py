@@ -10,7 +10,7 @@ from harness.model.numbers import counted, percent
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.stopping import stopping_lines
-from harness.report.wording import listing, plain
+from harness.report.wording import listing, plain, short_names
 from harness.verdicts import capacity, knee
 
 SIGNS = (
@@ -197,7 +197,8 @@ def pair_lines(summary: Summary, point: LoadPoint) -> Iterator[str]:
 
 
 def sentence(finding: Finding) -> str:
-    a, b = plain(finding.a, 40), plain(finding.b, 40)
+    names = short_names((finding.a, finding.b), 40)
+    a, b = names[finding.a], names[finding.b]
     if finding.word in ("faster", "slower"):
         ahead, behind = (a, b) if finding.ahead == finding.a else (b, a)
         return f"{ahead} is faster than {behind}, {finding.times}"
@@ -208,7 +209,7 @@ def sentence(finding: Finding) -> str:
     if finding.times and finding.word == "not enough runs":
         found = finding.found
         why = "; ".join(filter(None, (found.lacks or found.why, found.left_out)))
-        return f"{a} and {b}: {plain(finding.ahead, 40)} {finding.times}, undecided: {why}"
+        return f"{a} and {b}: {names[finding.ahead]} {finding.times}, undecided: {why}"
     return f"{a} and {b}: {finding.word}, {finding.why}"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from harness.report.charts import Axis, Chart, Line, Point
 from harness.report.charts.point_labels import LETTER, Box, Label, placed
 from harness.report.html.tags import Html, join, tag
-from harness.report.wording import plain
+from harness.report.wording import short_names
 
 WIDTH, HEIGHT, ROW = 420.0, 270.0, 27.0
 LEFT, RIGHT, TOP, BOTTOM = 50.0, 18.0, 10.0, 40.0
@@ -94,9 +94,9 @@ class _Drawing:
 
     def _y_ticks(self) -> Iterator[Html]:
         room = self.left - NAMES_GAP + LETTER
+        cut = short_names((text for _, text in self.chart.y.ticks), int(room / LETTER))
         for value, text in self.chart.y.ticks:
-            shown = plain(text, int(room / LETTER))
-            yield tag("text", shown, x=_n(self.left - 6), y=_n(self.y(value) + 4), text_anchor="end")
+            yield tag("text", cut[text], x=_n(self.left - 6), y=_n(self.y(value) + 4), text_anchor="end")
 
     def _x_ticks(self) -> Iterator[Html]:
         for value, text in _apart(self.chart.x, WIDTH - RIGHT - self.left):

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from harness.model import CellResult, Interval, PairVerdict, Summary, VerdictRules, known
 from harness.model.json_path import number_at
 from harness.model.measures import Measure, measure
-from harness.model.numbers import counted, number, short
+from harness.model.numbers import counted, digits_apart, fixed, number, short
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, table, tag
 from harness.report.view import point_words
-from harness.report.wording import NOT_KNOWN, plain
+from harness.report.wording import NOT_KNOWN, plain, short_names
 
 
 def evidence(source: Source) -> Iterator[Html]:
@@ -47,7 +47,7 @@ def _runs(summary: Summary, entry: PairVerdict, shown: Measure) -> Html:
         ]
         for repeat in sorted({*a, *b})
     ]
-    head = ["repeat", plain(entry.a, 60), plain(entry.b, 60), "first / second"]
+    head = ["repeat", *short_names((entry.a, entry.b), 60).values(), "first / second"]
     return table(f"{shown.title} of each run", head, rows, class_="numbers")
 
 
@@ -73,7 +73,7 @@ def _quotient(a: Mapping[int, CellResult], b: Mapping[int, CellResult], repeat: 
     if any(cell is None or cell.invalid for cell in pair):
         return ""
     first, second = (number_at(cell, shown.path) for cell in pair)
-    return f"{first / second:.3f}" if first is not None and second else ""
+    return _ratio(first / second) if first is not None and second else ""
 
 
 def _facts(summary: Summary, entry: PairVerdict, shown: Measure) -> Iterator[str]:
@@ -119,7 +119,12 @@ def _unequal(summary: Summary, entry: PairVerdict) -> Iterator[str]:
 
 def _interval(ratio: Interval) -> str:
     low, middle, high = ratio
-    return f"{middle:.3f} ({low:.3f} to {high:.3f})"
+    return f"{_ratio(middle)} ({_ratio(low)} to {_ratio(high)})"
+
+
+def _ratio(value: float) -> str:
+    """Three decimals; more where they are nothing."""
+    return fixed(value, digits_apart(value, 0.0, least=3))
 
 
 def _both(counts: tuple[int, int]) -> str:

@@ -9,11 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 
-from harness.model.numbers import number
 from harness.report.charts import Axis, Chart, Line
 from harness.report.charts.point_labels import Box, placed
 from harness.report.plots.style import INK, MUTED, Caption, Drawing, Look, Picture, canvas, finish, legend
-from harness.report.wording import plain
+from harness.report.wording import short_names
 
 DODGE_INCHES = 2.2 / 72  # sideways, between the bars of neighbouring backends
 MARK_EVERY = 22  # points of a curve that is made of many
@@ -54,7 +53,8 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
     x_bars, y_bars = (along, None) if chart.sideways else (across, along)
     # Markers start at another height for each backend, so that close curves do not hide each other's.
     every = (2 + 2 * (look.index % 8), MARK_EVERY) if len(xs) > 2 * MARK_EVERY else None
-    name = plain(line.label, 40) if line.role == "main" else None
+    names = short_names((other.label for other in main), 40)
+    name = names[line.label] if line.role == "main" else None
     aside = _aside(figure, axes, line, main) if y_bars and not x_bars else axes.transData
     axes.errorbar(
         xs, ys, yerr=y_bars, xerr=x_bars,
@@ -65,7 +65,8 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
     if chart.sideways:
         for point in line.points:
             spot = (point.x, point.y)
-            axes.annotate(number(point.x), spot, (0, 7), textcoords="offset points", ha="center", fontsize=8)
+            figure_alone = point.text.partition(" ")[0]
+            axes.annotate(figure_alone, spot, (0, 7), textcoords="offset points", ha="center", fontsize=8)
 
 
 def _labels(figure: Figure, axes: Axes, chart: Chart) -> None:

@@ -8,7 +8,7 @@ from harness.metrics.peers import Figure, Tool, View
 from harness.model import Summary
 from harness.model.lines import wrap
 from harness.report.view import Row, groups, point_words
-from harness.report.wording import NOT_KNOWN, listing, or_unknown, plain
+from harness.report.wording import NOT_KNOWN, listing, or_unknown, plain, short_names
 
 DIFFERS = 0.01  # relative: less is not worth a reason
 GAP = 2
@@ -88,13 +88,13 @@ def _blocks(by_label: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> I
         yield "nothing valid was measured"
         return
     names = [pair.name for pair in next(iter(by_label.values()))]
-    labels = list(by_label)
-    longest = max(len(plain(label, LABEL_LIMIT)) for label in labels) + GAP
+    labels, cut = list(by_label), short_names(by_label, LABEL_LIMIT)
+    longest = max(map(len, cut.values())) + GAP
     first, column = max(map(len, names)), max(8 + GAP, len(tool.name) + GAP, -(-longest // 2))
     fit = max(1, (width - first) // (2 * column))
     for start in range(0, len(labels), fit):
         shown = labels[start : start + fit]
-        yield " " * first + "".join(plain(label, LABEL_LIMIT).rjust(2 * column) for label in shown)
+        yield " " * first + "".join(cut[label].rjust(2 * column) for label in shown)
         yield " " * first + f"{'here':>{column}}{tool.name:>{column}}" * len(shown)
         for index, name in enumerate(names):
             cells = [by_label[label][index] for label in shown]

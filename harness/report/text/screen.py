@@ -15,7 +15,7 @@ from harness.report.text.sessions import session_tables
 from harness.report.text.table import marks
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, hanging
 from harness.report.view import Group, Row, first_cells, groups, labels, repeats_words
-from harness.report.wording import listing, plain
+from harness.report.wording import listing, plain, short_names
 
 WARNINGS = 3
 NAMED = 3  # backends that the headline names
@@ -76,14 +76,14 @@ def _names(
 ) -> tuple[list[tuple[str, ...]], list[Row]]:
     """Heads and names left of the figures, and the rows they belong to."""
     marked = marks(summary)
-    limit = min(LABEL, columns // 3)
+    cut = short_names(marked, min(LABEL, columns // 3))
     several = len(marked) > 1
     names: list[tuple[str, ...]] = [("load", "backend") if several else ("load",)]
     rows = []
     for group in by_load:
         for index, row in enumerate(group.rows):
             load = "" if index else load_words(group.point)
-            names.append((load, plain(row.label, limit) + marked[row.label]) if several else (load,))
+            names.append((load, cut[row.label] + marked[row.label]) if several else (load,))
             rows.append(row)
     return names, rows
 

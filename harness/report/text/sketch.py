@@ -6,7 +6,7 @@ from harness.model import Summary
 from harness.model.measures import measure
 from harness.model.numbers import number
 from harness.report.view import Row, groups
-from harness.report.wording import NOT_KNOWN, plain
+from harness.report.wording import NOT_KNOWN, short_names
 
 _FIGURES = ("output_tokens_per_s", "ttft_ms.p50")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -26,8 +26,8 @@ def _bars(path: str, rows: list[tuple[str, Row]], width: int) -> Iterator[str]:
     if not most:
         return
     yield measure(path).title
-    several = len({row.label for _point, row in rows}) > 1
-    names = [f"{point}  {plain(row.label, _NAME)}" if several else point for point, row in rows]
+    cut = short_names((row.label for _point, row in rows), _NAME)
+    names = [f"{point}  {cut[row.label]}" if len(cut) > 1 else point for point, row in rows]
     first = max(map(len, names))
     room = width - first - _VALUE - 4
     for name, spread in zip(names, spreads, strict=True):

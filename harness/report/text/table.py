@@ -22,7 +22,7 @@ from harness.report.text.roles import role_tables
 from harness.report.text.sessions import session_tables
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint
 from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
-from harness.report.wording import Table, markdown_escaped, markdown_row, plain
+from harness.report.wording import Table, markdown_escaped, markdown_row, plain, short_names
 
 LABEL_LIMIT = 40
 
@@ -75,7 +75,7 @@ def marks(summary: Summary) -> dict[str, str]:
 
 
 def _name(label: str, marks: dict[str, str]) -> str:
-    return plain(label, LABEL_LIMIT) + marks[label]
+    return short_names(marks, LABEL_LIMIT)[label] + marks[label]
 
 
 def _figures(summary: Summary, width: int, paint: Paint) -> Iterator[str]:

@@ -147,6 +147,13 @@ def test_a_picture_says_what_its_marks_and_bars_are():
     assert {"shared-prefix · SmolLM2 · 2× H200", "Median of the repeats with their range"} <= set(words)
 
 
+def test_less_than_all_is_not_written_as_all_next_to_a_mark():
+    found = summary(*(cell(name, prefix_cache_hit_rate=0.9997) for name in ("llamacpp", "vllm")))
+    wanted = [chart for chart in charts(found, {}) if chart.name.startswith("cache-load")]
+    (drawing,) = plots.draw(found, wanted, {}, None, REAL)
+    assert texts_of(drawing.svg).count("99.97") == 2
+
+
 @pytest.mark.long
 def test_eight_backends_look_different_and_are_all_named(tmp_path):
     looks = [Look(index) for index in range(72)]

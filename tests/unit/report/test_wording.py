@@ -1,9 +1,19 @@
-from harness.report.wording import listing, plain
+from harness.report.wording import listing, plain, short_names
 
 
 def test_foreign_text_is_one_harmless_line():
     assert plain("a\n\tb\x1b[31mred\x07") == "a b�[31mred�"
     assert plain("x" * 500) == "x" * 299 + "…"
+
+
+def test_names_are_cut_at_their_ends_and_never_alike():
+    assert short_names(["a" * 30, "b"], 9) == {"a" * 30: "aaaaaaaa…", "b": "b"}
+    eager, flash = "llamacpp@no-prefix-cache-eager", "llamacpp@no-prefix-cache-flash"
+    assert list(short_names([eager, flash], 20).values()) == ["llamacpp@no-prefix…r", "llamacpp@no-prefix…h"]
+    numbered = [f"a-very-long-name-{number}@and-a-variant" for number in range(12)]
+    assert len(set(short_names(numbered, 20).values())) == 12
+    assert max(map(len, short_names(numbered, 20).values())) == 20
+    assert short_names(["a\x1bb"], 9) == {"a\x1bb": "a�b"}
 
 
 def test_lists_read_as_english():

@@ -93,6 +93,13 @@ def test_no_line_is_wider_than_the_screen(width):
     assert "  and 4 more" in lines
 
 
+def test_long_names_are_cut_so_that_none_is_like_another():
+    labels = tuple(f"an-engine-with-a-very-long-name-{number}" for number in range(8))
+    rows = texts(State(0.0, run(*MEASURED, labels=labels)))[1:-1]
+    assert len(set(rows)) == len(rows) == 8
+    assert all("…" in row for row in rows)
+
+
 def test_a_rate_is_as_it_was_given():
     cell = Cell("001-vllm-r1000.254-r0", 0, LoadPoint("rate", 1000.254), 0)
     assert cell_words("vllm", cell) == "vllm, 1000.254 requests/s, repeat 1"

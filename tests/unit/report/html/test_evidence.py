@@ -69,5 +69,11 @@ def test_a_difference_of_thousands_of_per_cent_and_one_verdict_are_written_out()
     assert "Evidence for the other metrics: 1 verdict<" in page
 
 
+def test_a_ratio_that_is_not_nothing_never_reads_as_nothing():
+    page = opened(*interleaved((0.4, 0.41, 0.4), (4000.0, 4100.0, 4000.0)))
+    assert "ratio, first over second: 0.0001 (0.0001 to 0.0001)" in page
+    assert "0.000<" not in page
+
+
 def test_nothing_tested_is_nothing():
     assert opened(cell("a"), cell("b")) == ""

@@ -1,5 +1,7 @@
 """The first screen of a run: verdict, one table, three warnings at most, and what to run next."""
 
+import re
+
 import pytest
 from msgspec.structs import replace
 
@@ -266,3 +268,11 @@ def test_of_several_limits_goodput_names_the_loosest_that_a_good_request_keeps()
     slo = {"limits": limits, "met": True, "good": 32, "requests": 32, "attainment": 1.0}
     text = markdown(summary(*(changed(limited(label, 3.7, 1.0), slo=slo) for label in ("vllm", "tgi"))))
     assert "inside TTFT ≤ 2000 ms and E2E ≤ 9000 ms: vllm 3.70 req/s, 100 %" in text
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_two_backends_of_long_names_have_names_of_their_own(columns):
+    labels = [f"llamacpp@no-prefix-cache-and-a-long-name-{how}" for how in ("eager", "flash", "eager-flash")]
+    text = screen(summary(*map(cell, labels)), columns, color=False)
+    rows = [line for line in text.splitlines() if line.endswith(" VALID")]
+    assert len({re.search(r"llamacpp@\S+", row)[0] for row in rows}) == len(rows) == 3
