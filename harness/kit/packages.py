@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from harness.engines.provide.install import requires
-from harness.engines.provide.pip import Pip
+from harness.engines.provide.pip import Pip, find_uv
 from harness.errors import SetupError, SpecError, reason
 from harness.kit.target import Target
 
@@ -72,7 +71,7 @@ def _of_machine(line: str, has: Has) -> str:
 
 
 def _resolved(lines: list[str], kept: Has, target: Target, pip: Pip, room: Path) -> str:
-    uv = shutil.which("uv")
+    uv = find_uv()
     if uv is None:
         raise SetupError(
             "needs uv, which resolves packages for another machine",

@@ -110,8 +110,8 @@ def _shown(definition: "Backend", ui: "Display") -> str:
     """Every file of an installation, and the notes on it."""
     from harness.engines.known import not_run
     from harness.engines.provide.fitness import MB
-    from harness.engines.provide.install import installed, planned, recipe_of
-    from harness.engines.provide.interpreters import python_of
+    from harness.engines.provide.install import installed, planned, python_for, recipe_of
+    from harness.engines.provide.interpreters import unfit_python
     from harness.spec.backend import CudaProcess
 
     install, process = recipe_of(definition), definition.process
@@ -123,10 +123,13 @@ def _shown(definition: "Backend", ui: "Display") -> str:
     lines += [f"  {wheel.file:<{width}}  {wheel.size_bytes / MB:>8,.1f} MB" for wheel in files]
     if install.torch:
         lines.append(f"before them torch {install.torch}, a CPU build from where one is found")
-    python = ".".join(map(str, python_of(install, definition.name)))
+    python = ".".join(map(str, python_for(definition)))
     cuda = f", a driver for CUDA {process.cuda}" if isinstance(process, CudaProcess) and process.cuda else ""
-    state = "it is installed already" if installed(definition) else "nothing was downloaded or installed"
+    there = installed(definition)
+    state = "it is installed already" if there else "nothing was downloaded or installed"
     lines.append(f"for Python {python}{cuda}; {state}")
+    if not there and (lack := unfit_python(install, definition.name)):
+        lines.append(f"warning: not on this machine: {lack.what}; {lack.hint}")
     if mark := not_run(process):
         lines.append(f"warning: {mark}")
     return "\n".join(lines)

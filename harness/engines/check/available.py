@@ -4,7 +4,6 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 
 from harness.engines.provide.fitness import free_bytes, unfit
@@ -21,7 +20,7 @@ from harness.engines.start.gpus import await_free, chosen_gpus, gpu_uses, in_use
 from harness.engines.start.launch_choice import DEVICE_FILES
 from harness.engines.start.ports import check_port
 from harness.errors import SetupError
-from harness.host import kit_env, nvml, paths
+from harness.host import nvml, paths
 from harness.spec.backend import Backend, BackendRef
 
 
@@ -97,16 +96,12 @@ class Machine:
     def has_program(self, name: str) -> bool:
         return shutil.which(name) is not None
 
-    def makes_environments(self) -> bool:
-        """Some systems keep Python's venv in a package of its own. A kit brings its pip along."""
-        return find_spec("venv") is not None and (bool(kit_env.kit()) or find_spec("ensurepip") is not None)
-
     def is_installed(self, definition: Backend) -> bool:
         return installed(definition) is not None
 
     def unfit(self, definition: Backend) -> list[SetupError]:
         """The reasons no environment of it can be made or used here."""
-        return list(unfit(definition, built=self.is_installed(definition) or kit_env.kit() is not None))
+        return list(unfit(definition, built=self.is_installed(definition)))
 
     def has_file(self, path: str) -> bool:
         return paths.entry(Path(path)) is not None

@@ -7,7 +7,7 @@ from functools import partial
 
 from harness.engines.check.available import Machine
 from harness.engines.provide.fitness import MB
-from harness.engines.provide.install import check_index, needs_install, size_mb
+from harness.engines.provide.install import needs_install, size_mb
 from harness.engines.provide.weights import HUB_TOKEN
 from harness.engines.start.command import configured
 from harness.engines.start.gpus import gpus_needed
@@ -146,14 +146,7 @@ def _driver(definition: Backend, machine: Machine) -> Iterator[SetupError]:
 
 def _process(definition: Backend, machine: Machine) -> Iterator[SetupError]:
     if needs_install(definition):
-        if not machine.is_installed(definition) and not machine.makes_environments():
-            yield SetupError(
-                "its environment cannot be made: this Python has no venv with pip",
-                hint="install the package python3-venv of this system",
-            )
         yield from machine.unfit(definition)
-        if not machine.is_installed(definition):
-            yield from _raised(lambda: check_index(definition))
         return
     assert definition.process is not None
     program = definition.process.program[0]

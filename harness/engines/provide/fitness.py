@@ -10,10 +10,12 @@ from pathlib import Path
 
 from harness.engines.provide.interpreters import unfit_python
 from harness.errors import SetupError
+from harness.host import kit_env
 from harness.host.cpus import cpu_flags
-from harness.spec.backend import Backend, Process
+from harness.spec.backend import Backend, Install, Process
 
 MB = 1_000_000  # as `size_mb` counts
+_INDEXES = ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_DEFAULT_INDEX")
 
 
 def unfit(definition: Backend, *, built: bool) -> Iterator[SetupError]:
@@ -22,8 +24,9 @@ def unfit(definition: Backend, *, built: bool) -> Iterator[SetupError]:
     if process is None:
         return
     yield from _processor(process)
-    if process.install and not built and (error := unfit_python(process.install, definition.name)):
-        yield error
+    if process.install and not built:
+        lacks = (unfit_index(process.install), unfit_python(process.install, definition.name))
+        yield from filter(None, lacks)
 
 
 def _processor(process: Process) -> Iterator[SetupError]:
@@ -38,6 +41,16 @@ def _processor(process: Process) -> Iterator[SetupError]:
             f"its packages need a CPU with {', '.join(lacking).upper()}, which this one does not have",
             hint="measure it on another machine, or attach to one with =http://HOST:PORT",
         )
+
+
+def unfit_index(install: Install) -> SetupError | None:
+    """Returns the error where its wheels are on an index that pip and uv do not know."""
+    if not install.index or kit_env.kit() or any(map(os.environ.get, _INDEXES)):
+        return None
+    return SetupError(
+        f"its wheels are on {install.index}, which pip does not search",
+        hint="set PIP_EXTRA_INDEX_URL to its address, UV_INDEX for --dry-run; or use --launch compose",
+    )
 
 
 def check_room(name: str, folder: Path, needed_mb: int) -> None:

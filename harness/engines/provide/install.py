@@ -18,7 +18,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from harness.engines.provide.fitness import MB, check_room, unfit
+from harness.engines.provide.fitness import MB, check_room, unfit, unfit_index
 from harness.engines.provide.interpreters import OURS, creating, made_for, python_of
 from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, locked_files, read_lock, resolve
 from harness.engines.provide.logged import new_log, run_logged, tail
@@ -53,9 +53,6 @@ class EngineEnv:
         return self.python.parent
 
 
-_INDEXES = ("PIP_EXTRA_INDEX_URL", "PIP_INDEX_URL", "PIP_FIND_LINKS", "UV_INDEX", "UV_DEFAULT_INDEX")
-
-
 def needs_install(definition: Backend) -> bool:
     """False for an engine that runs from programs already on this machine."""
     return definition.process is not None and definition.process.install is not None
@@ -66,17 +63,26 @@ def size_mb(definition: Backend) -> int:
     install = recipe_of(definition)
     if install.size_mb or not install.lock:
         return install.size_mb
-    files = _files(locked_files(install, definition.name), python_of(install, definition.name))
+    files = _files(locked_files(install, definition.name), python_for(definition))
     return sum(file.size_bytes for _, file in files if file) // MB
 
 
 def installed(definition: Backend) -> EngineEnv | None:
-    if not needs_install(definition):
-        return None
+    found = _finished(definition) if needs_install(definition) else None
+    return found and _environment(_folder(definition, found[0]), found[1])
+
+
+def python_for(definition: Backend) -> tuple[int, int]:
+    """The version of its environment's Python: that of the finished one, else the one that would be taken."""
+    found = _finished(definition)
+    return found[0] if found else python_of(recipe_of(definition), definition.name)
+
+
+def _finished(definition: Backend) -> tuple[tuple[int, int], _Built] | None:
+    """The environment that is there, with its Python."""
     for python in made_for(recipe_of(definition), definition.name):
-        folder = _folder(definition, python)
-        if facts := completed(folder, _Built):
-            return _environment(folder, facts)
+        if facts := completed(_folder(definition, python), _Built):
+            return python, facts
     return None
 
 
@@ -84,16 +90,13 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
     """The engine's environment, built now where it is absent. Raises SetupError with pip's last words."""
     install = recipe_of(definition)
     found = None if force else installed(definition)
-    fetches = not found and not kit_env.kit()
-    if fetches:
-        check_index(definition)
-    for error in unfit(definition, built=not fetches):
+    for error in unfit(definition, built=found is not None):
         raise SetupError(error.what, where=definition.name, hint=error.hint)
     if found:
         return found
-    python = python_of(install, definition.name)
+    python = python_for(definition)
     folder = _folder(definition, python)
-    if fetches:
+    if not kit_env.kit():
         check_room(definition.name, folder, size_mb(definition))
 
     def build(target: Path) -> _Built:
@@ -112,13 +115,8 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
 
 def check_index(definition: Backend) -> None:
     """Raises SetupError where its wheels are on an index that pip and uv do not know."""
-    index = recipe_of(definition).index
-    if index and not any(map(os.environ.get, _INDEXES)):
-        raise SetupError(
-            f"its wheels are on {index}, which pip does not search",
-            where=definition.name,
-            hint="set PIP_EXTRA_INDEX_URL to its address, UV_INDEX for --dry-run; or use --launch compose",
-        )
+    if error := unfit_index(recipe_of(definition)):
+        raise SetupError(error.what, where=definition.name, hint=error.hint)
 
 
 def planned(definition: Backend, say: Say) -> list[Wheel]:
@@ -126,7 +124,7 @@ def planned(definition: Backend, say: Say) -> list[Wheel]:
     install, name = recipe_of(definition), definition.name
     check_index(definition)
     found = read_lock(install, name) if install.lock else _resolved(definition, "dry-run", say)
-    python = python_of(install, name)
+    python = python_for(definition)
     files = []
     for need, wheel in _files(found, python):
         if wheel is None:

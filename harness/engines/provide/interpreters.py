@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from harness.engines.provide.locks import OLDEST, Locked, locked_files
+from harness.engines.provide.pip import find_uv
 from harness.errors import SetupError
 from harness.host import kit_env
 from harness.host.helper_process import without_credentials
@@ -21,26 +23,23 @@ NEWEST = 20  # minor version beyond which no wheel is looked for
 
 
 def made_for(install: Install, name: str) -> Sequence[Version]:
-    """Returns the versions that its packages are made for, on this machine: ours alone if it is one of them,
-    else the newest first. None where its lock lacks a file for each.
+    """Returns the versions that its packages are made for, on this machine: the declared one or ours alone
+    if it is one of them, else the newest first. Empty where its lock lacks a file for each.
 
-    Without a lock nothing is known, so it is ours. A kit has packages for the Python that runs it.
+    Without a lock nothing is known. A kit has packages for the Python that runs it.
     """
-    if install.python:
-        major, minor = install.python.split(".")
-        return [(int(major), int(minor))]
+    wanted = _version(install.python) if install.python else OURS
     if not install.lock or kit_env.kit():
-        return [OURS]
+        return [wanted]
     locked = tuple(locked_files(install, name))
-    if _complete(locked, OURS):
-        return [OURS]
-    others = [(3, minor) for minor in reversed(range(OLDEST[1], NEWEST))]
-    return [version for version in others if _complete(locked, version)]
+    if install.python or _complete(locked, wanted):
+        return [wanted] if _complete(locked, wanted) else []
+    return [version for version in _known() if _complete(locked, version)]
 
 
 def python_of(install: Install, name: str) -> Version:
     """Version of the environment's interpreter: of those it can be, the first that this machine has."""
-    fitting = made_for(install, name) or [OURS]
+    fitting = made_for(install, name) or [_version(install.python) if install.python else OURS]
     return next(filter(_program, fitting), fitting[0])
 
 
@@ -48,18 +47,39 @@ def unfit_python(install: Install, name: str) -> SetupError | None:
     """Returns why no interpreter for it is to be had here; None if one is."""
     fitting = made_for(install, name)
     if not fitting:
-        return SetupError(
-            f"{_lacking(install, name)} has no file for this machine, whatever its Python",
-            hint=f"its lock {install.lock} is for other machines: attach to a running server",
-        )
-    if shutil.which("uv") or any(map(_program, fitting)):
+        return _of_no_python(install, name)
+    if kit_env.kit():  # which brings its pip along
+        return None if find_spec("venv") else _NO_VENV
+    if find_uv() or any(map(_program, fitting)):
         return None
+    if OURS in fitting:
+        return _NO_VENV
     newest, *older = map(_name, fitting)
     versions = f"{', '.join(reversed(older))} and {newest}" if older else newest
     return SetupError(
         f"its packages are made for Python {versions}, not for {_name(OURS)}, and this machine has "
         f"{'none of these' if older else 'no such Python'}, nor uv",
         hint=f"pip install uv, which fetches one, or install python{newest} with its venv",
+    )
+
+
+_NO_VENV = SetupError(
+    "its environment cannot be made: this Python has no venv with pip",
+    hint="install the package python3-venv of this system",
+)
+
+
+def _of_no_python(install: Install, name: str) -> SetupError:
+    versions = [_version(install.python)] if install.python else _known()
+    lacking = (
+        f"{requirement.name} {requirement.version} has no file for this machine"
+        for requirement in locked_files(install, name)
+        if all(requirement.needed(version) and not requirement.here(version) for version in versions)
+    )
+    what = next(lacking, f"no Python from {_name(OLDEST)} on has files of all its packages")
+    return SetupError(
+        f"{what} and Python {install.python}" if install.python else what,
+        hint=f"its lock {install.lock} is for others: attach to a running server",
     )
 
 
@@ -70,12 +90,13 @@ def creating(install: Install, name: str, folder: Path) -> list[str]:
     version = python_of(install, name)
     if program := _program(version):
         return [program, "-m", "venv", str(folder)]
-    return [str(shutil.which("uv")), "venv", "--seed", "--python", _name(version), str(folder)]
+    return [str(find_uv()), "venv", "--seed", "--python", _name(version), str(folder)]
 
 
 def _program(version: Version) -> str | None:
-    if version == OURS:
-        return sys.executable
+    """The interpreter of this version that makes environments with pip."""
+    if version == OURS:  # some systems have venv in a package of its own
+        return sys.executable if find_spec("venv") and find_spec("ensurepip") else None
     found = shutil.which(f"python{_name(version)}")
     return found if found and _runs(found) else None
 
@@ -89,17 +110,17 @@ def _runs(program: str) -> bool:
 
 @functools.cache
 def _complete(locked: tuple[Locked, ...], python: Version) -> bool:
+    """Whether the lock has a file of everything that this Python needs here; a bare list of versions has."""
     return all(requirement.here(python) for requirement in locked if requirement.needed(python))
 
 
-def _lacking(install: Install, name: str) -> str:
-    """The first distribution of the lock without a file for ours."""
-    found = (
-        f"{requirement.name} {requirement.version}"
-        for requirement in locked_files(install, name)
-        if requirement.needed(OURS) and requirement.here(OURS) is None
-    )
-    return next(found)
+def _known() -> list[Version]:
+    return [(3, minor) for minor in reversed(range(OLDEST[1], NEWEST))]
+
+
+def _version(name: str) -> Version:
+    major, minor = name.split(".")
+    return int(major), int(minor)
 
 
 def _name(version: Version) -> str:

@@ -6,7 +6,6 @@ be stand before it as comments, in the order of the hashes: `# NAME.whl BYTES`.
 
 import functools
 import re
-import shutil
 import tempfile
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +18,7 @@ from packaging import tags
 from packaging.markers import Marker
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from harness.engines.provide.pip import Pip
+from harness.engines.provide.pip import Pip, find_uv
 from harness.errors import SetupError, SpecError, reason
 from harness.host import paths
 from harness.spec.backend import Install
@@ -127,7 +126,7 @@ def resolve(install: Install, pip: Pip, *, cuda: bool) -> list[Locked]:
 
     For as many machines as there are wheels for: those for CUDA are resolved for the first alone.
     """
-    uv = shutil.which("uv")
+    uv = find_uv()
     if uv is None:
         raise SetupError(
             "needs uv, which lists what would be installed without fetching it",

@@ -19,7 +19,7 @@ from harness.engines.provide.random_weights import (
     with_random_vision,
 )
 from harness.engines.provide.shared_folders import Say, built
-from harness.engines.provide.weights import Weights, digest
+from harness.engines.provide.weights import Weights, digest, is_piece
 from harness.errors import SetupError, SpecError, reason
 from harness.host import paths
 from harness.spec.models import Model, Random, Track, choose_model, choose_track
@@ -66,11 +66,12 @@ def local_model(path: str) -> tuple[str, Model]:
         with folder.open("rb") as handle:
             if handle.read(4) != b"GGUF":
                 raise SpecError("not a GGUF file", where=f"--model {path}")
-        tracks = {
-            "gguf": Track("gguf", "GGUF", path=str(folder)),
-            "bf16-from-gguf": Track("hf", "bf16 (from GGUF)", convert_from="gguf"),
-            "gguf-q8_0": Track("gguf", "Q8_0 (from GGUF)", convert_from="gguf", convert_to="Q8_0"),
-        }
+        tracks = {"gguf": Track("gguf", "GGUF", path=str(folder))}
+        if not is_piece(folder):  # the converters read a single file
+            tracks |= {
+                "bf16-from-gguf": Track("hf", "bf16 (from GGUF)", convert_from="gguf"),
+                "gguf-q8_0": Track("gguf", "Q8_0 (from GGUF)", convert_from="gguf", convert_to="Q8_0"),
+            }
         context = None
     else:
         raise SetupError("no such file or folder", where=f"--model {path}")

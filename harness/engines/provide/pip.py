@@ -2,6 +2,8 @@
 
 import json
 import re
+import shutil
+import sys
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +34,11 @@ _CAUSES = (
         "a package has no wheel for that machine: if its C library is newer, say so with --glibc 2.35",
     ),
 )
+
+
+def find_uv() -> str | None:
+    """Returns uv's path; None where there is none. It may be next to our Python, and not in PATH."""
+    return shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 
 
 def _state(log: Path) -> str:

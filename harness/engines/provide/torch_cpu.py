@@ -2,10 +2,9 @@
 
 import os
 import re
-import shutil
 from pathlib import Path
 
-from harness.engines.provide.pip import Pip
+from harness.engines.provide.pip import Pip, find_uv
 from harness.errors import SetupError
 
 _HINT = (
@@ -59,7 +58,7 @@ def _accelerators(pip: Pip, requirement: str, *options: str) -> list[str]:
 
 def _with_uv(pip: Pip, bin_folder: Path, requirement: str, refused: str) -> str:
     """uv knows where the CPU builds are published."""
-    uv = shutil.which("uv")
+    uv = find_uv()
     try:
         if uv is None:
             pip.run("installing uv", "install", "uv")

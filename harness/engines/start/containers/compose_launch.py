@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.shared_folders import Say
-from harness.engines.provide.weights import Weights
+from harness.engines.provide.weights import Weights, is_piece
 from harness.engines.start import orphans
 from harness.engines.start.command import HOST as LOOPBACK
 from harness.engines.start.command import filled
@@ -44,7 +44,6 @@ from harness.host import paths, scratch
 from harness.spec.backend import Backend
 
 _HUB_SNAPSHOT = re.compile(r"(models--[^/]+)/(snapshots/.+)")
-_SHARD = re.compile(r"-\d{5}-of-\d{5}\.gguf$")
 
 
 @contextmanager
@@ -219,7 +218,7 @@ def _mounted(weights: Path) -> tuple[str, dict[str, object]]:
     if match := _HUB_SNAPSHOT.search(str(weights)):
         root = Path(str(weights)[: match.end(1)])
         return f"{MODELS}/{match[1]}/{match[2]}", _bind(root, f"{MODELS}/{match[1]}")
-    if _SHARD.search(weights.name):
+    if is_piece(weights):
         return f"{MODELS}/{weights.name}", _bind(weights.parent, MODELS)
     return f"{MODELS}/{weights.name}", _bind(weights, f"{MODELS}/{weights.name}")
 

@@ -7,7 +7,7 @@ import pytest
 from harness.cli.main import main
 from harness.engines.check import outdated
 from harness.engines.check.outdated import Pin, Read
-from harness.engines.provide import install, interpreters
+from harness.engines.provide import install
 from harness.engines.provide.locks import Wheel
 from harness.errors import ExitCode
 
@@ -32,7 +32,7 @@ def provided(monkeypatch, tmp_path):
     monkeypatch.setattr(install, "size_mb", lambda definition: 1210 * (definition.name == "transformers"))
     monkeypatch.setattr(install, "install_engine", build)
     monkeypatch.setattr(install, "planned", lambda _definition, _say: WHEELS)
-    monkeypatch.setattr(interpreters, "python_of", lambda _install, _name: (3, 12))
+    monkeypatch.setattr(install, "python_for", lambda _definition: (3, 12))
     monkeypatch.setattr(install, "lock", lock)
     monkeypatch.chdir(tmp_path)
     return found

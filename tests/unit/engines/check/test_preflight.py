@@ -13,6 +13,7 @@ from harness.cli.main import main
 from harness.engines.check import available as asked
 from harness.engines.check.available import Machine
 from harness.engines.check.preflight import Lack, Planned, lacks, require
+from harness.engines.provide import interpreters
 from harness.engines.start.launch_choice import as_launched, resolve_launch
 from harness.errors import ExitCode, SetupError
 from harness.spec.backend_refs import parse_backend_list
@@ -64,9 +65,6 @@ class Complete(Machine):
 
     def has_program(self, name):
         return name not in self.missing
-
-    def makes_environments(self):
-        return "venv" not in self.missing
 
     def is_installed(self, definition):
         return f"environment {definition.name}" not in self.missing
@@ -188,10 +186,14 @@ def test_packages_for_cuda_need_a_gpu_a_driver_and_no_docker():
     ]
 
 
-def test_an_environment_needs_venv_unless_it_is_there():
-    (line,) = told(planned("llamacpp"), **{"venv": True, "environment llamacpp": True})
+def test_an_environment_needs_venv_unless_it_is_there(monkeypatch):
+    monkeypatch.setattr(interpreters, "find_spec", lambda name: None if name == "ensurepip" else name)
+    monkeypatch.setattr(interpreters, "find_uv", lambda: None)
+    (line,) = told(planned("llamacpp"), **{"environment llamacpp": True})
     assert "no venv with pip → install the package python3-venv" in line
-    assert told(planned("llamacpp"), venv=True) == []
+    assert told(planned("llamacpp")) == []
+    monkeypatch.setattr(interpreters, "find_uv", lambda: "/bin/uv")
+    assert told(planned("llamacpp"), **{"environment llamacpp": True}) == [], "uv makes one without it"
 
 
 def test_the_disk_must_hold_what_is_to_be_installed_for_all_of_them():

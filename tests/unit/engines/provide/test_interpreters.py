@@ -1,16 +1,21 @@
 """The Python of an environment: ours if its packages are made for it, else the machine's, else one of uv."""
 
+import platform
 import subprocess
 import sys
 
 import pytest
 
-from harness.engines.provide import interpreters
+from harness.cli.main import main
+from harness.engines.provide import install, interpreters
 from harness.engines.provide.interpreters import creating, made_for, python_of, unfit_python
-from harness.errors import SetupError
+from harness.engines.provide.locks import Locked, Wheel
+from harness.engines.provide.pip import find_uv
+from harness.errors import ExitCode, SetupError
 from harness.spec.backend import Install
 from harness.spec.backend_refs import load_backend
 
+LINUX = f"manylinux_2_17_{platform.machine()}"
 PROGRAM = "#!/bin/sh\nexit {code}\n"
 
 
@@ -20,6 +25,7 @@ def path(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setenv("PATH", str(folder))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "own" / "python"))
     monkeypatch.setattr(interpreters, "OURS", (3, 19))
     interpreters._runs.cache_clear()
     return folder
@@ -85,13 +91,50 @@ def test_without_both_it_is_refused_with_what_would_do(path, sglang, tmp_path):
     assert unfit_python(declared, "tiny") is None
 
 
+def wheels(name, *tags):
+    return Locked(name, "1", "", tuple(Wheel(f"{name}-1-{tag}.whl", 1, "a") for tag in tags))
+
+
+CFFI = wheels("cffi", *(f"cp3{minor}-cp3{minor}-{LINUX}" for minor in (11, 12, 13)))
+
+
 @pytest.mark.usefixtures("path")
-def test_a_lock_of_other_machines_is_refused_whatever_the_python(sglang, monkeypatch):
-    monkeypatch.setattr(interpreters, "_complete", lambda _locked, _python: False)
-    error = unfit_python(sglang, "sglang")
-    assert error.what.endswith(" has no file for this machine, whatever its Python")
-    assert "cffi 2." in error.what, "the first that has none for this Python"
+@pytest.mark.parametrize(
+    ("python", "others", "what"),
+    [
+        ("", (wheels("kernel", "cp311-cp311-win_amd64"),), "kernel 1 has no file for this machine"),
+        (
+            "",
+            (wheels("only", f"cp314-cp314-{LINUX}"),),
+            "no Python from 3.11 on has files of all its packages",
+        ),
+        ("3.14", (), "cffi 1 has no file for this machine and Python 3.14"),
+    ],
+)
+def test_a_lock_for_others_is_refused_with_what_it_lacks(monkeypatch, python, others, what):
+    monkeypatch.setattr(interpreters, "locked_files", lambda _install, _name: [CFFI, *others])
+    recipe = Install(("tinyengine==1",), lock="tiny.txt", python=python)
+    assert made_for(recipe, "tiny") == []
+    error = unfit_python(recipe, "tiny")
+    assert error.what == what
     assert "attach to a running server" in error.hint
+
+
+def test_without_pip_for_our_venv_uv_makes_it(path, monkeypatch, tmp_path):
+    unlocked = Install(("tinyengine==1",))
+    monkeypatch.setattr(interpreters, "find_spec", lambda name: None if name == "ensurepip" else name)
+    assert "no venv with pip" in str(unfit_python(unlocked, "tiny"))
+    uv = program(path, "uv")
+    assert creating(unlocked, "tiny", tmp_path) == [uv, "venv", "--seed", "--python", "3.19", str(tmp_path)]
+
+
+def test_uv_is_found_next_to_our_python(path, tmp_path):
+    assert find_uv() is None
+    (tmp_path / "own").mkdir()
+    own = program(tmp_path / "own", "uv")
+    assert find_uv() == own
+    elsewhere = program(path, "uv")
+    assert find_uv() == elsewhere
 
 
 def test_a_program_is_tried_once(path, sglang, monkeypatch):
@@ -102,3 +145,23 @@ def test_a_program_is_tried_once(path, sglang, monkeypatch):
     )
     assert [python_of(sglang, "sglang") for _ in range(3)] == [(3, 13)] * 3
     assert len(tried) == 1
+
+
+def test_an_environment_keeps_its_python_when_a_newer_one_appears(path, monkeypatch):
+    program(path, "python3.13")
+    definition = load_backend("sglang")
+    there = install._folder(definition, (3, 12))
+    facts = install._Built({}, "1", "")
+    monkeypatch.setattr(install, "completed", lambda folder, _kind: facts if folder == there else None)
+    assert install.installed(definition).python.is_relative_to(there)
+    assert install.python_for(definition) == (3, 12)
+    assert any("-cp312-" in wheel.file for wheel in install.planned(definition, print))
+
+
+@pytest.mark.usefixtures("path")
+def test_a_dry_run_says_that_this_machine_lacks_the_python(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
+    assert main(["engines", "install", "sglang", "--device", "cpu", "--dry-run"]) == ExitCode.OK
+    *_, state, warning = capsys.readouterr().out.splitlines()
+    assert state.startswith("for Python 3.13; nothing was downloaded")
+    assert warning.startswith("warning: not on this machine: its packages are made for Python 3.11, 3.12 and")
