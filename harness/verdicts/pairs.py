@@ -8,10 +8,11 @@ from itertools import combinations
 
 from harness.metrics.distribution import samples_needed
 from harness.model import ComparisonVerdict, Interval, Levels, LoadPoint, PairVerdict, better_of
-from harness.model.numbers import number, short
+from harness.model.numbers import short
 from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.serial import correlation_steps, independent_share
 from harness.stats.student import t_quantile
+from harness.verdicts.change_words import share_words, span_words, words_apart
 from harness.verdicts.comparable import apart_in, obstacles, refusal
 from harness.verdicts.evidence import RATES, flattered, kind_of
 from harness.verdicts.futility import Prospect
@@ -264,16 +265,18 @@ class _Test:
         assert self.test.shift is not None
         alpha, same = self.rules.alpha, self.same_within
         span = exponential(self.test.shift.interval(1 - alpha))
-        words = f"{span_words(span)} over {self.test.runs_words}"
+        over = f"over {self.test.runs_words}"
         if judged.p_apart < alpha:
             better = (span.estimate < 1) == (better_of(self.metric) == "lower")
-            beyond = f"beyond the floor of {_percent(self.floor)}{self._unequal}"
-            return _Verdict("faster" if better else "slower", f"{words}, {beyond}")
+            words, floor = words_apart(span, self.floor)
+            why = f"{words} {over}, beyond the floor of {floor}{self._unequal}"
+            return _Verdict("faster" if better else "slower", why)
         if judged.p_same < alpha:
-            return _Verdict("same", f"{words}, within {_percent(same)}")
+            words, margin = words_apart(span, same)
+            return _Verdict("same", f"{words} {over}, within {margin}")
         needed = _runs_needed(self.test, self.floor, same, alpha / judged.members)
         lacks = self._undecided(span, judged, needed)
-        return _Verdict("not enough runs", f"{words}: {lacks}", lacks, needed)
+        return _Verdict("not enough runs", f"{span_words(span)} {over}: {lacks}", lacks, needed)
 
     def _chance(self, judged: _Judged | None) -> float | None:
         """Chance of a verdict by the last look; None without a later one."""
@@ -299,17 +302,19 @@ class _Test:
         advice = f"about {needed} {unit} would decide" if needed else f"very many {unit} would be needed"
         family = f"not as one of {members} comparisons; {advice}"
         if span.low > 1 + floor or span.high < 1 / (1 + floor):
-            return f"beyond {_percent(floor)} by itself, but {family}"
+            return f"beyond {share_words(floor)} by itself, but {family}"
         if floor > same:
             why = self._unequal or ", by which this machine differs from itself"
-            return f"not beyond {_percent(floor)}{why}; {advice}"
+            return f"not beyond {share_words(floor)}{why}; {advice}"
         if 1 / (1 + same) <= span.low and span.high <= 1 + same:
-            return f"within {_percent(same)} by itself, but {family}"
-        return f"neither beyond {_percent(floor)} nor within {_percent(same)}{self._unequal}; {advice}"
+            return f"within {share_words(same)} by itself, but {family}"
+        return (
+            f"neither beyond {share_words(floor)} nor within {share_words(same)}{self._unequal}; {advice}"
+        )
 
     @property
     def _unequal(self) -> str:
-        return f" (unequal work may be {_percent(self.apart)} of it)" if self.apart else ""
+        return f" (unequal work may be {share_words(self.apart)} of it)" if self.apart else ""
 
     @property
     def _failed(self) -> tuple[int, int]:
@@ -383,18 +388,3 @@ def _room(test: Ratio, floor: float, same: float) -> float:
 def left_out_words(out: Mapping[str, int], measured: int) -> str:
     """`1 of 4 runs left out: not steady`."""
     return f"{sum(out.values())} of {measured} runs left out: {', '.join(out)}"
-
-
-def span_words(ratio: Interval) -> str:
-    """`9.1 % lower (10.2 % lower to 8.0 % lower)` for a against b."""
-    return f"{_change(ratio.estimate)} ({_change(ratio.low)} to {_change(ratio.high)})"
-
-
-def _change(ratio: float) -> str:
-    """Zeros at its end stay, so that the ends of an interval have as many digits as its middle."""
-    change = f"{100 * abs(ratio - 1):.1f} % {'lower' if ratio < 1 else 'higher'}"
-    return f"{number(ratio)} times" if ratio >= 2 else change
-
-
-def _percent(share: float) -> str:
-    return f"{short(100 * share, 3 if share >= 0.1 else 2)} %"

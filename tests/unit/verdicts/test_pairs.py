@@ -10,7 +10,8 @@ from harness.model import Interval
 from harness.report.text import table
 from harness.stats.student import t_quantile
 from harness.verdicts import Rules, compare
-from harness.verdicts.pairs import Pairing, decide, find, left_out_words, span_words
+from harness.verdicts.change_words import span_words, words_apart
+from harness.verdicts.pairs import Pairing, decide, find, left_out_words
 from harness.verdicts.run_values import loads, series
 from tests.factories.documents import changed
 from tests.factories.runs import Engine, Shape, make_run
@@ -83,6 +84,19 @@ def test_of_a_rate_more_is_better():
 )
 def test_ratios_in_words(ratio, words):
     assert span_words(Interval(*ratio)) == words
+
+
+@pytest.mark.parametrize(
+    ("ratio", "limit", "words"),
+    [
+        ((1.0204, 1.0304, 1.04), 0.02, ("3.04 % higher (2.04 % higher to 4.00 % higher)", "2 %")),
+        ((0.93, 0.951, 0.9504), 0.05, ("4.90 % lower (7.00 % lower to 4.96 % lower)", "5 %")),
+        ((1.0208, 1.03, 1.04), 0.0206, ("3.00 % higher (2.08 % higher to 4.00 % higher)", "2.06 %")),
+        ((1.05, 1.06, 1.07), 0.02, ("6.0 % higher (5.0 % higher to 7.0 % higher)", "2 %")),
+    ],
+)
+def test_a_change_never_reads_as_a_limit_that_it_is_not(ratio, limit, words):
+    assert words_apart(Interval(*ratio), limit) == words
 
 
 def test_a_sure_difference_below_the_floor_is_no_finding():
