@@ -38,6 +38,7 @@ class Watch:
     engine_env: Mapping[str, str] = field(default_factory=dict)  # which GPUs it was given
     apart: bool = False  # exporters are of engines with other roles: nothing of them adds up
     partner_pids: tuple[int, ...] = ()  # other engines below bench: no part of its load
+    partner_ports: tuple[int, ...] = ()  # of other engines on this machine that were there before bench
     duet: bool = False  # partners are loaded at the same moments, so what they use is expected
     engine_here: bool = True  # False: what this machine's GPUs and CPUs draw is not the engine's
 

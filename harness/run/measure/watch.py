@@ -32,7 +32,8 @@ def watch_of(
     if not hz:
         return None
     # All replicas or none: what a part of them used would be shown as the engine's.
-    here = all(machine.is_this_machine(urlsplit(url).hostname or "") for url in engine.urls)
+    here = _is_here(engine)
+    partners = [other for other in up if other is not engine]
     return Watch(
         bench_pid=os.getpid(),
         hz=hz,
@@ -42,11 +43,19 @@ def watch_of(
         engine_env=gpu_env(engine.facts),
         engine_here=here,
         apart=bool(engine.roles),
-        partner_pids=tuple(
-            pid for other in up if other is not engine and (pid := other.facts.get("pid")) is not None
+        partner_pids=tuple(pid for other in partners if (pid := other.facts.get("pid")) is not None),
+        partner_ports=tuple(
+            port_of(url)
+            for other in partners
+            if other.facts.get("pid") is None and _is_here(other)
+            for url in other.urls
         ),
         duet=duet,
     )
+
+
+def _is_here(engine: EngineSession) -> bool:
+    return all(machine.is_this_machine(urlsplit(url).hostname or "") for url in engine.urls)
 
 
 def gpu_env(facts: EngineFacts) -> dict[str, str]:

@@ -125,7 +125,8 @@ class Processes:
         else:
             self._engine = Tree(roots)
             self.about["engine_pid"] = min(roots)
-        partners = frozenset(watch.partner_pids)
+        listeners = {pid for pid in map(listener, watch.partner_ports) if pid is not None}
+        partners = frozenset(watch.partner_pids) | (listeners - roots)  # one server may be both
         self._client = Tree(frozenset({watch.bench_pid}), roots | partners | {psutil.Process().pid})
         if watch.duet and partners:
             self._partners = Tree(partners)

@@ -246,6 +246,14 @@ def test_the_engine_is_who_listens_on_its_port_and_not_docker_s_proxy(listening)
     assert "server.cpu_s" in read(source)
 
 
+def test_a_server_that_is_loaded_as_well_and_was_there_before_bench_is_no_other_work(listening):
+    listening.start(300, ENGINE, user=1.0)
+    source = opened(engine_pid=300, partner_ports=(8000, 8001), duet=True)
+    assert read(source)["partner.cpu_s"] == 13.0
+    same = opened(engine_pid=None, engine_ports=(8000,), partner_ports=(8000,), duet=True)
+    assert "partner.cpu_s" not in read(same)
+
+
 def test_where_connections_may_not_be_seen_nobody_listens(listening, monkeypatch):
     def refuse(_kind):
         raise psutil.AccessDenied

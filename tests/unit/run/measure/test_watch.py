@@ -39,8 +39,10 @@ def engine(port, *urls, **facts):
 def test_engines_that_are_up_as_well_are_watched_as_partners():
     """The pid of an attached server is not known; it is no child of bench."""
     here, partner, attached = engine(1, pid=200), engine(2, pid=300), engine(3)
-    watch = watch_of(here, 10.0, [here, partner, attached], duet=True)
+    away = engine(None, "http://192.0.2.1:4")
+    watch = watch_of(here, 10.0, [here, partner, attached, away], duet=True)
     assert (watch.engine_pid, watch.partner_pids, watch.duet) == (200, (300,), True)
+    assert watch.partner_ports == (3,)
     assert watch_of(here, 10.0, [here]).partner_pids == ()
 
 
