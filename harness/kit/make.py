@@ -16,6 +16,7 @@ from harness.engines.provide.logged import new_log
 from harness.engines.provide.models import ensure_weights, find_model
 from harness.engines.provide.pip import Pip
 from harness.engines.provide.shared_folders import Say
+from harness.engines.provide.weights import pieces
 from harness.errors import SetupError, SpecError
 from harness.host import paths
 from harness.host.installation import DISTRIBUTION, requirements, version_text
@@ -202,8 +203,11 @@ def _carry(track: Track, kit: Path, pip: Pip, say: Say) -> None:
         pip.run(f"downloading {track.pypi}", "download", *flags, track.pypi)
     else:
         source = Path(track.path)
-        copy = shutil.copytree if source.is_dir() else shutil.copy
-        copy(source, kit / "models" / source.name)
+        if source.is_dir():
+            shutil.copytree(source, kit / "models" / source.name)
+        else:
+            for piece in pieces(source):
+                shutil.copy(piece, kit / "models")
 
 
 def listing(kit: Path) -> list[str]:
