@@ -256,7 +256,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--keep-requests",
         type=_integer(1),
         metavar="N",
-        help="tell /truth of the last N requests only, for long loads (default: all)",
+        help="tell /truth of the last N requests only, and keep only their turns, for long loads "
+        "(default: all)",
     )
     add("--until-stdin-closes", action="store_true", help="exit when stdin closes")
 

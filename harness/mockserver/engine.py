@@ -149,8 +149,13 @@ class Engine:
             completions_usage=self.options.dialect.completions_usage,
         )
         if job.ask.kept and isinstance(answer, ResponsesAnswer):
-            self.kept[answer.name] = answer.conversation()
+            self._keep(answer)
         return answer.body()
+
+    def _keep(self, answer: ResponsesAnswer) -> None:
+        self.kept[answer.name] = answer.conversation()
+        if self.options.keep_requests is not None and len(self.kept) > self.options.keep_requests:
+            del self.kept[next(iter(self.kept))]
 
     def _admit(self, job: Job, now_ns: int, begin: Callable[[int], None]) -> None:
         self.running.add(job)

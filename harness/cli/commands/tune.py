@@ -60,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
+    from harness.host import paths
     from harness.spec.tuned import tuned_path
     from harness.tune import Settings, tune
 
@@ -74,6 +75,8 @@ def main(arguments: argparse.Namespace) -> int:
     options.check_folder(arguments.out, f"--out {arguments.out}")
     target = arguments.to or tuned_path(arguments.backend)  # written when the budget is spent
     options.check_folder(target.parent, f"--to {target}")
+    if paths.entry(target) not in ("file", None):
+        raise SpecError("is no file that can be replaced", where=f"--to {target}")
     command = ("bench", *sys.argv[1:])
     wanted = options.run_options(arguments, backends=arguments.backend, command=command)
     ui = progress_display()

@@ -1,9 +1,11 @@
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from harness.mockserver.ask import Ask
 from harness.mockserver.declared import declared_dialect
 from harness.mockserver.engine import Engine, Job
+from harness.mockserver.event_style import ResponsesStyle
 from harness.mockserver.faults import Fault
 from harness.mockserver.habits import Habits
 from harness.mockserver.ledger import Record
@@ -124,3 +126,14 @@ def test_a_body_that_is_no_longer_kept_draws_like_a_new_one() -> None:
     bounded.rng(b"two")
     bounded.rng(b"three")  # two are kept, and "one" came before these
     assert bounded.rng(b"one").random() == first
+
+
+def test_turns_are_kept_of_as_many_requests() -> None:
+    bounded = engine(keep_requests=2)
+    names = []
+    for number in range(3):
+        turn = job(number)
+        asked = replace(turn.ask, style=ResponsesStyle(), kept=({"role": "user", "content": "hello"},))
+        list(bounded.writes(replace(turn, ask=asked), created=0))
+        names.append(f"resp_cmpl-{number:016x}")
+    assert list(bounded.kept) == names[1:]

@@ -56,6 +56,14 @@ def test_what_cannot_be_meant_is_refused_before_the_search(search, capsys, words
     assert search.settings is None
 
 
+def test_a_folder_is_no_file_for_the_variant(search, capsys, tmp_path):
+    """It is written when the budget is spent: everything would be measured for nothing."""
+    (tmp_path / "x.toml").mkdir()
+    assert main([*COMMAND, "--to", str(tmp_path / "x.toml")]) == ExitCode.USAGE
+    assert "x.toml: is no file that can be replaced" in capsys.readouterr().err
+    assert search.settings is None
+
+
 def test_flags_become_the_settings_of_the_search(search):
     words = ["--load", "4", "--metric", "tpot_ms.p50", "--repeats", "5", "--to", "mine.toml"]
     main([*COMMAND, *words, "--engine-set", "dtype=float32", "--set", "load.requests=8", "--seed", "7"])
