@@ -44,22 +44,25 @@ def _usage_missing(cell: Evidence) -> Iterator[Violation]:
 
 
 def _thinking(cell: Evidence) -> Iterator[Violation]:
-    if cell.facts.request.thinking == "off" and (reasoned := int(np.count_nonzero(_reasoned(cell)))):
-        yield Violation(f"{reasoned} answers with reasoning text")
+    reasoned, silent = (int(np.count_nonzero(mask)) for mask in _reasoned(cell))
+    if cell.facts.request.thinking == "off" and reasoned:
+        shown = f"reasoning, {silent} of them without its text" if silent else "reasoning text"
+        yield Violation(f"{reasoned} answers with {shown}")
 
 
 def _no_thinking(cell: Evidence) -> Iterator[Violation]:
-    rows = cell.view.answers
-    hidden = rows["reasoning_tokens"] > 0  # some servers count what they keep to themselves
-    without = int(np.count_nonzero(~_reasoned(cell) & ~hidden))
+    reasoned, _ = _reasoned(cell)
+    without = int(np.count_nonzero(~reasoned))
     if cell.facts.request.thinking == "on" and without:
-        yield Violation(f"{without} of {len(rows)} answers without reasoning")
+        yield Violation(f"{without} of {len(reasoned)} answers without reasoning")
 
 
-def _reasoned(cell: Evidence) -> Mask:
-    """Mask over the answers: those with reasoning text."""
-    events = cell.records.events
-    return np.isin(cell.view.answers["seq"], events["seq"][events["kind"] == EventKind.REASONING])
+def _reasoned(cell: Evidence) -> tuple[Mask, Mask]:
+    """Masks over the answers: those with reasoning, and those whose server counts it and keeps its text."""
+    events, rows = cell.records.events, cell.view.answers
+    shown = np.isin(rows["seq"], events["seq"][events["kind"] == EventKind.REASONING])
+    silent = ~shown & (rows["reasoning_tokens"] > 0)
+    return shown | silent, silent
 
 
 RULES = (
@@ -105,7 +108,7 @@ RULES = (
     Rule(
         code=IssueCode.THINKING_NOT_OFF,
         find=_thinking,
-        measures="answers with reasoning text, though the scenario has it off",
+        measures="answers with reasoning, by its text or the server's count, though the scenario has it off",
         limit="0",
         hint="TTFT and length include it: switch it off at the server, or set request.thinking to on for all",
         cause="work",

@@ -51,14 +51,18 @@ def test_tokens_around_reasoning_are_not_tokens_sent_together():
     [
         ("off", 1, "thinking-not-off: 1 answers with reasoning text"),
         ("off", 0, ""),
+        ("off", -2, "thinking-not-off: 2 answers with reasoning, 2 of them without its text"),
+        ("on", -6, ""),
         ("on", 6, ""),
         ("on", 4, "thinking-missing: 2 of 6 answers without reasoning"),
     ],
 )
 def test_reasoning_that_was_not_asked_for_and_that_did_not_come(asked, thinking, found):
-    rows = [ANSWER | {"thoughts": 1}] * thinking + [ANSWER] * (6 - thinking)
-    facts = recorded.facts(request={"thinking": asked})
-    reasons = judge(Evidence(RequestView(recorded.records(*rows)), facts)).reasons
+    """Below 0: so many that only the server counts."""
+    rows = [ANSWER | {"thoughts": 1}] * thinking + [ANSWER] * (6 - max(thinking, 0))
+    facts, made = recorded.facts(request={"thinking": asked}), recorded.records(*rows)
+    made.requests["reasoning_tokens"][: max(-thinking, 0)] = 2
+    reasons = judge(Evidence(RequestView(made), facts)).reasons
     assert [f"{reason.code}: {reason.measured}" for reason in reasons] == [found] * bool(found)
 
 
