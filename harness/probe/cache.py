@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from harness.engines.speak.dialect import Chat
-from harness.engines.speak.server import Server
 from harness.model import Finding
 from harness.model.numbers import percent_apart
 from harness.probe.asker import Asker, user
@@ -14,6 +13,7 @@ from harness.probe.streaming import refusal
 from harness.records.layout import UNKNOWN
 
 _LINES = 60  # about 600 tokens: several of the largest blocks that engines cache in
+_CACHED = "cached_prompt_tokens"  # a counter that some engines show from their first hit on
 _HIT, _MISS = 0.5, 0.1  # shares of the prompt: more is found again, less is the template's own
 
 
@@ -34,17 +34,13 @@ class LongPrompt:
 
         None where neither the answer nor the metrics say it.
         """
-        before = _cached(self.asker.server)
+        before = self.asker.server.counters()
         seen = self.asker.put(Chat((user(self.text),), 1, salt=salt))
         prompt, cached = seen.count("prompt_tokens"), seen.count("cached_tokens")
-        if cached == UNKNOWN and before is not None:
-            after = _cached(self.asker.server)
-            cached = UNKNOWN if after is None else round(after - before)
+        if cached == UNKNOWN and before:
+            after = (self.asker.server.counters() or {}).get(_CACHED)
+            cached = UNKNOWN if after is None else round(after - before.get(_CACHED, 0.0))
         return seen, cached / prompt if cached != UNKNOWN and prompt > 0 else None
-
-
-def _cached(server: Server) -> float | None:
-    return (server.counters() or {}).get("cached_prompt_tokens")
 
 
 def findings(prompt: LongPrompt, first: Seen) -> Iterator[Finding]:

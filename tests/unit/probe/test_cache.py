@@ -50,11 +50,27 @@ def test_a_repeated_prompt_is_found_again_or_not(enabled, shares, seen, holds):
     assert bool(one.then) is (holds is not True)
 
 
-def test_counters_tell_what_usage_does_not():
-    counts = iter([{"cached_prompt_tokens": 100.0}, {"cached_prompt_tokens": 640.0}])
+@pytest.mark.parametrize(
+    ("before", "after", "cached"),
+    [
+        ({"cached_prompt_tokens": 100.0}, {"cached_prompt_tokens": 640.0}, 540),
+        ({"output_tokens": 9.0}, {"output_tokens": 9.0, "cached_prompt_tokens": 540.0}, 540),
+    ],
+    ids=["both times", "from the first hit on"],
+)
+def test_counters_tell_what_usage_does_not(before, after, cached):
+    """A fresh SGLang has no counter of cached tokens until it finds some."""
+    counts = iter([before, after])
     asked = asker(Cached(None), definition())
     asked.server.counters = lambda: next(counts)
-    assert cache.LongPrompt.new(asked).send()[1] == pytest.approx(540 / PROMPT)
+    assert cache.LongPrompt.new(asked).send()[1] == pytest.approx(cached / PROMPT)
+
+
+@pytest.mark.parametrize("counts", [[None], [{}], [{"output_tokens": 9.0}] * 2])
+def test_counters_without_cached_tokens_tell_nothing(counts):
+    asked, given = asker(Cached(None), definition()), iter(counts)
+    asked.server.counters = lambda: next(given)
+    assert cache.LongPrompt.new(asked).send()[1] is None
 
 
 def test_a_prompt_that_was_not_all_cached_is_not_a_hundred_per_cent():
