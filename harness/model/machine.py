@@ -12,7 +12,13 @@ class Range(Record, frozen=True, kw_only=True):
     """Range of a sampled gauge over the window."""
 
     mean: Annotated[float, doc("Mean over the time of the window.")]
-    max: Annotated[float, doc("Highest sample in the window.")]
+    max: Annotated[
+        float,
+        doc(
+            "Highest value in the window, interpolated at its ends; of several GPUs, the sum or mean of their "
+            "own."
+        ),
+    ]
 
 
 class MigInstance(Record, frozen=True, kw_only=True):
