@@ -11,7 +11,7 @@ from harness.conditions.keys import Key, relation
 from harness.conditions.measured import unasked
 from harness.conditions.settings import classified, of_engine
 from harness.conditions.table import TABLE
-from harness.conditions.unequal import said
+from harness.conditions.unequal import exceeds, said
 from harness.model import Unequal
 
 
@@ -46,7 +46,7 @@ def foreseen(
                 key.cell is None
                 and key.refuses(related, *values.values())
                 and not _searched_by_both(key, first, second)
-                and (key.code != "max-sequences" or _reached(values, in_flight))
+                and (key.code != "max-sequences" or exceeds(in_flight, values))
             ):
                 yield key, Unequal(key.code, pair, said(key, values), True, key.metrics, what=key.title)
         for label_of in unasked({label: backends[label].unsupported for label in pair}):
@@ -64,7 +64,3 @@ def _searched_by_both(key: Key, first: Ahead, second: Ahead) -> bool:
         if (row := classified("value", name, ""))
     ]
     return bool(first.tuned and second.tuned) and key.code in rows
-
-
-def _reached(limits: Mapping[str, Any], in_flight: float | None) -> bool:
-    return in_flight is None or in_flight > min(int(limit) for limit in limits.values())

@@ -67,7 +67,8 @@ def _differing(group: Group, key: Key, values: Mapping[str, object]) -> Iterator
         for (a, b), pair_values in related.items()
         if not _both_tuned(key, group[a], group[b])
     )
-    matters = refused and (key.code != "max-sequences" or _reached(group, known))
+    slots = next(iter(group.values())).load.slots
+    matters = refused and (key.code != "max-sequences" or exceeds(slots, known))
     yield Unequal(key.code, tuple(known), said(key, known), matters, key.metrics, what=key.title)
 
 
@@ -88,10 +89,16 @@ def _related(group: Group, a: str, b: str) -> Relation:
     return relation((first.backend, first.variant), (second.backend, second.variant))
 
 
-def _reached(group: Group, limits: Mapping[str, object]) -> bool:
-    """Whether the load can exceed the fewest sequences at once."""
-    slots = next(iter(group.values())).load.slots
-    return slots is None or slots > min(int(str(limit)) for limit in limits.values())
+def exceeds(in_flight: float | None, limits: Mapping[str, object]) -> bool:
+    """Whether the load can exceed the fewest sequences at once: so it is taken where either is no number.
+
+    `limits`: by label, in the words of a server or of a command line.
+    """
+    try:
+        least = min(float(str(limit)) for limit in limits.values())
+    except ValueError:
+        return True
+    return in_flight is None or in_flight > least
 
 
 def _known_of_some(group: Group, known: Mapping[str, Mapping[str, str]]) -> Iterator[Unequal]:

@@ -1,8 +1,10 @@
 """What makes cells unequal, and whether that decides."""
 
 import pytest
+from msgspec.structs import replace
 
 from harness.conditions import conditions, unequal
+from harness.conditions.ahead import Ahead, foreseen
 from harness.conditions.cache_in_effect import OF_FILE, verify
 from harness.metrics.view import RequestView
 from harness.model import CellResult, as_json
@@ -344,3 +346,19 @@ def test_equal_means_of_different_chats_say_so():
     chats = [{"texts": [1], "prompt": 100}, {"texts": [1], "prompt": 120}]
     (entry,) = unequal([cell("a", rows=chats), cell("b", rows=chats[::-1])])
     assert entry.text == "prompt tokens of the same chats: 110.0 (a, b) on average, others in single chats"
+
+
+@pytest.mark.parametrize(("answer", "decides"), [("8.0", False), ("3.0", True), ("many", True)])
+def test_what_a_server_says_of_its_sequences_need_not_be_a_whole_number(answer, decides):
+    cells = [cell(label) for label in "ab"]
+    settings = [{"max-sequences": answer}, {"max-sequences": "16"}]
+    known = [
+        replace(one, conditions=replace(one.conditions, settings=given))
+        for one, given in zip(cells, settings, strict=True)
+    ]
+    assert codes(*known) == {"max-sequences": decides}
+    engines = (
+        Ahead(label, None, {"info": {"total_slots": given["max-sequences"]}})
+        for label, given in zip("ab", settings, strict=True)
+    )
+    assert bool(list(foreseen(dict(zip("ab", engines, strict=True)), 4))) == decides
