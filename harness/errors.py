@@ -7,6 +7,8 @@ from enum import IntEnum
 from pathlib import Path
 from types import MappingProxyType
 
+DOCUMENTATION = "https://llm-servebench.github.io/llm-servebench/"
+
 
 class ExitCode(IntEnum):
     OK = 0
@@ -67,6 +69,11 @@ class SetupError(BenchError):
 
 class StorageError(SetupError):
     """Results cannot be written: nothing that is measured from here on could be kept."""
+
+
+def page_address(name: str, part: str = "") -> str:
+    """Returns where a page of docs/ can be read: an installed package has none of them."""
+    return f"{DOCUMENTATION}{name}.html{f'#{part}' if part else ''}"
 
 
 def extra_hint(name: str) -> str:

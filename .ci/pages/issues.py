@@ -1,7 +1,9 @@
 """Page docs/validity.md: the rules of cells and the notices of runs."""
 
+import re
 from collections.abc import Iterator
 
+from harness.errors import DOCUMENTATION
 from harness.model.metric_table import METRICS
 from harness.validity import FAMILIES, RULES
 from harness.validity.notices import NOTICES
@@ -44,6 +46,11 @@ def page() -> str:
     return "\n".join(_lines()) + "\n"
 
 
+def _linked(text: str) -> str:
+    """Addresses of pages as links from this one."""
+    return re.sub(rf"{re.escape(DOCUMENTATION)}([\w-]+)\.html(#[\w-]+)?", r"[\1.md](\1.md\2)", text)
+
+
 def _lines() -> Iterator[str]:
     yield HEAD
     for family in FAMILIES:
@@ -57,11 +64,11 @@ def _lines() -> Iterator[str]:
         for rule in family.RULES:
             about = "".join(f" ({METRICS[name].short} alone)" for name in rule.metrics)
             parts = (", ".join(rule.verdicts) + about, rule.measures, rule.limit, rule.hint, rule.cause)
-            yield f"| `{rule.code}` | {' | '.join(parts)} |"
+            yield _linked(f"| `{rule.code}` | {' | '.join(parts)} |")
         yield ""
     yield CAPACITY
     yield ", ".join(f"`{rule.code}`" for rule in RULES.values() if rule.eases) + "."
     yield ""
     yield RUNS
     for notice in NOTICES:
-        yield f"| `{notice.code}` | {notice.when} | {notice.hint or 'the warning says it'} |"
+        yield _linked(f"| `{notice.code}` | {notice.when} | {notice.hint or 'the warning says it'} |")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import chain, groupby, islice
 from pathlib import Path
 
-from harness.errors import SpecError
+from harness.errors import SpecError, page_address
 from harness.imports import (
     aiperf,
     genai,
@@ -159,7 +159,7 @@ def _unknown(where: str) -> SpecError:
     return wrong(
         "is no result that bench can read",
         where,
-        hint=f"it reads files of {', '.join(TOOLS)}; docs/import.md has their flags",
+        hint=f"it reads files of {', '.join(TOOLS)}; {page_address('import')} has their flags",
     )
 
 

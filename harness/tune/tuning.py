@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.engines.start.command import configured, settable
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError, SpecError, page_address
 from harness.host.cpus import usable_cpus
 from harness.model import VERDICT_METRICS, LoadPoint, Summary, better_of
 from harness.model.measures import measure
@@ -147,7 +147,7 @@ def _tunable(prepared: Prepared) -> dict[str, tuple[Value, ...]]:
         raise SpecError(
             "declares no [engine.tunable]",
             where=f"backend {ref.label}",
-            hint="a table [engine.tunable] in its definition: docs/adding-an-engine.md",
+            hint=f"a table [engine.tunable] in its definition: {page_address('adding-an-engine')}",
         )
     return keys
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.errors import page_address
 from harness.metrics.arrivals import TITLES, compare_cell
 from harness.metrics.latency import of_metric
 from harness.model import IssueCode, known
@@ -164,7 +165,7 @@ RULES = (
         code=IssueCode.ARRIVALS_DIFFER,
         find=_arrivals_differ,
         measures="gap CV, dispersion and Kolmogorov-Smirnov distance of what was sent",
-        limit="what chance leaves around what was asked for ([traces.md](traces.md#was-it-replayed))",
+        limit=f"what chance leaves around what was asked for ({page_address('traces', 'was-it-replayed')})",
         hint="the server did not see what was asked for: look at lag, drops and the in-flight cap",
         cause="client",
         eases=True,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 
+from harness.errors import page_address
 from harness.metrics.conservation import hint
 from harness.model import IssueCode
 from harness.model.numbers import digits_apart, fixed, short
@@ -40,7 +41,7 @@ RULES = (
     Rule(
         code=IssueCode.DOES_NOT_ADD_UP,
         find=_broken,
-        measures="each conservation law ([metrics.md](metrics.md)): the reason names it",
+        measures=f"each conservation law ({page_address('metrics')}): the reason names it",
         limit=f"its tolerance; INVALID beyond {BROKEN_TIMES:g} of them and {BROKEN_SHARE:.0%}",
         verdicts=("SUSPECT", "INVALID"),
         hint="measure the cell again; the reason says whether other clients may have used the engine",

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
+from harness.errors import page_address
 from harness.model import Fact, Imported, IssueCode, Reason
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -52,7 +53,7 @@ RULES = (
         find=_client_unverified,
         measures="figures from a file of another tool: how late its client was, nobody recorded",
         limit="a client that is watched",
-        hint="`bench run` on the same server shows how exact the client is: docs/import.md",
+        hint=f"`bench run` on the same server shows how exact the client is: {page_address('import')}",
         cause="client",
     ),
 )

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from harness.errors import DamagedError
+from harness.errors import DamagedError, page_address
 from harness.model import IssueCode, RunWarning
 
 
@@ -124,9 +124,11 @@ LONGER_THAN_CONTEXT = Notice(
 FILE_LINES_LEFT_OUT = Notice(
     IssueCode.FILE_LINES_LEFT_OUT,
     "lines of a trace or prompt file could not be used",
-    "docs/traces.md says what a line must hold",
+    f"{page_address('traces')} says what a line must hold",
 )
-TRACE_CHANGED = Notice(IssueCode.TRACE_CHANGED, "a trace was not used as it stands", "see docs/traces.md")
+TRACE_CHANGED = Notice(
+    IssueCode.TRACE_CHANGED, "a trace was not used as it stands", f"see {page_address('traces')}"
+)
 
 # What the answers are
 ANSWERS_HARMED = Notice(
@@ -142,7 +144,7 @@ ANSWERS_DIFFER = Notice(
 VALUES_DIFFER = Notice(
     IssueCode.ANSWERS_DIFFER,
     "backends give other vectors or another order, or one does in a batch",
-    "pooling, normalisation, truncation and weights must be the same: see docs/apis.md",
+    f"pooling, normalisation, truncation and weights must be the same: see {page_address('apis')}",
 )
 
 

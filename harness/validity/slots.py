@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from harness.errors import page_address
 from harness.metrics.lockstep import MAX_INDEX, synchrony
 from harness.metrics.sample_size import WAVES_AT_CV_1, waves
 from harness.metrics.slots import slot_time
@@ -53,7 +54,7 @@ RULES = (
         find=_few_waves,
         measures="waves of a closed loop (measured answers / slots), and the coefficient of variation of "
         "their times: of few waves, the edges of the window bias requests/s "
-        "([exactness.md](exactness.md#rates))",
+        f"({page_address('exactness', 'rates')})",
         limit=f"{WAVES_AT_CV_1} times the square of the coefficient of variation: within 1 %",
         hint="requests/s may be too high; measure longer: raise --requests",
         cause="work",
@@ -71,7 +72,7 @@ RULES = (
     Rule(
         code=IssueCode.LOCKSTEP,
         find=_lockstep,
-        measures="synchrony of the slots ([metrics.md](metrics.md#bursts-in-a-closed-loop)), "
+        measures=f"synchrony of the slots ({page_address('metrics', 'bursts-in-a-closed-loop')}), "
         "where the scenario declares no bursts",
         limit=f"{MAX_INDEX:g}, or what chance or one pair in a batch gives if more: two are not a burst",
         hint="these are figures of bursts: spread the start and the output lengths ([load] start, [prompts] "

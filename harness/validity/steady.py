@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
+from harness.errors import page_address
 from harness.metrics.steady import DRIFT_SHARE, RAMP_SHARE, START_SHARE
 from harness.model import CellResult, IssueCode, LoadPoint, RunWarning
 from harness.validity import notices
@@ -47,7 +48,7 @@ RULES = (
     Rule(
         code=IssueCode.NOT_STEADY,
         find=_not_steady,
-        measures="a drift or a step of latency or output speed ([metrics.md](metrics.md))",
+        measures=f"a drift or a step of latency or output speed ({page_address('metrics')})",
         limit=f"{DRIFT_SHARE:.0%} over the measured part",
         hint="ask for more requests; where an open loop only grows slower, the rate is more than is served",
         cause="work",

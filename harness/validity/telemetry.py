@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from harness.errors import page_address
 from harness.model import CellResult, RunWarning, TelemetryHealth, known
 from harness.validity.notices import TELEMETRY_GAP
 
@@ -21,7 +22,7 @@ def gaps(cells: Iterable[CellResult]) -> list[RunWarning]:
 
 def _gaps(telemetry: TelemetryHealth) -> Iterator[tuple[str, str]]:
     if telemetry.requested and telemetry.problem:
-        yield f"nothing was sampled to the end: {telemetry.problem}", "see docs/telemetry.md"
+        yield f"nothing was sampled to the end: {telemetry.problem}", f"see {page_address('telemetry')}"
     if (known(telemetry.longest_stall_ms) or 0.0) > MAX_STALL_MS:
         yield "the sampler stood still for more than a second", "its series have no samples of that time"
     for name, source in telemetry.sources.items():

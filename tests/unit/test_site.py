@@ -1,13 +1,16 @@
 """The documentation: no link to nothing, no page without a place, the flags it names."""
 
+import ast
 import functools
 import importlib.util
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from harness.errors import DOCUMENTATION
 from tests.waiting import in_time
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +70,35 @@ def test_every_link_of_the_site_leads_somewhere(pages):
             assert found.is_file(), f"{path.name}: {address}"
             if anchor and found.suffix == ".md":
                 assert anchor in anchors_of(found), f"{path.name}: {address}#{anchor}"
+
+
+def shown_texts(tree):
+    """Texts of a module without its docstrings and the descriptions of a schema."""
+    apart = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "doc":
+            apart |= {id(text) for text in ast.walk(node)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in apart:
+            yield node.value
+
+
+def test_what_the_code_shows_names_pages_by_their_address(pages):
+    """An installed package has no folder docs/."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["urls"]["Documentation"] == DOCUMENTATION
+    named = set()
+    for path in (ROOT / "harness").rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found = [text for text in shown_texts(tree) if re.search(r"docs/[\w-]+\.md|\]\([\w-]+\.md", text)]
+        assert found == [], path
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+        named |= {tuple(part.value for part in call.args) for call in calls
+                  if getattr(call.func, "id", "") == "page_address"}  # fmt: skip
+    assert len(named) > 8
+    for page, *part in named:
+        text = (pages / f"{page}.md").read_text(encoding="utf-8")
+        assert set(part) <= {slug_of_the_site(line.lstrip("#")) for line in text.splitlines()}, page
 
 
 def test_links_out_of_the_pages_go_to_the_repository(pages):

@@ -4,7 +4,7 @@ import argparse
 import re
 from pathlib import Path
 
-from harness.errors import ExitCode, SpecError, StorageError
+from harness.errors import ExitCode, SpecError, StorageError, page_address
 from harness.host import paths
 
 EPILOG = """A scenario goes to ./workloads/NAME.toml, a backend to ./backends/NAME.toml: bench run in this
@@ -12,7 +12,7 @@ directory finds them by name. Nothing is overwritten."""
 
 _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]*")
 
-_SCENARIO = """# What is sent, and how fast. Unknown keys are errors.
+_SCENARIO = """# What is sent, and how fast. Unknown keys are errors. All keys: {workloads}
 # Check it: bench validate {path}
 # Run it:   bench run --scenario {name} --backends openai=http://127.0.0.1:8000
 
@@ -21,7 +21,7 @@ name = "{name}"
 purpose = "One sentence: what this workload asks of a server."
 
 [prompts]
-generator = "fixed-length" # also: mix, shared-prefix, few-shot, rag, structured, trace, …: docs/workloads.md
+generator = "fixed-length" # also: mix, shared-prefix, few-shot, rag, structured, trace, …
 input_tokens = 256         # of each prompt; no two share a prefix
 output_tokens = 64         # of each answer
 output_spread = 0.1        # answers up to 10 % shorter or longer, so that they do not all end together
@@ -50,7 +50,7 @@ state = "cold" # prefix cache at the start of a cell: cold, warm, primed, or any
 """
 
 _BACKEND = """# A server that speaks the OpenAI chat API, to attach to. Unknown keys are errors.
-# docs/adding-an-engine.md has the other keys, and how bench starts an engine itself.
+# How bench starts an engine itself, and all other keys: {engines}
 # Check it: bench validate {path}
 # Ask it:   bench probe {name}=http://127.0.0.1:8000   (whether it does what this file says)
 # Run it:   bench run --scenario fixed-length --backends {name}=http://127.0.0.1:8000
@@ -127,13 +127,14 @@ def main(arguments: argparse.Namespace) -> int:
     if not _NAME.fullmatch(name):
         raise SpecError(f"{name!r} is not made of letters, digits, - and _ alone", where="NAME")
     path = Path(folder) / f"{name}.toml"
+    pages = {"workloads": page_address("workloads"), "engines": page_address("adding-an-engine")}
     if known := paths.definitions(folder).get(name):
         raise SpecError(f"there is a {arguments.kind} '{name}' already", where=str(known),
                         hint="choose another name; nothing was written")  # fmt: skip
     try:
         path.parent.mkdir(exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
-            file.write(template.format(name=name, path=path))
+            file.write(template.format(name=name, path=path, **pages))
     except FileExistsError:
         raise SpecError("exists already", where=str(path), hint="nothing was written") from None
     except OSError as error:

@@ -232,8 +232,8 @@ def _models(_arguments: argparse.Namespace) -> list[Row]:
     return [
         {
             "name": name + (" (default)" if name == known.default else ""),
-            "track": track_name,
-            "weights": track.weights,
+            "weights": track_name,
+            "format": track.weights,
             "quantisation": track.quantisation,
         }
         for name, model in known.models.items()

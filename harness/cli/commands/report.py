@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from harness.cli.commands import runs_page
 from harness.cli.flags import options, prices
-from harness.errors import ExitCode, SpecError
+from harness.errors import ExitCode, SpecError, page_address
 
 if TYPE_CHECKING:
     from harness.model import Prices
@@ -110,7 +110,7 @@ def _as_peer(folder: "RunFolder", name: str, width: int, *, as_json: bool) -> No
         raise SpecError(
             f"no {lacks} to read as another tool: {file.words}",
             where=file.file,
-            hint="docs/import.md has the tools and flags that keep them",
+            hint=f"{page_address('import')} has the tools and flags that keep them",
         )
     views = {cell: recompute([tool], *folder.read_cell(cell))[tool.name] for cell in folder.cells()}
     if as_json:

@@ -4,6 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.errors import page_address
+
 if TYPE_CHECKING:
     from harness.model import Prices
 
@@ -14,7 +16,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--price-per-hour", metavar="PRICE", help="price of the engine's machine, such as 1.99 or 1.99EUR"
     )
     cost.add_argument("--price-per-gpu-hour", metavar="PRICE", help="price of each GPU the engine used")
-    cost.add_argument("--prices", type=Path, metavar="FILE", help="TOML file with prices; see docs/cost.md")
+    about = f"TOML file with prices; see {page_address('cost')}"
+    cost.add_argument("--prices", type=Path, metavar="FILE", help=about)
 
 
 def given(arguments: argparse.Namespace) -> "Prices | None":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.errors import SpecError
+from harness.errors import SpecError, page_address
 from harness.untrusted import is_unicode
 from harness.workload.traces.read import json_lines, read_text
 from harness.workload.traces.rows import BadRow
@@ -80,7 +80,7 @@ def read_dataset(path: Path, named: str = "auto", turns: int = 1) -> Dataset:
         raise SpecError(
             f"holds no usable prompt: {reason}",
             where=f"{path}:{first_bad[reason]}" if reason in first_bad else str(path),
-            hint="docs/traces.md shows the formats",
+            hint=f"{page_address('traces')} shows the formats",
         )
     return Dataset(str(path), kind, hashlib.sha256(data).hexdigest(), tuple(prompts), dict(skipped))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from harness.errors import SpecError
+from harness.errors import SpecError, page_address
 from harness.records.request_table import Part
 from harness.workload.traces.trace import NS_PER_S, Parts, Trace, cut_short
 
@@ -136,5 +136,5 @@ def unusable(source: Source, lines: int, skipped: Counter[str], first: dict[str,
     return SpecError(
         f"{skipped.total()} of {lines} lines are not usable as {source.format}; {count}: {reason}",
         where=f"{source.path}:{first[reason]}" if reason in first else source.path,
-        hint="is this the format of the file? docs/traces.md shows each",
+        hint=f"is this the format of the file? {page_address('traces')} shows each",
     )

@@ -132,6 +132,12 @@ def test_the_three_lists_of_a_first_look_have_their_names(capsys):
     assert marked == {f"{load_models().default} (default)"}
 
 
+def test_the_weights_of_a_model_have_the_name_that_rows_of_cells_have(capsys):
+    assert listed(capsys, "models").splitlines()[0].split() == ["name", "weights", "format", "quantisation"]
+    rows = json.loads(listed(capsys, "models", "--json"))["models"]
+    assert {"weights": "gguf-q4_1", "format": "gguf"}.items() <= rows[0].items()
+
+
 def test_a_tuned_variant_is_listed_and_one_that_does_not_fit_says_so(capsys, tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CONFIG", str(tmp_path))
     (tmp_path / "variants").mkdir()
