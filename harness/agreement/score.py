@@ -18,8 +18,13 @@ CHANGES: tuple[Change, ...] = ("failed", "empty", "truncated", "garbled", "repea
 Fault = Literal["failed", "empty", "garbled", "repeated"]
 FAULTS: tuple[Fault, ...] = get_args(Fault)
 
-# Commas group the digits of a number by three; others stand between numbers.
-_NUMBER = re.compile(r"[-−]?(?:(?<!\d,)\d{1,3}(?:,\d{3})+(?!\d)|\d+)(?:\.\d+)?")
+# Commas group the digits of a number: by three, in India by two before the last three. A single comma that
+# does not is a decimal point; more of them stand between numbers.
+_NUMBER = re.compile(
+    r"[-−]?(?:(?<!\d,)(?!0)(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3})(?!\d)(?:\.\d+)?"
+    r"|(?<!\d)(?<!\d,)\d+(?P<decimal>,)\d+(?!,?\d)"
+    r"|\d+(?:\.\d+)?)"
+)
 _LETTER = re.compile(r"(?<!\w)[A-D](?!\w)")
 _AROUND = " \"'`“”„‘’«»*."
 # Of an answer that can be right: 48 tokens have about 200. Some steps below take the square of it.
@@ -34,8 +39,8 @@ def right(question: Question, answer: StoredAnswer) -> bool:
         return False
     text = unicodedata.normalize("NFC", answer.text).strip()
     if question.check == "number":
-        numbers = _NUMBER.findall(text)
-        return bool(numbers) and _value(numbers[-1]) == _value(question.answer)
+        numbers = [*_NUMBER.finditer(text)]
+        return bool(numbers) and _value(numbers[-1]) == Decimal(question.answer)
     if question.check == "word":
         return _has(text, question.accept) and not _has(text, question.refuse)
     if question.check == "letter":
@@ -51,8 +56,9 @@ def right(question: Question, answer: StoredAnswer) -> bool:
         raise SpecError(f"question '{question.id}': its pattern takes too long to match") from None
 
 
-def _value(number: str) -> Decimal:
-    return Decimal(number.replace(",", "").replace("−", "-"))
+def _value(number: re.Match[str]) -> Decimal:
+    comma = "." if number["decimal"] else ""
+    return Decimal(number[0].replace(",", comma).replace("−", "-"))
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
