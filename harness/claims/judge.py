@@ -60,7 +60,7 @@ def _entry(claim: Claim, context: RunContext, book: Catalog) -> ClaimResult | No
 
 
 def _together(findings: Sequence[ClaimFinding]) -> tuple[ClaimVerdict, str]:
-    """The loads together: those that decide nothing do not take a verdict from the others."""
+    """The loads together. A load that decides nothing changes no verdict of the other loads."""
     if len(findings) == 1:
         return findings[0].verdict, findings[0].why
     found = {finding.verdict for finding in findings}
