@@ -8,6 +8,7 @@ from harness.errors import SpecError
 from harness.imports import serving
 from harness.imports.source import Document, finite, next_to, wrong
 from harness.imports.taken import ARRIVALS, TEXTS, Answer, Rows, Taken, agree, as_name, mean
+from harness.model import STATISTICS
 from harness.records.layout import Outcome
 
 TOOL = "genai-bench"
@@ -15,6 +16,7 @@ KEYS = {"aggregated_metrics", "individual_request_metrics"}
 ABOUT = "experiment_metadata.json"
 _UNITS = {"s": 1.0, "ms": 1e-3}
 _TO_THE_END = f"{TOOL}: to the end of the stream, which is later than the last text"
+_SOME = f"{_TO_THE_END}; without answers whose text it read within 1 ms"
 _WHOLE_RUN = f"{TOOL}: over the whole run, ramp and drain included, where here it is the steady window"
 
 
@@ -30,10 +32,15 @@ class _Request(msgspec.Struct):
 
 class _Statistic(msgspec.Struct, frozen=True):
     mean: float | None = None
+    p50: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
 
 
 class _Stats(msgspec.Struct, frozen=True):
     ttft: _Statistic = _Statistic()
+    tpot: _Statistic = _Statistic()
 
 
 class _Aggregated(msgspec.Struct):
@@ -59,7 +66,9 @@ class _About(msgspec.Struct):
 
 
 def read(document: Document) -> Iterator[Taken]:
-    """Requests have no send times and no gaps: latencies are computed again, rates are the tool's."""
+    """Requests have no send times and no gaps: TTFT and E2E are computed again, TPOT and rates are the
+    tool's.
+    """
     file, where = document.read_as(_File, TOOL), document.where
     if file.unit not in _UNITS:
         raise wrong(f"a time in '{file.unit}'", where, hint=f"known: {', '.join(_UNITS)}")
@@ -74,6 +83,9 @@ def read(document: Document) -> Iterator[Taken]:
         )
         if value is not None
     }
+    for statistic in STATISTICS:
+        if (value := getattr(metrics.stats.tpot, statistic)) is not None:
+            reported[f"tpot_ms.{statistic}"] = finite(1e3 * _UNITS[file.unit] * value, "tpot", where)
     if metrics.iteration_type != "num_concurrency":
         raise wrong(
             f"an iteration over {metrics.iteration_type}, which is not read", where, hint="num_concurrency is"
@@ -93,8 +105,8 @@ def read(document: Document) -> Iterator[Taken]:
         planned=len(rows),
         facts=("answers", "outcomes", "tokens"),
         lacks=tuple(lacks),
-        definitions=dict.fromkeys(sorted(reported), _WHOLE_RUN)
-        | dict.fromkeys(("e2e_ms", "tpot_ms"), _TO_THE_END),
+        definitions={path: _WHOLE_RUN for path in sorted(reported) if path.endswith("_per_s")}
+        | {"e2e_ms": _TO_THE_END, "tpot_ms": _SOME},
         reported=reported,
     )
 

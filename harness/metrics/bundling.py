@@ -14,7 +14,7 @@ def merged_gaps(view: RequestView) -> tuple[float, float | None]:
     The second is None without a text event.
     """
     gaps = view.of(event_gaps_ms)
-    events = int(view.answers["text_events"].sum())
+    events = int(np.maximum(view.answers["text_events"], 0).sum())  # UNKNOWN: a file without arrivals
     together = int(np.count_nonzero(gaps <= 0))
     return together / max(len(gaps), 1), events / (events - together) if events > together else None
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.metrics import bundling, latency, sample_size
 from harness.metrics.lengths import template_tokens
@@ -62,11 +63,13 @@ def _resent(rows: Rows) -> int | None:
     return None if (attempts == UNKNOWN).any() else int(np.count_nonzero(attempts > 1))
 
 
+def _sum(counts: NDArray[np.int32]) -> int | None:
+    """None where one is not known."""
+    return int(counts.sum()) if len(counts) and (counts != UNKNOWN).all() else None
+
+
 def output_tokens(view: RequestView) -> OutputTokens:
-    rows = view.answers
-    known = rows["output_tokens"] != UNKNOWN
-    text_events = int(rows["text_events"].sum())
-    total = int(rows["output_tokens"].sum()) if len(rows) and known.all() else None
+    total, text_events = (_sum(view.answers[field]) for field in ("output_tokens", "text_events"))
     return OutputTokens(
         total=total,
         source="usage" if total is not None else None,

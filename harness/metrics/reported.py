@@ -34,12 +34,15 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
         if cell.load.slots is not None:
             figures |= {"state": "saturated", "state_why": "each slot sends again at once, as the tool says"}
             nulls.pop("state", None)
+    summed = {path.partition(".")[0] for path in file.reported if "." in path}
+    answered: int | None = cell.requests.ok
     if file.level == "summary":
-        nulls |= {path: _ONLY_SUMMED for path in nulls if path.partition(".")[0] in _LATENCIES}
+        summed, answered = summed.union(_LATENCIES), file.answered
         figures["requests"] = _counts(cell, file)
+    nulls |= {path: _ONLY_SUMMED for path in nulls if path.partition(".")[0] in summed}
     for path, value in file.reported.items():
         metric, _, statistic = path.partition(".")
-        if why := _too_few(statistic, file):
+        if why := _too_few(statistic, answered):
             nulls[path] = why
             continue
         nulls.pop(path, None)
@@ -50,14 +53,12 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
     return replace(cell, **figures, null_reasons=nulls)
 
 
-def _too_few(statistic: str, file: Imported) -> str:
+def _too_few(statistic: str, answered: int | None) -> str:
     """The reason a percentile of a tool is not shown: here, too, it would need more answers."""
-    if not statistic.startswith("p") or file.answered is None:
+    if not statistic.startswith("p") or answered is None:
         return ""
     needed = samples_needed(int(statistic[1:]))
-    return (
-        "" if file.answered >= needed else f"{counted(file.answered, 'sample')}; {statistic} needs {needed}"
-    )
+    return "" if answered >= needed else f"{counted(answered, 'sample')}; {statistic} needs {needed}"
 
 
 def _counts(cell: CellResult, file: Imported) -> Requests:

@@ -179,3 +179,15 @@ def test_an_import_has_the_figures_that_stand_in_the_file(tmp_path, name, equal)
     run = made([Found(SERVER, [file], [])], tmp_path, [name])
     (cell,) = run.read_summary().cells
     assert equal_figures(run, cell, tool, printed(tool, file.parent)) == (equal, True)
+
+
+def test_tpot_of_genai_bench_is_its_own_and_pieces_of_text_are_not_known(tmp_path):
+    """Of 16 answers; a p90 needs 29."""
+    (file,) = (CAPTURES / "genai-bench").glob("D*.json")
+    (cell,) = made([Found(SERVER, [file], [])], tmp_path, [file.name]).read_summary().cells
+    assert (cell.tpot_ms.mean, cell.tpot_ms.p50) == pytest.approx((10.9988, 10.1792), abs=1e-4)
+    assert cell.imported.definitions["tpot_ms"].endswith("without answers whose text it read within 1 ms")
+    assert (cell.tpot_ms.p90, cell.tpot_ms.p50_upper) == (None, None)
+    assert cell.null_reasons["tpot_ms.p90"] == "16 samples; p90 needs 29"
+    assert cell.null_reasons["tpot_ms.p50_upper"] == "only what the file says is known"
+    assert (cell.output_tokens.total, cell.output_tokens.tokens_per_event) == (256, None)

@@ -76,6 +76,9 @@ def test_events_of_one_arrival_have_no_gap_between_them():
     assert latency.event_gaps_ms(RequestView(made)).tolist() == [0, 20, 0, 20, 0]
     assert merged_gaps(RequestView(made)) == (0.6, 2.0)
     assert merged_gaps(RequestView(records({"texts": [10, 10]}))) == (1.0, 2.0)
+    made = records({"texts": [10, 10, 30]}, {})
+    made.requests["text_events"][1] = UNKNOWN  # of a file that does not have its arrivals
+    assert merged_gaps(RequestView(made)) == (0.5, 1.5)
 
 
 def test_tokens_of_first_events_by_their_letters():
