@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from harness.metrics.peers import View
 from harness.model import HostFacts, Manifest, Probed, Summary
 from harness.report.charts import Chart
-from harness.report.html.tags import Html, join, tag
+from harness.report.html.svg import mark
+from harness.report.html.tags import Html, join
 from harness.report.plots import Picture
 from harness.report.samples import Samples
 from harness.report.view import labels
@@ -41,5 +42,4 @@ class Source:
         return [self.samples[cell] for cell in cells if cell in self.samples]
 
     def name(self, label: str) -> Html:
-        swatch = tag("span", class_=f"swatch s{self.index(label) % 8}", aria_hidden="true")
-        return join([swatch, label])
+        return join([mark(self.index(label)), label])

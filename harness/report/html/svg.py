@@ -43,6 +43,12 @@ def sample(index: int) -> Html:
     return tag("svg", line, mark, viewBox="0 0 28 12", class_=f"sample k{index % 8}", aria_hidden="true")
 
 
+def mark(index: int) -> Html:
+    """The mark of a backend alone, for tables: with its colour, which returns, it is one of seventy-two."""
+    shape = tag("path", d=MARKS[index % len(MARKS)], class_="mark")
+    return tag("svg", shape, viewBox="-6 -6 12 12", class_=f"swatch k{index % 8}", aria_hidden="true")
+
+
 class _Drawing:
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
