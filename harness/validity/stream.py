@@ -14,7 +14,7 @@ from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.usage import implausible
 
 MERGED_GAPS = 0.01
-# A first event of more tokens by its letters, where the rest allows TPOT to be low by more than the share.
+# A first arrival of more tokens by its letters, where the rest allows TPOT to be low by more than the share.
 FIRST_TOKENS, TPOT_LOW = 1.5, 0.01
 # A token that ends inside a character waits for the next one.
 SEVERAL_PER_EVENT = 1.1
@@ -110,8 +110,8 @@ RULES = (
     Rule(
         code=IssueCode.FIRST_EVENT_TOKENS,
         find=_first_event_tokens,
-        measures="tokens in first events, by their letters where nobody counted them, "
-        "and how far TPOT may be low by it",
+        measures="tokens in first events and what came as one with them, by their letters where nobody "
+        "counted them, and how far TPOT may be low by it",
         limit=f"{FIRST_TOKENS:g} tokens, {TPOT_LOW:.0%}",
         hint="the server did not say how many tokens its first event holds: compare E2E and output tokens/s",
         cause="work",
