@@ -226,7 +226,7 @@ class _Test:
 
     def _too_few_independent(self) -> str:
         """A sentence if correlated blocks of one start are worth too few independent ones; else ""."""
-        if self.test.unit != "blocks":
+        if not self.test.of_one_start:
             return ""
         if self.test.method == "pooled":
             needed = samples_needed(100 * (share_of(self.metric) or 0))
@@ -238,7 +238,8 @@ class _Test:
         if independent >= LEAST_INDEPENDENT:
             return ""
         worth = f"{count} blocks are worth {independent:.2g} independent ones, {LEAST_INDEPENDENT} are needed"
-        begun, block_s = self.pairing.a.begun, self.pairing.a.seconds("block")
+        side = next(side for side in self.sides if side.unit == "blocks")
+        begun, block_s = side.begun, side.seconds("block")
         if len(begun) < 2 or not block_s:
             return worth
         noise_s = correlation_steps(values) * (max(begun) - min(begun)) / (len(begun) - 1) / 1e9
@@ -289,7 +290,7 @@ class _Test:
         return prospect.chance(self.test.shift, runs, runs + more, 1 if self.test.paired else 2)
 
     def _levels(self, judged: _Judged | None) -> Levels | None:
-        if self.test.unit != "starts" or self.test.shift is None or judged is None:
+        if set(self.test.units) != {"starts"} or self.test.shift is None or judged is None:
             return None
         costs = Costs(*(sum(side.seconds(part) for side in self.sides) for part in ("block", "start")))
         room = _room(self.test, self.floor, self.same_within)
@@ -298,8 +299,8 @@ class _Test:
 
     def _undecided(self, span: Interval, judged: _Judged, needed: int | None) -> str:
         floor, same, members = self.floor, self.same_within, judged.members
-        unit = self.test.unit
-        advice = f"about {needed} {unit} would decide" if needed else f"very many {unit} would be needed"
+        more, many = self.test.each(f"{needed} "), self.test.each()
+        advice = f"about {more} would decide" if needed else f"very many {many} would be needed"
         family = f"not as one of {members} comparisons; {advice}"
         if span.low > 1 + floor or span.high < 1 / (1 + floor):
             return f"beyond {share_words(floor)} by itself, but {family}"
@@ -308,9 +309,7 @@ class _Test:
             return f"not beyond {share_words(floor)}{why}; {advice}"
         if 1 / (1 + same) <= span.low and span.high <= 1 + same:
             return f"within {share_words(same)} by itself, but {family}"
-        return (
-            f"neither beyond {share_words(floor)} nor within {share_words(same)}{self._unequal}; {advice}"
-        )
+        return f"neither beyond {share_words(floor)} nor within {share_words(same)}{self._unequal}; {advice}"
 
     @property
     def _unequal(self) -> str:
@@ -344,8 +343,7 @@ class _Test:
         if self.test.zero:
             why = "a value is not above 0: there is no ratio"
             return _Verdict("not enough runs", why, why)
-        first, second = self.test.runs
-        counts = f"{first} and {second} {self.test.unit}, {self.rules.min_runs} are needed"
+        counts = f"{self.test.counts}, {self.rules.min_runs} are needed"
         if self._failures:
             return _Verdict("not comparable", f"{self._failures}; {counts}")
         invalid = [f"{len(side.invalid)} of {side.label} INVALID" for side in self.sides if side.invalid]

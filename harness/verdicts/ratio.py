@@ -9,6 +9,7 @@ import numpy as np
 
 from harness.metrics.distribution import samples_needed
 from harness.model import Interval, Method
+from harness.model.numbers import counted
 from harness.stats.bootstrap import Pool, log_quantile, log_quantile_ratio
 from harness.stats.runs import (
     Either,
@@ -38,7 +39,7 @@ class Ratio:
     shifts: tuple[Shift, ...] = ()
     difference: Interval | None = None  # of the values themselves; only where every run has one
     zero: bool = False
-    unit: Unit = "runs"
+    units: tuple[Unit, Unit] = ("runs", "runs")  # sessions that are compared may have unlike ones
     blocks: tuple[tuple[float, ...], ...] = ()  # by start: logarithms of the ratios of its blocks
 
     @property
@@ -46,14 +47,29 @@ class Ratio:
         return Either(self.shifts) if len(self.shifts) > 1 else next(iter(self.shifts), None)
 
     @property
+    def of_one_start(self) -> bool:
+        """Whether values of a side are neighbours in one start, which may hang together."""
+        return "blocks" in self.units
+
+    @property
+    def counts(self) -> str:
+        """`3 and 4 runs`, or `3 runs and 1 start`."""
+        (first, second), (unit, other) = self.runs, self.units
+        if unit == other:
+            return f"{first} and {second} {unit}"
+        return f"{counted(first, unit.removesuffix('s'))} and {counted(second, other.removesuffix('s'))}"
+
+    def each(self, before: str = "") -> str:
+        """`12 runs and 12 starts` with `12 ` before each unit."""
+        return " and ".join(f"{before}{unit}" for unit in dict.fromkeys(self.units))
+
+    @property
     def runs_words(self) -> str:
-        first, second = self.runs
-        if not self.paired:
-            counts = f"{first} and {second} {self.unit}"
-        elif self.blocks and self.unit == "starts":
-            counts = f"{first} starts with {sum(map(len, self.blocks))} pairs of blocks"
-        else:
-            counts = f"{first} pairs of {self.unit}" + (" of this start" if self.unit == "blocks" else "")
+        counts = self.counts
+        if self.paired and self.blocks and set(self.units) == {"starts"}:
+            counts = f"{self.runs[0]} starts with {sum(map(len, self.blocks))} pairs of blocks"
+        elif self.paired:
+            counts = f"{self.runs[0]} pairs of {self.each().replace('blocks', 'blocks of this start')}"
         return counts + (", requests pooled" if self.method == "pooled" else "")
 
 
@@ -78,7 +94,7 @@ def ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> R
 def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> Ratio:
     first, second, paired = _aligned(a, b, a.values(metric), b.values(metric), least)
     values, others = by_start(first, a.starts()), by_start(second, b.starts())
-    none = Ratio((len(values), len(others)), paired, "runs", unit=a.unit)
+    none = Ratio((len(values), len(others)), paired, "runs", units=(a.unit, b.unit))
     if min(none.runs) < least:
         return _pooled(a, b, metric, least) or none
     if min(*first.values(), *second.values()) <= 0:
@@ -87,7 +103,7 @@ def _ratio(a: Series, b: Series, metric: str, least: int, confidence: float) -> 
     logs, other_logs = ([np.log(start) for start in side] for side in (values, others))
     blocks = tuple(tuple((x - y).tolist()) for x, y in zip(logs, other_logs, strict=True)) if paired else ()
     shift, apart = make_shift(_means(logs), _means(other_logs)), make_shift(_means(values), _means(others))
-    if none.unit == "blocks":  # neighbours in one start
+    if none.of_one_start:
         share = independent_share([value for start in blocks for value in start])
         shift, apart = shift.of_fewer(share), apart.of_fewer(share)
     return replace(none, shifts=(shift,), difference=apart.interval(confidence), blocks=blocks)
@@ -97,7 +113,7 @@ def _aligned(
     a: Series, b: Series, mine: Mapping[Work, T], other: Mapping[Work, T], least: int
 ) -> tuple[dict[Work, T], dict[Work, T], bool]:
     """Blocks of one start are compared in pairs alone, however few."""
-    return aligned(mine, other, (a.starts(), b.starts()), 0 if a.unit == "blocks" else least)
+    return aligned(mine, other, (a.starts(), b.starts()), 0 if "blocks" in (a.unit, b.unit) else least)
 
 
 def _means(starts: Sequence[Sequence[float] | Floats]) -> Floats:
@@ -115,9 +131,9 @@ def _pooled(a: Series, b: Series, metric: str, least: int) -> Ratio | None:
     ):
         return None
     shift = log_quantile_ratio(Pool.of(first), Pool.of(second), share, paired=paired)
-    return (
-        None if shift is None else Ratio((len(first), len(second)), paired, "pooled", (shift,), unit=a.unit)
-    )
+    if shift is None:
+        return None
+    return Ratio((len(first), len(second)), paired, "pooled", (shift,), units=(a.unit, b.unit))
 
 
 def _pools(values: Mapping[Work, Floats], row: Series) -> list[Floats]:

@@ -9,12 +9,16 @@ import pytest
 from harness.stats.runs import Shift
 from harness.stats.serial import correlation_steps, independent_share
 from harness.verdicts import Rules, compare
+from harness.verdicts.baseline import compare_runs
 from harness.verdicts.comparison import NO_SAMPLES, rows_of
 from harness.verdicts.levels import Costs, levels
 from harness.verdicts.ratio import estimate
 from harness.verdicts.sequential import find_by_looks, take_look
 from tests.factories.documents import changed
 from tests.factories.summaries import cell
+from tests.unit.verdicts.test_baseline import run
+from tests.unit.verdicts.test_pairs import NOISE
+from tests.unit.verdicts.test_pairs import cells as runs_of
 
 BLOCKS, STARTS = 8, 4
 RULES = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",), pairing="blocks", blocks=BLOCKS)
@@ -73,6 +77,62 @@ def test_blocks_of_running_servers_are_about_this_start():
     assert one.verdict == "slower"
     assert one.runs == (16, 16)
     assert "over 16 pairs of blocks of this start" in one.why
+
+
+def of_sort(name, p50, sort, repeats):
+    """Runs of a start each, blocks in starts of four, or blocks of a server that bench did not start."""
+    launch = "attach" if sort == "blocks" else "process"
+    made = runs_of("vllm", p50, noise=np.resize(NOISE, repeats), repeats=repeats, launch=launch)
+    if sort == "runs":
+        return run(name, made)
+    made = [changed(one, start_number=one.repeat // 4 if sort == "starts" else 0) for one in made]
+    return run(name, made, pairing="blocks", blocks=4)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "verdict", "words"),
+    [
+        ("runs", "blocks", "not enough runs", "8 blocks are worth 6.6 independent ones, 8 are needed"),
+        ("blocks", "starts", "not enough runs", "2 starts and 8 blocks, 3 are needed"),
+        ("runs", "starts", "not enough runs", "2 starts and 8 runs, 3 are needed"),
+    ],
+)
+def test_verdicts_between_unlike_sessions_are_alike_in_both_orders(old, new, verdict, words):
+    runs = of_sort("old", 100, old, 8), of_sort("new", 110, new, 8)
+    (found, *_), (turned, *_) = (
+        compare_runs(both, force=True).pairs[0].findings for both in (runs, tuple(reversed(runs)))
+    )
+    assert found.verdict == turned.verdict == verdict
+    assert found.why == words
+    assert found.runs == tuple(reversed(turned.runs))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("runs", "blocks", "over 20 pairs of blocks of this start and runs"),
+        ("blocks", "runs", "over 20 pairs of runs and blocks of this start"),
+        ("runs", "starts", "over 5 starts and 20 runs"),
+        ("starts", "runs", "over 20 runs and 5 starts"),
+        ("starts", "starts", "over 5 starts with 20 pairs of blocks"),
+    ],
+)
+def test_each_side_is_counted_in_its_own_unit(old, new, words):
+    (found, *_) = (
+        compare_runs([of_sort("old", 100, old, 20), of_sort("new", 110, new, 20)], force=True)
+        .pairs[0]
+        .findings
+    )
+    assert found.verdict == "slower"
+    assert f"{words}, beyond" in found.why
+
+
+def test_blocks_of_a_running_server_are_no_verdict_against_starts():
+    """Without partners, nothing shows how much they hang together."""
+    for old, new in (("blocks", "starts"), ("starts", "blocks")):
+        runs = [of_sort("old", 100, old, 20), of_sort("new", 110, new, 20)]
+        (found, *_) = compare_runs(runs, force=True).pairs[0].findings
+        assert found.why == "blocks of one start are compared in pairs, and none has a partner"
 
 
 def test_blocks_that_hang_together_widen_the_intervals_of_a_difference_and_of_one_server_alike():
