@@ -68,9 +68,14 @@ class Verified:
     def doubts(self) -> list[str]:
         """Reasons not to use the figures of the run.
 
-        Differences from a summary of another version are none: this version's figures replace it.
+        Differences from a summary of another version are none: this version's figures replace it. Nor is the
+        damage of a cell that was measured again: no figure is made of what lies aside.
         """
-        texts = [f"{fault.path} {fault.what}" for fault in self.faults] + list(self.missing)
+        again = {cell.cell for cell in self.summary.cells} if self.summary else set()
+        texts = [
+            f"{fault.path} {fault.what}" for fault in self.faults if _set_aside_cell(fault.path) not in again
+        ]
+        texts += self.missing
         return texts if self.other_version else texts + [difference.text for difference in self.differences]
 
     @property
@@ -122,6 +127,12 @@ def verify(folder: RunFolder) -> Verified:
         summary=summary,
         samples=samples,
     )
+
+
+def _set_aside_cell(path: str) -> str:
+    """The cell that a file in set-aside/ was of; empty for other files."""
+    folder, _, name = path.partition("/")
+    return name.partition("/")[0].rpartition(".")[0] if folder == "set-aside" else ""
 
 
 def _plan_faults(folder: RunFolder, manifest: Manifest, measured: Mapping[str, str]) -> Iterator[Fault]:

@@ -136,6 +136,19 @@ def test_a_cell_that_was_set_aside_may_be_missing_after_an_interruption_only(run
     assert verify(run).faults == ()
 
 
+def test_the_damage_of_a_cell_that_was_measured_again_is_no_reason_to_refuse_the_figures(run):
+    """`bench resume` keeps the damaged one aside: no figure is made of it."""
+    aside = run.set_aside(CELLS[0])
+    shutil.copytree(run.path / aside, run.path / "cells" / CELLS[0])
+    mend(run.path)
+    (run.path / aside / "requests.parquet").write_bytes(b"damaged")
+    checked = verify(run)
+    assert [fault.path for fault in checked.faults] == [f"{aside}/requests.parquet"]
+    assert (checked.whole, checked.doubts) == (False, [])
+    shutil.rmtree(run.path / "cells" / CELLS[0])
+    assert f"{aside}/requests.parquet is damaged: it is not what was written" in verify(run).doubts
+
+
 @pytest.mark.usefixtures("without_plots")
 def test_a_price_that_came_after_the_run_is_no_difference_but_a_wrong_cost_is(run, capsys):
     assert main(["report", str(run.path), "--price-per-hour", "3"]) == ExitCode.OK
