@@ -159,7 +159,7 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
         return None
     span = " or more" if high is None or any(_spoiled(capacity)) else f" ({_span(low, high)})"
     within = " and ".join(
-        f"{METRICS[limit.metric].short} {limit.share} {short(limit.limit_ms / 1000)} s" for limit in limits
+        f"{METRICS[limit.metric].short} {limit.share} {as_given(limit.limit_ms / 1000)} s" for limit in limits
     )
     users = f"about {float(f'{value * USER_EVERY_S:.2g}'):,.0f} users who send one every {USER_EVERY_S} s"
     return f"{capacity.label} carries {as_given(value)} requests/s{span} within {within}: {users}."

@@ -357,7 +357,7 @@ def limit_words(limit: Limit) -> str:
 
 
 def _at_most(path: str, limit_ms: float) -> str:
-    return f"{measure(path).name} ≤ {number(limit_ms)} ms"
+    return f"{measure(path).name} ≤ {as_given(limit_ms)} ms"
 
 
 def doubts_line(lines: Sequence[str]) -> str:

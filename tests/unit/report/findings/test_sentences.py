@@ -12,7 +12,7 @@ from harness.model import as_json
 from harness.report.findings.conclude import conclude
 from harness.report.findings.conclusion import doubt, order, orders, speedup
 from harness.report.findings.conclusion import under_load as courses
-from harness.report.findings.sentences import by_metric, claims, sentence, under_load
+from harness.report.findings.sentences import by_metric, claims, limit_words, sentence, under_load
 from harness.report.text.screen import screen
 from harness.report.text.table import markdown, terminal
 from harness.report.view import groups
@@ -140,6 +140,14 @@ def test_less_than_all_requests_is_never_a_hundred_per_cent():
     assert dict(claims(made, groups(made)[0]))["goodput"] == (
         "inside TTFT ≤ 200 ms: a 12.0 req/s, 99.96 % of the requests"
     )
+
+
+@pytest.mark.parametrize(("limit_ms", "shown"), [(250.4, "250.4"), (50.0, "50"), (1000.25, "1000.25")])
+def test_a_limit_is_as_it_was_given(limit_ms, shown):
+    limit = {"metric": "ttft_ms", "share": "p95", "limit_ms": limit_ms, "within": 1.0, "met": True}
+    made = summary(cell("a", slo={"limits": [limit], "attainment": 1.0}, goodput_requests_per_s=1.0))
+    assert dict(claims(made, groups(made)[0]))["goodput"].startswith(f"inside TTFT ≤ {shown} ms: ")
+    assert limit_words(made.cells[0].slo.limits[0]) == f"TTFT p95 ≤ {shown} ms"
 
 
 def test_a_good_request_beside_the_window_does_not_contradict_a_rate_of_nothing():
