@@ -147,6 +147,15 @@ def test_a_ladder_of_depths_has_a_row_for_each(here):
     assert "a trace has its own depths" in bench_here(*both, code=2).stderr
 
 
+def test_a_single_depth_has_the_figures_of_all_requests(here):
+    size = ("--requests", "8", "--output-tokens", "4", "--set", "load.min_answers=4")
+    bench("run", "--depth", "128", "--backends", "calm", "--no-probe", "--no-report", *size)
+    (cell,) = summary()["cells"]
+    assert (cell["by_kind"], cell["requests"]["ok"]) == (None, 8)
+    rules = summary()["verdict_rules"]
+    assert (rules["primary"], rules["metrics"]) == ("ttft_ms.p50", ["ttft_ms.p50", "tpot_ms.p50"])
+
+
 @pytest.mark.long
 @pytest.mark.time
 def test_verdicts_and_charts_say_at_which_depth_one_is_slower(here):

@@ -42,7 +42,7 @@ def _set_value(overrides: dict[str, Any], key: str, otherwise: object) -> object
 
 def _depths(depths: list[tuple[str, int]], output: int) -> tuple[object, dict[str, object]]:
     """A class of prompts for each depth; an engine that holds the deepest one with its chat template and is
-    ranked by it, where --set does not say otherwise.
+    ranked by it, where --set does not say otherwise. A single depth has the figures of the whole cell.
     """
     if shallow := next((name for name, tokens in depths if tokens <= output), None):
         raise SpecError(
@@ -54,7 +54,10 @@ def _depths(depths: list[tuple[str, int]], output: int) -> tuple[object, dict[st
         {"name": name, "input_tokens": tokens - output, "output_tokens": output} for name, tokens in depths
     ]
     name, most = max(depths, key=lambda depth: depth[1])
-    return classes, {
+    implied: dict[str, object] = {
         "engine_values.context_tokens": most + _TEMPLATE_TOKENS,
         "verdict.primary": f"by_kind.{name}.ttft_ms.p50",
     }
+    if len(depths) == 1:
+        implied |= {"verdict.primary": "ttft_ms.p50", "verdict.metrics": ["ttft_ms.p50", "tpot_ms.p50"]}
+    return classes, implied

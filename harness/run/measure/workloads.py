@@ -1,19 +1,18 @@
 """Requests of each load point and repeat, made once and sent to every backend alike."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from msgspec import structs
 
 from harness.agreement import LOOKS, load_questions
 from harness.engines.session import EngineSession
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError
 from harness.host import descriptors
 from harness.metrics.card import describe
 from harness.metrics.classes import classes_of
 from harness.model import CardLoad, LoadPoint, WorkloadCard
-from harness.model.metric_table import of_class
 from harness.plan import (
     Cell,
     ProbeSizes,
@@ -32,8 +31,8 @@ from harness.run.measure.job import send_times
 from harness.run.setup.prepare import Prepared
 from harness.run.setup.warm_cache import check_warm
 from harness.spec.scenario import Load, Scenario
-from harness.spec.scenario.verdict import EACH
-from harness.spec.strict import nearest
+from harness.spec.scenario.synthetic import Mix
+from harness.spec.scenario.verdict import check_classes
 from harness.workload.prompts.content import content_of
 from harness.workload.prompts.generate import Decorator, as_they_are, generate
 from harness.workload.prompts.lora import assigned
@@ -42,14 +41,11 @@ from harness.workload.prompts.text import TextMaker
 from harness.workload.prompts.workload import Workload
 
 
-def _check_classes(scenario: Scenario, tables: Sequence[RequestTable]) -> None:
-    """Raises SpecError for a verdict on a class that no request is of: it would never have a figure."""
-    known = {name for table in tables for name in classes_of(table)}
-    for metric in (scenario.verdict.primary, *scenario.verdict.metrics):
-        name = of_class(metric)[0]
-        if name and EACH not in name and name not in known:
-            hint = nearest(name, known) or "all requests of this workload are of one class"
-            raise SpecError(f"no request is of the class of '{metric}'", where="verdict", hint=hint)
+def _check_drawn(scenario: Scenario, tables: Iterable[RequestTable]) -> None:
+    """Raises SpecError for a verdict on a class that none of the requests which were made is of."""
+    drawn = {name for table in tables for name in classes_of(table)}
+    hint = "more --requests: none of so few is of it" if isinstance(scenario.prompts, Mix) else ""
+    check_classes(scenario.verdict, drawn, "verdict", hint)
 
 
 def card_of(scenario: Scenario, seed: int, point: LoadPoint, workload: Workload) -> WorkloadCard:
@@ -108,7 +104,7 @@ class Workloads:
         for repeat in range(repeats if sizes is None else 1):
             for point in self._points:
                 self.of(Cell("", 0, point, repeat, sizes.short(point) if sizes else None))
-        _check_classes(scenario, [workload.requested for workload in self._made.values()])
+        _check_drawn(scenario, (workload.requested for workload in self._made.values()))
         highest = highest_load(scenario.load)
         of_highest = seed_for(seed, "accuracy", highest.label, 0)
         prompts = prompts_at(scenario, highest)

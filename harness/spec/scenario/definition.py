@@ -14,9 +14,9 @@ from harness.spec.scenario.limits import LONGEST_S, at_least, not_negative, posi
 from harness.spec.scenario.load import Load, check_load, for_duration, without_unread
 from harness.spec.scenario.lora import LoraMix
 from harness.spec.scenario.rules import check_rules
-from harness.spec.scenario.synthetic import Audio, FixedLength, SharedPrefix, Structured, Victim
+from harness.spec.scenario.synthetic import Audio, FixedLength, Mix, SharedPrefix, Structured, Victim
 from harness.spec.scenario.text import Text, check_text
-from harness.spec.scenario.verdict import Verdict, check_slo, check_verdict
+from harness.spec.scenario.verdict import Verdict, check_classes, check_slo, check_verdict
 from harness.spec.strict import UnknownKeyError, as_written, build, nearest
 
 Profile = Literal["gpu", "cpu"]
@@ -221,6 +221,8 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
     _check_classes(scenario, where)
     check_api(scenario, scenario.request.api, f"{where}:request.api")
     check_verdict(scenario.verdict, f"{where}:verdict", text=gives(generator_spec) == "text")
+    if isinstance(generator_spec, Mix):
+        check_classes(scenario.verdict, generator_spec.figures, f"{where}:verdict")
     check_slo(scenario.slo, f"{where}:slo")
     if isinstance(generator_spec, Structured) and scenario.request.exact_output:
         raise SpecError(

@@ -56,6 +56,12 @@ class Mix:
         if len(set(names)) < len(names):
             raise SpecError("duplicate name", where=f"{where}.classes")
 
+    @property
+    def figures(self) -> tuple[str, ...]:
+        """Paths of the figures of its classes: `by_kind.short`. A single class has none of its own."""
+        names = tuple(f"by_kind.{length_class.name}" for length_class in self.classes)
+        return names if len(names) > 1 else ()
+
 
 @dataclass(frozen=True, slots=True)
 class Classification:

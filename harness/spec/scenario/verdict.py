@@ -1,13 +1,13 @@
 """[verdict] and [slo]: what is to be decided, and limits that a request must keep to count as good."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from harness.errors import SpecError
 from harness.model import METRICS, PERCENTILES, SLO_METRICS, VERDICT_METRICS, better_of
 from harness.model.choices import BetweenRepeats
-from harness.model.metric_table import root_of
+from harness.model.metric_table import of_class, root_of
 from harness.spec.scenario.limits import LONGEST_S, MOST_REPEATS, at_most, not_negative, positive
 from harness.spec.strict import nearest
 
@@ -65,6 +65,19 @@ def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
             hint="for fewer repeats than that set a fixed number: --repeats N",
         )
     not_negative(verdict.cool_down_s, f"{where}.cool_down_s", LONGEST_S)
+
+
+def check_classes(verdict: Verdict, known: Collection[str], where: str, hint: str = "") -> None:
+    """Raises SpecError for a metric of a class that no request is of: it would never have a figure."""
+    for key, metrics in (("primary", (verdict.primary,)), ("metrics", verdict.metrics)):
+        for metric in metrics:
+            name = of_class(metric)[0]
+            if name and EACH not in name and name not in known:
+                raise SpecError(
+                    f"no request is of the class of '{metric}'",
+                    where=f"{where}.{key}",
+                    hint=hint or nearest(name, known) or "all requests of this workload are of one class",
+                )
 
 
 def check_slo(slo: SloTable, where: str) -> None:

@@ -10,6 +10,7 @@ from harness.cli.flags.parsers import command_parser
 from harness.cli.main import main
 from harness.errors import SpecError
 from harness.model import Prices
+from harness.spec.scenario import load_scenario
 
 RUN = ["--backends", "vllm", "--scenario", "chat"]
 
@@ -119,6 +120,14 @@ def test_a_flag_that_the_prompts_have_no_key_for_is_named(capsys, words, where):
         ),
         (("--rate", "1", "--set", "load.concurrency=[2]"), "--set load.concurrency: another flag sets it"),
         (("--depth", "1k", "--set", "prompts.classes=[]"), "--set prompts.classes: another flag sets it"),
+        (
+            ("--depth", "1k", "--set", "verdict.primary=by_kind.1k.ttft_ms.p50"),
+            "verdict.primary, as given: no request is of the class of 'by_kind.1k.ttft_ms.p50'",
+        ),
+        (
+            ("--depth", "1k,2k", "--set", "verdict.metrics=['by_kind.4k.ttft_ms.p50']"),
+            "verdict.metrics, as given: no request is of the class of 'by_kind.4k.ttft_ms.p50'",
+        ),
         (("--repeats", "3", "--set", "verdict.repeats=5"), "--set verdict.repeats: another flag sets it"),
         (
             ("--requests", "5", "--set", "load={concurrency=[1],requests=6}"),
@@ -151,10 +160,19 @@ def test_what_depths_imply_is_not_laid_over_what_set_says():
 
 def test_what_depths_imply_stays_next_to_a_table_of_set_that_does_not_name_it():
     tables = ("--set", "verdict={min_repeats=5}", "--set", "engine_values={threads=2}")
-    given = overrides_of(parsed("--depth", "1k", *tables))
+    given = overrides_of(parsed("--depth", "1k,2k", *tables))
     assert list(given)[-3:] == ["engine_values.context_tokens", "verdict.primary", "prompts.classes"]
     whole = overrides_of(parsed("--depth", "1k", "--set", "verdict={primary='tpot_ms.p50'}"))
     assert "verdict.primary" not in whole
+
+
+def test_a_single_depth_is_ranked_by_all_requests_and_several_by_the_deepest():
+    """A single class of requests has no figures of its own."""
+    deepest = overrides_of(parsed("--depth", "2k,1k"))
+    assert deepest["verdict.primary"] == "by_kind.2k.ttft_ms.p50"
+    assert "verdict.metrics" not in deepest
+    single = load_scenario("context-depth", overrides_of(parsed("--depth", "1k"))).verdict
+    assert (single.primary, single.metrics) == ("ttft_ms.p50", ("ttft_ms.p50", "tpot_ms.p50"))
 
 
 def test_a_capacity_is_looked_for_at_loads_whose_longest_probe_would_be_very_long(capsys):

@@ -57,6 +57,13 @@ def test_a_verdict_on_a_class_that_no_request_is_of_is_an_error(key, metric, hin
         Workloads(load_scenario("shared-prefix", {**small, "verdict.metrics": fine}), 1, 0, None)
 
 
+def test_few_requests_of_which_none_is_of_a_declared_class_are_to_be_more():
+    few = load_scenario("context-depth", {"load.requests": 1, "load.warmup_requests": 0})
+    with pytest.raises(SpecError, match="no request is of the class of 'by_kind") as raised:
+        Workloads(few, 1, 0, None)
+    assert raised.value.hint.startswith("more --requests")
+
+
 def test_any_number_of_repeats_fits_into_the_open_files_that_the_system_allows():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     scenario = load_scenario("fixed-length", {"load.requests": 1, "load.warmup_requests": 0})
