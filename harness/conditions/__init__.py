@@ -2,7 +2,7 @@
 
 from harness.conditions.cell_conditions import conditions
 from harness.conditions.keys import Key, Measured, Relation, relation
-from harness.conditions.settings import Settings, classified, in_words, settings
+from harness.conditions.settings import Settings, classified, in_words, settings, words_of
 from harness.conditions.stated import with_manifest
 from harness.conditions.table import TABLE
 from harness.conditions.unequal import unequal
@@ -20,4 +20,5 @@ __all__ = [
     "settings",
     "unequal",
     "with_manifest",
+    "words_of",
 ]

@@ -37,6 +37,7 @@ class Key:
     manifest: tuple[str, ...] = ()
     null: str | None = None  # what null says in the manifest of a machine that is known
     cell: Callable[[CellResult], Any] | None = None  # where the cells of summary.json hold it
+    scenario: tuple[str, ...] = ()  # paths that set it, or tables: the cells say what came of them
     alike: Callable[[str], str] | None = None  # values that it maps to one do not refuse, they are shown
     metrics: tuple[str, ...] = ()  # that are refused; (): all
     several: bool = False  # its sources are different things, shown by their own names

@@ -46,7 +46,7 @@ def of_engine(engine: Mapping[str, Any], backend: str) -> dict[str, str]:
 
 def of_values(values: Mapping[str, object] | None) -> dict[str, str]:
     """Keys known from the values of a definition alone, which is what older cells kept."""
-    return _said({("value", name): _words(value) for name, value in (values or {}).items()}, "")
+    return _said({("value", name): words_of(value) for name, value in (values or {}).items()}, "")
 
 
 @cache
@@ -84,11 +84,12 @@ def _stated(key: Key, manifest: Manifest, entry: BackendEntry) -> str | None:
     for path in key.manifest:
         value = value_at(entry, path[1:]) if path.startswith(".") else value_at(manifest, path)
         if value is not None:
-            return _words(value)
+            return words_of(value)
     return key.null if manifest.host is not None else None
 
 
-def _words(value: Any) -> str:
+def words_of(value: Any) -> str:
+    """Writes a value as a person does: `on`, `off`, `4, 8`; an empty list is `none`."""
     if str(value).lower() in ("true", "false"):
         return "on" if str(value).lower() == "true" else "off"
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -99,7 +100,7 @@ def _words(value: Any) -> str:
 # Of an engine of any kind, as a bench of any version wrote it.
 def _raw(engine: Mapping[str, Any]) -> Iterator[tuple[tuple[str, str], str]]:
     for kind, found in (("info", engine.get("info")), ("value", engine.get("values"))):
-        yield from (((kind, str(name)), _words(value)) for name, value in (found or {}).items())
+        yield from (((kind, str(name)), words_of(value)) for name, value in (found or {}).items())
     command = engine.get("command") or value_at(engine, "container.command") or ()
     yield from ((("flag", name), value) for name, value in _options(command).items())
     for name, value in (engine.get("env") or {}).items():

@@ -14,13 +14,17 @@ from harness.conditions import (
     in_words,
     relation,
     settings,
+    words_of,
 )
 from harness.model import BackendEntry, CellResult, Difference, Manifest, as_json, known
+from harness.model.numbers import as_given
 
 NOT_GIVEN = "not given"
-# What of a scenario makes its requests, but for the loads at which they are sent.
-_OF_REQUESTS = ("prompts", "text", "load", "request", "lora", "images")
-_LOADS = {"load.concurrency", "load.rate", "load.replay_speed", "load.working_set"}
+# What of a scenario its requests are made from, and what of that their hash does not depend on.
+_OF_REQUESTS = ("prompts", "text", "lora", "images")
+_OF_LOAD = {"load.requests", "load.warmup_requests", "load.start"}
+_NOT_HASHED = {"images.send", "images.place", "prompts.settle_s"}
+_GENERATOR = "prompts.generator"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +59,23 @@ def differences(baseline: Side, new: Side) -> list[Difference]:
     return [
         *by_key.values(),
         *_raw(baseline, new, first, second, by_key),
-        *_of_scenario(baseline.manifest, new.manifest),
+        *_of_scenario(baseline, new),
     ]
 
 
 def other_requests(baseline: Manifest, new: Manifest) -> str:
-    """What makes the requests of two runs unlike: `other requests: prompts.groups 2 (baseline), 4 (new)`."""
-    before, after = (
-        {"seed": manifest.seeds.run if manifest.seeds else None, **dict(_settings(manifest, _OF_REQUESTS))}
-        for manifest in (baseline, new)
-    )
+    """What makes the requests of two runs unlike: `other requests: prompts.groups 2 (baseline), 4 (new)`.
+
+    What only the manifest of one side has is none of it, because older versions had fewer settings.
+    """
+    before, after = dict(_of_requests(baseline)), dict(_of_requests(new))
+    if before.get(_GENERATOR) != after.get(_GENERATOR):
+        own = {name for name in before if name.startswith("prompts.")} - {_GENERATOR}
+        before = {name: value for name, value in before.items() if name not in own}
     unlike = [
-        f"{name} {before.get(name, NOT_GIVEN)} (baseline), {after.get(name, NOT_GIVEN)} (new)"
-        for name in dict.fromkeys((*before, *after))
-        if before.get(name) != after.get(name) and name not in _LOADS
+        f"{name} {_words(before[name])} (baseline), {_words(after[name])} (new)"
+        for name in before
+        if name in after and before[name] != after[name]
     ]
     if unlike:
         return f"other requests: {'; '.join(unlike)}"
@@ -77,14 +84,37 @@ def other_requests(baseline: Manifest, new: Manifest) -> str:
     return f"other requests, though scenario and seed are the same: counted by another tokenizer{versions}"
 
 
-def _of_scenario(baseline: Manifest, new: Manifest) -> Iterator[Difference]:
-    """Yields settings that differ and have no row. Older versions had fewer."""
+def _of_requests(manifest: Manifest) -> Iterator[tuple[str, Any]]:
+    """Yields what the hash of the requests depends on, but for the loads at which they are sent."""
+    of_run = {"seed": manifest.seeds and manifest.seeds.run, "kv_tokens": manifest.kv_tokens}
+    yield from ((name, value) for name, value in of_run.items() if value is not None)
+    for name, value in _settings(manifest, (*_OF_REQUESTS, "load")):
+        if name in _OF_LOAD or (name.partition(".")[0] in _OF_REQUESTS and name not in _NOT_HASHED):
+            yield name, value
+
+
+def _of_scenario(baseline: Side, new: Side) -> Iterator[Difference]:
+    """Yields settings that differ and that no row knows from the cells of both. Older versions had fewer."""
     before, after = (
-        dict(_settings(manifest, (*_OF_REQUESTS, "verdict", "slo"))) for manifest in (baseline, new)
+        dict(_settings(side.manifest, (*_OF_REQUESTS, "load", "request", "verdict", "slo")))
+        for side in (baseline, new)
     )
+    rows = [key for key in TABLE if key.scenario and _of_cells(key, baseline) and _of_cells(key, new)]
+    covered = tuple(f"{path}." for key in rows for path in key.scenario)
     for name in before:
-        if name in after and before[name] != after[name]:
-            yield Difference(f"scenario {name}", str(before[name]), str(after[name]), False)
+        if name in after and before[name] != after[name] and not f"{name}.".startswith(covered):
+            yield Difference(f"scenario {name}", _words(before[name]), _words(after[name]), False)
+
+
+def _words(value: Any) -> str:
+    """Says what a scenario sets as the rows of the table do: `on`, `none`, `4, 8`, `name=4k weight=1`."""
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, dict):
+        return " ".join(f"{key}={_words(below)}" for key, below in value.items())
+    if isinstance(value, float):
+        return as_given(value)
+    return words_of(list(map(_words, value)) if isinstance(value, list) else value)
 
 
 def _settings(manifest: Manifest, tables: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -96,7 +126,7 @@ def _settings(manifest: Manifest, tables: Sequence[str]) -> Iterator[tuple[str, 
         if isinstance(value, dict):
             pending += [(f"{name}.{key}", below) for key, below in reversed(value.items())]
         else:
-            yield name, ", ".join(map(str, value)) if isinstance(value, list) else value
+            yield name, value
 
 
 def _of_key(key: Key, baseline: Side, new: Side, first: Settings, second: Settings) -> Difference | None:

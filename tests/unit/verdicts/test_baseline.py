@@ -191,9 +191,38 @@ def test_what_decides_is_refused_unless_forced(changes, what):
     ("changes", "words"),
     [
         (
-            {"scenario__prompts": {"groups": 2, "turns": 3}, "scenario__load": {"requests": 9, "rate": [1]}},
-            "other requests: prompts.groups 4 (baseline), 2 (new); prompts.turns not given (baseline), 3 "
+            {
+                "scenario__prompts": {"generator": "shared-prefix", "groups": 2, "turns": 3},
+                "scenario__load": {"requests": 9, "rate": [1]},
+            },
+            "other requests: prompts.groups 4 (baseline), 2 (new)",  # an older version had no turns
+        ),
+        (
+            {"scenario__prompts": {"generator": "mix", "groups": 2, "turns": 3}},
+            "other requests: prompts.generator shared-prefix (baseline), mix (new)",
+        ),
+        (
+            {"scenario__load": {"requests": 8, "start": "together", "think_time_s": 3.0, "min_answers": 1}},
+            "other requests: load.requests 9 (baseline), 8 (new); load.start spread (baseline), together "
             "(new)",
+        ),
+        ({"kv_tokens": 64}, "other requests: kv_tokens 32 (baseline), 64 (new)"),
+        (
+            {
+                "scenario__request": {"temperature": 0.5, "timeout_s": 9.0, "exact_output": False},
+                "scenario__images": {"distinct": 4, "send": "url", "place": "before"},
+            },
+            "other requests, though scenario and seed are the same: counted by another tokenizer",
+        ),
+        (
+            {
+                "scenario__prompts": {
+                    "generator": "shared-prefix",
+                    "groups": 4,
+                    "classes": [{"name": "4k", "weight": 1.0}],
+                }
+            },
+            "other requests: prompts.classes none (baseline), name=4k weight=1 (new)",
         ),
         ({"seeds": {"run": 7, "dimensions": []}}, "other requests: seed 0 (baseline), 7 (new)"),
         ({}, "other requests, though scenario and seed are the same: counted by another tokenizer"),
@@ -206,8 +235,11 @@ def test_what_decides_is_refused_unless_forced(changes, what):
 )
 def test_other_requests_are_refused_with_what_makes_them_others(changes, words):
     asked = {
-        "scenario__prompts": {"groups": 4},
-        "scenario__load": {"requests": 9, "rate": [2]},
+        "scenario__prompts": {"generator": "shared-prefix", "groups": 4, "classes": []},
+        "scenario__load": {"requests": 9, "rate": [2], "start": "spread", "think_time_s": 0.0},
+        "scenario__request": {"temperature": 0.0, "timeout_s": 300.0, "exact_output": True},
+        "scenario__images": {"distinct": 4, "send": "data", "place": "after"},
+        "kv_tokens": 32,
         "seeds": {"run": 0, "dimensions": []},
     }
     base = run("base", cells("vllm", 100), **asked)
@@ -295,6 +327,35 @@ def test_what_the_scenario_sets_is_told_where_both_set_it():
         ("scenario load.max_in_flight: 64 | 16", False),
         ("scenario verdict.primary: ttft_ms.p50 | e2e_ms.p50", False),
         ("scenario slo.ttft_ms.p95: 500 | 800", False),
+    ]
+
+
+def test_what_cells_know_is_told_by_the_row_of_the_table_alone():
+    """Other settings are written as rows are: neither None, nor True, nor the tables of a list."""
+
+    def side(over_cap, load, request):
+        point = {"kind": "rate", "value": 2, "over_cap": over_cap}
+        made = cells("vllm", 100, load=point, conditions={"api": request["api"]})
+        return Side(manifest(scenario__load=load, scenario__request=request), "vllm", made)
+
+    part = {"seconds": 10.0, "start": 1.0, "end": 2.0}
+    old = side(
+        "wait",
+        {"over_cap": "wait", "duration_s": None, "profile": []},
+        {"api": "chat", "exact_output": True, "language": ""},
+    )
+    new = side(
+        "drop",
+        {"over_cap": "drop", "duration_s": 9.0, "profile": [part]},
+        {"api": "completions", "exact_output": False, "language": "de"},
+    )
+    assert [one.text for one in differences(old, new)] == [
+        "API: chat | completions",
+        "requests above the cap: wait | drop",
+        "scenario load.duration_s: none | 9",
+        "scenario load.profile: none | seconds=10 start=1 end=2",  # of no cell here
+        "scenario request.exact_output: on | off",
+        "scenario request.language: none | de",
     ]
 
 
