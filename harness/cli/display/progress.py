@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from harness.model.numbers import counted, duration
+from harness.model.numbers import counted, digits_apart, duration, fixed
 
 if TYPE_CHECKING:
     from harness.load.job import Progress
@@ -126,10 +126,15 @@ def in_flight_text(words: str, progress: "Progress") -> str:
 
 def speed_parts(progress: "Progress") -> list[str]:
     ttft, tokens = progress.recent_ttft_ms, progress.recent_output_tokens_per_s
-    parts = [] if ttft is None else [f"TTFT {ttft:.0f} ms"]
-    parts += [] if tokens is None else [f"{tokens:.0f} tok/s"]
+    parts = [] if ttft is None else [f"TTFT {_whole(ttft)} ms"]
+    parts += [] if tokens is None else [f"{_whole(tokens)} tok/s"]
     items = progress.recent_items_per_s
-    return parts + ([] if items is None else [f"{items:.0f} items/s"])
+    return parts + ([] if items is None else [f"{_whole(items)} items/s"])
+
+
+def _whole(value: float) -> str:
+    """More digits where it is not nothing."""
+    return fixed(value, digits_apart(value, 0.0, least=0))
 
 
 def load_text(words: str, progress: "Progress") -> str:

@@ -105,6 +105,11 @@ def test_a_rate_is_as_it_was_given():
     assert cell_words("vllm", cell) == "vllm, 1000.254 requests/s, repeat 1"
 
 
+def test_a_slow_engine_is_not_one_that_does_nothing():
+    state = State(0.0, run(), load=(CELL, Progress(4.0, 64, 24, 16, 0, 8, 0.4, 0.04)))
+    assert texts(state)[2].startswith("TTFT 0.4 ms  0.04 tok/s")
+
+
 def test_a_sparkline_starts_at_nothing():
     assert sparkline([0, 50, 100]) == "▁▅█"
     assert sparkline([]) == sparkline([0]) == ""
