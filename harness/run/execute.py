@@ -88,11 +88,12 @@ class Run(Lives):
         """Runs these lives, again while a spoiled cell needs a start, and adds their cost to `stopping`."""
         began_s = time.monotonic()
         self.took_s, self.progress = {}, stopping.progress
-        self._lives(lives)
-        while not self.interrupted and self._needs_new_start(lives):
+        try:
             self._lives(lives)
-        if self.took_s:
-            stopping.costs.add(lives, time.monotonic() - began_s, self.took_s)
+            while not self.interrupted and self._needs_new_start(lives):
+                self._lives(lives)
+        finally:
+            stopping.count(lives, time.monotonic() - began_s, self.took_s)
 
     def _remaining(self, plan: Sequence[Block]) -> list[Block]:
         """Blocks with cells to measure or questions to ask.

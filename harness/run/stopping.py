@@ -62,7 +62,7 @@ class Costs:
 
 
 class Stopping:
-    """Walks a plan in steps from look to look. Whoever measures adds to `costs`."""
+    """Walks a plan in steps from look to look. Whoever measures calls `count` after each life."""
 
     def __init__(self, prepared: Prepared, manifest: ManifestWriter, ui: Ui) -> None:
         self._prepared, self._manifest, self._ui = prepared, manifest, ui
@@ -107,6 +107,12 @@ class Stopping:
                     )
                     return
         self._stop("max-repeats")
+
+    def count(self, lives: Sequence[Block], seconds: float, cells: Mapping[Cell, float]) -> None:
+        """Keeps what these lives cost, also of the budget: a resumed run does not get that time again."""
+        if cells:
+            self.costs.add(lives, seconds, cells)
+        self._write()
 
     def _step(self, begin: int, end: int, needed: Needed | None) -> tuple[Block, ...]:
         repeats = [repeat for repeat in range(begin, end) if repeat % self._most_blocks < self._blocks]

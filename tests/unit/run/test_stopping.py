@@ -144,6 +144,17 @@ def test_what_was_spent_before_a_resume_counts():
     assert manifest.document.stopping.reason == "budget"
 
 
+def test_the_time_of_a_step_that_was_cut_short_is_spent():
+    """A resumed run got it again, up to that of a whole step."""
+    prepared = prepare(replace(TWO, overrides=AT, budget_s=100.0))
+    manifest = Written(prepared.looks, spent_s=20.0)
+    with patch("harness.run.stopping.time.monotonic", side_effect=(1000.0, 1050.0)):
+        stopping = Stopping(prepared, manifest, Said())
+        block = next(stopping.steps(lambda plan: list(plan), lambda: OPEN))[0]
+        stopping.count([block], 50.0, {})
+    assert manifest.document.stopping.spent_s == 70.0
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
