@@ -23,6 +23,7 @@ from harness.spec.models import choose_model, choose_track
 
 DAMAGE = Path(__file__).with_name("damage_weights.py")
 INTACT = "intact"
+_ENDED = ("complete", "invalid")
 
 
 def main() -> None:
@@ -57,7 +58,7 @@ def _say(text: str) -> None:
 
 def _run(model: Path, out: Path, questions: int) -> Path:
     """Its folder."""
-    if not (known := [*out.glob("*/summary.json")]):
+    if not (known := _complete(out)):
         load = ("--concurrency", "4", "--requests", "16", "--repeats", "1", "--output-tokens", "16")
         what = (
             "--scenario",
@@ -82,9 +83,15 @@ def _run(model: Path, out: Path, questions: int) -> Path:
             "--out",
             out,
         )
-        known = [*out.glob("*/summary.json")]
-    (summary,) = known
-    return summary.parent
+        known = _complete(out)
+    (folder,) = known
+    return folder
+
+
+def _complete(out: Path) -> list[Path]:
+    """Runs that came to their end: others lack answers, and are measured again."""
+    summaries = out.glob("*/summary.json")
+    return [path.parent for path in summaries if json.loads(path.read_text())["state"] in _ENDED]
 
 
 def _row(noise: float, before: Path, after: Path) -> str:
