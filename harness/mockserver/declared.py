@@ -79,15 +79,19 @@ def _reset(table: Table | None) -> Reset | None:
 
 
 def _series(metrics: Table, unused: frozenset[str]) -> Iterator[Series]:
-    """The series that bench reads; of `a + b{label="value"}` only a, for the simulator has no such labels."""
+    """The series that bench reads, without labels but for the one that tells cached tokens of the host."""
     counters: Table = metrics.get("counters", {})
     on_host = set(_names(counters.get("host_cached_tokens", "")))
+    split, _, label = counters.get("host_cached_tokens", "").rstrip("}").partition("{")
     for key, terms in counters.items():
         for name in _names(terms) if key not in unused else ():
             if name.endswith("_sum"):
                 yield Series(name.removesuffix("_sum"), "histogram", _SUMMED.get(key, "zero"))
             elif name in on_host:
                 yield Series(name, "counter", "host_cached")
+            elif key == "cached_prompt_tokens" and label and name == split:
+                yield Series(name, "counter", "device_cached", f'{label.partition("=")[0]}="device"')
+                yield Series(name, "counter", "host_cached", label)
             elif key == "cached_prompt_tokens":
                 yield Series(name, "counter", "device_cached" if on_host else "cached")
             elif key == "prompt_tokens" and metrics.get("prompt_tokens_exclude_cached"):

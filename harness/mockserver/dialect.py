@@ -46,6 +46,7 @@ class Series:
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     quantity: Quantity
+    label: str = ""  # of its own, besides those of all series
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,8 @@ class Meter:
                 for record in ended:
                     for value in _OBSERVED[series.quantity](record):
                         self._histograms[series.name].add(value)
-        return "".join(f"{line}\n" for series in self._series for line in self._lines(series))
+        lines = (line for series in self._series for line in self._lines(series))
+        return "".join(f"{line}\n" for line in dict.fromkeys(lines))  # the type of a split one once
 
     def json(self) -> list[dict[str, object]]:
         """TensorRT-LLM's iteration statistics, of one iteration."""
@@ -101,8 +102,8 @@ class Meter:
         if series.kind == "histogram":
             yield from self._histograms[series.name].lines(series.name, self._labels)
         else:
-            labels = f"{{{self._labels}}}" if self._labels else ""
-            yield f"{series.name}{labels} {self._value(series.quantity)}"
+            labels = ",".join(filter(None, (self._labels, series.label)))
+            yield f"{series.name}{f'{{{labels}}}' if labels else ''} {self._value(series.quantity)}"
 
     def _value(self, quantity: Quantity) -> float:
         engine = self._engine

@@ -1,7 +1,8 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 from random import Random
 from typing import Any
 
+from harness.engines.speak.prometheus import read_series
 from harness.mockserver.ask import Ask
 from harness.mockserver.declared import declared_dialect
 from harness.mockserver.engine import Engine, Job
@@ -12,6 +13,7 @@ from harness.mockserver.ledger import Record
 from harness.mockserver.metrics import Meter
 from harness.mockserver.options import Options
 from harness.mockserver.script import NS_PER_MS, Distribution
+from harness.spec.backend_refs import load_backend
 
 BODIES = [b'{"prompt": "one"}', b'{"prompt": "two"}', b'{"prompt": "one"}']
 
@@ -95,6 +97,17 @@ def test_uncached_prompt_tokens_lengthen_the_ttft() -> None:
     assert first_token_ms(cached, "a" * 40) == 140
     uncached = engine(prefill_us_per_token=1000, no_prefix_cache=True)
     assert [first_token_ms(uncached, "a" * 40) for _ in range(2)] == [140, 140]
+
+
+def test_cached_tokens_that_a_label_splits_are_read_in_parts() -> None:
+    busy = engine()
+    busy.cached_tokens, busy.host_cached_tokens = 50, 20
+    text = Meter(busy, declared_dialect("sglang"), "m").prometheus()
+    metrics = load_backend("sglang").metrics
+    assert metrics is not None
+    found = read_series(text, asdict(metrics.counters), {})
+    assert (found["cached_prompt_tokens"], found["host_cached_tokens"]) == (50, 20)
+    assert text.count("# TYPE sglang:cached_tokens_total counter") == 1
 
 
 def test_metrics_count_what_happened() -> None:
