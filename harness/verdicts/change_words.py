@@ -1,15 +1,18 @@
-"""A change with its interval in words, and the limit that it exceeds or keeps to."""
+"""A change with its interval in words, and the limits that it exceeds or keeps to."""
 
 from harness.model import Interval
 from harness.model.numbers import digits_apart, fixed, number, short
 
 
-def words_apart(ratio: Interval, limit: float) -> tuple[str, str]:
-    """`2.04 % lower (…)` and `2 %`: more digits of both where an end would read as a limit that it is not."""
-    shares = [100 * abs(end - 1) for end in ratio]
-    digits = max(digits_apart(share, 100 * limit, least=1) for share in shares)
-    exact = f"{short(float(fixed(100 * limit, digits)), 6)} %"
-    return span_words(ratio, digits), share_words(limit) if digits == 1 else exact
+def words_apart(ratio: Interval, *limits: float) -> tuple[str, ...]:
+    """`2.04 % lower (…)`, then each limit as `2 %`.
+
+    All have more digits where an end would read as nothing, or as a limit, that it is not.
+    """
+    marks = (0.0, *(100 * limit for limit in limits))
+    digits = max(digits_apart(100 * abs(end - 1), *marks, least=1) for end in ratio)
+    exact = [f"{short(float(fixed(100 * limit, digits)), 6)} %" for limit in limits]
+    return span_words(ratio, digits), *(map(share_words, limits) if digits == 1 else exact)
 
 
 def span_words(ratio: Interval, digits: int = 1) -> str:

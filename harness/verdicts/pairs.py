@@ -12,7 +12,7 @@ from harness.model.numbers import short
 from harness.stats.runs import exponential, holm, holm_levels
 from harness.stats.serial import correlation_steps, independent_share
 from harness.stats.student import t_quantile
-from harness.verdicts.change_words import share_words, span_words, words_apart
+from harness.verdicts.change_words import share_words, words_apart
 from harness.verdicts.comparable import apart_in, obstacles, refusal
 from harness.verdicts.evidence import RATES, flattered, kind_of
 from harness.verdicts.futility import Prospect
@@ -276,8 +276,9 @@ class _Test:
             words, margin = words_apart(span, same)
             return _Verdict("same", f"{words} {over}, within {margin}")
         needed = _runs_needed(self.test, self.floor, same, alpha / judged.members)
-        lacks = self._undecided(span, judged, needed)
-        return _Verdict("not enough runs", f"{span_words(span)} {over}: {lacks}", lacks, needed)
+        words, floor, margin = words_apart(span, self.floor, same)
+        lacks = self._undecided(span, judged, needed, floor, margin)
+        return _Verdict("not enough runs", f"{words} {over}: {lacks}", lacks, needed)
 
     def _chance(self, judged: _Judged | None) -> float | None:
         """Chance of a verdict by the last look; None without a later one."""
@@ -297,19 +298,21 @@ class _Test:
         most = self.rules.looks[-1] // self.rules.blocks if self.rules.looks else MOST_STARTS
         return levels(self.test.blocks, costs, room, self.rules.alpha / judged.members, most)
 
-    def _undecided(self, span: Interval, judged: _Judged, needed: int | None) -> str:
+    def _undecided(
+        self, span: Interval, judged: _Judged, needed: int | None, floor_words: str, margin: str
+    ) -> str:
         floor, same, members = self.floor, self.same_within, judged.members
         more, many = self.test.each(f"{needed} "), self.test.each()
         advice = f"about {more} would decide" if needed else f"very many {many} would be needed"
         family = f"not as one of {members} comparisons; {advice}"
         if span.low > 1 + floor or span.high < 1 / (1 + floor):
-            return f"beyond {share_words(floor)} by itself, but {family}"
+            return f"beyond {floor_words} by itself, but {family}"
         if floor > same:
             why = self._unequal or ", by which this machine differs from itself"
-            return f"not beyond {share_words(floor)}{why}; {advice}"
+            return f"not beyond {floor_words}{why}; {advice}"
         if 1 / (1 + same) <= span.low and span.high <= 1 + same:
-            return f"within {share_words(same)} by itself, but {family}"
-        return f"neither beyond {share_words(floor)} nor within {share_words(same)}{self._unequal}; {advice}"
+            return f"within {margin} by itself, but {family}"
+        return f"neither beyond {floor_words} nor within {margin}{self._unequal}; {advice}"
 
     @property
     def _unequal(self) -> str:

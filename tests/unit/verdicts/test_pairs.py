@@ -99,6 +99,22 @@ def test_a_change_never_reads_as_a_limit_that_it_is_not(ratio, limit, words):
     assert words_apart(Interval(*ratio), limit) == words
 
 
+def test_a_change_never_reads_as_nothing():
+    """Of a floor of 0, or within the margin of `same`."""
+    words = "0.03 % lower (0.04 % lower to 0.02 % lower)"
+    for limit, shown in ((0.0, "0 %"), (0.05, "5 %")):
+        assert words_apart(Interval(0.9996, 0.9997, 0.9998), limit) == (words, shown)
+    assert words_apart(Interval(1.0, 1.0, 1.0), 0.0) == ("0.0 % higher (0.0 % higher to 0.0 % higher)", "0 %")
+
+
+def test_an_undecided_end_never_reads_as_the_limit_that_it_exceeds():
+    def against(p50):
+        return judged(cells("a", p50, noise=5 * NOISE), cells("b", 100, noise=-5 * NOISE))
+
+    one = against(103 * 1.0504 / against(103).ratio.high)
+    assert "to 5.04 % higher) over 5 pairs of runs: neither beyond 2 % nor within 5 %" in one.why
+
+
 def test_a_sure_difference_below_the_floor_is_no_finding():
     one = judged(cells("a", 101.5), cells("b", 100))
     assert one.ratio.low > 1.01
