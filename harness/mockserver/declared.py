@@ -53,7 +53,7 @@ def declared_dialect(name: str) -> Dialect:
         reset=_reset(definition.get("prefix_cache", {}).get("reset")),
         metrics_path=metrics.get("path", ""),
         json_metrics_path=metrics.get("json", {}).get("path", ""),
-        series=tuple({series.name: series for series in _series(metrics, dialect.unused_counters)}.values()),
+        series=tuple({(series.name, series.label): series for series in _series(metrics, dialect.unused_counters)}.values()),
     )
 
 
