@@ -42,8 +42,8 @@ def describe(
 ) -> tuple[Gpu | None, str]:
     """The `gpu` object, or the reason there is none.
 
-    The engine's GPUs are those on which its processes hold memory or, where that is not known, all it was
-    given.
+    The engine's GPUs are those on which its processes held memory at any sample or, where that is not known,
+    all it was given.
     """
     source, reason = _read(sources)
     if source is None:

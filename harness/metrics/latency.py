@@ -114,9 +114,9 @@ def _one_each(requests: Rows) -> Mask:
 
 
 def per_token_ms(requests: Rows) -> Floats:
-    """(last text event - first) / (output tokens - tokens of the first event), one per row.
+    """(last text event - first) / (output tokens - tokens of the first arrival), one per row.
 
-    NaN for answers of one token, in one event, or written at once. A first event of unknown tokens is taken
+    NaN for answers of one token, in one event, or written at once. A first arrival of unknown tokens is taken
     for one token.
     """
     first = first_tokens(requests)

@@ -13,6 +13,7 @@ from harness.records.series import Samples, unbroken
 MIN_COVERED = 0.8
 # Times the usual step: samples of a gauge that lie further apart say nothing of the time between.
 _GAP_STEPS = 5
+_USUAL_FROM = 3  # steps of the window itself: a source may be slower under load than it was before
 
 
 def describe(samples: Samples, window: Window) -> Range | None:
@@ -59,5 +60,6 @@ def _covered_ns(samples: Samples, clipped: Samples) -> float:
     at_ns = np.unique(samples.at_ns)
     steps = np.diff(at_ns)
     inside = np.maximum(np.minimum(at_ns[1:], end) - np.maximum(at_ns[:-1], start), 0)
-    gaps = inside[steps > _GAP_STEPS * np.median(steps)] if len(steps) else inside
-    return float(end - start - gaps.sum())
+    here = steps[inside > 0]
+    usual = np.median(here if len(here) >= _USUAL_FROM else steps) if len(steps) else 0.0
+    return float(end - start - inside[steps > _GAP_STEPS * usual].sum())

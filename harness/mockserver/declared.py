@@ -43,6 +43,7 @@ def declared_dialect(name: str) -> Dialect:
     definition = tomllib.loads(file.read_text(encoding="utf-8"))
     server, metrics = definition["server"], definition.get("metrics", {})
     version_path = server.get("version", {}).get("path", "")
+    series = {(one.name, one.label): one for one in _series(metrics, dialect.unused_counters)}
     return replace(
         dialect,
         chat_path=definition.get("dialect", {}).get("chat_path", dialect.chat_path),
@@ -53,7 +54,7 @@ def declared_dialect(name: str) -> Dialect:
         reset=_reset(definition.get("prefix_cache", {}).get("reset")),
         metrics_path=metrics.get("path", ""),
         json_metrics_path=metrics.get("json", {}).get("path", ""),
-        series=tuple({(series.name, series.label): series for series in _series(metrics, dialect.unused_counters)}.values()),
+        series=tuple(series.values()),
     )
 
 

@@ -15,8 +15,8 @@ class Range(Record, frozen=True, kw_only=True):
     max: Annotated[
         float,
         doc(
-            "Highest value in the window, interpolated at its ends; of several GPUs, the sum or mean of their "
-            "own."
+            "Highest value in the window, interpolated at its ends; of several GPUs, the sum or mean of "
+            "their own."
         ),
     ]
 

@@ -154,6 +154,6 @@ class RequestTable:
             for line in map(dict, rest)
         )
         table = cls.of(rows, expectations)
-        if table.numbers["expected"].max(initial=-1) >= len(expectations) > 0:
+        if table.numbers["expected"].max(initial=-1) >= len(expectations):
             raise ValueError("expected: nothing that is expected of an answer")
         return table

@@ -1,5 +1,6 @@
 """Tables, lists and foreign words as people read them. Knows no output format."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -50,12 +51,14 @@ def plain(value: object, limit: int = 300) -> str:
 def short_names(labels: Iterable[str], limit: int) -> dict[str, str]:
     """The name of each label in one line: cut at its end, or farther ahead where two would read alike."""
     names = {label: plain(label) for label in labels}
-    cut = names
-    for kept in range(limit):
-        cut = {label: _cut(name, limit, kept) for label, name in names.items()}
+    at_end = {label: _cut(name, limit, 0) for label, name in names.items()}
+    cut, often = dict(at_end), Counter(at_end.values())
+    alike = [label for label, name in at_end.items() if often[name] > 1]
+    for kept in range(1, limit) if alike else ():
+        cut |= {label: _cut(names[label], limit, kept) for label in alike}
         if len(set(cut.values())) == len(cut):
             return cut
-    return cut
+    return at_end
 
 
 def _cut(name: str, limit: int, kept: int) -> str:

@@ -15,6 +15,7 @@ Counts = Mapping[str, float]
 _SETTLE_S, _LOOK_S = 1.0, 0.05  # an engine may count the last tokens after it sent them
 _IDLE_S = 15.0
 _HELD = ("running", "waiting")
+_OF_EACH = frozenset({"prompt_tokens", "output_tokens"})
 
 
 def idle(read: Callable[[], Counts | None]) -> Counts | None:
@@ -51,13 +52,15 @@ def counted(
     """Increase by name, and how often a counter fell. None where the engine did not answer at both ends.
 
     A counter falls when its engine starts again; what it had counted by the last sample before is kept. Some
-    engines show a counter once it has counted: of one that shows others, it began at 0.
+    engines show a counter once it has counted: of one that shows others, it began at 0. Tokens that every
+    request has were counted before, and could not be read.
     `telemetry`: samples from between the two reads alone, since any other would look like a fall.
     """
     if before is None or after is None:
         return None, 0
     increases, falls = {}, 0
-    for name in sorted(names & after.keys()) if names & before.keys() else ():
+    known = before.keys() | after.keys() - _OF_EACH if names & before.keys() else frozenset()
+    for name in sorted(names & after.keys() & known):
         values = np.concatenate(
             [[before.get(name, 0.0)], telemetry.get(f"{prefix}.{name}").values, [after[name]]]
         )

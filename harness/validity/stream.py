@@ -65,7 +65,7 @@ def _first_event_tokens(cell: Evidence) -> Iterator[Violation]:
     tokens, low = first
     if tokens > FIRST_TOKENS and low > TPOT_LOW:
         about, by = apart(tokens, FIRST_TOKENS, 1)[0], percent_apart(low, TPOT_LOW)
-        yield Violation(f"about {about} tokens in first events, by their letters: TPOT may be {by}% low")
+        yield Violation(f"about {about} tokens in first arrivals, by their letters: TPOT may be {by}% low")
 
 
 def _tokens_per_event(cell: Evidence) -> Iterator[Violation]:
@@ -110,10 +110,10 @@ RULES = (
     Rule(
         code=IssueCode.FIRST_EVENT_TOKENS,
         find=_first_event_tokens,
-        measures="tokens in first events and what came as one with them, by their letters where nobody "
-        "counted them, and how far TPOT may be low by it",
+        measures="tokens that came first and as one, by their letters where nobody counted them, and how far "
+        "TPOT may be low by it",
         limit=f"{FIRST_TOKENS:g} tokens, {TPOT_LOW:.0%}",
-        hint="the server did not say how many tokens its first event holds: compare E2E and output tokens/s",
+        hint="the server did not say how many tokens came first and as one: compare E2E and output tokens/s",
         cause="work",
         metrics=("tpot_ms",),
     ),

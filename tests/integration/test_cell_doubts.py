@@ -132,4 +132,4 @@ def test_a_first_event_of_six_tokens_is_told_where_nobody_counted_them():
         workload={"output_tokens": 26, "exact_output": True},
     )
     found = {reason.code: reason for reason in judge(Evidence(RequestView(result.records), facts)).reasons}
-    assert found["first-event-tokens"].measured.startswith("about 6.0 tokens in first events")
+    assert found["first-event-tokens"].measured.startswith("about 6.0 tokens in first arrivals")

@@ -158,7 +158,7 @@ def _plain(values: Mapping[str, object]) -> Row:
         since_start(values.get("at_s")),
         number(values.get("input_tokens")),
         number(values.get("output_tokens")),
-        _blocks(values["blocks"]) if "blocks" in values else None,
+        _blocks(values["blocks"]) if values.get("blocks") is not None else None,
     )
 
 

@@ -57,6 +57,12 @@ def test_a_gauge_whose_source_failed_in_between_gives_no_figure_and_a_counter_do
     assert series.mean(without(7, 8), WINDOW) == pytest.approx(50)
 
 
+def test_a_source_that_is_slower_under_load_than_before_it_has_its_figure():
+    """Four samples a second for 3 s of idle, then one each 1.3 s."""
+    idle = [(-3 + i / 4, 0) for i in range(12)]
+    assert series.mean(sampled(*idle, *((1.3 * i, 4) for i in range(9))), WINDOW) == pytest.approx(4)
+
+
 def test_a_window_that_lies_between_two_samples_has_no_figure_of_a_gauge():
     seldom = sampled((-3, 1), (-2, 1), (-1, 1), (11, 9), (12, 9), (13, 9))
     assert series.describe(seldom, WINDOW) is None

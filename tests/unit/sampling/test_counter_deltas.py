@@ -67,6 +67,13 @@ def test_a_counter_that_an_engine_shows_once_it_has_counted_began_at_0():
     )
 
 
+def test_tokens_that_every_request_has_did_not_begin_at_0_where_they_were_not_read():
+    """An engine that counts cached tokens apart has no whole prompts before the first of them."""
+    names = NAMES | {"prompt_tokens"}
+    after = {"output_tokens": 180.0, "prompt_tokens": 8200.0}
+    assert counted({"output_tokens": 100.0}, after, sampled(), names) == ({"output_tokens": 80.0}, 0)
+
+
 def test_each_of_several_engines_counts_for_itself():
     """In their sum the restart of one would look like the other's work done again."""
     telemetry = Telemetry(

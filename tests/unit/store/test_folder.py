@@ -202,6 +202,13 @@ def test_what_no_answer_can_be_held_to_is_one_error(folder, expected, which):
         folder.read_requested(facts(workload=changed(facts().workload, file=file)))
 
 
+def test_a_request_that_expects_what_is_not_listed_is_one_error(folder):
+    numbers = [0 if name == "expected" else -1 for name in NUMBERS]
+    file = folder.write_requested("x", RequestTable.of([(numbers, "", ())], []))
+    with pytest.raises(SpecError, match="cannot be read"):
+        folder.read_requested(facts(workload=changed(facts().workload, file=file)))
+
+
 def test_a_cell_in_flight_is_not_a_cell(folder):
     (folder.cell_path("000-x")).mkdir()
     columns.write_records(records(*ROWS), folder.files, "cells/000-x")

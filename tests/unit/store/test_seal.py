@@ -161,7 +161,8 @@ def test_a_damaged_run_is_not_added_to_the_history(run, capsys):
 
 
 def test_telemetry_and_workload_are_checked_too(folder):
-    place = folder.write_requested("c1-r0", RequestTable.of([([4] * len(NUMBERS), "", ())], []))
+    numbers = [-1 if name == "expected" else 4 for name in NUMBERS]
+    place = folder.write_requested("c1-r0", RequestTable.of([(numbers, "", ())], []))
     asked = facts(cell="000-x", workload__file=place)
     assert folder.read_requested(asked) is not None
     for name in (place, "cells/000-x/telemetry.parquet"):

@@ -156,7 +156,7 @@ def six_at_first(first_tokens=None, letters=18):
 
 def test_a_first_event_of_several_tokens_is_told_where_nobody_counted_them():
     found = reasons(six_at_first())["first-event-tokens"]
-    assert found.measured == "about 6.0 tokens in first events, by their letters: TPOT may be 8% low"
+    assert found.measured == "about 6.0 tokens in first arrivals, by their letters: TPOT may be 8% low"
     assert found.metrics == ("tpot_ms",)
     assert "first-event-tokens" not in reasons(six_at_first(first_tokens=6))
     assert "first-event-tokens" not in reasons(six_at_first(letters=3))  # others hold more
