@@ -43,7 +43,7 @@ def declared_dialect(name: str) -> Dialect:
     definition = tomllib.loads(file.read_text(encoding="utf-8"))
     server, metrics = definition["server"], definition.get("metrics", {})
     version_path = server.get("version", {}).get("path", "")
-    series = {(one.name, one.label): one for one in _series(metrics, dialect.unused_counters)}
+    series = {(each.name, each.label): each for each in _series(metrics, dialect.unused_counters)}
     return replace(
         dialect,
         chat_path=definition.get("dialect", {}).get("chat_path", dialect.chat_path),
