@@ -51,14 +51,17 @@ def plain(value: object, limit: int = 300) -> str:
 def short_names(labels: Iterable[str], limit: int) -> dict[str, str]:
     """The name of each label in one line: cut at its end, or farther ahead where two would read alike."""
     names = {label: plain(label) for label in labels}
-    at_end = {label: _cut(name, limit, 0) for label, name in names.items()}
-    cut, often = dict(at_end), Counter(at_end.values())
-    alike = [label for label, name in at_end.items() if often[name] > 1]
-    for kept in range(1, limit) if alike else ():
-        cut |= {label: _cut(names[label], limit, kept) for label in alike}
-        if len(set(cut.values())) == len(cut):
-            return cut
-    return at_end
+    cut = {label: _cut(name, limit, 0) for label, name in names.items()}
+    often = Counter(cut.values())
+    for shown in [name for name, count in often.items() if count > 1]:
+        alike = [label for label, name in cut.items() if name == shown]
+        others = {name for label, name in cut.items() if label not in alike}
+        for kept in range(1, limit):
+            apart = {label: _cut(names[label], limit, kept) for label in alike}
+            if len(set(apart.values())) == len(alike) and others.isdisjoint(apart.values()):
+                cut |= apart
+                break
+    return cut
 
 
 def _cut(name: str, limit: int, kept: int) -> str:

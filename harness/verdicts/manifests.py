@@ -132,7 +132,8 @@ def _settings(manifest: Manifest, tables: Sequence[str]) -> Iterator[tuple[str, 
 def _of_key(key: Key, baseline: Side, new: Side, first: Settings, second: Settings) -> Difference | None:
     before, after = first.known.get(key.code), second.known.get(key.code)
     kind = relation(baseline.measured, new.measured)
-    if before is after is None and key.effect(kind) == "shown":  # cells that refuse are judged one by one
+    # Cells that refuse all verdicts are judged one by one.
+    if before is after is None and (key.effect(kind) == "shown" or key.metrics):
         before, after = _of_cells(key, baseline), _of_cells(key, new)
     if before == after or key.effect(kind) == "ignored":
         return None

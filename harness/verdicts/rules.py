@@ -107,12 +107,17 @@ def rules_of(manifest: Manifest, cells: Sequence[CellResult] = ()) -> Rules:
 
 
 def _of_each(metric: str, cells: Sequence[CellResult]) -> Iterator[str]:
-    """Yields the metric, or for a metric of each class one for every class that the cells have."""
+    """Yields the metric, or for a metric of each class one for every class that the cells have.
+
+    Requests of one class have no classes: the metric is then that of all of them.
+    """
     before, each, after = metric.partition(EACH)
     if not each:
         yield metric
         return
-    classes = (getattr(cell, before.rstrip(".")) or {} for cell in cells)
+    classes = [getattr(cell, before.rstrip(".")) or {} for cell in cells]
+    if not any(classes):
+        yield after.lstrip(".")
     for name in dict.fromkeys(name for found in classes for name in found):
         if "." not in name:  # it would be read as another path
             yield f"{before}{name}{after}"

@@ -1,6 +1,7 @@
 """Real virtual environments and real pip, on tiny wheels and without an index."""
 
 import subprocess
+import sys
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def own_cache(tmp_path, monkeypatch):
 def empty_environment(tmp_path_factory):
     """As `bench` makes it, but with the pip of this Python: to unpack and compile one takes seconds."""
     folder = tmp_path_factory.mktemp("environment") / "env"
-    creating = install.creating(Install(("tinyengine==1",)), "tiny", folder)
+    creating = install.creating(sys.version_info[:2], folder)
     subprocess.run([*creating, "--without-pip"], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     pip = distribution("pip")
@@ -38,7 +39,7 @@ def copied(empty_environment, monkeypatch):
     monkeypatch.setattr(
         install,
         "creating",
-        lambda _recipe, _name, folder: ["cp", "-aT", str(empty_environment), str(folder)],
+        lambda _version, folder: ["cp", "-aT", str(empty_environment), str(folder)],
     )
 
 

@@ -59,5 +59,5 @@ def _depths(depths: list[tuple[str, int]], output: int) -> tuple[object, dict[st
         "verdict.primary": f"by_kind.{name}.ttft_ms.p50",
     }
     if len(depths) == 1:
-        implied |= {"verdict.primary": "ttft_ms.p50", "verdict.metrics": ["ttft_ms.p50", "tpot_ms.p50"]}
+        implied["verdict.primary"] = "ttft_ms.p50"
     return classes, implied

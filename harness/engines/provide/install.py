@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from harness.engines.provide.fitness import MB, check_room, unfit, unfit_index
-from harness.engines.provide.interpreters import OURS, creating, made_for, python_of
+from harness.engines.provide.interpreters import OURS, can_be_had, creating, made_for, python_of
 from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, locked_files, read_lock, resolve
 from harness.engines.provide.logged import new_log, run_logged, tail
 from harness.engines.provide.pip import Pip
@@ -95,6 +95,8 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
     if found:
         return found
     python = python_for(definition)
+    if not can_be_had(python) and not kit_env.kit():  # that of the environment is gone
+        python = python_of(install, definition.name)
     folder = _folder(definition, python)
     if not kit_env.kit():
         check_room(definition.name, folder, size_mb(definition))
@@ -104,7 +106,7 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
         other = "" if python == OURS else f" with Python {python[0]}.{python[1]}"
         say(f"{definition.name}: preparing its environment{other}{size} in {target}")
         started = time.monotonic()
-        facts = _build(target, definition.name, install, say)
+        facts = _build(target, definition, python, say)
         say(f"{definition.name}: environment ready after {time.monotonic() - started:.0f} s")
         return facts
 
@@ -187,11 +189,12 @@ def _environment(folder: Path, facts: _Built) -> EngineEnv:
     return EngineEnv(folder / "bin" / "python", facts.packages, facts.version, facts.torch_source)
 
 
-def _build(folder: Path, name: str, install: Install, say: Say) -> _Built:
+def _build(folder: Path, definition: Backend, python_version: tuple[int, int], say: Say) -> _Built:
+    install, name = recipe_of(definition), definition.name
     if kit := kit_env.kit():
         return _from_kit(kit, folder, name, install)
     log = new_log(f"install-{name}")
-    create = creating(install, name, folder)
+    create = creating(python_version, folder)
     if run_logged(create, log, say, f"{name}: creating the environment"):
         raise SetupError(
             "its environment cannot be made",

@@ -83,14 +83,16 @@ def _of_no_python(install: Install, name: str) -> SetupError:
     )
 
 
-def creating(install: Install, name: str, folder: Path) -> list[str]:
-    """The command that makes an environment with pip. Raises SetupError where its Python is not to be had."""
-    if error := unfit_python(install, name):
-        raise SetupError(error.what, where=name, hint=error.hint)
-    version = python_of(install, name)
+def creating(version: Version, folder: Path) -> list[str]:
+    """The command that makes an environment with pip, of a version that can be had (`unfit_python`)."""
     if program := _program(version):
         return [program, "-m", "venv", str(folder)]
     return [str(find_uv()), "venv", "--seed", "--python", _name(version), str(folder)]
+
+
+def can_be_had(version: Version) -> bool:
+    """Whether this machine has such a Python, or uv, which fetches one."""
+    return bool(_program(version) or find_uv())
 
 
 def _program(version: Version) -> str | None:

@@ -68,13 +68,13 @@ def check_verdict(verdict: Verdict, where: str, *, text: bool = True) -> None:
 
 
 def check_classes(verdict: Verdict, known: Collection[str], where: str, hint: str = "") -> None:
-    """Raises SpecError for a metric of a class that no request is of: it would never have a figure."""
+    """Raises SpecError for a metric of a class that has no figures of its own: it would stay null."""
     for key, metrics in (("primary", (verdict.primary,)), ("metrics", verdict.metrics)):
         for metric in metrics:
             name = of_class(metric)[0]
             if name and EACH not in name and name not in known:
                 raise SpecError(
-                    f"no request is of the class of '{metric}'",
+                    f"the requests give no figures of '{metric}'",
                     where=f"{where}.{key}",
                     hint=hint or nearest(name, known) or "all requests of this workload are of one class",
                 )

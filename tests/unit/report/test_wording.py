@@ -14,6 +14,7 @@ def test_names_are_cut_at_their_ends_and_never_alike():
     assert short_names([eager, flash, alone], 20)[alone] == "vllm@no-prefix-cach…", "it clashes with none"
     middle = [f"{'a' * 50}{sign}{'a' * 50}" for sign in "xy"]
     assert set(short_names(middle, 20).values()) == {"a" * 19 + "…"}, "no cut tells them apart"
+    assert short_names([eager, *middle, flash], 20)[flash] == "llamacpp@no-prefix…h", "nor takes others along"
     numbered = [f"a-very-long-name-{number}@and-a-variant" for number in range(12)]
     assert len(set(short_names(numbered, 20).values())) == 12
     assert max(map(len, short_names(numbered, 20).values())) == 20

@@ -686,3 +686,13 @@ def test_an_engine_that_did_not_always_start_in_the_baseline_either_is_not_missi
     failures = [{"backend": "vllm", "repeat": 3, "error": "no memory"}]
     both = [run(name, cells("vllm", 100), failures=failures) for name in ("old", "new")]
     assert compare_runs(both).missing == ()
+
+
+def test_other_limits_of_goodput_are_listed_though_they_refuse_goodput_alone():
+    def side(limit_ms):
+        limit = {"metric": "ttft_ms", "share": "p95", "limit_ms": limit_ms, "within": 1.0, "met": True}
+        made = cells("vllm", 100, slo={"limits": [limit], "attainment": 1.0})
+        return Side(manifest(scenario__slo={"ttft_ms": {"p95": limit_ms}}), "vllm", made)
+
+    (found,) = differences(side(200.0), side(300.0))
+    assert found.text == "limits of goodput: ttft_ms.p95 200 ms | ttft_ms.p95 300 ms"

@@ -47,7 +47,7 @@ def test_ours_is_the_one_where_the_packages_are_made_for_it(sglang, monkeypatch,
     monkeypatch.setattr(interpreters, "OURS", (3, 12))
     assert made_for(sglang, "sglang") == [(3, 12)]
     assert unfit_python(sglang, "sglang") is None
-    assert creating(sglang, "sglang", tmp_path) == [sys.executable, "-m", "venv", str(tmp_path)]
+    assert creating(python_of(sglang, "sglang"), tmp_path) == [sys.executable, "-m", "venv", str(tmp_path)]
 
 
 @pytest.mark.usefixtures("path")
@@ -65,18 +65,19 @@ def test_of_those_that_the_packages_are_made_for_the_newest_on_the_machine_is_ta
     program(path, "python3.14")
     program(path, "uv")
     assert python_of(sglang, "sglang") == (3, 12)
-    assert creating(sglang, "sglang", tmp_path) == [older, "-m", "venv", str(tmp_path)]
+    assert creating((3, 12), tmp_path) == [older, "-m", "venv", str(tmp_path)]
 
 
 def test_uv_fetches_the_newest_where_the_machine_has_none(path, sglang, tmp_path):
     uv = program(path, "uv")
     assert python_of(sglang, "sglang") == (3, 13)
-    assert creating(sglang, "sglang", tmp_path) == [uv, "venv", "--seed", "--python", "3.13", str(tmp_path)]
+    assert creating((3, 13), tmp_path) == [uv, "venv", "--seed", "--python", "3.13", str(tmp_path)]
 
 
-def test_without_both_it_is_refused_with_what_would_do(path, sglang, tmp_path):
+def test_without_both_it_is_refused_with_what_would_do(path, monkeypatch, tmp_path):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
     with pytest.raises(SetupError) as refused:
-        creating(sglang, "sglang", tmp_path)
+        install.install_engine(load_backend("sglang"), print)
     assert refused.value.where == "sglang"
     assert refused.value.what == (
         "its packages are made for Python 3.11, 3.12 and 3.13, not for 3.19, and this machine has none of "
@@ -125,7 +126,7 @@ def test_without_pip_for_our_venv_uv_makes_it(path, monkeypatch, tmp_path):
     monkeypatch.setattr(interpreters, "find_spec", lambda name: None if name == "ensurepip" else name)
     assert "no venv with pip" in str(unfit_python(unlocked, "tiny"))
     uv = program(path, "uv")
-    assert creating(unlocked, "tiny", tmp_path) == [uv, "venv", "--seed", "--python", "3.19", str(tmp_path)]
+    assert creating(interpreters.OURS, tmp_path) == [uv, "venv", "--seed", "--python", "3.19", str(tmp_path)]
 
 
 def test_uv_is_found_next_to_our_python(path, tmp_path):
@@ -156,6 +157,22 @@ def test_an_environment_keeps_its_python_when_a_newer_one_appears(path, monkeypa
     assert install.installed(definition).python.is_relative_to(there)
     assert install.python_for(definition) == (3, 12)
     assert any("-cp312-" in wheel.file for wheel in install.planned(definition, print))
+
+
+def test_it_is_built_again_with_its_python_while_that_can_be_had(path, monkeypatch, tmp_path):
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
+    definition = load_backend("sglang")
+    there = install._folder(definition, (3, 12))
+    facts = install._Built({}, "1", "")
+    monkeypatch.setattr(install, "completed", lambda folder, _kind: facts if folder == there else None)
+    asked = []
+    monkeypatch.setattr(install, "_build", lambda *words: asked.append(words[2]) or facts)
+    program(path, "python3.13")
+    program(path, "python3.12")
+    install.install_engine(definition, print, force=True)
+    (path / "python3.12").unlink()
+    install.install_engine(definition, print, force=True)
+    assert asked == [(3, 12), (3, 13)]
 
 
 @pytest.mark.usefixtures("path")

@@ -50,7 +50,7 @@ def test_a_warm_cache_that_would_hold_most_prompts_is_refused(scenario, refused)
 )
 def test_a_verdict_on_a_class_that_no_request_is_of_is_an_error(key, metric, hint):
     small = {"load.requests": 8, "load.warmup_requests": 0}
-    with pytest.raises(SpecError, match="no request is of the class of 'by_") as raised:
+    with pytest.raises(SpecError, match="the requests give no figures of 'by_") as raised:
         Workloads(load_scenario("shared-prefix", {**small, key: metric}), 1, 0, None)
     assert hint in raised.value.hint
     for fine in (["by_turn.2.ttft_ms.p50"], ["by_turn.*.ttft_ms.p50", "by_kind.*.ttft_ms.p50"]):
@@ -59,9 +59,12 @@ def test_a_verdict_on_a_class_that_no_request_is_of_is_an_error(key, metric, hin
 
 def test_few_requests_of_which_none_is_of_a_declared_class_are_to_be_more():
     few = load_scenario("context-depth", {"load.requests": 1, "load.warmup_requests": 0})
-    with pytest.raises(SpecError, match="no request is of the class of 'by_kind") as raised:
+    with pytest.raises(SpecError, match="the requests give no figures of 'by_kind") as raised:
         Workloads(few, 1, 0, None)
     assert raised.value.hint.startswith("more --requests")
+    other = {"verdict.primary": "ttft_ms.p50", "verdict.metrics": ["by_kind.512.ttft_ms.p50"]}
+    rare = load_scenario("context-depth", {"load.requests": 1, "load.warmup_requests": 0, **other})
+    Workloads(rare, 1, 0, None)
 
 
 def test_any_number_of_repeats_fits_into_the_open_files_that_the_system_allows():
