@@ -22,7 +22,7 @@ FAULTS: tuple[Fault, ...] = get_args(Fault)
 # does not is a decimal point; more of them stand between numbers.
 _NUMBER = re.compile(
     r"[-−]?(?:(?<!\d,)(?!0)(?:\d{1,3}(?:,\d{3})+|\d{1,2}(?:,\d{2})+,\d{3})(?!\d)(?:\.\d+)?"
-    r"|(?<!\d)(?<!\d,)\d+(?P<decimal>,)\d+(?!,?\d)"
+    r"|(?<!\d)(?<!\d,)\d+(?P<decimal>,)\d+(?![,.]?\d)"
     r"|\d+(?:\.\d+)?)"
 )
 _LETTER = re.compile(r"(?<!\w)[A-D](?!\w)")

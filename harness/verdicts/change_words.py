@@ -1,18 +1,39 @@
 """A change with its interval in words, and the limits that it exceeds or keeps to."""
 
+from collections.abc import Sequence
+
 from harness.model import Interval
 from harness.model.numbers import digits_apart, fixed, number, short
+
+_SAME = 1e-9  # a difference that arithmetic makes
 
 
 def words_apart(ratio: Interval, *limits: float) -> tuple[str, ...]:
     """`2.04 % lower (…)`, then each limit as `2 %`.
 
-    All have more digits where an end would read as nothing, or as a limit, that it is not.
+    All have more digits where an end would read as a limit, or as nothing, that it is not. Below 1 a limit
+    of 2 % lies at 1.96 % lower: it is `2 % (1.96 % lower)` where an end of 1.98 % would read as within it.
     """
-    marks = (0.0, *(100 * limit for limit in limits))
-    digits = max(digits_apart(100 * abs(end - 1), *marks, least=1) for end in ratio)
-    exact = [f"{short(float(fixed(100 * limit, digits)), 6)} %" for limit in limits]
-    return span_words(ratio, digits), *(map(share_words, limits) if digits == 1 else exact)
+    lower = {limit: 1 / (1 + limit) for limit in limits if _reads_as_within(ratio, limit)}
+    marks = [*(100 * limit for limit in limits), *(100 * (1 - inverse) for inverse in lower.values())]
+    digits = max(_digits(100 * abs(end - 1), marks) for end in ratio)
+    return span_words(ratio, digits), *(_limit_words(limit, digits, lower.get(limit)) for limit in limits)
+
+
+def _reads_as_within(ratio: Interval, limit: float) -> bool:
+    """Whether an end that is lower exceeds the limit as a ratio alone; an upper end above it says enough."""
+    ends = (ratio.low, ratio.high)
+    return ratio.high <= 1 + limit and any(1 - limit - _SAME < end < 1 / (1 + limit) for end in ends)
+
+
+def _digits(change: float, marks: Sequence[float]) -> int:
+    """Two at most for an end near nothing: more would show all ends more exactly than they are known."""
+    return max(digits_apart(change, *marks, least=1), min(2, digits_apart(change, 0.0, least=1)))
+
+
+def _limit_words(limit: float, digits: int, lower: float | None) -> str:
+    words = share_words(limit) if digits == 1 else f"{short(float(fixed(100 * limit, digits)), 6)} %"
+    return f"{words} ({_change(lower, digits)})" if lower else words
 
 
 def span_words(ratio: Interval, digits: int = 1) -> str:

@@ -69,7 +69,9 @@ class Ratio:
         if self.paired and self.blocks and set(self.units) == {"starts"}:
             counts = f"{self.runs[0]} starts with {sum(map(len, self.blocks))} pairs of blocks"
         elif self.paired:
-            counts = f"{self.runs[0]} pairs of {self.each().replace('blocks', 'blocks of this start')}"
+            units = sorted(set(self.units), reverse=True)
+            pair = " and ".join(f"a {unit.removesuffix('s')}" for unit in units) if units[1:] else units[0]
+            counts = f"{self.runs[0]} pairs of {pair}" + (" of this start" if self.of_one_start else "")
         return counts + (", requests pooled" if self.method == "pooled" else "")
 
 

@@ -110,8 +110,8 @@ def test_verdicts_between_unlike_sessions_are_alike_in_both_orders(old, new, ver
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("runs", "blocks", "over 20 pairs of blocks of this start and runs"),
-        ("blocks", "runs", "over 20 pairs of runs and blocks of this start"),
+        ("runs", "blocks", "over 20 pairs of a run and a block of this start"),
+        ("blocks", "runs", "over 20 pairs of a run and a block of this start"),
         ("runs", "starts", "over 5 starts and 20 runs"),
         ("starts", "runs", "over 20 runs and 5 starts"),
         ("starts", "starts", "over 5 starts with 20 pairs of blocks"),

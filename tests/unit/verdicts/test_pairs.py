@@ -90,7 +90,12 @@ def test_ratios_in_words(ratio, words):
     ("ratio", "limit", "words"),
     [
         ((1.0204, 1.0304, 1.04), 0.02, ("3.04 % higher (2.04 % higher to 4.00 % higher)", "2 %")),
-        ((0.93, 0.951, 0.9504), 0.05, ("4.90 % lower (7.00 % lower to 4.96 % lower)", "5 %")),
+        ((0.93, 0.94, 0.9496), 0.05, ("6.00 % lower (7.00 % lower to 5.04 % lower)", "5 %")),
+        ((0.93, 0.9504, 0.951), 0.05, ("4.96 % lower (7.00 % lower to 4.90 % lower)", "5 % (4.76 % lower)")),
+        ((0.9797, 0.98, 0.98), 0.02, ("2.00 % lower (2.03 % lower to 2.00 % lower)", "2 % (1.96 % lower)")),
+        ((0.96, 0.97, 0.98047), 0.02, ("3.00 % lower (4.00 % lower to 1.95 % lower)", "2 %")),
+        ((0.952, 1.0, 1.07), 0.05, ("0.0 % higher (4.8 % lower to 7.0 % higher)", "5 %")),
+        ((0.75, 0.8, 0.85), 0.3, ("20.0 % lower (25.0 % lower to 15.0 % lower)", "30 % (23.1 % lower)")),
         ((1.0208, 1.03, 1.04), 0.0206, ("3.00 % higher (2.08 % higher to 4.00 % higher)", "2.06 %")),
         ((1.05, 1.06, 1.07), 0.02, ("6.0 % higher (5.0 % higher to 7.0 % higher)", "2 %")),
     ],
@@ -105,6 +110,27 @@ def test_a_change_never_reads_as_nothing():
     for limit, shown in ((0.0, "0 %"), (0.05, "5 %")):
         assert words_apart(Interval(0.9996, 0.9997, 0.9998), limit) == (words, shown)
     assert words_apart(Interval(1.0, 1.0, 1.0), 0.0) == ("0.0 % higher (0.0 % higher to 0.0 % higher)", "0 %")
+    tiny = ("0.004 % lower (0.005 % lower to 0.003 % lower)", "0 %")
+    assert words_apart(Interval(0.99995, 0.99996, 0.99997), 0.0) == tiny
+
+
+def test_an_end_near_nothing_spreads_two_digits_at_most():
+    words = "3.00 % higher (0.00 % lower to 7.00 % higher)"
+    assert words_apart(Interval(0.99996, 1.03, 1.07), 0.02, 0.05) == (words, "2 %", "5 %")
+
+
+def test_a_decrease_beyond_the_floor_does_not_read_as_one_below_it():
+    """2 % higher is the inverse of 1.96 % lower, which is where the floor lies for a decrease."""
+    one = judged(cells("a", 98.02, noise=0.002 * NOISE), cells("b", 100, noise=-0.002 * NOISE))
+    assert one.verdict == "faster"
+    assert one.why.startswith("1.98 % lower (1.98 % lower to 1.98 % lower)")
+    assert one.why.endswith(", beyond the floor of 2 % (1.96 % lower)")
+
+
+def test_an_undecided_decrease_does_not_read_as_within_the_margin():
+    one = judged(cells("a", 97, noise=5 * NOISE), cells("b", 100, noise=-5 * NOISE))
+    assert 0.95 < one.ratio.low < 1 / 1.05
+    assert "neither beyond 2 % nor within 5 % (4.8 % lower)" in one.why
 
 
 def test_an_undecided_end_never_reads_as_the_limit_that_it_exceeds():
