@@ -61,8 +61,5 @@ def _covered_ns(samples: Samples, clipped: Samples) -> float:
     steps = np.diff(at_ns)
     inside = np.maximum(np.minimum(at_ns[1:], end) - np.maximum(at_ns[:-1], start), 0)
     here = steps[inside > 0]
-    if len(here) >= _USUAL_FROM:  # the shorter ones: as many may be gaps
-        usual = np.quantile(here, 0.25, method="lower")
-    else:
-        usual = np.median(steps) if len(steps) else 0.0
+    usual = np.median(here if len(here) >= _USUAL_FROM else steps) if len(steps) else 0.0
     return float(end - start - inside[steps > _GAP_STEPS * usual].sum())

@@ -132,15 +132,16 @@ def _settings(manifest: Manifest, tables: Sequence[str]) -> Iterator[tuple[str, 
 def _of_key(key: Key, baseline: Side, new: Side, first: Settings, second: Settings) -> Difference | None:
     before, after = first.known.get(key.code), second.known.get(key.code)
     kind = relation(baseline.measured, new.measured)
-    # Cells that refuse all verdicts are judged one by one.
-    if before is after is None and (key.effect(kind) == "shown" or key.metrics):
+    # What cells know refuses no pair: they are judged one by one, and here it is listed.
+    listed = before is after is None and (key.effect(kind) == "shown" or bool(key.metrics))
+    if listed:
         before, after = _of_cells(key, baseline), _of_cells(key, new)
     if before == after or key.effect(kind) == "ignored":
         return None
     if None in (before, after) and not (key.named and first.raw and second.raw):
         return None
     # Whether a limit was reached is known from the cells, which are judged by the same table.
-    matters = key.refuses(kind, before, after) and key.code != "max-sequences"
+    matters = not listed and key.refuses(kind, before, after) and key.code != "max-sequences"
     return Difference(key.title, before or NOT_GIVEN, after or NOT_GIVEN, matters)
 
 

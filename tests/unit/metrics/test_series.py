@@ -63,12 +63,6 @@ def test_a_source_that_is_slower_under_load_than_before_it_has_its_figure():
     assert series.mean(sampled(*idle, *((1.3 * i, 4) for i in range(9))), WINDOW) == pytest.approx(4)
 
 
-def test_gaps_are_gaps_also_where_they_are_as_many_as_the_usual_steps():
-    within = [(second, 1) for second in (0, 1, 49, 98)]
-    around = [(second, 1) for second in (*range(-9, 0), *range(100, 110))]
-    assert series.describe(sampled(*around[:9], *within, *around[9:]), Window(0, 100 * S, "steady")) is None
-
-
 def test_a_window_that_lies_between_two_samples_has_no_figure_of_a_gauge():
     seldom = sampled((-3, 1), (-2, 1), (-1, 1), (11, 9), (12, 9), (13, 9))
     assert series.describe(seldom, WINDOW) is None
