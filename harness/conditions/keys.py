@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.model import CellResult
-
-GIB = 1 << 30
+from harness.model.numbers import GIB
 
 # refuses: a verdict would be about this. shown: next to the verdict. ignored: it cannot change a figure.
 Effect = Literal["refuses", "shown", "ignored"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+GIB = 1 << 30  # bytes
 _SAME = 1e-7  # a difference that arithmetic makes
 
 

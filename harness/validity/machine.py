@@ -5,13 +5,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from harness.model import Gpu, IssueCode
-from harness.model.numbers import apart, percent_apart
+from harness.model.numbers import GIB, apart, percent_apart
 from harness.validity.rule import Evidence, Rule, Violation
 
 OTHER_CORES_SHARE = 0.1  # of the machine's cores, kept busy by neither engine nor load generator
 STOLEN_SUSPECT, STOLEN_INVALID = OTHER_CORES_SHARE, 0.2  # what computes is slower by that share and more
 GPU_BUSY_BEFORE_PCT = 5.0  # by NVML, in the seconds before the first request
-OTHER_GPU_MEMORY_BYTES = 1 << 30
+OTHER_GPU_MEMORY_BYTES = GIB
 THROTTLED_SHARE = 0.05
 # A power cap is how a GPU normally runs at full load; these are not.
 THROTTLING = ("hardware slowdown", "software thermal", "hardware thermal", "power brake")
@@ -59,7 +59,7 @@ def _gpu_shared(cell: Evidence) -> Iterator[Violation]:
     gpu = _gpu(cell)
     others = gpu.other_memory_bytes.max if gpu and gpu.other_memory_bytes else None
     if others is not None and others > OTHER_GPU_MEMORY_BYTES:
-        held = apart(others / 2**30, OTHER_GPU_MEMORY_BYTES / 2**30, 1)[0]
+        held = apart(others / GIB, OTHER_GPU_MEMORY_BYTES / GIB, 1)[0]
         yield Violation(f"{held} GiB of GPU memory held by other processes")
 
 
@@ -117,7 +117,7 @@ RULES = (
         code=IssueCode.GPU_SHARED,
         find=_gpu_shared,
         measures="memory of the engine's GPUs that other processes held",
-        limit=f"{OTHER_GPU_MEMORY_BYTES / 2**30:g} GiB",
+        limit=f"{OTHER_GPU_MEMORY_BYTES / GIB:g} GiB",
         hint="stop the other processes on this GPU: see nvidia-smi",
         cause="machine",
     ),

@@ -32,9 +32,8 @@ def made_for(install: Install, name: str) -> Sequence[Version]:
     if not install.lock or kit_env.kit():
         return [wanted]
     locked = tuple(locked_files(install, name))
-    if install.python or _complete(locked, wanted):
-        return [wanted] if _complete(locked, wanted) else []
-    return [version for version in _known() if _complete(locked, version)]
+    candidates = [wanted] if install.python or _complete(locked, wanted) else _known()
+    return [version for version in candidates if _complete(locked, version)]
 
 
 def python_of(install: Install, name: str) -> Version:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.weights import HUB_TOKEN, Weights
-from harness.engines.start.kv_cache import GIB, kv_tokens
+from harness.engines.start.kv_cache import kv_tokens
 from harness.engines.start.launch_choice import LaunchChoice, named
 from harness.engines.start.ports import free_port
 from harness.engines.start.started import EngineFacts
@@ -18,6 +18,7 @@ from harness.errors import SpecError
 from harness.host import paths
 from harness.host.cpus import computing_cpus
 from harness.host.helper_process import CREDENTIAL, without_credentials
+from harness.model.numbers import GIB
 from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, Compose, Image, Process, Value
 from harness.spec.models import Model
 from harness.spec.strict import nearest

@@ -10,6 +10,7 @@ from types import ModuleType
 from harness.engines.provide.shared_folders import Say
 from harness.errors import SetupError
 from harness.host import nvml
+from harness.model.numbers import GIB
 from harness.spec.backend import Backend
 
 # The driver gives memory back some seconds after its process is gone.
@@ -30,7 +31,7 @@ class Use:
             name = Path(f"/proc/{self.pid}/comm").read_text().strip()
         except OSError:
             name = "a process"
-        memory = "" if self.memory_bytes is None else f", {self.memory_bytes / 2**30:.1f} GiB"
+        memory = "" if self.memory_bytes is None else f", {self.memory_bytes / GIB:.1f} GiB"
         return f"GPU {self.gpu}: {name} (pid {self.pid}{memory})"
 
 

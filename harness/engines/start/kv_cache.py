@@ -4,10 +4,10 @@ import math
 from collections.abc import Mapping
 from pathlib import Path
 
+from harness.model.numbers import GIB
 from harness.spec.backend import Backend, Value
 from harness.untrusted import read_document
 
-GIB = 2**30
 BLOCK = 128  # tokens: the largest block of an engine on a CPU, vLLM's; whole blocks make their caches equal
 _BYTES = {"float32": 4, "float": 4}  # per number; others have 2
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.model import CellResult
 from harness.model.json_path import number_at
-from harness.model.numbers import as_given, number, percent_figure
+from harness.model.numbers import GIB, as_given, number, percent_figure
 from harness.report.html.medians import Shown, every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, join, section, table, tag
@@ -14,11 +14,9 @@ from harness.report.text.roles import role_tables
 from harness.report.view import Row, cell_name, charged
 from harness.report.wording import NOT_KNOWN, or_unknown, plain
 
-GIB = 1 / (1 << 30)
-
 
 def _gib(size: float) -> str:
-    return number(size * GIB)
+    return number(size / GIB)
 
 
 # Path in a cell → heading, and how its value is shown; a column that no cell has is left out.
@@ -89,7 +87,7 @@ def _load_nodes(source: Source) -> Html | None:
     cells = [cell for cell in source.summary.cells if cell.load_nodes]
     for cell in cells:
         for node in cell.load_nodes:
-            memory = node.memory_used_bytes.max * GIB if node.memory_used_bytes else None
+            memory = node.memory_used_bytes.max / GIB if node.memory_used_bytes else None
             traffic = [
                 None if rate is None else rate / 1e6
                 for rate in (node.net_received_bytes_per_s, node.net_sent_bytes_per_s)
@@ -146,7 +144,7 @@ def _scaling(source: Source) -> Html | None:
         for index, load in enumerate(scaling.concurrency):
             memory = scaling.peak_gpu_memory_bytes[index] or scaling.peak_process_memory_bytes[index]
             values = (scaling.output_tokens_per_s[index], scaling.speedup[index],
-                      memory and memory * GIB, scaling.running[index], scaling.waiting[index],
+                      memory and memory / GIB, scaling.running[index], scaling.waiting[index],
                       scaling.in_flight_before_queueing)  # fmt: skip
             rows.append([f"{label}, {as_given(load)} in flight", *(or_unknown(value) for value in values)])
             owners.append(source.index(label))
