@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from harness.engines.start.gpus import chosen_gpus, gpus_needed
-from harness.engines.start.launch_choice import LaunchChoice
 from harness.errors import SpecError
 from harness.host.cpus import usable_cpus
 from harness.host.nvml import gpu_count
 from harness.metrics.distribution import samples_needed
 from harness.model.choices import Pairing
 from harness.plan import load_points, slots_of
+from harness.run.setup.backends import ChosenBackend
 from harness.run.setup.options import RunOptions
-from harness.spec.backend import BackendRef
 from harness.spec.scenario import Scenario
 from harness.spec.scenario.limits import MOST_REPEATS, at_most
 from harness.spec.scenario.load import Load
@@ -23,8 +22,6 @@ BLOCKS = 8  # of each engine in one start; even, so that drift within a start fa
 SERVER_BLOCKS = (10, 40)  # of servers that run, until a verdict: their one start has no second
 _FLAG, _BLOCKS_FLAG = "--pairing", "--blocks"
 _INSTEAD = "`--pairing starts` measures them one after the other"
-
-Started = Sequence[tuple[BackendRef, LaunchChoice]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +51,9 @@ class Together:
         return self.gpus[(backend + start) % len(self.gpus)] if self.gpus else ()
 
 
-def together_of(options: RunOptions, started: Started, each_cell: Sequence[bool]) -> Together | None:
+def together_of(
+    options: RunOptions, chosen: Sequence[ChosenBackend], each_cell: Sequence[bool]
+) -> Together | None:
     """Seats and blocks of engines that are up together; None if they take turns.
 
     Raises SpecError with the reason if they cannot be up together.
@@ -66,7 +65,7 @@ def together_of(options: RunOptions, started: Started, each_cell: Sequence[bool]
         return None
     if options.find_capacity:
         raise SpecError("a capacity search has no pairs", where=_FLAG, hint="leave --pairing out")
-    if len(started) < 2:
+    if len(chosen) < 2:
         raise SpecError("needs two backends: a single one has no partner", where=_FLAG, hint="leave it out")
     if kind == "duet" and options.load_from is not None:
         raise SpecError(
@@ -76,8 +75,8 @@ def together_of(options: RunOptions, started: Started, each_cell: Sequence[bool]
         if blocks < 2:
             raise SpecError(f"must be at least 2, not {blocks}", where=_BLOCKS_FLAG)
         at_most(blocks, _BLOCKS_FLAG, MOST_REPEATS)
-    attached = [ref.label for ref, launch in started if launch.mode == "attach"]
-    if len(attached) == len(started):
+    attached = [ref.label for _, ref, launch in chosen if launch.mode == "attach"]
+    if len(attached) == len(chosen):
         if blocks is not None:
             raise SpecError(
                 "servers that run have one start",
@@ -87,13 +86,13 @@ def together_of(options: RunOptions, started: Started, each_cell: Sequence[bool]
         return Together(kind, 1)
     if attached:
         raise _apart(f"bench did not start {attached[0]}, so it cannot swap its cores with the others'")
-    containers = [ref.label for ref, launch in started if launch.mode == "compose"]
+    containers = [ref.label for _, ref, launch in chosen if launch.mode == "compose"]
     if containers:
         raise _apart(f"{containers[0]} runs in a container, which bench does not hold to a part of the cores")
     if any(each_cell):
-        label = started[list(each_cell).index(True)][0].label
+        label = chosen[list(each_cell).index(True)].ref.label
         raise _apart(f"{label} has no cache reset, so it is started again for every cell")
-    return Together(kind, blocks or BLOCKS, _core_seats(len(started)), _gpu_seats(options, started))
+    return Together(kind, blocks or BLOCKS, _core_seats(len(chosen)), _gpu_seats(options, chosen))
 
 
 def sized(scenario: Scenario, options: RunOptions, blocks: int) -> Scenario:
@@ -122,12 +121,12 @@ def _core_seats(engines: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(cores[seat * each : (seat + 1) * each]) for seat in range(engines))
 
 
-def _gpu_seats(options: RunOptions, started: Started) -> tuple[tuple[str, ...], ...]:
+def _gpu_seats(options: RunOptions, chosen: Sequence[ChosenBackend]) -> tuple[tuple[str, ...], ...]:
     """The GPUs that may be used, in equal parts; () if no engine needs one."""
-    needed = [gpus_needed(ref.definition) for ref, launch in started if launch.device == "cuda"]
+    needed = [gpus_needed(ref.definition) for _, ref, launch in chosen if launch.device == "cuda"]
     if not needed:
         return ()
-    most, engines = max(needed), len(started)
+    most, engines = max(needed), len(chosen)
     wanted = most * engines
     listed = chosen_gpus(min(wanted, gpu_count() or wanted), options.gpus)
     if len(listed) < wanted:

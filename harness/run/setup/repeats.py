@@ -6,6 +6,7 @@ from typing import Literal
 from harness.engines.start.launch_choice import LaunchChoice
 from harness.errors import SpecError
 from harness.model.choices import BetweenRepeats
+from harness.run.setup.backends import ChosenBackend
 from harness.run.setup.options import RunOptions
 from harness.run.setup.pairing import SERVER_BLOCKS, Together
 from harness.spec.backend import BackendRef
@@ -64,12 +65,12 @@ def _refuse_limits(options: RunOptions) -> None:
 
 
 def between_of(
-    options: RunOptions, scenario: Scenario, started: Sequence[tuple[BackendRef, LaunchChoice]]
+    options: RunOptions, scenario: Scenario, chosen: Sequence[ChosenBackend]
 ) -> tuple[BetweenRepeats, ...]:
     """What happens to each backend between two repeats. Raises SpecError if it cannot be as declared."""
     declared = scenario.verdict.between_repeats
-    alone = len(started) == 1 and not options.find_capacity
-    return tuple(_between(declared, ref, launch, alone) for ref, launch in started)
+    alone = len(chosen) == 1 and not options.find_capacity
+    return tuple(_between(declared, ref, launch, alone) for _, ref, launch in chosen)
 
 
 def _between(declared: str, ref: BackendRef, launch: LaunchChoice, alone: bool) -> BetweenRepeats:

@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_referred_to_starts(monkeypatch):
 def on_gpus(monkeypatch):
     """vLLM and SGLang as processes on CUDA, on a machine with two GPUs."""
     choice = LaunchChoice("process", "as the test says", "cuda")
-    monkeypatch.setattr("harness.run.setup.prepare.resolve_launch", lambda *_: choice)
+    monkeypatch.setattr("harness.run.setup.backends.resolve_launch", lambda *_: choice)
     monkeypatch.setattr("harness.run.setup.pairing.gpu_count", lambda: 2)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 

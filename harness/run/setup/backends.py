@@ -1,0 +1,110 @@
+"""Turns the backends that a run names into definitions, labels and ways to start them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from harness.apis import APIS
+from harness.cluster.options import require_ray
+from harness.engines.simulate import parse_faults, simulated
+from harness.engines.speak.access import access_of
+from harness.engines.start.launch_choice import LaunchChoice, as_launched, resolve_launch
+from harness.errors import SpecError
+from harness.run.setup.options import RunOptions
+from harness.spec.backend import BackendRef
+from harness.spec.backend_refs import parse_backend_list
+from harness.spec.reach import Reach, with_reach
+from harness.spec.scenario import Scenario, check_api
+from harness.spec.server_urls import with_metrics_urls
+from harness.store.confined import fitting
+
+# Suffixes of the two labels of a backend that is measured against itself.
+_AA_LABELS = ("a", "b")
+
+
+class ChosenBackend(NamedTuple):
+    """A backend of the command line. Its label is unique in the run."""
+
+    label: str
+    ref: BackendRef
+    launch: LaunchChoice
+
+
+def chosen_backends(options: RunOptions, scenario: Scenario) -> tuple[ChosenBackend, ...]:
+    """Backends in the order of the command line; each twice in a row with `--aa`.
+
+    Raises SpecError for an unknown name, for what cannot serve the scenario, and for flags that do not apply.
+    """
+    listed = tuple(parse_backend_list(options.backends, options.apis or (scenario.request.api,)))
+    for ref in listed:
+        check_api(scenario, ref.api, f"--backends {ref.label}")
+        _check_turns(scenario, ref)
+    labels = tuple(_unique_label(ref, listed) for ref in listed)
+    listed = _reached(listed, labels, options)
+    if options.aa:
+        labels = tuple(f"{label}#{name}" for label in labels for name in _AA_LABELS)
+        listed = tuple(ref for ref in listed for _ in _AA_LABELS)
+    launches = tuple(resolve_launch(ref, options.launch, options.device, options.gpus) for ref in listed)
+    _check_cluster(options, launches)
+    launched = tuple(map(as_launched, listed, launches))
+    refs = _simulated(launched, launches, options.simulate_faults)
+    return tuple(map(ChosenBackend, labels, refs, launches))
+
+
+def _reached(
+    listed: tuple[BackendRef, ...], labels: tuple[str, ...], options: RunOptions
+) -> tuple[BackendRef, ...]:
+    """Adds what running servers are reached with: addresses of metrics, keys, headers, certificates."""
+    listed = with_metrics_urls(listed, labels, options.metrics_urls)
+    listed = with_reach(listed, labels, options.reach)
+    for ref in listed:
+        if ref.urls or ref.reach != Reach():
+            access_of(ref.reach)  # a variable that is named must be set, a file must be there
+    if options.balance and all(len(ref.urls) < 2 for ref in listed):
+        raise SpecError(
+            "no backend has several URLs", where="--balance", hint="--backends NAME=URL+URL spreads over two"
+        )
+    return listed
+
+
+def _check_turns(scenario: Scenario, ref: BackendRef) -> None:
+    if scenario.request.kept_turns and not ref.definition.dialect.keeps_turns:
+        raise SpecError(
+            f"{ref.definition.backend.title} keeps no turns in its {APIS[ref.api].title} API",
+            where="request.kept_turns",
+            hint=f"leave out backend '{ref.label}', or the setting: each turn then carries those before it",
+        )
+
+
+def _check_cluster(options: RunOptions, launches: Sequence[LaunchChoice]) -> None:
+    if options.load_from is None:
+        return
+    if options.workers is not None:
+        raise SpecError("is for one machine", where="--workers", hint="--workers-per-node with --cluster")
+    if options.load_from.nodes > 1 and any(launch.mode != "attach" for launch in launches):
+        raise SpecError(
+            "other machines do not reach an engine that bench starts: it listens on 127.0.0.1",
+            where="--load-nodes",
+            hint="start it where every node reaches it, and give its address: --backends NAME=http://ADDRESS:PORT",
+        )
+    require_ray()
+
+
+def _simulated(
+    backends: tuple[BackendRef, ...], launches: tuple[LaunchChoice, ...], given: Sequence[str]
+) -> tuple[BackendRef, ...]:
+    faults = parse_faults(given, [ref.label for ref in backends])
+    if faults and all(launch.mode != "simulate" for launch in launches):
+        raise SpecError("only applies to --launch simulate", where="--simulate-fault")
+    return tuple(
+        simulated(ref, faults.get(ref.label, ())) if launch.mode == "simulate" else ref
+        for ref, launch in zip(backends, launches, strict=True)
+    )
+
+
+def _unique_label(ref: BackendRef, backends: tuple[BackendRef, ...]) -> str:
+    """The label of a backend, with the address if two servers are attached under one name."""
+    same = [other for other in backends if other.label == ref.label]
+    if len(same) == 1 or ref.url is None:
+        return fitting(ref.label)
+    addresses = [url.partition("://")[2].replace("/", "_").replace(":", "_") for url in ref.urls]
+    return fitting(f"{ref.label}_{'+'.join(addresses)}")
