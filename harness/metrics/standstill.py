@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.metrics import latency
+from harness.metrics import in_flight, latency
 from harness.metrics.view import CellView, Figures, Mask, RequestView, Rows
 from harness.model import CellFacts, EngineStall, Stall, Standstill, known
 from harness.records.layout import UNKNOWN, Outcome, Records
@@ -107,21 +107,35 @@ def engine_stall(view: RequestView, facts: CellFacts) -> EngineStall | None:
     limit_ns = _silence_limit_ms(view, end_ns - start_ns) * 1e6
     quiet = ~_busy_bins(view, stalls, start_ns, end_ns)
     edges = np.flatnonzero(np.diff(np.concatenate([[False], quiet, [False]]).astype(np.int8)))
-    sent, end = view.requests["sent_ns"], view.requests["end_ns"]
+    held = view.requests[in_flight.held(view.requests)]
+    sent, end = held["sent_ns"], held["end_ns"]
+    begun, over = _in_flight_stretches(held)
     longest: EngineStall | None = None
     for first, last in np.minimum(edges.reshape(-1, 2) * _BIN_NS + start_ns, end_ns):
-        if last - first <= limit_ns:
+        since, until = np.maximum(begun, first), np.minimum(over, last)
+        if not len(since) or (until - since).max() <= limit_ns:
             continue
-        waiting = (sent != UNKNOWN) & (sent < last) & (end >= last)
-        if not waiting.any():
-            continue
-        since = max(int(first), int(sent[waiting].min()))
-        lasted_ms = (int(last) - since) / 1e6
-        if lasted_ms * 1e6 > limit_ns and (longest is None or lasted_ms > longest.lasted_ms):
+        at = int((until - since).argmax())
+        lasted_ms = int(until[at] - since[at]) / 1e6
+        if longest is None or lasted_ms > longest.lasted_ms:
+            waiting = (sent < until[at]) & (end >= until[at])
             longest = EngineStall(
-                at_s=since / 1e9, lasted_ms=lasted_ms, in_flight=int(np.count_nonzero(waiting))
+                at_s=int(since[at]) / 1e9, lasted_ms=lasted_ms, in_flight=int(np.count_nonzero(waiting))
             )
     return longest
+
+
+def _in_flight_stretches(held: Rows) -> tuple[Times, Times]:
+    """Beginnings and ends of the times in which any request was in flight.
+
+    A slot whose request timed out sends the next one within a bin: a hang goes on.
+    """
+    rows = held[np.argsort(held["sent_ns"], kind="stable")]
+    over = np.maximum.accumulate(rows["end_ns"])
+    idle = rows["sent_ns"][1:] > over[:-1] + _BIN_NS
+    begins = np.concatenate([[True], idle]) if len(rows) else idle
+    ends = np.concatenate([idle, [True]]) if len(rows) else idle
+    return rows["sent_ns"][begins], over[ends]
 
 
 def _measured_part(view: RequestView) -> tuple[int, int] | None:

@@ -1,11 +1,13 @@
-"""Places for the labels of the points of a chart, so that they hide neither each other nor a mark."""
+"""Places for the labels of the points of a chart, so that they hide no mark, no other label and no line."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import hypot
 from typing import NamedTuple
 
 LETTER, HEIGHT = 7.2, 12.0  # of a character on a phone, where text is largest, in the units of the drawing
 MARK = 5.0  # from the middle of a mark to its edge
+STROKE = 2.0  # wide is a line, for the area of it that a label would hide
 NEAR = 40.0  # between two points that one label can be read for
 # From the point to where its text begins, and which end of the text that is; the first that is free is taken.
 PLACES = (
@@ -34,6 +36,28 @@ class Box(NamedTuple):
     def area(self) -> float:
         return (self.right - self.left) * (self.bottom - self.top)
 
+    def length_of(self, line: "Segment") -> float:
+        """The length of the line that lies in the box."""
+        x, y, dx, dy = line.x, line.y, line.to_x - line.x, line.to_y - line.y
+        begin, end = 0.0, 1.0  # of what is left of the line
+        for start, step, low, high in ((x, dx, self.left, self.right), (y, dy, self.top, self.bottom)):
+            if step == 0:
+                if not low < start < high:
+                    return 0.0
+                continue
+            enters, leaves = sorted(((low - start) / step, (high - start) / step))
+            begin, end = max(begin, enters), min(end, leaves)
+        return max(end - begin, 0.0) * hypot(dx, dy)
+
+
+class Segment(NamedTuple):
+    """A straight line between two points."""
+
+    x: float
+    y: float
+    to_x: float
+    to_y: float
+
 
 @dataclass(frozen=True, slots=True)
 class Label:
@@ -43,7 +67,9 @@ class Label:
     anchor: str
 
 
-def placed(points: Sequence[tuple[float, float, str]], area: Box) -> Iterator[Label | None]:
+def placed(
+    points: Sequence[tuple[float, float, str]], area: Box, lines: Sequence[Segment] = ()
+) -> Iterator[Label | None]:
     """A label per point (x, y, text); if every place is taken, the one that hides least.
 
     None where that would hide something and the same text stands so near that it is read for this point too.
@@ -52,7 +78,9 @@ def placed(points: Sequence[tuple[float, float, str]], area: Box) -> Iterator[La
     labelled: list[tuple[float, float, str]] = []
     for x, y, text in points:
         boxes = [(_box(x + dx, y + dy, anchor, text), dx, dy, anchor) for dx, dy, anchor in PLACES]
-        box, dx, dy, anchor = min(boxes, key=lambda spot: _hidden(spot[0], taken, area))
+        box, dx, dy, anchor = min(
+            boxes, key=lambda spot: _hidden(spot[0], taken, area) + _drawn_over(spot[0], lines)
+        )
         near = any(text == other and abs(x - a) + abs(y - b) < NEAR for a, b, other in labelled)
         if near and _hidden(box, taken, area) > 0:
             yield None
@@ -71,3 +99,7 @@ def _box(x: float, y: float, anchor: str, text: str) -> Box:
 def _hidden(box: Box, taken: Sequence[Box], area: Box) -> float:
     """The area that this place would hide, or lose at the edge."""
     return sum(map(box.overlap, taken)) + box.area - box.overlap(area)
+
+
+def _drawn_over(box: Box, lines: Sequence[Segment]) -> float:
+    return STROKE * sum(map(box.length_of, lines))

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from harness.report.charts import Axis, Chart, Line, Point
-from harness.report.charts.point_labels import LETTER, Box, Label, placed
+from harness.report.charts.point_labels import LETTER, Box, Label, Segment, placed
 from harness.report.html.tags import Html, join, tag
 from harness.report.wording import short_names
 
@@ -68,7 +69,13 @@ class _Drawing:
     def _labels(self) -> dict[Point, Label]:
         marked = [point for line in self.chart.lines for point in line.points if point.mark]
         area = Box(self.left, TOP, WIDTH - RIGHT, self.bottom)
-        places = placed([(self.x(point.x), self.y(point.y), point.mark) for point in marked], area)
+        spots = [(self.x(point.x), self.y(point.y), point.mark) for point in marked]
+        lines = [
+            Segment(self.x(first.x), self.y(first.y), self.x(last.x), self.y(last.y))
+            for line in self.chart.lines
+            for first, last in pairwise(line.points)
+        ]
+        places = placed(spots, area, lines)
         return {point: label for point, label in zip(marked, places, strict=True) if label is not None}
 
     def html(self) -> Html:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
+from itertools import pairwise
 
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis as Side
@@ -9,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 
-from harness.report.charts import Axis, Chart, Line
-from harness.report.charts.point_labels import Box, placed
+from harness.report.charts import Axis, Chart, Line, Point
+from harness.report.charts.point_labels import Box, Segment, placed
 from harness.report.plots.style import INK, MUTED, Caption, Drawing, Look, Picture, canvas, finish, legend
 from harness.report.wording import short_names
 
@@ -70,15 +71,23 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
 
 
 def _labels(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """The labels of the points, where they hide neither each other nor a mark."""
+    """The labels of the points, where they hide no mark, no other label and no line."""
     unit = UNIT_POINTS * figure.dpi / 72
     marked = [point for line in chart.lines for point in line.points if point.mark]
+    if not marked:
+        return
     box = axes.bbox
-    places = [axes.transData.transform((point.x, point.y)) for point in marked]
-    spots = [((x - box.x0) / unit, (box.y1 - y) / unit, point.mark)
-             for (x, y), point in zip(places, marked, strict=True)]  # fmt: skip
+
+    def spot(point: Point) -> tuple[float, float]:
+        x, y = axes.transData.transform((point.x, point.y))
+        return (x - box.x0) / unit, (box.y1 - y) / unit
+
+    spots = [(*spot(point), point.mark) for point in marked]
+    lines = [
+        Segment(*spot(first), *spot(last)) for line in chart.lines for first, last in pairwise(line.points)
+    ]
     inside = Box(0.0, 0.0, box.width / unit, box.height / unit)
-    for point, label in zip(marked, placed(spots, inside), strict=True):
+    for point, label in zip(marked, placed(spots, inside, lines), strict=True):
         if label is not None:
             offset = (UNIT_POINTS * label.dx, -UNIT_POINTS * label.dy)
             axes.annotate(label.text, (point.x, point.y), offset, textcoords="offset points", fontsize=8,

@@ -1,13 +1,13 @@
 """Where the labels of the points of a chart stand."""
 
-from harness.report.charts.point_labels import LETTER, Box, placed
+from harness.report.charts.point_labels import LETTER, Box, Segment, placed
 
 AREA = Box(0, 0, 400, 200)
 
 
-def boxes(points):
+def boxes(points, lines=()):
     found = []
-    for (x, y, text), label in zip(points, placed(points, AREA), strict=True):
+    for (x, y, text), label in zip(points, placed(points, AREA, lines), strict=True):
         wide = LETTER * len(text)
         left = x + label.dx - {"start": 0, "middle": wide / 2, "end": wide}[label.anchor]
         found.append(Box(left, y + label.dy - 12, left + wide, y + label.dy))
@@ -38,3 +38,18 @@ def test_points_of_one_load_that_lie_together_share_a_label():
     assert 1 <= sum(label is not None for label in labels) < 7
     far = [(100.0, 100.0, "c4"), (300.0, 100.0, "c4")]
     assert None not in list(placed(far, AREA))
+
+
+def test_a_label_leaves_the_line_that_rises_from_its_point_free():
+    lines = [Segment(100, 100, 200, 40), Segment(60, 100, 140, 100)]
+    (box,) = boxes([(100.0, 100.0, "c1")], lines)
+    assert [box.length_of(line) for line in lines] == [0, 0]
+
+
+def test_the_length_of_a_line_in_a_box_is_that_between_its_edges():
+    box = Box(0, 0, 10, 10)
+    assert box.length_of(Segment(-5, 5, 15, 5)) == 10
+    assert box.length_of(Segment(2, 2, 5, 6)) == 5
+    assert box.length_of(Segment(5, 20, 5, -20)) == 10
+    assert box.length_of(Segment(-5, 0, 0, 15)) == 0
+    assert box.length_of(Segment(12, 1, 12, 9)) == 0
