@@ -133,8 +133,7 @@ def _in_flight_stretches(held: Rows) -> tuple[Times, Times]:
     rows = held[np.argsort(held["sent_ns"], kind="stable")]
     over = np.maximum.accumulate(rows["end_ns"])
     idle = rows["sent_ns"][1:] > over[:-1] + _BIN_NS
-    begins = np.concatenate([[True], idle]) if len(rows) else idle
-    ends = np.concatenate([idle, [True]]) if len(rows) else idle
+    begins, ends = np.append(True, idle)[: len(rows)], np.append(idle, True)[: len(rows)]
     return rows["sent_ns"][begins], over[ends]
 
 

@@ -168,6 +168,27 @@ def test_an_engine_that_sends_errors_is_not_silent(outcome, found):
     assert (engine_stall(RequestView(made), told(sampler=[])) is not None) == found
 
 
+@pytest.mark.parametrize(("resend_ms", "lasted_ms", "in_flight"), [(10, 4000, 2), (400, 900, 1)])
+def test_a_hang_goes_on_while_requests_time_out_in_it(resend_ms, lasted_ms, in_flight):
+    """Nothing comes from 3 to 7 s, and each request is given up after 0.9 s. A pause ends the wait."""
+    rows = [row for row in answers() if row["sent"] < 3000 or row["sent"] >= 7000]
+    given_up = [{"sent": at, "outcome": Outcome.TIMEOUT} for at in range(3000, 7000, 900 + resend_ms)]
+    made = records(*rows, *given_up)
+    ended = made.requests["outcome"] == Outcome.TIMEOUT
+    made.requests["end_ns"][ended] = made.requests["sent_ns"][ended] + 900_000_000
+    found = engine_stall(RequestView(made), told(sampler=[]))
+    assert found.at_s == pytest.approx(3.0, abs=0.05)
+    assert (found.lasted_ms, found.in_flight) == (pytest.approx(lasted_ms, abs=100), in_flight)
+
+
+def test_a_hang_that_no_answer_ends_is_seen():
+    """The last requests time out, and nothing is sent after them."""
+    made = records(*answers(50), {"sent": 4999, "outcome": Outcome.TIMEOUT}, {"sent": 9000, "texts": [9001]})
+    made.requests["end_ns"][50] = 7_000_000_000
+    found = engine_stall(RequestView(made), told(sampler=[]))
+    assert (found.lasted_ms, found.in_flight) == (pytest.approx(2000, abs=50), 1)
+
+
 @pytest.mark.parametrize(("first_ms", "found"), [(900, False), (400, True)])
 def test_a_prefill_is_as_silent_as_it_is_for_this_cell(first_ms, found):
     """1.6 s of silence, among first tokens after 0.9 and 0.4 s."""
