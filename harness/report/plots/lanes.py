@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from harness.records.layout import UNKNOWN, Outcome
 
 HEIGHT = 0.8  # of a bar, of 1 from lane to lane
+# The next request of a slot is due when the last one ends, and both are clock readings of that moment.
+SAME_MOMENT_NS = 1_000
 
 # name, colour, hatch: distinguished in grey too
 HELD = ("held back by the client", "#9AA0A6", "")
@@ -61,7 +63,7 @@ def lanes_of(bars: NDArray[np.void]) -> NDArray[np.int64]:
     lanes = np.zeros(len(bars), np.int64)  # from 1: the top one is the most in flight
     for index, bar in enumerate(bars):
         due = int(bar["intended_ns"])
-        lane = next((lane for lane, until in enumerate(free) if until <= due), len(free))
+        lane = next((lane for lane, until in enumerate(free) if until <= due + SAME_MOMENT_NS), len(free))
         free[lane : lane + 1] = [int(bar["end_ns"])]
         lanes[index] = lane + 1
     return lanes

@@ -1,6 +1,7 @@
 """One cell over time: requests, tokens, the engine's queue and cache, CPUs, GPUs, power."""
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -21,6 +22,8 @@ from harness.report.wording import plain
 
 REQUESTS = 400  # more bars than this cannot be distinguished
 BINS = 60
+LETTER_SHARE = 0.0105  # of the width of the axis: a letter of the names above it
+_FEW_TICKS = partial(MaxNLocator, nbins=3, min_n_ticks=2, steps=(1, 2, 5, 10))
 LANES_INCHES, PANEL_INCHES, FRAME_INCHES = 2.5, 0.95, 1.3
 NO_TELEMETRY = Telemetry()
 
@@ -52,12 +55,13 @@ def draw(
             _rate(rest.pop(0), records, end_s)
         for axes, panel in zip(rest, below, strict=True):
             _panel(axes, panel)
-        _shade(rows, bars, cell, end_s)
+        axis_s = max(end_s, until_s)
+        _shade(rows, bars, cell, end_s, axis_s)
         lanes.set_ylabel("requests\nin flight")
         lanes.yaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         lanes.grid(False, axis="y")
         rows[-1].set_xlabel("seconds from the start of the cell")
-        rows[-1].set_xlim(0, max(end_s, until_s))
+        rows[-1].set_xlim(0, axis_s)
         legend(figure, [patch(style) for style in used])
         cut = f", first {len(bars)} of {len(sent)} requests" if len(bars) < len(sent) else ""
         verdict = "" if cell.validity.verdict == "VALID" else f" ({cell.validity.verdict})"
@@ -100,7 +104,7 @@ def _panel(axes: Axes, panel: Panel) -> None:
                       label=curve.name, drawstyle=curve.style)  # fmt: skip
     axes.set_ylabel(panel.axis)
     axes.set_ylim(0, panel.top or 1.1 * max(float(curve.values.max()) for curve in panel.curves) or 1.0)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=3, min_n_ticks=2))
+    axes.yaxis.set_major_locator(_FEW_TICKS())
     # Above the panel: inside it would cover what it names.
     axes.legend(loc="lower left", bbox_to_anchor=(0, 0.97), ncols=6, fontsize=7.5, borderpad=0,
                 borderaxespad=0, handlelength=1.6, columnspacing=1.2)  # fmt: skip
@@ -129,15 +133,26 @@ def _rate(axes: Axes, records: Records, end_s: float) -> None:
     axes.stairs(total / (edges[1] - edges[0]), edges, fill=True, color=DECODING[1], alpha=0.75)
     axes.set_ylabel("output\ntokens/s")
     axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=3, min_n_ticks=2))
+    axes.yaxis.set_major_locator(_FEW_TICKS())
 
 
-def _shade(rows: Sequence[Axes], bars: NDArray[np.void], cell: CellResult, end_s: float) -> None:
+def _shade(
+    rows: Sequence[Axes], bars: NDArray[np.void], cell: CellResult, end_s: float, axis_s: float
+) -> None:
+    """Shades what lies outside the window. Names that would cover each other are written as one."""
+    letter_s = axis_s * LETTER_SHARE
+    names: list[tuple[float, float, str]] = []  # from, to, text
     for start, stop, name, side in _aside(bars, cell, end_s):
         for axes in rows:
             axes.axvspan(start, stop, color=GRID, alpha=0.55, zorder=0, linewidth=0)
-        rows[0].annotate(name, (start if side == "left" else stop, 1.0), xycoords=("data", "axes fraction"),
-                         ha=side, va="bottom", fontsize=8, color=MUTED)  # fmt: skip
+        begin = start if side == "left" else stop - letter_s * len(name)
+        if names and begin < names[-1][1]:
+            begin, _, before = names.pop()
+            name = f"{before}, {name}"
+        names.append((begin, begin + letter_s * (len(name) + 1), name))
+    for begin, _, name in names:
+        rows[0].annotate(name, (begin, 1.0), xycoords=("data", "axes fraction"),
+                         va="bottom", fontsize=8, color=MUTED)  # fmt: skip
 
 
 def _aside(

@@ -267,6 +267,18 @@ def test_lanes_are_as_many_as_requests_were_in_flight():
     assert lanes_of(rows).tolist() == [1, 2, 1, 3]
 
 
+def test_a_request_that_is_due_when_one_ends_takes_its_lane():
+    """Both times are readings of one moment, which may differ by nanoseconds."""
+    rows = records(
+        {"intended": 0, "sent": 0, "texts": [5, 10]},
+        {"intended": 10, "sent": 11, "texts": [15, 20]},
+    ).requests
+    rows["end_ns"][0] = rows["intended_ns"][1] + 13
+    assert lanes_of(rows).tolist() == [1, 1]
+    rows["end_ns"][0] = rows["intended_ns"][1] + 1_000_000
+    assert lanes_of(rows).tolist() == [1, 2]
+
+
 def test_a_timeline_names_what_there_was(tmp_path):
     rows = records(
         {"intended": 0, "sent": 40, "texts": [60, 90]},
@@ -305,6 +317,18 @@ def test_the_warm_up_of_a_timeline_ends_where_the_first_measured_request_is_sent
     ]  # fmt: skip
     at_once = timeline._aside(rows.requests, changed(ramped, window_start_s=0.1, window_s=0.4), 0.5)
     assert [name for _start, _stop, name, _side in at_once] == ["warm-up"]
+
+
+def test_names_of_stretches_that_would_cover_each_other_are_written_as_one():
+    rows = records(
+        {"intended": 0, "sent": 0, "texts": [90], "phase": Phase.WARMUP},
+        {"intended": 100, "sent": 100, "texts": [190]},
+        {"intended": 300, "sent": 300, "texts": [500]},
+    )
+    ramped = cell(window_start_s=0.2, window_s=0.25, window_kind="steady")
+    alone, shared = (timeline.draw(ramped, rows, REAL, until_s=until_s) for until_s in (0.0, 4.0))
+    assert {"warm-up", "ramp", "drain"} <= set(texts_of(alone.svg))
+    assert "warm-up, ramp, drain" in texts_of(shared.svg)
 
 
 INVALID = verdict("INVALID", "too-few-samples", "0", "30", "")
