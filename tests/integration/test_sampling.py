@@ -80,7 +80,8 @@ def test_the_engines_cpu_is_told_from_others():
     assert host.client_cores > 0.7 * stranger_cores, "whatever else this process started is its own work"
     assert host.server_cores + host.client_cores <= host.busy_cores + 0.1
     assert server.busiest_process.cores == pytest.approx(host.server_cores, abs=0.05)
-    assert server.rss_bytes.max > 5e6
+    # A machine that is busy reads too seldom for a range over the window.
+    assert telemetry["server.rss_bytes"].values.max() > 5e6
     names = facts.sources["processes"].about["engine_processes"]
     assert len(names) == 2
 
