@@ -21,7 +21,11 @@ class Level:
 
 
 def levels(values: Floats, *, alpha: float = 0.01, least: int = 3) -> list[Level]:
-    """Levels of a series in order. None has fewer than `least` values: a single odd value is not a change."""
+    """Levels of a series in order.
+
+    Each side of a change has `least` values or more, and most of its values, on its own side of the middle
+    between both means. One odd value is no change, however far it lies and however long the series is.
+    """
     bounds = [0, *_splits(values, 0, alpha, least), len(values)]
     return [
         Level(start, stop, float(values[start:stop].mean()))
@@ -31,19 +35,29 @@ def levels(values: Floats, *, alpha: float = 0.01, least: int = 3) -> list[Level
 
 
 def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
-    candidates = range(least, len(values) - least + 1)
+    looked_at = range(least, len(values) - least + 1)
+    candidates = [split for split in looked_at if _is_of_levels(values, split, least)]
     if not candidates:
         return []
     # By t, not by p: in a long series p is 0 at several splits next to the true one.
     best = max(candidates, key=lambda split: _t_value(values, split))
     p_value = 2 * t_cdf(-_t_value(values, best), len(values) - 2)
-    if p_value * len(candidates) >= alpha:
+    if p_value * len(looked_at) >= alpha:
         return []
     return [
         *_splits(values[:best], offset, alpha, least),
         offset + best,
         *_splits(values[best:], offset + best, alpha, least),
     ]
+
+
+def _is_of_levels(values: Floats, split: int, least: int) -> bool:
+    """Whether the values of both sides differ, and not only their means, which one far value moves."""
+    sides = values[:split], values[split:]
+    before, after = (float(side.mean()) for side in sides)
+    middle, sign = (before + after) / 2, 1 if after > before else -1
+    counts = (int((sign * (sides[0] - middle) < 0).sum()), int((sign * (sides[1] - middle) > 0).sum()))
+    return all(count >= least and 2 * count > len(side) for count, side in zip(counts, sides, strict=True))
 
 
 def _t_value(values: Floats, split: int) -> float:

@@ -29,6 +29,22 @@ def test_two_odd_values_are_no_level():
     assert bounds([1.0, 1.1, 0.9, 1.0, 1.1, 0.9, 1.0, 1.0, 3.0, 3.0]) == [(0, 10)]
 
 
+@pytest.mark.parametrize("odd", [1, 2])
+@pytest.mark.parametrize("before", [5, 20, 60, 200])
+@pytest.mark.parametrize("after", [0, 1, 2, 3, 20])
+def test_odd_values_are_no_level_in_a_series_of_any_length(before, odd, after):
+    noise = np.random.default_rng(3).normal(0, 0.01, before + odd + after)
+    values = np.repeat([0.0, 0.5, 0.0], [before, odd, after]) + noise
+    assert len(bounds(values)) == 1
+
+
+def test_a_long_level_may_have_odd_values():
+    noise = np.random.default_rng(6).normal(0, 0.01, 45)
+    values = np.repeat([0.0, 0.5], [20, 25]) + noise
+    values[[30, 36, 37]] = [0.0, 1.0, 1.0]
+    assert bounds(values) == [(0, 20), (20, 45)]
+
+
 def test_up_and_down_again():
     noise = np.tile([0.0, 0.1, -0.1], 6)
     assert bounds(np.repeat([1.0, 4.0, 2.0], 6) + noise) == [(0, 6), (6, 12), (12, 18)]

@@ -83,6 +83,13 @@ def test_a_step_is_found_once_it_stays():
     }
 
 
+@pytest.mark.parametrize("slow", [1, 2])
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_a_bad_night_or_two_fail_nothing_after_months(slow, after):
+    values = noisy(np.repeat([100.0, 150.0, 100.0], [60, slow, after]))
+    assert drifts([course(values)]) == []
+
+
 def test_a_scripted_server_has_a_series_of_its_own():
     """Its figures and an engine's are no two levels of one backend."""
     nights = history([100.0] * 3 + [150.0] * 3)
