@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from harness.metrics.quality import form_refused
 from harness.metrics.reason import OfServer, OfTimes
 from harness.metrics.sessions import in_flight_share
+from harness.metrics.window import first_left_empty_ns, session_ends_ns
 from harness.model import Load, known
 from harness.model.numbers import counted, percent_apart, short
 from harness.records.layout import UNKNOWN, Outcome, Phase
@@ -46,7 +47,7 @@ def cell_state(requests: NDArray[np.void], load: Load, requested: RequestTable |
     if load.slots is not None and known(load.think_time_s) == 0:
         return CellState("saturated", "each slot sends again at once")
     if load.slots is not None:
-        return _closed(_busy_share(rows, load.slots), "slots hold a request")
+        return _closed(_busy_share(rows, load.slots, requested), "slots hold a request")
     # A server that does not take a schema refuses it at any pace.
     return _open(rows[(rows["intended_ns"] != UNKNOWN) & ~form_refused(rows, requested)])
 
@@ -56,14 +57,21 @@ def _closed(share: float, what: str) -> CellState:
     return CellState("saturated" if share >= BUSY else "under load", words)
 
 
-def _busy_share(rows: NDArray[np.void], slots: int) -> float:
-    """The share of the time until the last send, after which slots run empty; 1 if all were sent at once."""
+def _busy_share(rows: NDArray[np.void], slots: int, requested: RequestTable | None) -> float:
+    """The share of the time until slots run empty; 1 if all were sent at once.
+
+    Without chats that is the last send. A slot that has no chat to begin is empty while others go on.
+    """
     sent = rows[(rows["sent_ns"] != UNKNOWN) & (rows["end_ns"] != UNKNOWN)]
     if not len(sent):
         return 0.0
     begin, last = int(sent["sent_ns"].min()), int(sent["sent_ns"].max())
     if len(sent) <= slots or last == begin:
         return 1.0
+    if requested is not None and requested.has_sessions():
+        chats = requested.sessions()
+        ends = np.maximum(sent["end_ns"], session_ends_ns(sent, chats, None))
+        last = min(last, first_left_empty_ns(ends, chats[sent["seq"]], slots))
     held = np.minimum(sent["end_ns"], last) - np.minimum(sent["sent_ns"], last)
     return min(1.0, float(held.sum()) / (slots * (last - begin)))
 

@@ -67,7 +67,7 @@ def measured_window(
         starts = [int(filled + mean_ns), filled] if slots > 1 else [begin]
         own = np.arange(len(sent)) if sessions is None else sessions[held]
         ends = sent["end_ns"] if kept_ns is None else np.maximum(sent["end_ns"], kept_ns[held])
-        end = _first_left_empty_ns(ends, own, slots)
+        end = first_left_empty_ns(ends, own, slots)
     for start in starts:
         if end - max(begin, start) >= shortest_ns:
             return Window(max(begin, start), end, "steady")
@@ -88,7 +88,7 @@ def session_ends_ns(
     return np.where(waits, requests["end_ns"].max(initial=0) if close_ns is None else close_ns, 0)
 
 
-def _first_left_empty_ns(ends_ns: NDArray[np.int64], sessions: NDArray[np.int64], slots: int) -> int:
+def first_left_empty_ns(ends_ns: NDArray[np.int64], sessions: NDArray[np.int64], slots: int) -> int:
     """The first end of a session with none left to begin in its slot: of the last `slots` ends."""
     unique, session = np.unique(sessions, return_inverse=True)
     ended = np.zeros(len(unique), np.int64)

@@ -6,7 +6,7 @@ import pytest
 from harness.metrics.state import cell_state
 from harness.records.layout import Outcome, empty_requests
 from harness.records.request_table import RequestTable
-from tests.factories.recorded import load
+from tests.factories.recorded import load, requested
 
 RATE = load("rate", 10.0)
 
@@ -192,6 +192,21 @@ def test_a_closed_loop_is_saturated_while_its_slots_are_in_use(think_s, state):
 def test_a_share_of_busy_slots_below_the_limit_does_not_read_as_the_limit():
     found = cell_state(closed(4, 8, 1.0, 0.116), load("concurrency", 4))
     assert (found.state, found.why) == ("under load", "slots hold a request 89.6% of the time")
+
+
+@pytest.mark.parametrize(("turns", "percent"), [(4, 99), (5, 77)])
+def test_a_slot_that_has_no_chat_to_begin_does_not_wait(turns, percent):
+    """Three chats of four turns of 1 s, 20 ms apart, in two slots: the second is empty for half of the time.
+
+    With a turn left to send, its chat keeps the slot.
+    """
+    chat = np.arange(4) * 1.02
+    rows = served(np.concatenate([chat, chat + 4.08, chat]), np.ones(12))
+    rows["seq"] = [number * turns + turn for number in range(3) for turn in range(4)]
+    numbers = [{"session": number, "turn": turn} for number in range(3) for turn in range(turns)]
+    chats = requested(*(("", each) for each in numbers))
+    found = cell_state(rows, load("concurrency", 2, think_time_s=0.02), chats)
+    assert found.why == f"slots hold a request {percent}% of the time"
 
 
 @pytest.mark.parametrize(("wait_s", "state"), [(0.0, "saturated"), (3.0, "under load")])
