@@ -91,6 +91,11 @@ def _open(rows: NDArray[np.void]) -> CellState:
         return CellState("unstable", words)
     if (behind := _falls_behind(rows, good)) is not None:
         return CellState("unstable", behind)
+    usual_s = float(np.median(good["end_ns"] - good["intended_ns"])) / 1e9
+    sending_s = float(np.ptp(rows["intended_ns"])) / 1e9
+    if sending_s < usual_s:  # most would not have ended by the last send, on time or late
+        words = f"requests came for {short(sending_s)} s and answers take {short(usual_s)} s"
+        return CellState(None, f"{words}: a backlog would not show")
     return CellState("under load", f"{len(good)} of {len(rows)} requests served as they came")
 
 

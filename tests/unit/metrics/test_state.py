@@ -53,7 +53,7 @@ def test_growth_counts_where_chance_makes_it_once_in_a_thousand(errors, state):
     noise = np.random.default_rng(2).normal(size=24)
     noise -= np.polyval(np.polyfit(due, noise, 1), due)
     error = np.polyfit(due, noise, 1, cov=True)[1][0, 0] ** 0.5
-    took = 20 + 0.5 * due + noise * 0.5 / errors / error
+    took = 1.2 + 0.2 * due + noise * 0.2 / errors / error
     assert cell_state(served(due, took), RATE).state == state
 
 
@@ -66,7 +66,7 @@ def test_answers_that_are_alike_count_for_fewer(errors, state):
     alike, after = (noise[lag:] @ noise[:-lag] / (noise @ noise) for lag in (1, 2))
     assert after < 0 < alike
     error = np.polyfit(due, noise, 1, cov=True)[1][0, 0] ** 0.5 * (1 + 2 * alike) ** 0.5
-    took = 20 + 0.5 * due + noise * 0.5 / errors / error
+    took = 1.2 + 0.2 * due + noise * 0.2 / errors / error
     assert cell_state(served(due, took), RATE).state == state
 
 
@@ -153,6 +153,15 @@ def test_a_backlog_is_told_from_one_usual_answer_time_on(usual_s, state):
     took = np.full(60, usual_s)
     took[:20], took[20:30] = 0.01, 10
     assert cell_state(served(due, took), RATE).state == state
+
+
+@pytest.mark.parametrize(("took_s", "state"), [(1.9, "under load"), (2.1, None), (20.0, None)])
+def test_whether_answers_longer_than_the_sending_would_keep_up_is_not_known(took_s, state):
+    """A server that works at many more requests at once than it can keep up with looks like this."""
+    found = cell_state(served(np.linspace(0, 2, 60), np.full(60, took_s)), RATE)
+    assert found.state == state
+    words = f"requests came for 2 s and answers take {took_s:g} s: a backlog would not show"
+    assert state or found.why == words
 
 
 def test_more_unanswered_than_chance_is_unstable():
