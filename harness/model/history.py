@@ -40,6 +40,10 @@ class HistoryEntry(Record, frozen=True, kw_only=True):
         str | None, doc("SHA-256 of the first repeat's requests, before the engine's dialect.")
     ]
     engine_version: Annotated[str | None, doc("Version by the engine or its package; null: not known.")]
+    conditions: Annotated[
+        dict[str, str] | UnsetType,
+        doc("Conditions of the load that forbid a comparison where they differ, by their code."),
+    ] = UNSET
     invalid: Annotated[int, doc("INVALID cells of this backend and load.")] = 0
     failed: Annotated[int | UnsetType, doc("Requests that failed, of INVALID cells as well.")] = UNSET
     ended: Annotated[int | UnsetType, doc("Requests that ended in an answer or a failure.")] = UNSET

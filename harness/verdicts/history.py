@@ -1,14 +1,16 @@
 """Follows figures over many runs: entries to append, series of them, and changes of their level."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
 
 import numpy as np
 
+from harness.conditions import TABLE, settings
 from harness.model import (
+    CellResult,
     HistoryEntry,
     HistoryFigure,
     HistoryHost,
@@ -20,13 +22,21 @@ from harness.model import (
     better_of,
     known,
 )
+from harness.model.metric_table import root_of
 from harness.stats.steps import Level, levels
 from harness.verdicts.gate import TAIL, failed_of
 from harness.verdicts.rules import SESSION_FLOOR
 
 TAIL_METRIC = f"{TAIL}.p99"  # if there are enough requests for it
 LEAST_NIGHTS = 3  # a change counts from this many runs on
-
+# What is asked of a backend, and not its answers. The others of these have a key of their own in a line.
+_ASKED = {
+    key.code: key
+    for key in TABLE
+    if key.area == "work"
+    and key.itself == "refuses"
+    and key.code not in ("workload", "simulated", "scenario", "thinking")
+}
 
 Key = tuple[str, LoadPoint]  # a backend and a load
 
@@ -99,11 +109,21 @@ def _entry(
         load=key[1],
         workload_sha256=work,
         engine_version=cells[0].engine_version,
+        conditions=dict(_conditions(manifest, cells)),
         invalid=sum(cell.invalid for cell in cells),
         failed=failed,
         ended=ended,
         metrics=metrics,
     )
+
+
+def _conditions(manifest: Manifest, cells: Sequence[CellResult]) -> Iterator[tuple[str, str]]:
+    stated = settings(manifest, cells[0].label).known
+    for code, key in _ASKED.items():
+        of_cells = (key.cell(cell) for cell in cells if key.cell is not None)
+        value = stated.get(code) or next((value for value in of_cells if value is not None), None)
+        if value is not None:
+            yield code, str(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +141,12 @@ class Series:
         return [entry.metrics[self.metric].interval[1] for entry in self.entries]
 
     @property
+    def conditions(self) -> dict[str, str]:
+        """Conditions of the load by their title; what an entry of an earlier version lacks, others have."""
+        asked = (_asked(entry, self.metric) for entry in self.entries)
+        return {_ASKED[code].title: value for conditions in asked for code, value in conditions.items()}
+
+    @property
     def simulated(self) -> bool:
         """Whether a scripted server answered: in all of them, or in none."""
         return bool(known(self.entries[0].simulated))
@@ -136,6 +162,11 @@ class Drift:
     since: HistoryEntry  # the first run of the present level
     best: HistoryEntry  # the last run of the best level
 
+    @property
+    def share(self) -> float:
+        """How much worse it is, as a share of the best level."""
+        return _share(self.series, self.ratio)
+
     def as_json(self) -> dict[str, object]:
         return {
             "scenario": self.series.scenario,
@@ -143,7 +174,7 @@ class Drift:
             "simulated": self.series.simulated,
             "load": as_json(self.series.load),
             "metric": self.series.metric,
-            "worse_by": self.ratio - 1,
+            "worse_by": self.share,
             "kind": self.kind,
             "since_run": self.since.run,
             "since_engine_version": self.since.engine_version,
@@ -170,22 +201,53 @@ class Change:
     since: HistoryEntry  # the first run of the new level
     before: HistoryEntry  # the last run of the old one
 
+    @property
+    def share(self) -> float:
+        """How much better or worse it is, as a share of the level before."""
+        return _share(self.series, self.ratio)
+
 
 def series(history: Sequence[HistoryEntry]) -> list[Series]:
-    """A series for each metric, backend, load, machine and workload, with its runs in order of time. Those of
-    a scripted server are apart.
+    """A series for each metric, backend, load, machine, workload and conditions of the load, with its runs in
+    order of time. Those of a scripted server are apart.
     """
-    by_figure: dict[tuple[object, ...], list[HistoryEntry]] = {}
+    by_figure: dict[tuple[object, ...], list[_Course]] = {}
     for entry in sorted(history, key=attrgetter("created_utc")):
         simulated = bool(known(entry.simulated))
         work = (entry.scenario, *entry.place, entry.host, entry.workload_sha256, simulated)
         for metric, figure in entry.metrics.items():
             if better_of(metric) and figure.interval[1] > 0:
-                by_figure.setdefault((metric, *work), []).append(entry)
+                _join(by_figure.setdefault((metric, *work), []), entry, _asked(entry, metric))
     return [
         Series(entries_of[0].scenario, *entries_of[0].place, str(key[0]), tuple(entries_of))
-        for key, entries_of in by_figure.items()
+        for key, courses in by_figure.items()
+        for _conditions, entries_of in courses
     ]
+
+
+_Course = tuple[dict[str, str], list[HistoryEntry]]  # conditions that are known of any of the entries
+
+
+def _join(courses: list[_Course], entry: HistoryEntry, asked: Mapping[str, str]) -> None:
+    """Adds the entry to the first course that it does not contradict.
+
+    Earlier versions kept fewer conditions, or none.
+    """
+    for conditions, entries_of in courses:
+        if all(conditions.get(code, value) == value for code, value in asked.items()):
+            conditions.update(asked)
+            entries_of.append(entry)
+            return
+    courses.append((dict(asked), [entry]))
+
+
+def _asked(entry: HistoryEntry, metric: str) -> dict[str, str]:
+    """Conditions of the load that the metric depends on, by code."""
+    return {
+        code: value
+        for code, value in (known(entry.conditions) or {}).items()
+        if (key := _ASKED.get(code)) and (not key.metrics or root_of(metric) in key.metrics)
+    }
 
 
 def drifts(courses: Iterable[Series], floor: float = SESSION_FLOOR) -> list[Drift]:
@@ -219,12 +281,17 @@ def _sign(series: Series) -> int:
     return 1 if better_of(series.metric) == "lower" else -1
 
 
+def _share(series: Series, ratio: float) -> float:
+    """Change of the value itself: a rate that is 1.25 times worse has lost a fifth."""
+    return abs(ratio ** _sign(series) - 1)
+
+
 def _drift(series: Series, floor: float) -> Drift | None:
     steps = _levels(series)
     last = steps[-1]
     best = min(steps, key=lambda level: level.mean)
     away = last.mean - best.mean
-    if away <= math.log1p(floor):
+    if _share(series, math.exp(away)) <= floor:
         return None
     largest = max(_rises(steps, best), default=0.0)
     return Drift(

@@ -61,14 +61,12 @@ def change_words(change: Change) -> str:
 
 def step_words(change: Change) -> str:
     """`12 % worse since 2026-11-20 (run …d2c1a5, engine 0.32.0; before it 0.31.0)`."""
-    worse = change.ratio > 1
-    size = 100 * ((change.ratio if worse else 1 / change.ratio) - 1)
     since, before = change.since, change.before
     versions = engine_words(since.engine_version)
     if before.engine_version != since.engine_version:
         versions += f"; before it {before.engine_version or 'not known'}"
-    way = "worse" if worse else "better"
-    return plain(f"{size:.1f} % {way} since {_day(since)} (run {since.run}, {versions})")
+    way = "worse" if change.ratio > 1 else "better"
+    return plain(f"{100 * change.share:.1f} % {way} since {_day(since)} (run {since.run}, {versions})")
 
 
 def _around(title: str, values: Sequence[float]) -> Axis:

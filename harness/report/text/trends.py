@@ -1,6 +1,6 @@
 """A history of runs as text: a line per figure with its last values, and what has become slower."""
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import compress
 
 from harness.model.measures import measure
@@ -29,7 +29,7 @@ def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
 
 
 def names(series: Sequence[Series]) -> list[str]:
-    """A name for each; where several share it, with the machine or the requests that make it another."""
+    """A name for each; where several share it, with the machine, requests or load that make it another."""
     alike: dict[str, list[Series]] = {}
     for figure in series:
         alike.setdefault(_short_name(figure), []).append(figure)
@@ -44,23 +44,27 @@ def _apart(alike: Sequence[Series]) -> list[list[str]]:
     """Returns the facts of each in which those that share a name differ."""
     known = [set(features) for figure in alike if (features := _features(figure)) is not None]
     known = [set.intersection(*known), set.union(*known)] if known else []
-    facts = [_facts(figure, known) for figure in alike]
+    titles = dict.fromkeys(title for figure in alike for title in figure.conditions)
+    facts = [_facts(figure, known, titles) for figure in alike]
     differ = [len(set(column)) > 1 for column in zip(*facts, strict=True)]
     return [list(compress(mine, differ)) for mine in facts]
 
 
-def _facts(series: Series, known: Sequence[Set[str]]) -> list[str]:
+def _facts(series: Series, known: Sequence[Set[str]], titles: Iterable[str]) -> list[str]:
     """What makes runs a series of their own, in words.
 
-    `known`: CPU instructions that all who share a name have, and those that any has.
+    `known`: CPU instructions that all who share a name have, and those that any has. `titles`: conditions of
+    the load that any has.
     """
     host, work = series.entries[0].host, series.entries[0].workload_sha256
+    asked = series.conditions
     return [
         host.cpu or "CPU not known",
         "cores not known" if host.cpus_usable is None else counted(host.cpus_usable, "core"),
         "no GPU" if host.gpus is None else listing(host.gpus),
         _instructions(_features(series), known),
         f"requests {work[:8]}" if work else "requests not known",
+        *(f"{title} {asked.get(title, 'not given')}" for title in titles),
     ]
 
 
@@ -111,7 +115,7 @@ def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[st
     for name, drift in zip(names([*worse, *series]) if drifts else (), drifts, strict=False):
         kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
         yield plain(
-            f"{name}: {100 * (drift.ratio - 1):.1f} % worse than its best level, "
+            f"{name}: {100 * drift.share:.1f} % worse than its best level, "
             f"{kind}, since {drift.since.run} ({engine_words(drift.since.engine_version)}); "
             f"the best level ended with {drift.best.run} ({engine_words(drift.best.engine_version)})",
             600,

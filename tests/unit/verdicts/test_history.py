@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from harness.errors import SpecError
-from harness.model import HistoryEntry, LoadPoint, Manifest, as_json
+from harness.model import UNSET, HistoryEntry, LoadPoint, Manifest, as_json
 from harness.report.text import trends
 from harness.store.history import append_history, history_path, read_history
 from harness.verdicts import Rules, compare
@@ -116,6 +116,65 @@ def test_another_machine_or_other_requests_are_another_series():
     other = {**HOST, "cpu": "Xeon"}
     mixed = [*history([100.0] * 5), *night(6, 200.0, host=other), *night(7, 300.0, workload_sha256="x")]
     assert sorted(len(one.values) for one in series(mixed)) == [1, 1, 5]
+
+
+RATE = {"kind": "rate", "value": 4, "arrival": "gamma"}
+SLOTS = {"kind": "concurrency", "value": 4}
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({**SLOTS, "think_time_s": 0.0}, {**SLOTS, "think_time_s": 2.0}),
+        ({**SLOTS, "start": "spread"}, {**SLOTS, "start": "together"}),
+        ({**RATE, "burstiness": 1.0}, {**RATE, "burstiness": 0.25}),
+        ({**RATE, "profile": []}, {**RATE, "profile": [{"seconds": 10, "start": 1, "end": 2}]}),
+    ],
+)
+def test_a_load_of_another_kind_is_another_series(before, after):
+    """Six nights of each in turn: of one series they would be noise, and no step would be seen."""
+    nights = [
+        entry
+        for number in range(12)
+        for entry in night(number, 100.0 if number < 6 else 150.0, load=(before, after)[number % 2])
+    ]
+    assert [len(one.values) for one in series(nights)] == [6, 6]
+    assert [drift.kind for drift in drifts(series(nights))] == ["step", "step"]
+
+
+def asked(number, metrics=(METRIC,), **conditions):
+    """A night of an entry with these conditions; None: by a version that kept none."""
+    figures = {metric: {"interval": [None, 100.0, None], "runs": 1} for metric in metrics}
+    created = f"2026-11-{number + 1:02d}T03:00:00+00:00"
+    entry = made(HistoryEntry, run=f"run-{number:02d}", created_utc=created, metrics=figures)
+    return replace(entry, conditions=conditions)
+
+
+def test_another_model_is_another_series():
+    found = series([asked(0, model="llama-3.1-8b"), asked(1, model="llama-3.2-1b")])
+    assert [one.conditions for one in found] == [{"model": "llama-3.1-8b"}, {"model": "llama-3.2-1b"}]
+
+
+def test_other_limits_begin_a_series_of_goodput_alone():
+    both = (METRIC, "goodput_requests_per_s")
+    found = series([asked(number, both, slo=f"ttft_ms.p95 {500 + number} ms") for number in range(2)])
+    assert sorted((one.metric, len(one.values)) for one in found) == [
+        ("goodput_requests_per_s", 1),
+        ("goodput_requests_per_s", 1),
+        (METRIC, 2),
+    ]
+
+
+def test_nights_of_a_version_that_kept_no_conditions_go_on_with_the_first_of_them():
+    old = [replace(asked(number), conditions=UNSET) for number in range(3)]
+    later = [asked(3, temperature="0.0"), asked(4, temperature="0.0", model="a"), asked(5, temperature="1.0")]
+    found = series([*old, *later])
+    assert [len(one.values) for one in found] == [5, 1]
+    assert found[0].conditions == {"temperature": "0.0", "model": "a"}
+
+
+def test_a_condition_that_no_version_knows_parts_nothing():
+    assert len(series([asked(0, later="a"), asked(1, later="b")])) == 1
 
 
 def of_repeats(**repeats):
@@ -276,6 +335,23 @@ def test_each_change_is_told_as_so_many_times_worse(metric, ratios):
     assert (first.before.run, first.since.run) == ("run-04", "run-05")
     assert (second.before.run, second.since.run) == ("run-08", "run-09")
     assert first.series is second.series is one
+
+
+@pytest.mark.parametrize(
+    ("metric", "values", "share"),
+    [
+        (METRIC, (100.0, 125.0), 0.25),
+        ("output_tokens_per_s", (100.0, 80.0), 0.2),
+    ],
+)
+def test_what_is_lost_is_a_share_of_the_best_level(metric, values, share):
+    """As `bench compare` says it of the same two runs."""
+    fallen = course(np.repeat(values, 5), metric)
+    (change,), (drift,) = changes(fallen), drifts([fallen])
+    assert change.share == drift.share == drift.as_json()["worse_by"] == pytest.approx(share)
+    assert f"{100 * share:.1f} % worse than its best level" in trends.terminal([fallen], [drift])
+    assert drifts([fallen], share + 0.001) == []
+    assert drifts([fallen], share - 0.001) == [drift]
 
 
 def test_a_single_odd_night_is_no_change():

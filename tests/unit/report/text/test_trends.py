@@ -7,6 +7,7 @@ from harness.verdicts.history import drifts, series
 from tests.unit.verdicts.test_history import HOST, history, night
 
 OTHER = {**HOST, "cpu": "Xeon"}
+FOUR = {"kind": "concurrency", "value": 4}
 
 
 def printed(made):
@@ -35,6 +36,10 @@ def test_nothing_is_judged_before_two_levels_can_be_seen():
          ("CPU with fewer instructions", "CPU with amx")),
         ({"host": {**HOST, "cpu_features": ["avx2", "amx"]}}, {},
          ("CPU instructions known", "CPU instructions not known")),
+        ({"load": {**FOUR, "think_time_s": 0}}, {"load": {**FOUR, "think_time_s": 2}},
+         ("think time 0 s", "think time 2 s")),
+        ({"load": {**FOUR, "start": "spread"}}, {"load": FOUR, "host": OTHER},
+         ("EPYC, start of the slots spread", "Xeon, start of the slots not given")),
         ({}, {"host": None}, ("EPYC, 2 cores", "CPU not known, cores not known")),
     ],
 )  # fmt: skip
