@@ -7,6 +7,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
+from harness.load.failures import CLOSED_EARLY
 from harness.load.finalize import Exchange
 from harness.load.http1 import Answer
 from harness.load.poller import Poller
@@ -30,6 +31,7 @@ class Connection:
         "before",
         "deadline",
         "exchange",
+        "failed",
         "fd",
         "freed",
         "opened",
@@ -55,6 +57,7 @@ class Connection:
         self.rest: memoryview | None = None  # of the request, not yet taken by the kernel
         self.before: TcpInfo | None = None  # as it was when the last request on it was sent or answered
         self.refused = False  # the kernel took no byte of the request: the connection was closed before
+        self.failed: OSError | None = None  # what broke it while the rest of a request was sent
         self.deadline = 0
         self.answered = False  # a whole answer came on it
         self.freed = 0  # when it was last put back
@@ -110,8 +113,16 @@ class Connection:
             pass
         return False
 
+    def loss(self) -> tuple[Outcome, str]:
+        """How a read of nothing is to be recorded: the kernel reports a reset once, perhaps to a send."""
+        if self.failed is None:
+            return Outcome.TRUNCATED, CLOSED_EARLY
+        return failure_of(self.failed), str(self.failed)
+
     def surely_unread(self) -> bool:
         """Whether the peer cannot have read the request, after a close without an answer.
+
+        Not to be asked after a read that failed: the kernel reports a reset once, and then a close.
 
         Proven where the kernel took none of it, or where the peer's FIN came and acknowledged none of it: a
         peer that had received a byte before it closed would have acknowledged that byte at the latest with
@@ -178,8 +189,10 @@ def transmit_rest(connection: Connection, poller: Poller) -> None:
         connection.rest = connection.rest[connection.sock.send(connection.rest) :]
     except BlockingIOError:
         return
-    except OSError:
+    except OSError as error:
         connection.rest = connection.rest[:0]
+        if not isinstance(error, BrokenPipeError):  # that is of a close, which the next read finds
+            connection.failed = error
     if not connection.rest:
         connection.rest = None
         poller.modify(connection.fd, select.POLLIN)

@@ -246,7 +246,7 @@ class EventLoop:
                 self._on_lost(connection, failure_of(error), str(error))
                 continue
             if not size:
-                self._on_lost(connection, Outcome.TRUNCATED, CLOSED_EARLY)
+                self._on_lost(connection, *connection.loss())
                 continue
             reads += 1
             if size == _READ_BYTES:
@@ -321,7 +321,8 @@ class EventLoop:
         assert answer is not None
         if not answer.stamps:
             self._pool.learn_from(connection)
-            if connection.warm and connection.surely_unread():
+            closed = connection.refused or outcome is Outcome.TRUNCATED
+            if connection.warm and closed and connection.surely_unread():
                 answer.close()
                 connection.count_loss(exchange)
                 self._pool.discard(connection)

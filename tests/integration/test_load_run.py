@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -182,6 +183,23 @@ def test_a_request_that_was_read_is_never_sent_again(
     assert rows["attempts"].tolist() == [1] * 4
     assert rows["end_ns"][1] - rows["sent_ns"][1] >= 90_000_000
     assert len(server.requests) == 4
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_QUICKACK"), reason="acknowledgements are delayed on demand")
+@pytest.mark.parametrize("stamps", ["kernel", "user"])
+def test_a_request_whose_reset_came_before_its_acknowledgement_is_not_sent_again(stamps: StampSource) -> None:
+    def script(peer: Peer) -> None:
+        if peer.served == 2:
+            peer.reset()
+            return
+        answer(peer)
+        peer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 0)
+
+    with serve(script) as server:
+        result = run_load(job(server, 2, ClosedLoop(1), stamps=stamps))
+    assert outcomes(result) == [Outcome.OK, Outcome.RESET]
+    assert result.records.requests["attempts"].tolist() == [1, 1]
+    assert len(server.requests) == 2
 
 
 def test_nothing_is_sent_again_once_an_answer_began() -> None:

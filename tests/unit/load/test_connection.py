@@ -9,9 +9,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from harness.load.connection import Connection, connect, transmit
+from harness.load.connection import Connection, connect, transmit, transmit_rest
 from harness.load.route import Address, Route
 from harness.load.tcp_info import read_tcp_info
+from harness.records.layout import Outcome
 
 HEAD, BODY = b"POST / HTTP/1.1\r\ncontent-length: 2\r\n\r\n", b"{}"
 
@@ -89,6 +90,26 @@ def test_a_reset_after_the_send_is_none(pair: tuple[Connection, socket.socket], 
     reset(peer)
     time.sleep(0.05)
     assert not connection.surely_unread()
+
+
+@pytest.mark.parametrize("closed_first", [False, True])
+def test_a_reset_that_the_rest_of_a_request_met_is_recorded_as_one(
+    pair: tuple[Connection, socket.socket], closed_first: bool
+) -> None:
+    connection, peer = pair
+    with select.epoll() as poller:
+        poller.register(connection.fd, select.POLLIN)
+        transmit(connection, poller, HEAD, bytes(32 << 20))
+        assert connection.rest is not None
+        if closed_first:
+            peer.shutdown(socket.SHUT_WR)
+            time.sleep(0.05)
+        reset(peer)
+        time.sleep(0.05)
+        transmit_rest(connection, poller)
+    assert connection.rest is None
+    assert connection.sock.recv(1) == b""
+    assert connection.loss()[0] is (Outcome.TRUNCATED if closed_first else Outcome.RESET)
 
 
 def test_an_open_connection_proves_nothing(pair: tuple[Connection, socket.socket]) -> None:
