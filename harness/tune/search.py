@@ -15,6 +15,7 @@ Values = Mapping[str, Value]
 SHARES = (0.25, 0.5, 1.0)  # of the scenario's requests
 # A key leaves its value only for a gain that one trial can show; the comparison at the end decides.
 LEAST_GAIN = 0.02
+_NEXT_TO_0 = 1e-9  # nothing is a multiple of 0, which is the goodput of a default that keeps no limit
 
 
 @dataclass
@@ -28,6 +29,8 @@ class Search:
     better: Literal["lower", "higher"]
     measure: Callable[[Values, float], float | None]
     spent: Callable[[], bool]
+    # Better than the default in a trial that there was no time to give to its rivals.
+    unfinished: Values | None = field(default=None, init=False)
     _known: dict[tuple[object, float], float | None] = field(default_factory=dict)
 
     def best(self, start: Values) -> Values | None:
@@ -62,9 +65,11 @@ class Search:
                 break
             gains = [(self._gain(rival, own, share), index) for index, rival in enumerate(rivals)]
             ranked = [(gain, index) for gain, index in sorted(gains, reverse=True) if gain > 0]
+            first = rivals[ranked[0][1]] if ranked and ranked[0][0] > LEAST_GAIN else best
             if gains and not self._complete(rivals, share):
+                self.unfinished = self.unfinished or (first if first != best else None)
                 break
-            leader = rivals[ranked[0][1]] if ranked and ranked[0][0] > LEAST_GAIN else best
+            leader = first
             rivals = [rivals[index] for _, index in ranked[: (len(rivals) + 1) // 2]]
             if not rivals:
                 break
@@ -77,9 +82,10 @@ class Search:
     def _gain(self, rival: Values, own: float, share: float) -> float:
         """Share by which it is better; below 0 where it has no figure."""
         value = self._value(rival, share)
-        if value is None or not own or not value:
+        if value is None or min(value, own) < 0:  # no ratio is known of a difference below 0
             return -1.0
-        return value / own - 1 if self.better == "higher" else own / value - 1
+        more, less = (value, own) if self.better == "higher" else (own, value)
+        return more / max(less, _NEXT_TO_0) - 1
 
     def _value(self, values: Values, share: float) -> float | None:
         """Measured once; None also where the budget was spent before."""

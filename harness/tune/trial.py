@@ -82,7 +82,8 @@ class Trials:
                 raise
             why = str(error)
         name = str(run.folder.path) if run else ""
-        self._keep(Trial(changed, share, value, why, name, round(self.seconds() - began, 1)))
+        sent = self._requests(share) / self.scenario.load.requests
+        self._keep(Trial(changed, sent, value, why, name, round(self.seconds() - began, 1)))
         return value
 
     def _changed(self, values: Values) -> dict[str, Value]:
@@ -101,12 +102,18 @@ class Trials:
         )
 
     def _size(self, share: float) -> dict[str, int | float]:
-        load, slots = self.scenario.load, self.point.value if self.point.kind == "concurrency" else 1
-        fewest = min(load.requests, FEWEST_WAVES * int(slots))
-        size: dict[str, int | float] = {"load.requests": max(fewest, round(load.requests * share), 1)}
+        load = self.scenario.load
+        size: dict[str, int | float] = {"load.requests": self._requests(share)}
         if load.duration_s is not None:
             size["load.duration_s"] = load.duration_s * share
         return size
+
+    def _requests(self, share: float) -> int:
+        whole, slots = (
+            self.scenario.load.requests,
+            self.point.value if self.point.kind == "concurrency" else 1,
+        )
+        return max(min(whole, FEWEST_WAVES * int(slots)), round(whole * share), 1)
 
     def _run(self, run: Run) -> tuple[float | None, str]:
         """The figure, or why there is none."""

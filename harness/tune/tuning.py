@@ -85,8 +85,23 @@ def comparison_repeats(declared: int | Literal["auto"]) -> int | Literal["auto"]
     return declared if declared == "auto" else max(FEWEST_REPEATS, declared)
 
 
-def why_default(trials: Sequence[Trial], *, spent: bool) -> str:
-    """Says why the search kept the default. `spent`: the budget ended, maybe with candidates left."""
+def compared(backend: str, candidate: Path) -> str:
+    """The tuned backend and the default, as a list of backends: the same definition and version of both."""
+    given = backend.strip(" ,")
+    return f"{given.partition('@')[0]}@{candidate},{given}"
+
+
+def why_default(
+    trials: Sequence[Trial], *, spent: bool, unfinished: Mapping[str, Value] | None = None
+) -> str:
+    """Says why the search kept the default. `spent`: the budget ended, maybe with candidates left.
+
+    `unfinished`: better in a trial, when it ended.
+    """
+    if unfinished:
+        return (
+            f"{values_text(unfinished)} was better in a trial, and the budget ended before all others had one"
+        )
     failed = all(trial.value is None for trial in trials if trial.values)
     found = "no candidate could be measured" if failed else f"no candidate was {LEAST_GAIN:.0%} better"
     return f"{found} before the budget ended" if spent else found
@@ -199,17 +214,22 @@ class _Session:
         better = better_of(metric)
         assert better is not None  # a scenario cannot name such a primary metric either
         try:
-            best = Search(tunable, better, trials.measure, self._spent).best(self._start)
+            search = Search(tunable, better, trials.measure, self._spent)
+            best = search.best(self._start)
         except KeyboardInterrupt:
             return replace(result, interrupted=True)
         if best is None:
             reason = trials.done[-1].why if trials.done else "the budget ended before the first trial"
             lack = f"the default has no {measure(metric).name}: {reason}"
             raise SetupError(lack, where=f"backend {self._ref.label}")
-        values = {key: value for key, value in best.items() if value != self._start[key]}
+        values = self._changed(best)
         if not values:
-            return replace(result, why=why_default(trials.done, spent=self._spent()))
+            why = why_default(trials.done, spent=self._spent(), unfinished=self._changed(search.unfinished))
+            return replace(result, why=why)
         return self._confirmed(replace(result, values=values))
+
+    def _changed(self, values: Mapping[str, Value] | None) -> dict[str, Value]:
+        return {key: value for key, value in (values or {}).items() if value != self._start[key]}
 
     def _spent(self) -> bool:
         return self._trials.seconds() >= self._settings.budget_s
@@ -244,7 +264,7 @@ class _Session:
         settings, ref = self._settings, self._ref
         options = replace(
             self._prepared.options,
-            backends=f"{ref.definition.name}@{candidate},{ref.label}",
+            backends=compared(self._prepared.options.backends, candidate),
             apis=(ref.api,),
             repeats=settings.repeats or comparison_repeats(self._prepared.scenario.verdict.repeats),
             agreement=False,

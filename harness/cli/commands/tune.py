@@ -61,6 +61,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
     from harness.host import paths
+    from harness.spec.backend_refs import parse_backend_list
     from harness.spec.tuned import tuned_path
     from harness.tune import Settings, tune
 
@@ -73,7 +74,13 @@ def main(arguments: argparse.Namespace) -> int:
             hint="--to names the variant's file",
         )
     options.check_folder(arguments.out, f"--out {arguments.out}")
-    target = arguments.to or tuned_path(arguments.backend)  # written when the budget is spent
+    for flag, path in (("--out", arguments.out), ("--to", arguments.to)):
+        if {",", "="} & set(str(path)):
+            raise SpecError(
+                "a list of backends cannot name a file with ',' or '=' in its path", where=f"{flag} {path}"
+            )
+    ref, *_ = parse_backend_list(arguments.backend)
+    target = arguments.to or tuned_path(ref.definition.name)  # written when the budget is spent
     options.check_folder(target.parent, f"--to {target}")
     if paths.entry(target) not in ("file", None):
         raise SpecError("is no file that can be replaced", where=f"--to {target}")
@@ -120,9 +127,10 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
     values = values_text(result.values)
     if result.stored is not None:
         name = backend.partition("@")[0]
-        chosen = result.stored if arguments.to else "tuned"
+        named = arguments.to or name.partition("==")[0] != result.stored.stem  # else found by its name
+        fixed = "".join(f" --engine-set {key}={value}" for key, value in arguments.engine_values.items())
         print(f"tuned {backend} is faster: {values}\n  {result.why}")
-        print(f"stored in {result.stored}; use it as {name}@{chosen}")
+        print(f"stored in {result.stored}; use it as {name}@{result.stored if named else 'tuned'}{fixed}")
     elif result.verdict is None:
         print(f"the default stands: {result.why}")
     else:

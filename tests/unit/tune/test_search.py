@@ -59,6 +59,20 @@ def test_a_gain_below_the_least_changes_nothing():
     assert Bench(speed).best({"a": (1, 2)}, {"a": 1}) == {"a": 1}
 
 
+@pytest.mark.parametrize(
+    ("better", "values", "best"),
+    [
+        ("higher", {1: 0.0, 2: 0.5, 3: 4.0, 4: 0.2, 5: 0.0}, 3),  # goodput of a default that keeps no limit
+        ("higher", {1: 0.0, 2: 0.0, 3: 0.0, 4: None, 5: 0.0}, 1),
+        ("lower", {1: 7.0, 2: 5.0, 3: 0.0, 4: 6.0, 5: 7.0}, 3),
+        ("lower", {1: -2.0, 2: -1.0, 3: 5.0, 4: -4.0, 5: 9.0}, 1),  # what is below 0 is noise alone
+    ],
+)
+def test_what_is_better_than_nothing_is_found_and_no_ratio_is_taken_of_what_is_below_0(better, values, best):
+    bench = Bench(lambda v: values[v["a"]])
+    assert bench.best({"a": (1, 2, 3, 4, 5)}, {"a": 1}, better) == {"a": best}
+
+
 def test_failed_trials_are_passed_over_and_a_default_without_a_figure_is_none():
     bench = Bench(lambda values: None if values["a"] == 8 else separable(values))
     assert bench.best(TUNABLE, {"a": 1, "b": 3})["a"] == 4
@@ -84,3 +98,15 @@ def test_no_trial_begins_after_the_budget(budget):
 def test_candidates_that_there_was_no_time_to_compare_are_not_taken():
     bench = Bench(separable, budget=0.5)  # the default and one candidate of four
     assert bench.best({"a": (1, 2, 4, 8, 16)}, {"a": 1, "b": 3}) == {"a": 1, "b": 3}
+
+
+@pytest.mark.parametrize(
+    ("budget", "start", "unfinished"),
+    [(0.5, 1, {"a": 2, "b": 3}), (0.5, 8, None), (0.25, 1, None), (1e9, 1, None)],
+)
+def test_what_was_better_when_the_time_ended_is_known(budget, start, unfinished):
+    bench = Bench(separable, budget)
+    search = Search({"a": (1, 2, 4, 8)}, "higher", bench.measure, lambda: bench.time >= budget)
+    bench.speed = lambda values: 100 + 10 * values["a"]
+    search.best({"a": start, "b": 3})
+    assert search.unfinished == unfinished

@@ -15,7 +15,7 @@ from harness.run.setup.prepare import prepare
 from harness.spec.backend_refs import candidates, load_backend, parse_backend, parse_backend_list
 from harness.spec.tuned import Provenance, Tuned, as_toml, load_tuned, tuned_path
 from harness.tune.trial import Trial
-from harness.tune.tuning import comparison_repeats, why_default
+from harness.tune.tuning import compared, comparison_repeats, why_default
 from tests.factories.summaries import cell, summary
 from tests.unit.spec.test_backend import BACKEND
 
@@ -207,3 +207,27 @@ def test_candidates_that_the_budget_left_out_are_not_called_slower(candidate, sp
         Trial({"max_sequences": 1}, 0.25, candidate, "", "b", 2.0),
     ]
     assert why_default(trials, spent=spent) == why
+
+
+def test_a_candidate_that_was_better_when_the_budget_ended_is_named():
+    trials = [
+        Trial({}, 0.25, 200.0, "", "a", 2.0),
+        Trial({"max_sequences": 1}, 0.25, 100.0, "", "b", 2.0),
+    ]
+    why = why_default(trials, spent=True, unfinished={"max_sequences": 1})
+    assert why == "max_sequences=1 was better in a trial, and the budget ended before all others had one"
+
+
+@pytest.mark.parametrize("given", ["llamacpp", "llamacpp==0.2", "llamacpp@no-host-cache", "mine/other.toml"])
+def test_both_of_a_comparison_are_of_the_definition_and_version_that_were_tuned(tmp_path, monkeypatch, given):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "other.toml").write_text(BACKEND)  # of no name that is known
+    (default,) = parse_backend_list(given)
+    own = dataclasses.replace(
+        TUNED, backend=default.definition.name, values={}, variant=default.variant or ""
+    )
+    tuned, again = parse_backend_list(compared(f"{given},", keep(own, tmp_path / "c.toml")))
+    assert again == default
+    assert tuned.definition == default.definition
+    assert (tuned.variant, tuned.version) == ("tuned", default.version)

@@ -9,6 +9,7 @@ from harness import report, tune
 from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.model import LoadPoint
+from harness.spec.files import locate
 from harness.tune import Result
 from harness.tune.trial import Trial
 
@@ -47,6 +48,11 @@ def result(**changes):
         ),
         (["--out", "/etc/passwd"], "error: --out /etc/passwd: /etc/passwd is a file, not a folder"),
         (["--out", "mine.toml"], "error: --out mine.toml: is the folder of the trials"),
+        (
+            ["--out", "runs/lr=1"],
+            "error: --out runs/lr=1: a list of backends cannot name a file with ',' or '='",
+        ),
+        (["--to", "a,b.toml"], "error: --to a,b.toml: a list of backends cannot name a file with ',' or '='"),
         (["--budget", "90"], "'90' is not a duration like 2h, 45m, 90s or 1h30m"),
     ],
 )
@@ -90,6 +96,26 @@ def test_what_was_better_is_stored_and_how_to_use_it_is_said(search, capsys):
     assert search.reported == [RUN]
     main([*COMMAND, "--to", "mine.toml"])
     assert "use it as vllm@/config/variants/vllm.toml" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("backend", "words", "use"),
+    [
+        ("vllm==0.9.1", [], "vllm==0.9.1@tuned"),
+        ("vllm@eager", ["--engine-set", "dtype=float32"], "vllm@tuned --engine-set dtype=float32"),
+        ("mine/vllm-of-mine.toml", [], "mine/vllm-of-mine.toml@/config/variants/vllm.toml"),
+    ],
+)
+def test_what_was_stored_is_used_as_it_was_measured(
+    search, capsys, tmp_path, monkeypatch, backend, words, use
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "vllm-of-mine.toml").write_text(locate("backends", "vllm").read_text())
+    stored = Path("/config/variants/vllm.toml")
+    search.result = result(values={"threads": 2}, comparison=RUN, verdict="faster", stored=stored)
+    assert main(["tune", backend, *COMMAND[2:], *words]) == ExitCode.OK
+    assert f"use it as {use}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
