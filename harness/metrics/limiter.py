@@ -7,6 +7,7 @@ utilisation, which only says that some kernel was running.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from harness.metrics.state import State
 from harness.model import ClientStats, Gpu, Host, Limiter, LoadPoint, Server, known
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, counted, percent_apart
@@ -36,6 +37,7 @@ class Watched:
     server: Server | None
     host: Host | None
     threads: float | None
+    state: State | None = None
 
 
 def limiter(cell: Watched) -> tuple[Limiter | None, str]:
@@ -47,6 +49,8 @@ def limiter(cell: Watched) -> tuple[Limiter | None, str]:
             return Limiter(code=code, sentence=sentence, numbers=known), ""
     if _unread(seen, cell):
         return None, "how busy the engine's GPUs were could not be read"
+    if _engine_seen(seen):
+        return None, "the server did not keep up with the load, and nothing that was sampled was full"
     return None, "neither the engine's GPUs nor its processes could be watched"
 
 
@@ -108,6 +112,10 @@ def _unread(seen: Numbers, cell: Watched) -> bool:
     return seen["gpu_pct"] is None and cell.gpu is not None and bool(cell.gpu.engine_gpus)
 
 
+def _engine_seen(seen: Numbers) -> bool:
+    return seen["gpu_pct"] is not None or seen["engine_cores"] is not None
+
+
 def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     """A GPU that is busy is not held up by the CPU."""
     used, limit, gpu_pct = seen["engine_cores"], seen["engine_cores_limit"], seen["gpu_pct"]
@@ -162,7 +170,8 @@ def _gpu(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
 
 
 def _load(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
-    if _unread(seen, cell) or (seen["gpu_pct"] is None and seen["engine_cores"] is None):
+    """Leaves out a server that did not keep up: more load would not have given more."""
+    if cell.state == "unstable" or _unread(seen, cell) or not _engine_seen(seen):
         return
     value = as_given(cell.load.value)
     offered = {

@@ -3,10 +3,11 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from harness.metrics import cost, cpu_use, energy, gpus, throughput
+from harness.metrics import cost, cpu_use, energy, gpus, pace, throughput
 from harness.metrics.goodput import goodput_of
 from harness.metrics.limiter import Watched, limiter
 from harness.metrics.reason import NO_ANSWER, NOT_COUNTED
+from harness.metrics.state import State
 from harness.metrics.view import CellView, Figures
 from harness.metrics.window import Window
 from harness.model import (
@@ -50,7 +51,8 @@ def compute(cell: CellView) -> Usage:
     good = cell.of(goodput_of).output_tokens_per_s
     rates, why = cell.of(throughput.rates_of), cell.of(throughput.compute).nulls
     no_rate = why.get("output_tokens_per_s", "the server counts no output token in the window")
-    return describe(cell.telemetry, cell.facts, rates, cell.window, good, no_rate)
+    state = cell.of(pace.compute).state
+    return describe(cell.telemetry, cell.facts, rates, cell.window, good, no_rate, state)
 
 
 def describe(
@@ -60,6 +62,7 @@ def describe(
     window: Window | None,
     good_tokens_per_s: float | None = None,
     no_rate: str = NOT_COUNTED,
+    state: State | None = None,
 ) -> Usage:
     """`server` begins with what the engine counted over the cell.
 
@@ -88,7 +91,7 @@ def describe(
     paid = cost.describe(price, rates, good_tokens_per_s) if price else None
     threads = (facts.engine_values or {}).get("threads")
     limited, nulls["limiter"] = limiter(
-        Watched(facts.load.point, facts.client, gpu, server, host, float(threads) if threads else None)
+        Watched(facts.load.point, facts.client, gpu, server, host, float(threads) if threads else None, state)
     )
     nulls["cost_per_million_output_tokens"] = nulls["cost"] or no_rate
     nulls["joules_per_output_token"] = nulls["energy"] or no_rate

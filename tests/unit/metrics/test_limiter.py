@@ -126,3 +126,12 @@ def test_nothing_watched_is_no_limiter():
     found, reason = limiter(replace(cell(), gpu=None, server=None, host=None))
     assert found is None
     assert "neither" in reason
+
+
+def test_a_server_that_did_not_keep_up_is_not_limited_by_its_load():
+    """A queue that no gauge shows: more load would not have given more."""
+    found, reason = limiter(replace(cell(), state="unstable"))
+    assert found is None
+    assert reason.startswith("the server did not keep up")
+    assert limiter(replace(cell(waiting=4.0), state="unstable"))[0].code == "queue"
+    assert "neither" in limiter(replace(cell(), gpu=None, server=None, host=None, state="unstable"))[1]

@@ -551,3 +551,20 @@ def test_speculation_is_told_by_what_was_kept():
         none = facts(server_counters=unknown)
         made = summarise_cell(records(*[{"texts": [5, 9, 12]}] * 6), none, None, ALIVE)
         assert made.server.acceptance_rate is None
+
+
+@pytest.mark.parametrize(("each_ms", "limits"), [(50, "load"), (200, None)])
+def test_a_load_that_was_not_kept_up_with_does_not_limit_its_server(each_ms, limits):
+    """Forty requests, ten a second, at a server that takes one after the other and shows no queue."""
+    ends, free = [], 0
+    for due in range(0, 4000, 100):
+        free = max(free, due) + each_ms
+        ends.append({"intended": due, "sent": due, "texts": [free]})
+    given = facts(
+        load={"kind": "rate", "value": 10, "arrival": "constant", "over_cap": "wait"},
+        telemetry={"requested": True, "problem": None, "sources": {"system": source(about={"cpus": 2})}},
+    )
+    busy = {"host.cpu_busy_s": line(-1, 11, 0, 6), "server.cpu_s": line(-1, 11, 0, 3)}
+    found = summarise_cell(records(*ends), given, None, Telemetry(busy))
+    assert (found.limiter and found.limiter.code) == limits
+    assert ("limiter" in found.null_reasons) == (limits is None)
