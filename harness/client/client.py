@@ -110,4 +110,6 @@ def _check_head(headers: httpx.Headers, account: Account) -> None:
 
 
 def _words(error: Exception) -> str:
+    if str(error) == "illegal request line":  # h11 says so of an answer that begins with control bytes
+        return "what came is not HTTP"
     return one_line(str(error), 200) or type(error).__name__

@@ -16,6 +16,7 @@ _ASKED_FOR_OURS = (
     "bad certificate",
     "certificate unknown",
 )
+_NO_TLS = ("wrong version number", "packet length too long", "record layer failure")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,8 @@ class Certificates:
             return "use the name or address that stands in the server's certificate"
         if "certificate verify failed" in reason:
             return "trust the authority that signed the server's certificate: --ca-cert FILE"
+        if any(sign in reason for sign in _NO_TLS):
+            return "the server answers without TLS: its URL may begin with http://"
         if not any(sign in reason for sign in _ASKED_FOR_OURS):
             return ""
         if self.client:

@@ -11,6 +11,7 @@ from harness.load.bounds import HEAD_BYTES, USUAL_BYTES
 from harness.load.stamps import Look
 
 _IDENTITY = (b"", b"identity")
+_NO_CONTENT = 204
 
 
 class DecodeError(ValueError):
@@ -153,10 +154,10 @@ class Answer:
         return self.headers.get(name, b"").strip().lower()
 
     def framed(self) -> bool:
-        """Whether a length, chunks or frames mark the end of the body; else the close of the connection
-        does.
+        """Whether a length, chunks, frames or a status without a body mark its end; else the close of the
+        connection does.
         """
-        if self.closes_itself or self.header(b"content-length"):
+        if self.closes_itself or self.status == _NO_CONTENT or self.header(b"content-length"):
             return True
         return b"chunked" in self.header(b"transfer-encoding")
 

@@ -125,6 +125,12 @@ def test_a_body_of_bytes_is_said_to_be_json():
     assert b"content-type: application/json\r\n" in heads[0].lower()
 
 
+def test_an_answer_that_begins_with_control_bytes_is_named_as_no_http():
+    """A TLS server says so to a request in clear: 21 is an alert."""
+    with pytest.raises(SetupError, match=r"no answer to GET /v1/models: what came is not HTTP$"):
+        ask(b"\x15\x03\x01\x00\x02\x02\x16")
+
+
 def test_the_limit_that_was_passed_is_named():
     with pytest.raises(SetupError, match=r"models: the answer is longer than 1048576 bytes"):
         ask(HARMS["endless body"], ROOMY)

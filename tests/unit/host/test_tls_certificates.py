@@ -75,3 +75,13 @@ def test_an_authority_that_every_python_took_is_taken_by_the_newer_ones_too(monk
     context = Certificates(authorities).context()
     assert not context.verify_flags & ssl.VERIFY_X509_STRICT
     assert (context.verify_mode, context.check_hostname) == (ssl.CERT_REQUIRED, True)
+
+
+def test_a_server_that_answers_without_tls_is_named_as_one():
+    ours, theirs = ssl.MemoryBIO(), ssl.MemoryBIO()
+    secure = Certificates(str(_PEM)).context().wrap_bio(ours, theirs, server_hostname="gate")
+    ours.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    with pytest.raises(ssl.SSLError) as caught:
+        secure.do_handshake()
+    hint = Certificates().hint(str(caught.value))
+    assert hint == "the server answers without TLS: its URL may begin with http://"

@@ -288,6 +288,14 @@ def test_a_framed_stream_without_any_sign_of_its_end_is_unfinished() -> None:
     assert play([wire], promised=Promised(done=False)).outcome is Outcome.OK
 
 
+def test_an_answer_whose_status_has_no_body_is_not_said_to_have_been_cut_off() -> None:
+    wire = b"HTTP/1.1 204 No Content\r\n\r\n"
+    settled = play([wire])
+    assert (settled.outcome, field(settled, "http_status")) == (Outcome.UNFINISHED, 204)
+    assert "closed" not in settled.error
+    assert play([wire], promised=Promised(done=False)).outcome is Outcome.EMPTY
+
+
 def test_a_document_needs_a_finish_reason_only_where_one_is_promised() -> None:
     body = b'{"choices":[{"message":{"content":"Hi"}}]}'
     wire = head(f"content-length: {len(body)}", content_type="application/json") + body
