@@ -122,7 +122,7 @@ def _courses(night: Night) -> list[Series]:
         return []
     tonight = {folder.name for folder in folders}
     history = read_history(history_path(folders[0].parent))
-    return [figure for figure in series(history) if figure.entries[-1].run in tonight]
+    return [figure for figure in series(history) if figure.has_any(tonight)]
 
 
 def _trends(night: Night) -> Iterator[str]:

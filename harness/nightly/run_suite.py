@@ -84,6 +84,7 @@ def spend(
     # is undone here.
     for stop in asked_to_stop():
         signal.signal(stop, signal.default_int_handler)
+    read_history(history_path(out))  # a damaged one is better known before the night
     deadline = time.monotonic() + 60 * suite.suite.budget_minutes
     steps: list[Step] = []
     interrupted = False
@@ -98,8 +99,9 @@ def spend(
     tonight = _add_to_history(steps, out, note)
     history = _history(history_path(out))
     floor = suite.gate.floor_percent / 100
-    # Of the series that tonight's runs are part of, and nothing older.
-    found = (drift for drift in drifts(series(history), floor) if drift.series.entries[-1].run in tonight)
+    # Of the series that tonight's runs are part of, and nothing older. Where a clock was ahead on an earlier
+    # night, that night is the last.
+    found = (drift for drift in drifts(series(history), floor) if drift.series.has_any(tonight))
     named = [entry.backends[0] for entry in suite.run if entry.files]
     earlier = [entry for entry in history if entry.run not in tonight]
     gone = tuple(

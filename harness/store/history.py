@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from harness.errors import SpecError, reason
-from harness.model import HistoryEntry, as_json, from_json
+from harness.model import HistoryEntry, LoadPoint, as_json, from_json
 from harness.model.schema import HISTORY_FORMAT
 from harness.store.confined import Confined, storage_error
 from harness.untrusted import BadDocumentError, read_document
@@ -19,14 +19,22 @@ def history_path(results: Path) -> Path:
 
 
 def read_history(path: Path) -> list[HistoryEntry]:
-    """Raises SpecError for a line that is not one of this version. No file is an empty history."""
+    """Entries in the order of the file; a backend and load of a run that two writers added counts once.
+
+    Raises SpecError for a line that is not one of this version. No file is an empty history.
+    """
     try:
         lines = Confined(path.parent).read(path.name, _MOST_BYTES).decode().splitlines()
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name
         raise SpecError(f"cannot be read: {reason(error)}", where=str(path)) from None
-    return [_entry(line, f"{path}:{number}") for number, line in enumerate(lines, 1) if line.strip()]
+    found: dict[tuple[str, str, LoadPoint], HistoryEntry] = {}
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            entry = _entry(line, f"{path}:{number}")
+            found.setdefault((entry.run, *entry.place), entry)
+    return list(found.values())
 
 
 def _entry(line: str, where: str) -> HistoryEntry:

@@ -1,7 +1,7 @@
 """Follows figures over many runs: entries to append, series of them, and changes of their level."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import attrgetter
@@ -139,6 +139,9 @@ class Series:
     @property
     def values(self) -> list[float]:
         return [entry.metrics[self.metric].interval[1] for entry in self.entries]
+
+    def has_any(self, runs: Container[str]) -> bool:
+        return any(entry.run in runs for entry in self.entries)
 
     @property
     def conditions(self) -> dict[str, str]:

@@ -305,6 +305,37 @@ def test_a_damaged_run_of_an_earlier_night_ends_no_night(tmp_path):
 
 
 @pytest.mark.usefixtures("own_signals", "imported_here")
+def test_a_night_is_judged_though_the_clock_was_ahead_on_an_earlier_one(tmp_path):
+    """From the fourth of six nights on all takes half as long again; the fifth says that it is of 2099."""
+    entry = Entry(backends=("ours",), files=(str(tmp_path / "tonight.json"),))
+    suite = Suite(About("mine", "x", 1), (entry,))
+    for number in range(6):
+        document = foreign.vllm(number, slower=1.5 if number >= 3 else 1.0)
+        document["date"] = f"{2099 if number == 4 else 2026}111{number}-080000"
+        foreign.write(tmp_path / "tonight.json", document)
+        made = spend(suite, tmp_path / "results", print)
+    assert made.exit_code == 1
+    assert verdict(made).startswith("Slower for several nights")
+    (worst, *_) = sorted(made.drifts, key=lambda drift: -drift.ratio)
+    assert worst.share == pytest.approx(0.5, abs=0.1)
+    assert "Course of" in page(made)
+    assert "Over the runs" in drawn(made)
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_a_damaged_history_is_known_before_the_night(tmp_path, monkeypatch):
+    measured: list[Entry] = []
+    monkeypatch.setattr("harness.nightly.run_suite._step", lambda entry, *_: measured.append(entry))
+    path = history_path(tmp_path / "results")
+    path.parent.mkdir(parents=True)
+    path.write_text('{"schema": 1, "run": "2026')
+    suite = Suite(About("mine", "x", 1), (Entry(scenario="first-look", backends=("vllm",)),))
+    with pytest.raises(SpecError, match="not a line of JSON"):
+        spend(suite, tmp_path / "results", print)
+    assert measured == []
+
+
+@pytest.mark.usefixtures("own_signals", "imported_here")
 def test_what_is_not_in_the_history_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.nightly.run_suite.without_first", lambda summary: [f"no {summary.scenario}"])
     foreign.write(tmp_path / "tonight.json", foreign.vllm())

@@ -233,6 +233,17 @@ def test_the_file_is_only_appended_to(tmp_path):
     assert [entry.run for entry in read_history(path)] == ["run-00", "run-01"]
 
 
+def test_a_line_that_two_writers_added_is_a_night_once(tmp_path):
+    """Else one bad night would be a level of three."""
+    path = history_path(tmp_path)
+    append_history(path, history(noisy([100.0] * 6)))
+    append_history(path, night(6, 150.0))
+    bad = path.read_text().splitlines()[-1]
+    path.write_text(path.read_text() + 2 * f"{bad}\n")
+    assert [entry.run for entry in read_history(path)] == [f"run-{number:02d}" for number in range(7)]
+    assert drifts(series(read_history(path))) == []
+
+
 @pytest.mark.parametrize(
     ("line", "words"), [("{", "not a line of JSON"), ('{"schema": 9}', "schema 9 is not 1")]
 )
