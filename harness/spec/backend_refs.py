@@ -322,11 +322,19 @@ def _parse_entry(entry: str, apis: Sequence[ApiName]) -> list[BackendRef]:
 
 def _parse_ref(entry: str) -> BackendRef:
     label, *rest = _BEFORE_URL.split(entry, maxsplit=1)
+    if "://" in label:  # and not shown: a password may stand in it
+        raise SpecError(
+            "a running server is written NAME=URL",
+            where="--backends",
+            hint="NAME is its engine, such as vllm=URL, or openai for any server of that API",
+        )
     where = f"--backends {label}"
     versioned, at, variant = label.partition("@")
     name, is_pinned, version = versioned.partition("==")
     if at and not variant:
         raise SpecError("a variant is missing after '@'", where=where)
+    if rest == [""]:
+        raise SpecError("a URL is missing after '='", where=f"{where}=")
     url = server_urls(rest[0], f"{where}=…") if rest else None
     if is_pinned and url:
         raise SpecError("a running server has one version", where=where, hint=f"use {name}={url}")

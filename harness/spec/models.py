@@ -113,7 +113,7 @@ def choose_model(name: str | None, gives: str = "text", *, images: bool = False)
         for candidate, model in known.models.items()
         if model.gives == gives and (model.images if images else gives != "text")
     ]
-    chosen = name or next(iter(fitting), known.default)
+    chosen = next(iter(fitting), known.default) if name is None else name
     if chosen not in known.models:
         raise SpecError(f"unknown model '{chosen}'", where="--model", hint=nearest(chosen, known.models))
     if images and not known.models[chosen].images:

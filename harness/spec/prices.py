@@ -9,6 +9,7 @@ from harness.model import Prices
 from harness.spec import files
 from harness.spec.scenario.limits import positive
 from harness.spec.strict import build
+from harness.untrusted import LIMIT
 
 ANY_GPU = "*"  # in gpu_per_hour: whatever its name
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]{3})?")
@@ -55,7 +56,7 @@ def load_prices(path: Path) -> Prices:
 
 def _amount(text: str, flag: str) -> tuple[float, str]:
     match = _AMOUNT.fullmatch(text.strip())
-    if not match or not float(match[1]):
+    if not match or not 0 < float(match[1]) < LIMIT:
         raise SpecError(
             f"'{text}' is not a price above 0", where=flag, hint="write 1.99, or 1.99EUR; USD is assumed"
         )

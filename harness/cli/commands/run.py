@@ -348,10 +348,10 @@ def trace_scenario(file: str) -> str:
 
 
 class _RefuseSecret(argparse.Action):
-    def __call__(self, parser: argparse.ArgumentParser, *_rest: Any) -> None:
+    def __call__(self, _parser: Any, _into: Any, _value: Any, flag: str | None = None) -> None:
         raise SpecError(
             "a key on the command line can be read by every user of this machine",
-            where="--api-key",
+            where=flag,
             hint="put it in an environment variable and name that with --api-key-env, "
             "or in --header NAME=ENV:VAR",
         )

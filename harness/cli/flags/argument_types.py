@@ -56,9 +56,12 @@ def numbers(text: str) -> list[float]:
 
 def _listed(kind: Callable[[str], T], text: str) -> list[T]:
     try:
-        return [kind(part) for part in text.split(",") if part]
+        values = [kind(part) for part in text.split(",") if part]
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"{error}; a list is like 1,8,32") from None
+    if not values:
+        raise argparse.ArgumentTypeError(f"'{text}' holds no number; a list is like 1,8,32")
+    return values
 
 
 def duration_s(text: str) -> float:
@@ -103,9 +106,10 @@ def repeats(text: str) -> int | Literal["auto"]:
     if text == "auto":
         return "auto"
     try:
-        return int(text)
+        int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"'{text}' is neither auto nor a whole number") from None
+    return whole_number(text)
 
 
 def questions(text: str) -> int:

@@ -24,7 +24,8 @@ def overrides_of(arguments: argparse.Namespace) -> dict[str, object]:
         given["prompts.classes"], implied = _depths(arguments.depth, output)
     flags = given if arguments.repeats is None else {**given, "verdict.repeats": arguments.repeats}
     for key, value in flags.items():
-        if _set_value(arguments.overrides, key, value) != value:
+        by_set = _set_value(arguments.overrides, key, value)
+        if by_set is not value and by_set != value:  # NaN, which is refused later, is not equal to itself
             raise SpecError(
                 "another flag sets it otherwise", where=f"--set {key}", hint="leave one of them out"
             )

@@ -69,6 +69,12 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise SpecError(message, hint=f"`{self.prog} --help` lists the options")
 
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        """Refuses `--flag=--`, whose value Python before 3.13 would drop and give the flag an empty list."""
+        if action.option_strings and arg_strings == ["--"]:
+            self.error(f"argument {_flag_of(action)}: expected one argument")
+        return super()._get_values(action, arg_strings)
+
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """A mistyped command or value gets the nearest ones, not all of them."""
         if isinstance(action, argparse._SubParsersAction) and value not in action.choices:

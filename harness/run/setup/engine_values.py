@@ -25,8 +25,8 @@ def engine_values(
         definition, tuned = backend.ref.definition, backend.ref.tuned
         of_tuning = {key: str(value) for key, value in tuned.values.items()} if tuned else {}
         taken = {key: value for key, value in (wanted | of_tuning | dict(given)).items() if key in own}
-        served = model if definition.backend.weights != "none" else None
-        configured(definition, served, taken, backend.launch, wanted.keys() - given)
+        own_model = definition.backend.weights == "none" or backend.launch.mode == "attach"
+        configured(definition, None if own_model else model, taken, backend.launch, wanted.keys() - given)
         values.append(taken)
     return tuple(values)
 

@@ -36,6 +36,9 @@ from harness.errors import ExitCode
             "`bench logs --help`",
         ),
         (["verify", "a", "b", "c\udcff"], "is not UTF-8 text", "rename the file"),
+        (["run", "--seed=--"], "argument --seed: expected one argument", "`bench run --help`"),
+        (["run", "--backends=--"], "argument --backends: expected one argument", "`bench run --help`"),
+        (["run", "--token", "x"], "--token: a key on the command line", "--api-key-env"),
     ],
 )
 def test_a_mistake_names_what_was_meant(capsys, words, says, hint):

@@ -33,6 +33,7 @@ def test_one_backend_may_have_several_urls():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
+        ("", "--backends vllm=: a URL is missing after '='"),
         (f"{A}++{B}", "a URL is missing before or after '+'"),
         (f"{A}+", "a URL is missing before or after '+'"),
         (f"+{A}", "a URL is missing before or after '+'"),
@@ -45,6 +46,13 @@ def test_one_backend_may_have_several_urls():
 def test_what_is_no_list_of_servers_is_one_error(given, said):
     with pytest.raises(SpecError, match=re.escape(said)):
         refs(f"vllm={given}")
+
+
+@pytest.mark.parametrize("given", [A, "http://u:secret@a:8000", f"vllm,{A}"])
+def test_an_address_alone_is_refused_with_the_form_to_write(given):
+    with pytest.raises(SpecError, match=r"^--backends: a running server is written NAME=URL") as refused:
+        refs(given)
+    assert "secret" not in f"{refused.value} {refused.value.hint}"
 
 
 @pytest.mark.parametrize("launch", ["process", "compose", "simulate"])

@@ -37,6 +37,7 @@ def test_durations(text, seconds):
         (address, "host:", "is not a port"),
         (address, "host", "is not a port"),
         (repeats, "3.5", "neither auto nor a whole number"),
+        (repeats, "1" * 400, "is not a whole number below 2\\*\\*63"),
         (percent, "-0.1", "is not a percentage"),
         (percent, "-100", "is not a percentage"),
         (percent, "nan", "is not a percentage"),
@@ -52,6 +53,8 @@ def test_durations(text, seconds):
         (whole_numbers, "1,a", "^'a' is not a whole number; a list is like 1,8,32$"),
         (whole_numbers, f"1,{2**63}", "is not a whole number below 2\\*\\*63"),
         (numbers, "1/s", "^'1/s' is not a number; a list"),
+        (whole_numbers, "", "^'' holds no number; a list is like 1,8,32$"),
+        (numbers, ",", "^',' holds no number; a list"),
         (depths, "4k,4k", "is not a list of different numbers of tokens"),
     ],
 )

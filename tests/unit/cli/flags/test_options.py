@@ -133,6 +133,7 @@ def test_a_flag_that_the_prompts_have_no_key_for_is_named(capsys, words, where):
             ("--requests", "5", "--set", "load={concurrency=[1],requests=6}"),
             "--set load.requests: another flag",
         ),
+        (("--duration", "nan"), "load.duration_s, as given: must be a finite number above 0, not nan"),
         (("--repeats", "1000000000000"), "--repeats: must be at most 10,000"),
         (("--pairing", "blocks", "--blocks", "1000000000000"), "--blocks: must be at most 10,000"),
         (("--set", "verdict.repeats=1000000000000"), "verdict.repeats, as given: must be at most 10,000"),
