@@ -7,6 +7,7 @@ import h2.errors
 import h2.exceptions
 
 DATA, HEADERS, RST_STREAM, GOAWAY = 0, 1, 3, 7
+_HTTP1 = b"HTTP/1"
 _HEAD_BYTES = 9
 _PAYLOAD_BYTES = 16_384  # the most of a frame, as announced
 _READ_BYTES = 32_768  # in frames of 8 bytes they keep h2 busy for 25 ms
@@ -45,8 +46,10 @@ class FrameBuffer:
             while self._filled - begin >= _HEAD_BYTES:
                 length = int.from_bytes(buffer[begin : begin + 3])
                 if length > _PAYLOAD_BYTES:
-                    begin = self._filled
                     error = f"a frame of {length} bytes, where {_PAYLOAD_BYTES} are the most"
+                    if buffer.startswith(_HTTP1, begin):
+                        error = "the server answers in HTTP/1"
+                    begin = self._filled
                     raise h2.exceptions.FrameTooLargeError(error)
                 end = begin + _HEAD_BYTES + length
                 if end > self._filled:

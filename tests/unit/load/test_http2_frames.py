@@ -39,6 +39,11 @@ def test_a_frame_over_the_maximum_is_refused_by_its_head() -> None:
         read(buffer, frame(0, 1, bytes(16_385))[:9])
 
 
+def test_an_answer_in_another_version_is_named_as_one() -> None:
+    with pytest.raises(h2.exceptions.FrameTooLargeError, match=r"^the server answers in HTTP/1$"):
+        read(FrameBuffer(), b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+
 @pytest.mark.parametrize("stopped", [False, True])
 def test_there_is_always_space_for_a_read(stopped: bool) -> None:
     """Also where whoever takes the frames stops in the middle."""
