@@ -19,7 +19,7 @@ def history_path(results: Path) -> Path:
 
 
 def read_history(path: Path) -> list[HistoryEntry]:
-    """Entries in the order of the file; a backend and load of a run that two writers added counts once.
+    """One entry for each backend and load of a run: its last, as a run may be added again once it is whole.
 
     Raises SpecError for a line that is not one of this version. No file is an empty history.
     """
@@ -33,7 +33,7 @@ def read_history(path: Path) -> list[HistoryEntry]:
     for number, line in enumerate(lines, 1):
         if line.strip():
             entry = _entry(line, f"{path}:{number}")
-            found.setdefault((entry.run, *entry.place), entry)
+            found[entry.run, *entry.place] = entry
     return list(found.values())
 
 
@@ -54,14 +54,14 @@ def _entry(line: str, where: str) -> HistoryEntry:
 
 
 def append_history(path: Path, entries: Sequence[HistoryEntry]) -> int:
-    """The number of lines added: a backend and load of a run that is there already is not added again. Raises
-    StorageError.
+    """The number of lines added: a backend and load of a run that is there with the same figures is not added
+    again. Raises StorageError.
     """
-    known = {(entry.run, entry.place) for entry in read_history(path)}
+    known = {(entry.run, entry.place): entry for entry in read_history(path)}
     new = [
         {"schema": HISTORY_FORMAT, **as_json(entry)}
         for entry in entries
-        if (entry.run, entry.place) not in known
+        if known.get((entry.run, entry.place)) != entry
     ]
     text = "".join(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n" for entry in new)
     results = path.parent.parent

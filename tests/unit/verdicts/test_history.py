@@ -233,6 +233,16 @@ def test_the_file_is_only_appended_to(tmp_path):
     assert [entry.run for entry in read_history(path)] == ["run-00", "run-01"]
 
 
+def test_a_run_that_was_added_before_its_end_has_the_figures_of_its_end(tmp_path):
+    path = history_path(tmp_path)
+    assert append_history(path, night(0, 90.0, repeats=1)) == 1
+    for added in (1, 0):
+        assert append_history(path, night(0, 100.0)) == added
+        (entry,) = read_history(path)
+        assert entry.metrics[METRIC].runs == 3
+        assert series([entry])[0].values == pytest.approx([100.0], rel=0.001)
+
+
 def test_a_line_that_two_writers_added_is_a_night_once(tmp_path):
     """Else one bad night would be a level of three."""
     path = history_path(tmp_path)
