@@ -67,6 +67,6 @@ def main(arguments: argparse.Namespace) -> int:
         )
     else:
         print((trends.markdown if arguments.markdown else trends.terminal)(courses, regressions))
-    if arguments.fail_on and courses and (few := trends.too_few_runs(courses)):
+    if arguments.fail_on and (few := trends.too_few_runs(courses)):
         print(f"warning: --fail-on {arguments.fail_on} has nothing to judge: {few}", file=sys.stderr)
     return ExitCode.LIMIT_FAILED if regressions and arguments.fail_on else ExitCode.OK

@@ -107,9 +107,7 @@ def spark(values: Sequence[float]) -> str:
 
 
 def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[str]:
-    if not series:
-        yield "No run in the history: `bench history RUN` adds one."
-    elif not drifts:
+    if not drifts:
         yield _no_drift(series)
     worse = [drift.series for drift in drifts]
     for name, drift in zip(names([*worse, *series]) if drifts else (), drifts, strict=False):
@@ -132,6 +130,8 @@ def _no_drift(series: Sequence[Series]) -> str:
 
 def too_few_runs(series: Sequence[Series]) -> str:
     """`the longest series has 2 runs, and two levels need 6`; "" where one is long enough."""
+    if not series:
+        return "the history has no figure above 0"
     most = max(len(figure.entries) for figure in series)
     if most >= TWO_LEVELS:
         return ""

@@ -271,7 +271,7 @@ def test_what_is_printed():
     assert text.startswith("chat vllm c4 TTFT p50  ")
     assert "% worse than its best level, by one step, since run-10" in text
     assert "| chat vllm c4 TTFT p50 | 13 |" in trends.markdown(series(made), drifts(series(made)))
-    assert trends.terminal([], []).strip() == "No run in the history: `bench history RUN` adds one."
+    assert trends.terminal([], []).strip() == "Nothing can be judged: the history has no figure above 0."
     assert trends.spark([1.0, 1.0]) == "▁▁"
 
 

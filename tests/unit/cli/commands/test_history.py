@@ -132,6 +132,16 @@ def test_a_gate_that_judges_nothing_passes_and_says_so(tmp_path, capsys, words):
     assert not capsys.readouterr().err
 
 
+def test_a_history_of_zeros_is_none_that_lacks_runs(tmp_path, capsys):
+    for number in range(6):
+        append_history(history_path(tmp_path), [entry(number, "vllm", goodput_requests_per_s=0)])
+    assert history(tmp_path, "--fail-on", "slower") == ExitCode.OK
+    printed = capsys.readouterr()
+    nothing = "the history has no figure above 0"
+    assert printed.out.strip() == f"Nothing can be judged: {nothing}."
+    assert printed.err.strip() == f"warning: --fail-on slower has nothing to judge: {nothing}"
+
+
 def test_the_rest_of_a_run_that_was_added_in_part_is_added(tmp_path):
     whole = [entry(0, label, **{"ttft_ms.p50": 100}) for label in ("vllm", "sglang")]
     assert append_history(history_path(tmp_path), whole[:1]) == 1
