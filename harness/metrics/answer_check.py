@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,8 @@ UNJUDGED = "unjudged"  # what the answer is held to cannot be evaluated here
 MOST_S = 5.0  # of CPU time for one answer: a pattern that backtracks may never end
 
 _FENCE = re.compile(r"```[^`\n]*\n")  # the line that opens one, as in CommonMark
+# A label next to these is a part of a word. Other scripts put no space between a label and their letters.
+_IN_WORD = r"[0-9A-Za-z\u00C0-\u024F]"
 NOT_JSON = object()
 
 # True, or False with nothing more to say; None: cannot be evaluated.
@@ -89,7 +92,7 @@ def _pattern(pattern: str, text: str) -> str:
 def _label(labels: Sequence[str], right: str, text: str) -> str:
     """Goes by the first label that the answer names."""
     pattern = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
-    named = re.search(rf"\b(?:{pattern})\b", text, re.IGNORECASE)
+    named = re.search(rf"(?<!{_IN_WORD})(?:{pattern})(?!{_IN_WORD})", text, re.IGNORECASE)
     if named is None:
         return "no label"
     return VALID if named[0].lower() == right.lower() else "wrong label"
@@ -143,7 +146,7 @@ def _no_number(name: str) -> None:
 def _validator(schema: str) -> Holds:
     """Opens no address and no file that the schema names: somebody else may have written it."""
     import jsonschema  # 0.3 s to import, and only some workloads need it
-    from jsonschema.validators import validator_for
+    from jsonschema.validators import extend, validator_for
     from jsonschema_specifications import REGISTRY
     from referencing.exceptions import Unresolvable
 
@@ -158,9 +161,18 @@ def _validator(schema: str) -> Holds:
     except cannot:
         return lambda _value: None
 
+    def multiple_of(_validator: object, step: Any, value: Any, _schema: object) -> Iterator[Any]:
+        """Goes by the decimal digits: as binary fractions, 0.07 is no multiple of 0.01."""
+        if kind.TYPE_CHECKER.is_type(value, "number"):
+            exact = isinstance(value, int) and isinstance(step, int)
+            if value % step if exact else Decimal(str(value)) % Decimal(str(step)):
+                yield jsonschema.ValidationError(f"{value} is no multiple of {step}")
+
+    exact_kind = extend(kind, {"multipleOf": multiple_of})
+
     def holds(value: Any) -> bool | None:
         try:
-            return bool(kind(held_to, registry=REGISTRY).is_valid(value))
+            return bool(exact_kind(held_to, registry=REGISTRY).is_valid(value))
         except cannot:
             return None
 

@@ -3,12 +3,13 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from harness.metrics.answer_check import TRUNCATED, UNJUDGED, VALID, judge
 from harness.metrics.latency import tpot_ms
+from harness.metrics.reason import NO_ANSWER, OfServer
 from harness.metrics.view import CellView, Figures, Floats, Mask, RequestView, Rows
 from harness.model import Answers, Constraint, Counts
 from harness.model.numbers import most_first
@@ -18,7 +19,13 @@ from harness.records.request_table import Expected, RequestTable
 FREE = "free"  # the kind of requests whose expectation the engine was not given
 REFUSED = "refused"  # a status from 400 to 499, or an error in the stream before any text
 FAILED = "failed"  # no whole answer for another reason
-CHECKS = ("label", "structured", "tool_call")
+# By check: its rate, and the reason it is null where no request has the check.
+_RATES = {
+    "label": ("label_accuracy", "no label is expected"),
+    "structured": ("structured_valid_rate", "no answer is held to a form"),
+    "tool_call": ("tool_call_valid_rate", "no tool call is expected"),
+}
+_COUNTED_APART = (TRUNCATED, UNJUDGED, REFUSED, FAILED)  # these enter no rate
 SHAPES = ("json_schema", "json_object", "regex", "choice", "grammar")  # kinds of constrained requests
 # Statuses that say who asks, where, when or how often, and nothing of the request's fields.
 _NOT_FOR_FORM = (401, 403, 404, 408, 409, 425, 429)
@@ -37,7 +44,13 @@ class Quality(Figures):
 
 
 def compute(cell: CellView) -> Quality:
-    return quality(cell, cell.requested, left_out=cell.facts.request.unsupported)
+    found = quality(cell, cell.requested, left_out=cell.facts.request.unsupported)
+    nulls = {
+        rate: _why_unknown(check, cell.requested, found.answers)
+        for check, (rate, _) in _RATES.items()
+        if getattr(found, rate) is None
+    }
+    return replace(found, nulls=nulls)
 
 
 def quality(view: RequestView, requested: RequestTable | None, left_out: Iterable[str] = ()) -> Quality:
@@ -70,6 +83,24 @@ def quality(view: RequestView, requested: RequestTable | None, left_out: Iterabl
         answers=Answers(refusals=dict(most_first(refusals)[:_REASONS]), **by_check),
         constraint=_constraint(view, requested, free),
     )
+
+
+def _why_unknown(check: str, requested: RequestTable | None, answers: Answers | None) -> str:
+    """The reason that the rate of a check is null."""
+    if requested is None:
+        return OfServer("what was expected of the answers was not kept")
+    if all(_check_of(expected) != check for expected in requested.expectations):
+        return _RATES[check][1]
+    kinds = answers.checks.get(check) if answers else None
+    if not kinds:
+        return NO_ANSWER
+    constrained = [counts for counts in kinds.values() if counts["constrained"]]
+    if not constrained:
+        lacking = ", ".join(kind for kind in kinds if kind != FREE)
+        return f"the engine has no field for {lacking}" if lacking else "no constrained request was measured"
+    counted = {name: sum(int(counts.get(name) or 0) for counts in constrained) for name in _COUNTED_APART}
+    apart = ", ".join(f"{count} {name}" for name, count in counted.items() if count)
+    return f"no answer came whole and could be judged: {apart}"
 
 
 def unanswered(requests: Rows, requested: RequestTable | None) -> Mask:
@@ -107,7 +138,7 @@ def _judged(view: RequestView, requested: RequestTable) -> Iterator[tuple[str, s
         if which < 0:
             continue
         expected: Expected = requested.expectations[which]
-        check = expected.check if expected.check in CHECKS else "structured"
+        check = _check_of(expected)
         kind = requested.kinds[seq] if check == "structured" else check
         verdict = REFUSED if refused[row] else FAILED
         if rows["outcome"][row] == Outcome.OK or _only_called(records, row):
@@ -124,6 +155,10 @@ def _judged(view: RequestView, requested: RequestTable) -> Iterator[tuple[str, s
         yield check, kind, verdict, records.errors[row]
 
 
+def _check_of(expected: Expected) -> str:
+    return expected.check if expected.check in _RATES else "structured"
+
+
 def _only_called(records: Records, row: int) -> bool:
     """A call without arguments is a whole answer, though no text."""
     called = bool(records.tool_calls) and bool(records.tool_calls[row])
@@ -131,8 +166,7 @@ def _only_called(records: Records, row: int) -> bool:
 
 
 def _rate(count: "Counter[str]") -> float | None:
-    left_out = count[TRUNCATED] + count[UNJUDGED] + count[REFUSED] + count[FAILED]
-    judged = count.total() - left_out
+    judged = count.total() - sum(count[verdict] for verdict in _COUNTED_APART)
     return count[VALID] / judged if judged else None
 
 

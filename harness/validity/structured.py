@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from harness.metrics.answer_check import TRUNCATED
+from harness.metrics.quality import FAILED, REFUSED
 from harness.model import Counts, IssueCode
 from harness.model.numbers import percent_apart
 from harness.validity.rule import Evidence, Rule, Violation
@@ -37,9 +38,10 @@ def _invalid(cell: Evidence) -> Iterator[Violation]:
 
 def _cut(cell: Evidence) -> Iterator[Violation]:
     for shape, counts in _shapes(cell):
-        cut, asked = counts.get(TRUNCATED) or 0, counts["asked"] or 1
-        if cut / asked > CUT:
-            yield Violation(f"{cut} of {asked} answers end at the token limit ({shape})")
+        cut = counts.get(TRUNCATED) or 0
+        answers = (counts["asked"] or 0) - sum(counts.get(key) or 0 for key in (REFUSED, FAILED))
+        if cut > CUT * answers:
+            yield Violation(f"{cut} of {answers} answers end at the token limit ({shape})")
 
 
 RULES = (

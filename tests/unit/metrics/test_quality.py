@@ -12,11 +12,13 @@ from harness.metrics.classes import by_kind, by_turn
 from harness.metrics.lengths import template_tokens
 from harness.metrics.prefix import ideals
 from harness.metrics.quality import Quality, form_refused, quality
+from harness.metrics.reason import OfServer
 from harness.metrics.state import cell_state
 from harness.metrics.view import RequestView
 from harness.model import Constraint, TemplateTokens
 from harness.records.layout import Outcome, Records
 from harness.records.request_table import Expected
+from harness.summary.cell import view_of
 from harness.validity import Evidence
 from harness.workload.prompts.request import ChatRequest
 from harness.workload.prompts.workload import workload
@@ -46,6 +48,10 @@ def call(name, arguments):
         (LABEL, "music or sport", "wrong label"),
         (LABEL, "sport news", "wrong label"),
         (LABEL, "transport", "no label"),
+        (LABEL, "sportů", "no label"),
+        (LABEL, "答案是sport。", "valid"),
+        (LABEL, "テーマはmusicです", "wrong label"),
+        (LABEL, "_sport_", "valid"),
         (LABEL, "", "no label"),
         (JSON, '{"n": 1}', "valid"),
         (JSON, ' {"n": 1, "in": {"n": 2}}\n', "valid"),
@@ -63,6 +69,13 @@ def call(name, arguments):
         (Expected("json_schema", {"type": "array"}), "[-Infinity]", "not JSON"),
         (Expected("json_schema", {"maximum": 3}), "1e400", "schema"),
         (Expected("json_schema", {"multipleOf": 0.01}), "1e400", "unjudged"),
+        (Expected("json_schema", {"multipleOf": 0.01}), "[8.54]", "valid"),
+        (Expected("json_schema", {"multipleOf": 0.01}), "8.54", "valid"),
+        (Expected("json_schema", {"items": {"multipleOf": 0.1}}), "[0.3, 89.6, -1e10]", "valid"),
+        (Expected("json_schema", {"multipleOf": 0.01}), "8.545", "schema"),
+        (Expected("json_schema", {"multipleOf": 3}), "6.0", "valid"),
+        (Expected("json_schema", {"multipleOf": 3}), "9" * 40, "valid"),
+        (Expected("json_schema", {"multipleOf": 3}), "7", "schema"),
         pytest.param(Expected("json_schema", {"multipleOf": 0.01}), "1" * 310, "unjudged", id="310 digits"),
         pytest.param(Expected("json_schema", {"type": "integer"}), "1" * 5000, "not JSON", id="5000 digits"),
         (Expected("json_schema", {"$ref": "http://x.invalid/s"}), "{}", "unjudged"),
@@ -251,6 +264,42 @@ def test_a_rate_of_no_answer_that_could_be_judged_is_not_known():
     assert found.answers.structured == {
         "json_schema": {"constrained": True, "asked": 1, "rate": None, "truncated": 1}
     }
+
+
+def reasons(*asked, **more):
+    """Why each rate of a cell with these requests is null."""
+    made, requested = cell(*asked)
+    return quality_module.compute(view_of(made, facts(**more), requested)).nulls
+
+
+def test_a_rate_that_is_null_says_why():
+    nothing = {
+        "label_accuracy": "no label is expected",
+        "structured_valid_rate": "no answer is held to a form",
+        "tool_call_valid_rate": "no tool call is expected",
+    }
+    assert reasons((ask(), "a", {})) == nothing
+    labelled = reasons((ask(LABEL), "sport", {}))
+    assert labelled == {rate: why for rate, why in nothing.items() if rate != "label_accuracy"}
+    made, _ = cell((ask(LABEL), "sport", {}))
+    unkept = quality_module.compute(view_of(made, facts(), None)).nulls
+    assert set(unkept.values()) == {"what was expected of the answers was not kept"}
+    assert all(isinstance(why, OfServer) for why in unkept.values())  # a file may just not hold it
+
+
+def test_a_rate_without_an_answer_to_judge_says_what_became_of_them():
+    shaped = ask(JSON, "json_schema")
+    refused = {"outcome": Outcome.HTTP_ERROR, "status": 400}
+    cut, failed = (shaped, '{"n": ', {"end": "length"}), (shaped, "", {"outcome": Outcome.TIMEOUT})
+    why = reasons(cut, cut, (shaped, "", refused), failed)["structured_valid_rate"]
+    assert why == "no answer came whole and could be judged: 2 truncated, 1 refused, 1 failed"
+    free = (ask(JSON, "free"), "{}", {})
+    assert reasons(free)["structured_valid_rate"] == "no constrained request was measured"
+    lacking = {"request": {"unsupported": {"structured.json_schema": "no field"}}}
+    why = reasons(free, (shaped, "{}", {}), **lacking)["structured_valid_rate"]
+    assert why == "the engine has no field for json_schema"
+    called_off = (shaped, "", {"outcome": Outcome.CANCELLED})
+    assert reasons(called_off)["structured_valid_rate"] == "no answer to count"
 
 
 def test_labels_and_calls_have_rates_of_their_own():

@@ -83,6 +83,17 @@ def test_a_shape_that_is_not_kept_to():
     assert codes(answered=shape(1.0, truncated=4)) == []
 
 
+def test_answers_that_were_cut_are_a_share_of_those_that_came():
+    counts = {"constrained": True, "asked": 10, "rate": None, "refused": 5, "failed": 1, "truncated": 3}
+    records, about = recorded.records(*[ANSWER] * 6), recorded.facts(workload__exact_output=False)
+    answers = Answers(structured={"regex": counts})
+    reasons = judge(Evidence(RequestView(records), about, answers=answers)).reasons
+    measured = {reason.code: reason.measured for reason in reasons}
+    assert measured["structured-cut"] == "3 of 4 answers end at the token limit (regex)"
+    none_came = Answers(structured={"regex": {**counts, "refused": 10, "failed": 0, "truncated": 0}})
+    assert codes(answered=none_came) == []
+
+
 @pytest.mark.parametrize(
     ("rate", "text"), [(0.004, "0.4%"), (0.497, "49.7%"), (0.5, "50%"), (0.976, "97.6%"), (0.87, "87%")]
 )
