@@ -68,10 +68,12 @@ def _given(label: str, names: Iterable[str]) -> str | None:
 
 
 def _runs(entry: Entry, manifest: Manifest, before: Sequence[HistoryEntry]) -> int:
-    """Runs that the suite asks for; of files, as many as the night before had."""
+    """Runs that the suite asks for; of files, as many as the night before had; where verdicts end the run, as
+    many as the last of them looked at.
+    """
     if entry.files:
         return max((figure.runs for figure in before[-1].metrics.values()), default=1)
-    return manifest.repeats if manifest.stopping is None else 1
+    return manifest.repeats if manifest.stopping is None else max(manifest.stopping.repeats, 1)
 
 
 def _asked(scenario: ScenarioTables) -> set[LoadPoint]:

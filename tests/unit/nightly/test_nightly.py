@@ -255,6 +255,16 @@ def test_files_are_missed_where_the_night_before_had_more_runs():
     assert found == ["ours c8: 2 of 3 runs"]
 
 
+@pytest.mark.parametrize(("looked_at", "words"), [(3, ["vllm c8: 1 of 3 runs"]), (1, []), (0, [])])
+def test_a_run_that_verdicts_end_lacks_what_they_did_not_see(tmp_path, looked_at, words):
+    """--repeats auto: at most 10. 0: it ended before the first look."""
+    (entry,) = load_suite(written(tmp_path, WHOLE)).run
+    looks = {"looks": [3, 5, 10], "repeats": looked_at}
+    manifest = documents.changed(MANIFEST, repeats=10, stopping=looks)
+    tonight = measured(summaries.cell("vllm", EIGHT))
+    assert [place_words(found) for found in missing(entry, "", [history()], manifest, tonight)] == words
+
+
 @pytest.fixture
 def own_signals(monkeypatch):
     """A night takes the process's signals."""
