@@ -11,6 +11,7 @@ from asyncio_throttle.throttler import Throttler
 from harness.host.proxy import proxy_for
 from harness.load.carrier import OPENING_S, RequestError
 from harness.load.connection import failure_of
+from harness.load.failures import CLOSED_EARLY
 from harness.load.finalize import Exchange
 from harness.load.http1 import Answer
 from harness.load.job import LoadJob
@@ -73,7 +74,7 @@ class HttpxCarrier:
         try:
             await _fetch(self._transports[exchange.replica], request, answer)
         except httpx.TransportError as error:
-            raise RequestError(_failure(error), str(error)) from error
+            raise RequestError(*_failure(error)) from error
         finally:
             exchange.connect = watch.connect_ns
             self._connected(watch)
@@ -101,6 +102,7 @@ async def _fetch(transport: httpx.AsyncHTTPTransport, request: httpx.Request, an
             answer.take_part(part, time.monotonic_ns())
             if answer.oversized:
                 return
+        answer.take_part(b"", time.monotonic_ns())  # the end, which may come later than the last part
     finally:
         await response.aclose()
     answer.complete_parts()
@@ -138,11 +140,20 @@ def _method(info: Mapping[str, object]) -> object:
 _CLOSED = ("disconnected", "peer closed")  # in the words of httpcore and h11
 
 
-def _failure(error: httpx.TransportError) -> Outcome:
+def _failure(error: httpx.TransportError) -> tuple[Outcome, str]:
+    """Outcome and text. httpx has no words for a connection that broke, and keeps the system's as a cause."""
+    broken = _system_error(error)
+    text = str(error) or str(broken or CLOSED_EARLY)
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-        return Outcome.CONNECT_FAILED
+        return Outcome.CONNECT_FAILED, text
     if isinstance(error, httpx.RemoteProtocolError):
-        closed = any(words in str(error) for words in _CLOSED)
-        return Outcome.TRUNCATED if closed else Outcome.MALFORMED
-    cause = error.__cause__
-    return failure_of(cause) if isinstance(cause, OSError) else Outcome.TRUNCATED
+        closed = any(words in text for words in _CLOSED)
+        return (Outcome.TRUNCATED if closed else Outcome.MALFORMED), text
+    return (Outcome.TRUNCATED if broken is None else failure_of(broken)), text
+
+
+def _system_error(error: BaseException) -> OSError | None:
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, OSError):
+        cause = cause.__cause__ or cause.__context__  # httpcore cuts the chain of causes
+    return cause

@@ -17,6 +17,7 @@ import pytest
 from harness.host.access import Access
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop, Progress, Promised, StampSource
+from harness.load.transport import Transport
 from harness.mockserver import running
 from harness.records.layout import UNKNOWN, Outcome, Phase
 from tests.integration.load_server import Peer, Server, serve
@@ -200,6 +201,39 @@ def test_a_request_whose_reset_came_before_its_acknowledgement_is_not_sent_again
     assert outcomes(result) == [Outcome.OK, Outcome.RESET]
     assert result.records.requests["attempts"].tolist() == [1, 1]
     assert len(server.requests) == 2
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_reset_is_recorded_as_one_by_way_of_httpx_too(begun: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def script(peer: Peer) -> None:
+        if begun:
+            peer.say(_HEAD, event("a"))
+            time.sleep(0.02)
+        peer.reset()
+
+    monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.ASYNCIO, ""))
+    with serve(script) as server:
+        result = run_load(job(server, 2, ClosedLoop(1)))
+    assert outcomes(result) == [Outcome.RESET] * 2
+    assert all("reset by peer" in error for error in result.records.errors)
+    assert list(result.records.texts) == ["a" if begun else ""] * 2
+
+
+def test_an_answer_ends_with_its_framing_by_way_of_httpx_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    over: list[int] = []
+
+    def script(peer: Peer) -> None:
+        peer.say(_HEAD, event("a"), _END.removesuffix(b"0\r\n\r\n"))
+        time.sleep(0.02)
+        over.append(time.monotonic_ns())
+        peer.say(b"0\r\n\r\n")
+
+    monkeypatch.setattr("harness.load.run.choose_transport", lambda _job: (Transport.ASYNCIO, ""))
+    with serve(script) as server:
+        result = run_load(job(server, 1, ClosedLoop(1)))
+    (row,) = result.records.requests
+    assert outcomes(result) == [Outcome.OK]
+    assert row["last_text_ns"] + result.t0_monotonic_ns < over[0] <= row["end_ns"] + result.t0_monotonic_ns
 
 
 def test_nothing_is_sent_again_once_an_answer_began() -> None:
