@@ -7,6 +7,7 @@ import numpy as np
 from harness.metrics.view import Mask
 from harness.model import WITHOUT_TEXT, IssueCode
 from harness.model.metric import OF_AUDIO
+from harness.model.numbers import counted
 from harness.records.layout import UNKNOWN, EventKind
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -19,7 +20,7 @@ def _died(cell: Evidence) -> Iterator[Violation]:
 
 def _restarted(cell: Evidence) -> Iterator[Violation]:
     if restarts := cell.facts.counter_restarts:
-        yield Violation(f"its counters fell {restarts} time(s)")
+        yield Violation(f"its counters fell {counted(restarts, 'time')}")
 
 
 def _output_length(cell: Evidence) -> Iterator[Violation]:

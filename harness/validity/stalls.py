@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from harness.metrics.standstill import HIT_SHARE, standstill
 from harness.model import CellResult, IssueCode, RunWarning, Standstill, known
-from harness.model.numbers import apart, percent_apart
+from harness.model.numbers import apart, counted, percent_apart
 from harness.validity.notices import ENGINE_STALLED
 from harness.validity.rule import Doubt, Evidence, Rule, Violation
 
@@ -68,7 +68,8 @@ def engine_stalls(cells: Iterable[CellResult]) -> Iterator[RunWarning]:
         if stall := known(cell.engine_stall):
             yield ENGINE_STALLED.warning(
                 f"{cell.cell}: the engine sent nothing for {stall.lasted_ms / 1e3:.1f} s, from "
-                f"{stall.at_s:.1f} s on, with {stall.in_flight} requests in flight; the load went on"
+                f"{stall.at_s:.1f} s on, with {counted(stall.in_flight, 'request')} in flight; "
+                "the load went on"
             )
 
 

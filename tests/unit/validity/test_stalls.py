@@ -73,5 +73,5 @@ def test_an_engine_that_stood_still_is_a_warning_and_no_doubt():
     assert {one.code for one in summarised.validity.reasons} == set()
     (warning,) = engine_stalls([summarised])
     assert warning.code == "engine-stalled"
-    assert "with 1 requests in flight" in warning.text
+    assert "with 1 request in flight; the load" in warning.text
     assert list(engine_stalls([cell("vllm")])) == []
