@@ -17,9 +17,10 @@ from harness.model import HistoryEntry
 from harness.model.imported import RESULT_SUFFIXES
 from harness.nightly.missing import missing
 from harness.nightly.suite import Entry, Suite
+from harness.report.wording import plain
 from harness.store import RunFolder
 from harness.store.history import append_history, history_path, read_history
-from harness.verdicts.history import Drift, drifts, entries, series, without_first
+from harness.verdicts.history import Drift, drifts, entries, same_course, series, without_first
 from harness.verdicts.missing import Missing
 
 State = Literal["measured", "failed", "out of time", "left out"]
@@ -255,13 +256,23 @@ def _why_failed(document: Mapping[str, object], folder: Path | None) -> str:
 
 
 def _add_to_history(steps: Sequence[Step], out: Path, note: Callable[[str], None]) -> set[str]:
-    """Adds the runs that were measured, and returns their names."""
-    tonight = set()
+    """Adds the runs that were measured, and returns their names.
+
+    A level is counted in nights: of two runs with the same backend, requests and load the first counts.
+    """
+    tonight: set[str] = set()
+    counted: list[HistoryEntry] = []
     for step in steps:
         if step.folder is not None and step.state == "measured":
             folder = RunFolder(step.folder)
             summary = folder.read_summary()
-            append_history(history_path(out), entries(folder.read_manifest(), summary))
+            for entry in entries(folder.read_manifest(), summary):
+                if any(same_course(entry, other) for other in counted):
+                    name = plain(f"{entry.label} {entry.load.label} of {entry.run}")
+                    note(f"  {name} is not in the history: an earlier run of this night is")
+                else:
+                    counted.append(entry)
+            append_history(history_path(out), [entry for entry in counted if entry.run == summary.run])
             for why in without_first(summary):
                 note(f"  {why}")
             tonight.add(folder.run_id)

@@ -1,7 +1,7 @@
 """A suite file: what is measured every night, in how many minutes, and what fails the gate."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from harness.errors import SpecError
@@ -50,6 +50,19 @@ class Entry:
     def runs_of(self) -> str:
         """The scenario in whose name its runs are kept."""
         return "imported" if self.files else Path(self.scenario).stem
+
+    @property
+    def loads(self) -> frozenset[tuple[str, float]]:
+        """Empty: those of the scenario."""
+        kinds = {"concurrency": self.concurrency, "rate": self.rate}
+        return frozenset((kind, value) for kind, values in kinds.items() for value in values)
+
+    @property
+    def work(self) -> "Entry":
+        """What is asked of any backend at any load, by the settings of the scenario."""
+        return replace(
+            self, backends=(), concurrency=(), rate=(), repeats=None, sample_hz=None, engine_set=()
+        )
 
     @property
     def title(self) -> str:
@@ -109,9 +122,23 @@ def load_suite(name: str) -> Suite:
             hint = "list all of its files in one [[run]], or give these another name"
             raise SpecError(f"'{entry.backends[0]}' has files in an earlier [[run]]", where=where, hint=hint)
         names |= set(entry.backends if entry.files else ())
+        for before in suite.run[:number]:
+            _check_apart(before, entry, where)
     if suite.suite.budget_minutes <= 0:
         raise SpecError("must be above 0", where=f"{path}:suite.budget_minutes")
     return suite
+
+
+def _check_apart(before: Entry, entry: Entry, where: str) -> None:
+    """Raises SpecError if engine values alone set two runs apart: the history takes those for a change."""
+    shared = [backend for backend in entry.backends if backend in before.backends]
+    same_load = entry.loads == before.loads or bool(entry.loads & before.loads)
+    if shared and same_load and entry.work == before.work and entry.engine_set != before.engine_set:
+        raise SpecError(
+            f"'{shared[0]}' has other engine values at the same load in an earlier [[run]]",
+            where=where,
+            hint="the history would mix both: give a variant of the backend these values",
+        )
 
 
 def _check(entry: Entry, where: str) -> None:

@@ -216,16 +216,25 @@ def series(history: Sequence[HistoryEntry]) -> list[Series]:
     """
     by_figure: dict[tuple[object, ...], list[_Course]] = {}
     for entry in sorted(history, key=attrgetter("created_utc")):
-        simulated = bool(known(entry.simulated))
-        work = (entry.scenario, *entry.place, entry.host, entry.workload_sha256, simulated)
         for metric, figure in entry.metrics.items():
             if better_of(metric) and figure.interval[1] > 0:
-                _join(by_figure.setdefault((metric, *work), []), entry, _asked(entry, metric))
+                key = (metric, *_work(entry))
+                _join(by_figure.setdefault(key, []), entry, _asked(entry, metric))
     return [
         Series(entries_of[0].scenario, *entries_of[0].place, str(key[0]), tuple(entries_of))
         for key, courses in by_figure.items()
         for _conditions, entries_of in courses
     ]
+
+
+def same_course(first: HistoryEntry, second: HistoryEntry) -> bool:
+    """Whether both are points of the same series."""
+    return _work(first) == _work(second) and known(first.conditions) == known(second.conditions)
+
+
+def _work(entry: HistoryEntry) -> tuple[object, ...]:
+    simulated = bool(known(entry.simulated))
+    return (entry.scenario, *entry.place, entry.host, entry.workload_sha256, simulated)
 
 
 _Course = tuple[dict[str, str], list[HistoryEntry]]  # conditions that are known of any of the entries

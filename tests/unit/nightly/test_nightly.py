@@ -1,6 +1,7 @@
 """Suites as data, and the flags and words that come of them."""
 
 import argparse
+import re
 from contextlib import redirect_stdout
 from io import StringIO
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from harness.plan import LoadPoint
 from harness.report.text.baseline import place_words
 from harness.spec.backend_refs import load_backend
 from harness.spec.scenario import load_scenario
-from harness.store.history import append_history, history_path
+from harness.store.history import append_history, history_path, read_history
 from harness.verdicts.history import entries
 from harness.verdicts.missing import Missing
 from tests.factories import documents, foreign, summaries
@@ -89,6 +90,31 @@ def test_files_of_one_name_are_listed_in_one_run(tmp_path):
     with pytest.raises(SpecError, match=r"run\[1\]: 'ours' has files in an earlier \[\[run\]\]") as caught:
         load_suite(written(tmp_path, about + files.format("ours", "a") + files.format("ours", "b")))
     assert "in one [[run]]" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("changes", "refused"),
+    [
+        ({"engine_set": '["max_sequences=8"]'}, True),
+        ({"engine_set": '["max_sequences=8"]', "backends": '["vllm"]', "concurrency": "[8]"}, True),
+        ({"engine_set": '["max_sequences=8"]', "backends": '["sglang"]'}, False),
+        ({"engine_set": '["max_sequences=8"]', "concurrency": "[2]", "rate": "[8]"}, False),
+        ({"engine_set": '["max_sequences=8"]', "requests": "80"}, False),
+        ({"engine_set": '["max_sequences=8"]', "set": '["load.think_time_s=2"]'}, False),
+        ({"backends": '["vllm", "sglang"]', "repeats": "5"}, False),
+    ],
+)
+def test_engine_values_alone_set_no_two_runs_apart(tmp_path, changes, refused):
+    """Else the values of each night alternate between two levels, and a step of either is noise."""
+    table = WHOLE.partition("[[run]]")[2]
+    for key, value in changes.items():
+        table = re.sub(rf"^{key} = .*$", f"{key} = {value}", table, flags=re.M)
+    path = written(tmp_path, f"{WHOLE}[[run]]{table}")
+    if refused:
+        with pytest.raises(SpecError, match=r"run\[1\]: 'vllm' has other engine values at the same load"):
+            load_suite(path)
+    else:
+        assert len(load_suite(path).run) == 2
 
 
 def test_an_unknown_suite_is_told_the_known_ones():
@@ -330,6 +356,30 @@ def test_a_night_is_judged_though_the_clock_was_ahead_on_an_earlier_one(tmp_path
     assert worst.share == pytest.approx(0.5, abs=0.1)
     assert "Course of" in page(made)
     assert "Over the runs" in drawn(made)
+
+
+@pytest.mark.usefixtures("own_signals")
+def test_a_night_counts_a_backend_at_a_load_once(whole_run, tmp_path, monkeypatch):
+    """Else a bad night and one more run of it would be a level."""
+    out = tmp_path / "results"
+    first = copy_of(whole_run, out)
+    later = copy_of(whole_run, tmp_path).path.rename(out / "later")
+    summary = first.read_summary()
+    monkeypatch.setattr(
+        "harness.nightly.run_suite.RunFolder.read_summary",
+        lambda folder: documents.changed(summary, run=folder.run_id),
+    )
+    steps = iter([first.path, later])
+    monkeypatch.setattr(
+        "harness.nightly.run_suite._step",
+        lambda entry, *_: Step(entry, "measured", "", 0, 1.0, next(steps)),
+    )
+    noted: list[str] = []
+    entry = Entry(scenario="shared-prefix", backends=("llamacpp",))
+    made = spend(Suite(About("mine", "x", 1), (entry, entry)), out, noted.append)
+    assert made.nights == 1
+    assert [one.run for one in read_history(history_path(out))] == [first.run_id]
+    assert "  llamacpp c2 of later is not in the history: an earlier run of this night is" in noted
 
 
 @pytest.mark.usefixtures("own_signals")
