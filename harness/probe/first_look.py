@@ -19,6 +19,8 @@ from harness.workload.prompts.words import NOUNS
 SIDE_BY_SIDE = 4
 _PROMPT_WORDS = 100
 _OUTPUT_TOKENS = 12
+REDIRECTED, REFUSED, TOO_MANY, FAILED = 300, 400, 429, 500  # statuses, or the first of them
+BUSY_HINT = "it may be too busy, or still load its model: look into its log, and try again"
 _REST = 1 / 6  # of the limit: where one answer took longer, no more are asked for
 
 
@@ -27,6 +29,14 @@ class Look:
     ttft_s: float
     tpot_s: float
     slowdown: float  # of an answer among three others, against one alone
+    unseen: str = ""  # why the slowdown is not known; it is then that of one thing at a time
+
+    @property
+    def together(self) -> str:
+        """What is known of several answers at once, in words."""
+        if self.unseen:
+            return f"{self.unseen}, so it is taken to do one thing at a time"
+        return f"with three others an answer takes {self.slowdown:.1f} times as long"
 
     def answer_s(self, output_tokens: int, concurrency: int = 1) -> float:
         """Each request in flight is taken to add what each of the three others did."""
@@ -46,7 +56,7 @@ def look(server: Server, limit_s: float) -> Look:
         if not _whole(first):
             raise _no_answer(server, first)
         if time.monotonic() - began > _REST * limit_s:
-            return _judged([first], [])
+            return _judged([first], [], f"no others were asked for after {first.answer_s:.0f} s")
         again = [seen for seen in (_ask(asker), _ask(asker)) if _whole(seen)]
         return _judged(again or [first], side_by_side([partial(_ask, asker)] * SIDE_BY_SIDE))
 
@@ -60,18 +70,42 @@ def _whole(seen: Seen) -> bool:
     return seen.ok and seen.text_events > 0
 
 
-def _judged(alone: Sequence[Seen], together: Sequence[Seen]) -> Look:
+def _judged(alone: Sequence[Seen], together: Sequence[Seen], unseen: str = "") -> Look:
     """The slower one of a pair; what was not seen is taken for a server that does one thing at a time."""
-    together_s = [seen.answer_s for seen in together if _whole(seen)]
-    all_seen = len(together_s) == SIDE_BY_SIDE
-    slowdown = max(together_s) / max(seen.answer_s for seen in alone) if all_seen else SIDE_BY_SIDE
+    lost = [seen for seen in together if not _whole(seen)]
+    if lost:
+        unseen = f"{len(lost)} of {SIDE_BY_SIDE} requests at once got {_reply(lost[0])}"
+    all_seen = together and not unseen
+    slowdown = _slowest_s(together) / _slowest_s(alone) if all_seen else SIDE_BY_SIDE
     ttft_s, tpot_s = max(seen.ttft_s for seen in alone), max(seen.tpot_s for seen in alone)
-    return Look(ttft_s, tpot_s, max(1.0, slowdown))
+    return Look(ttft_s, tpot_s, max(1.0, slowdown), unseen)
+
+
+def _slowest_s(answers: Sequence[Seen]) -> float:
+    return max(seen.answer_s for seen in answers)
+
+
+def _reply(seen: Seen) -> str:
+    """The status and what was wrong; without a status, what was wrong alone."""
+    return f"{seen.status}: {seen.error or 'no text'}" if seen.status else seen.error
 
 
 def _no_answer(server: Server, seen: Seen) -> SetupError:
+    what = f"a chat request got {_reply(seen)}" if seen.status else seen.error
+    return SetupError(what, where=server.api_url, hint=_hint(server, seen))
+
+
+def _hint(server: Server, seen: Seen) -> str:
+    if "no answer to" in seen.error:  # so the client words a connection that broke
+        return "it closed the connection: look into its log, and into that of a proxy before it"
     if not seen.status:
-        return SetupError(seen.error, where=server.api_url, hint="--minutes gives it more time")
-    hint = KEY_HINT if seen.status in REFUSALS else f"its model was asked for as '{server.served_name}'"
-    what = f"a chat request got {seen.status}: {seen.error or 'no text'}"
-    return SetupError(what, where=server.api_url, hint=hint)
+        return "--minutes gives it more time"
+    if seen.status in REFUSALS:
+        return KEY_HINT
+    if seen.parsed.malformed:
+        return "is an OpenAI-compatible server running there? Its address is what comes before /v1"
+    if seen.status == TOO_MANY:
+        return "a load needs more than its rate limit allows: raise it, or measure the engine behind it"
+    if seen.status >= FAILED or (seen.status < REDIRECTED and seen.error):
+        return BUSY_HINT
+    return f"its model was asked for as '{server.served_name}'"

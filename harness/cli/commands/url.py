@@ -4,7 +4,7 @@ import argparse
 import shlex
 import time
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -139,7 +139,7 @@ def _find(urls: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") ->
         ui.note(f"{url}: {_apis(server)}")
     ui.note(
         f"{url}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
-        f"with three others an answer takes {seen.slowdown:.1f} times as long"
+        f"{seen.together}"
     )
     return Found(urls, definition.name, seen)
 
@@ -167,7 +167,9 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
                 return chosen
             names = server.model_names()
         except SetupError as error:
-            raise SetupError(error.what, where=error.where, hint=error.hint or _hint(url, chosen)) from None
+            raise SetupError(
+                error.what, where=error.where, hint=error.hint or _hint(url, access, chosen)
+            ) from None
     if not names:
         raise SetupError(
             "lists no model",
@@ -184,11 +186,17 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
     return names[0]
 
 
-def _hint(url: str, chosen: str | None) -> str:
+def _hint(url: str, access: "Access", chosen: str | None) -> str:
     """A reason an address does not lead to a list of models, or to the `chosen` one."""
     from harness.client.client import Client
     from harness.client.limits import Limits
+    from harness.probe.first_look import BUSY_HINT, FAILED, REDIRECTED, REFUSED
 
+    status = 0
+    with closing(Client(url, access)) as client, suppress(SetupError):
+        status = client.ask("GET", "/v1/models", limits=Limits(total_s=2.0)).status
+    if status >= FAILED:
+        return BUSY_HINT
     scheme, _, rest = url.partition("://")
     other = ("http" if scheme == "https" else "https") + f"://{rest}"
     with closing(Client(other)) as client:
@@ -199,6 +207,8 @@ def _hint(url: str, chosen: str | None) -> str:
             answers = "CERTIFICATE" in error.what
     if answers:
         return f"a server answers at {other}"
+    if REDIRECTED <= status < REFUSED:
+        return "use the address that it redirects to, up to /v1"
     unlisted = "" if chosen else "; --model-name names the model where a server lists none"
     return f"is an OpenAI-compatible server running there? Its address is what comes before /v1{unlisted}"
 

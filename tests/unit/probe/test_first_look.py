@@ -10,7 +10,7 @@ from harness.errors import SetupError
 from harness.probe import first_look
 from harness.probe.exchange import Seen
 from harness.probe.together import side_by_side
-from tests.unit.probe.answering import answered
+from tests.unit.probe.answering import answered, read
 
 
 def took(ttft_s, answer_s):
@@ -30,6 +30,19 @@ def test_what_was_not_seen_is_a_server_that_does_one_thing_at_a_time():
     one_lost = [took(0.1, 1.1)] * 3 + [Seen(503, error="busy")]
     assert first_look._judged(alone, one_lost).slowdown == first_look.SIDE_BY_SIDE
     assert first_look._judged(alone, [took(0.1, 0.5)] * 4).slowdown == 1, "never faster than alone"
+
+
+def test_what_was_not_seen_is_not_shown_as_seen():
+    alone = [took(0.1, 1.1)]
+    assert first_look._judged(alone, [took(0.1, 2.2)] * 4).together == (
+        "with three others an answer takes 2.0 times as long"
+    )
+    refused = first_look._judged(alone, [took(0.1, 1.1)] * 2 + [Seen(429, error="slow down")] * 2)
+    assert refused.together == (
+        "2 of 4 requests at once got 429: slow down, so it is taken to do one thing at a time"
+    )
+    empty = first_look._judged(alone, [took(0.1, 1.1)] * 3 + [Seen(200)])
+    assert empty.together.startswith("1 of 4 requests at once got 200: no text, so")
 
 
 @pytest.mark.parametrize(("concurrency", "seconds"), [(1, 1.1), (4, 2.2), (7, 3.3)])
@@ -60,15 +73,21 @@ def test_the_first_answer_is_not_counted_where_there_is_time_for_another(monkeyp
 def test_a_first_answer_that_took_a_sixth_of_the_time_is_the_only_one(monkeypatch):
     found, asked = looked(monkeypatch, lambda _: took(9.0, 19.0), limit_s=0.0)
     assert (found.ttft_s, found.slowdown, asked) == (9.0, 4, 1)
+    assert found.together == "no others were asked for after 19 s, so it is taken to do one thing at a time"
 
 
 @pytest.mark.parametrize(
     ("answer", "what", "hint"),
     [
         (Seen(0, error="no complete answer"), "no complete answer", "--minutes gives it more time"),
+        (Seen(0, error="no complete answer: no answer to POST /v1: reset"), "reset", "closed the connection"),
+        (read(b"<html>hello</html>", "text/html"), "got 200: neither", "is an OpenAI-compatible server"),
         (Seen(404, error="no such model"), "got 404: no such model", "its model was asked for as 'm'"),
         (Seen(401, error="who?"), "got 401: who?", "API_KEY"),
         (Seen(200), "got 200: no text", "its model was asked for as 'm'"),
+        (Seen(200, error="out of memory"), "got 200: out of memory", "look into its log"),
+        (Seen(429, error="slow down"), "got 429: slow down", "its rate limit"),
+        (Seen(503, error="loading"), "got 503: loading", "still load its model"),
     ],
 )
 def test_no_whole_first_answer_is_one_error(monkeypatch, answer, what, hint):

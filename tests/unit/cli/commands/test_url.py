@@ -24,12 +24,17 @@ class Handler(BaseHTTPRequestHandler):
 
     models = ("one",)  # None: it lists none at all
     key = ""
+    broken = 0  # status of every list of models
 
     def log_message(self, *_words):
         pass
 
     def do_GET(self):
-        if self.key and self.headers.get("authorization") != f"Bearer {self.key}":
+        if self.broken:
+            self._say(
+                self.broken, {"error": {"message": "Loading model"}}, location="http://elsewhere/v1/models"
+            )
+        elif self.key and self.headers.get("authorization") != f"Bearer {self.key}":
             self._say(401, {"error": "no"})
         elif self.path == "/v1/models" and self.models is not None:
             self._say(200, {"object": "list", "data": [{"id": name} for name in self.models]})
@@ -40,9 +45,11 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["content-length"]))
         self._say(503, {"error": {"message": f"busy, {self.key}"}})
 
-    def _say(self, status, document):
+    def _say(self, status, document, **headers):
         body = json.dumps(document).encode()
         self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("content-length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -99,6 +106,21 @@ def test_a_server_without_a_list_of_models_is_measured_by_the_name_that_is_given
         code, error = called(address, "--model-name", "m")  # then no chat is answered
         assert code == ExitCode.SETUP
         assert "503" in error
+
+
+@pytest.mark.parametrize(
+    ("status", "hint"),
+    [
+        (503, "hint: it may be too busy, or still load its model: look into its log, and try again\n"),
+        (308, "hint: use the address that it redirects to, up to /v1\n"),
+        (400, "hint: is an OpenAI-compatible server running there?"),
+    ],
+)
+def test_a_list_of_models_that_is_not_there_yet_or_is_elsewhere_has_a_hint_of_its_own(called, status, hint):
+    with server(broken=status) as address:
+        code, error = called(address)
+    assert code == ExitCode.SETUP
+    assert hint in error
 
 
 def test_a_key_is_asked_for_taken_from_the_environment_and_never_shown(called, monkeypatch):
