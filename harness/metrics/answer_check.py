@@ -169,6 +169,8 @@ def _validator(schema: str) -> Holds:
                 yield jsonschema.ValidationError(f"{value} is no multiple of {step}")
 
     exact_kind = extend(kind, {"multipleOf": multiple_of})
+    if isinstance(held_to, dict):
+        held_to.pop("$schema", None)  # a reference to the root would follow it back to `kind`
 
     def holds(value: Any) -> bool | None:
         try:

@@ -31,6 +31,10 @@ SCHEMA = {
     "additionalProperties": False,
 }
 DEEP = reduce(lambda inner, _: {"allOf": [inner]}, range(200), {})
+DRAFT_7 = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "properties": {"price": {"multipleOf": 0.01}, "in": {"$ref": "#"}},
+}
 LABEL = Expected("label", {"label": "sport", "labels": ["sport", "music", "sport news"]})
 JSON = Expected("json_schema", SCHEMA)
 CALL = Expected("tool_call", {"look": SCHEMA, "stop": {"type": "object"}})
@@ -73,6 +77,8 @@ def call(name, arguments):
         (Expected("json_schema", {"multipleOf": 0.01}), "8.54", "valid"),
         (Expected("json_schema", {"items": {"multipleOf": 0.1}}), "[0.3, 89.6, -1e10]", "valid"),
         (Expected("json_schema", {"multipleOf": 0.01}), "8.545", "schema"),
+        (Expected("json_schema", DRAFT_7), '{"in": {"in": {"price": 8.54}}}', "valid"),
+        (Expected("json_schema", DRAFT_7), '{"in": {"in": {"price": 8.545}}}', "schema"),
         (Expected("json_schema", {"multipleOf": 3}), "6.0", "valid"),
         (Expected("json_schema", {"multipleOf": 3}), "9" * 40, "valid"),
         (Expected("json_schema", {"multipleOf": 3}), "7", "schema"),
