@@ -147,12 +147,20 @@ def _judged(view: RequestView, requested: RequestTable) -> Iterator[tuple[str, s
             given_up = endless == _MOST_ENDLESS and expected.check not in ("label", "choice")
             try:
                 verdict = (
-                    UNJUDGED if given_up else judge(expected, answer, calls, records.finish_reasons[row])
+                    UNJUDGED if given_up else judge(expected, answer, calls, _end(records, requested, row))
                 )
             except TimeoutError:
                 endless += 1
                 verdict = UNJUDGED
         yield check, kind, verdict, records.errors[row]
+
+
+def _end(records: Records, requested: RequestTable, row: int) -> str:
+    """The finish reason. Where the server sent none, an answer as long as was allowed was cut off."""
+    answer = records.requests[row]
+    allowed = requested.numbers["max_tokens"][answer["seq"]]
+    cut = 0 < allowed <= answer["output_tokens"]
+    return records.finish_reasons[row] or ("length" if cut else "")
 
 
 def _check_of(expected: Expected) -> str:

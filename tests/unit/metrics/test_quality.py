@@ -308,6 +308,18 @@ def test_a_rate_without_an_answer_to_judge_says_what_became_of_them():
     assert reasons(called_off)["structured_valid_rate"] == "no answer to count"
 
 
+def test_an_answer_without_a_finish_reason_was_cut_where_it_is_as_long_as_was_allowed():
+    """Each may have ten tokens."""
+    shaped, half = ask(JSON, "json_schema"), '{"n": '
+    made, asked = cell(
+        *((shaped, half, {"end": "", "tokens": tokens}) for tokens in (-1, 9, 10)),
+        (shaped, half, {"end": "stop", "tokens": 10}),
+        (shaped, '{"n": 1}', {"end": "", "tokens": 10}),
+    )
+    counts = quality(RequestView(made), asked).answers.structured["json_schema"]
+    assert (counts["not JSON"], counts["truncated"], counts["valid"]) == (3, 1, 1)
+
+
 def test_labels_and_calls_have_rates_of_their_own():
     made, asked = cell(
         (ask(LABEL), "sport", {}),
