@@ -21,7 +21,7 @@ class Pace(Figures):
 
 def compute(cell: CellView) -> Pace:
     load = cell.facts.load
-    state = cell_state(cell.timed.requests, load, cell.requested)
+    state = cell_state(cell.timed.requests, load, cell.requested, cell.facts.client.spread_over_ns)
     return Pace(
         arrivals=compare_cell(cell.timed.requests, load, cell.requested),
         state=state.state,

@@ -11,10 +11,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from harness.metrics import in_flight
 from harness.metrics.quality import form_refused
 from harness.metrics.reason import OfServer, OfTimes
 from harness.metrics.sessions import in_flight_share
-from harness.metrics.window import first_left_empty_ns, session_ends_ns
+from harness.metrics.window import MIN_STEADY_TIMES, first_left_empty_ns, session_ends_ns
 from harness.model import Load, known
 from harness.model.numbers import counted, percent_apart, short
 from harness.records.layout import UNKNOWN, Outcome, Phase
@@ -37,8 +38,16 @@ class CellState:
     why: str
 
 
-def cell_state(requests: NDArray[np.void], load: Load, requested: RequestTable | None = None) -> CellState:
-    """Uses requests of any phase, since the server does not know phases."""
+def cell_state(
+    requests: NDArray[np.void],
+    load: Load,
+    requested: RequestTable | None = None,
+    not_before_ns: int = 0,
+) -> CellState:
+    """Uses requests of any phase, since the server does not know phases.
+
+    `not_before_ns`: until then slots wait on purpose.
+    """
     rows = requests[requests["outcome"] != Outcome.CANCELLED]
     if not (rows["phase"] == Phase.MEASURE).any():
         return CellState(None, OfTimes("no measured request was due"))
@@ -47,7 +56,8 @@ def cell_state(requests: NDArray[np.void], load: Load, requested: RequestTable |
     if load.slots is not None and known(load.think_time_s) == 0:
         return CellState("saturated", "each slot sends again at once")
     if load.slots is not None:
-        return _closed(_busy_share(rows, load.slots, requested), "slots hold a request")
+        share = _busy_share(rows, load.slots, requested, not_before_ns)
+        return _closed(share, "slots hold a request")
     # A server that does not take a schema refuses it at any pace.
     return _open(rows[(rows["intended_ns"] != UNKNOWN) & ~form_refused(rows, requested)])
 
@@ -57,10 +67,13 @@ def _closed(share: float, what: str) -> CellState:
     return CellState("saturated" if share >= BUSY else "under load", words)
 
 
-def _busy_share(rows: NDArray[np.void], slots: int, requested: RequestTable | None) -> float:
+def _busy_share(
+    rows: NDArray[np.void], slots: int, requested: RequestTable | None, not_before_ns: int
+) -> float:
     """The share of the time until slots run empty; 1 if all were sent at once.
 
-    Without chats that is the last send. A slot that has no chat to begin is empty while others go on.
+    Without chats that is the last send. A slot that has no chat to begin is empty while others go on. The
+    time before `not_before_ns` counts only where less than half of a usual answer is left after it.
     """
     sent = rows[(rows["sent_ns"] != UNKNOWN) & (rows["end_ns"] != UNKNOWN)]
     if not len(sent):
@@ -72,8 +85,10 @@ def _busy_share(rows: NDArray[np.void], slots: int, requested: RequestTable | No
         chats = requested.sessions()
         ends = np.maximum(sent["end_ns"], session_ends_ns(sent, chats, None))
         last = min(last, first_left_empty_ns(ends, chats[sent["seq"]], slots))
-    held = np.minimum(sent["end_ns"], last) - np.minimum(sent["sent_ns"], last)
-    return min(1.0, float(held.sum()) / (slots * (last - begin)))
+    usual_ns = float((sent["end_ns"] - sent["sent_ns"]).mean())
+    if last - not_before_ns >= MIN_STEADY_TIMES * usual_ns:
+        begin = max(begin, not_before_ns)
+    return min(1.0, (in_flight.mean(sent, begin, last) or 0.0) / slots)
 
 
 def _open(rows: NDArray[np.void]) -> CellState:
@@ -126,9 +141,9 @@ def _falls_behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
         return None  # too short for a backlog to be distinguished from what is in flight
     due = int(np.count_nonzero((rows["intended_ns"] > start) & (rows["intended_ns"] <= stop)))
     served = int(np.count_nonzero((good["end_ns"] > start) & (good["end_ns"] <= stop)))
-    in_flight = due * usual_ns / (stop - start)
+    usually = due * usual_ns / (stop - start)
     swing = float((_in_flight_less_trend(rows, good) ** 2).mean())
-    if due - served > BEHIND * due + SURE * (in_flight + max(in_flight, swing)) ** 0.5:
+    if due - served > BEHIND * due + SURE * (usually + max(usually, swing)) ** 0.5:
         return f"{served} answers to {due} requests in {short((stop - start) / 1e9)} s"
     return None
 

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from harness.metrics import pace
 from harness.metrics.state import cell_state
+from harness.metrics.view import CellView
 from harness.records.layout import Outcome, empty_requests
 from harness.records.request_table import RequestTable
-from tests.factories.recorded import load, requested
+from tests.factories.recorded import facts, load, requested, view_of
 
 RATE = load("rate", 10.0)
 
@@ -201,6 +203,21 @@ def test_a_closed_loop_is_saturated_while_its_slots_are_in_use(think_s, state):
 def test_a_share_of_busy_slots_below_the_limit_does_not_read_as_the_limit():
     found = cell_state(closed(4, 8, 1.0, 0.116), load("concurrency", 4))
     assert (found.state, found.why) == ("under load", "slots hold a request 89.6% of the time")
+
+
+@pytest.mark.parametrize(
+    ("spread_over_s", "state", "percent"),
+    [(0, "under load", 57), (6, "saturated", 94), (11.8, "saturated", 91), (11.9, "under load", 57)],
+)
+def test_slots_that_wait_for_their_turn_to_begin_do_not_think(spread_over_s, state, percent):
+    """Eight rounds of 1 s, 50 ms apart, the second one 5 s late, as a start is spread. Little may be left."""
+    rows = closed(4, 8, 1.0, 0.05)
+    for name in ("intended_ns", "sent_ns", "start_ns", "end_ns"):
+        rows[name][4:] += 5 * 10**9
+    pauses = {"load": {"kind": "concurrency", "value": 4, "think_time_s": 0.05}}
+    given = facts(**pauses, client__spread_over_ms=spread_over_s * 1e3)
+    found = pace.compute(CellView(view_of(rows).records, given))
+    assert (found.state, found.state_why) == (state, f"slots hold a request {percent}% of the time")
 
 
 @pytest.mark.parametrize(("turns", "percent"), [(4, 99), (5, 77)])
