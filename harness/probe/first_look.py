@@ -21,6 +21,8 @@ _PROMPT_WORDS = 100
 _OUTPUT_TOKENS = 12
 REDIRECTED, REFUSED, TOO_MANY, FAILED = 300, 400, 429, 500  # statuses, or the first of them
 BUSY_HINT = "it may be too busy, or still load its model: look into its log, and try again"
+# What the client and h11 find wrong with bytes that came.
+_UNREADABLE = ("longer than", "more than", "content-encoding", "damaged", "not HTTP", "illegal", "-Length")
 _REST = 1 / 6  # of the limit: where one answer took longer, no more are asked for
 
 
@@ -96,6 +98,8 @@ def _no_answer(server: Server, seen: Seen) -> SetupError:
 
 
 def _hint(server: Server, seen: Seen) -> str:
+    if not seen.status and any(words in seen.error for words in _UNREADABLE):
+        return "its address may be that of something else, or a proxy before it changes its answers"
     if "no answer to" in seen.error:  # so the client words a connection that broke
         return "it closed the connection: look into its log, and into that of a proxy before it"
     if not seen.status:
