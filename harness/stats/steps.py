@@ -7,8 +7,15 @@ splits that were looked at (Bonferroni). Both sides are then split in the same w
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
 from harness.stats.runs import Floats
 from harness.stats.student import t_cdf
+
+FAR = 5.0  # deviations from the median of its neighbours: 1 of 10,000 normal values
+MOST_ODD = 0.1  # of the values
+MEDIAN_STEP = 0.954  # deviations between two normal values, in the median
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +31,32 @@ def levels(values: Floats, *, alpha: float = 0.01, least: int = 3) -> list[Level
     """Levels of a series in order.
 
     Each side of a change has `least` values or more, and most of its values, on its own side of the middle
-    between both means. One odd value is no change, however far it lies and however long the series is.
+    between both means. One odd value is no change, however far it lies and however long the series is, and
+    hides none.
     """
+    values = _without_odd(values, least)
     bounds = [0, *_splits(values, 0, alpha, least), len(values)]
     return [
         Level(start, stop, float(values[start:stop].mean()))
         for start, stop in pairwise(bounds)
         if stop > start
     ]
+
+
+def _without_odd(values: Floats, least: int) -> Floats:
+    """The values, in which a few that lie far from their neighbours lie no further than FAR deviations.
+
+    Such a value is on no level, but its square in the spread would hide a step for as long as it is there.
+    Fewer than `least` in a row can be odd. Where more than MOST_ODD are, they are what is usual.
+    """
+    window = 2 * least - 1
+    if len(values) < window:
+        return values
+    deviation = float(np.median(np.abs(np.diff(values)))) / MEDIAN_STEP
+    firsts = np.clip(np.arange(len(values)) - (least - 1), 0, len(values) - window)
+    near = np.median(sliding_window_view(values, window)[firsts], axis=1)
+    drawn = np.clip(values, near - FAR * deviation, near + FAR * deviation)
+    return drawn if np.count_nonzero(drawn != values) <= MOST_ODD * len(values) else values
 
 
 def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:

@@ -38,6 +38,31 @@ def test_odd_values_are_no_level_in_a_series_of_any_length(before, odd, after):
     assert len(bounds(values)) == 1
 
 
+@pytest.mark.parametrize("odd", [0.2, 1.0, -1.0, 5.0])
+@pytest.mark.parametrize("place", [10, 21, 22])
+def test_an_odd_value_hides_no_step(odd, place):
+    """Its square would be most of the spread; three values of a new level are enough with and without it."""
+    noise = np.random.default_rng(7).normal(0, 0.01, 24)
+    values = np.repeat([0.0, 0.1], [20, 4]) + noise
+    assert bounds(values) == [(0, 20), (20, 24)]
+    values[place] += odd
+    assert bounds(values) == [(0, 20), (20, 24)]
+
+
+def test_an_odd_value_moves_no_level():
+    noise = np.random.default_rng(9).normal(0, 0.01, 40)
+    values = np.repeat([0.0, 0.1], [20, 20]) + noise
+    values[30] = 5.0
+    assert [level.mean for level in levels(values)] == pytest.approx([0.0, 0.1], abs=0.01)
+
+
+def test_values_of_which_many_are_odd_are_as_they_are():
+    """A seventh is no exception: the mean is that of all."""
+    values = np.tile([0.0, 0.01, -0.01, 0.0, 0.01, -0.01, 3.0], 6)
+    (level,) = levels(values)
+    assert level.mean == pytest.approx(values.mean())
+
+
 def test_a_long_level_may_have_odd_values():
     noise = np.random.default_rng(6).normal(0, 0.01, 45)
     values = np.repeat([0.0, 0.5], [20, 25]) + noise
