@@ -13,7 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from harness.stats.runs import Floats
 from harness.stats.student import t_cdf
 
-FAR = 5.0  # deviations from the median of its neighbours: 1 of 10,000 normal values
+FAR = 5.0  # deviations from the median of its neighbours: 1 of 100,000 normal values
 MOST_ODD = 0.1  # of the values
 MEDIAN_STEP = 0.954  # deviations between two normal values, in the median
 

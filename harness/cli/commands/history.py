@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    from harness.cli.display.output import page_width
     from harness.report.text import trends
     from harness.report.wording import plain
     from harness.store import open_run
@@ -65,8 +66,10 @@ def main(arguments: argparse.Namespace) -> int:
                 {"runs": len({entry.run for entry in history}), "drifts": [d.as_json() for d in regressions]}
             )
         )
+    elif arguments.markdown:
+        print(trends.markdown(courses, regressions))
     else:
-        print((trends.markdown if arguments.markdown else trends.terminal)(courses, regressions))
+        print(trends.terminal(courses, regressions, page_width()))
     if arguments.fail_on and (few := trends.too_few_runs(courses)):
         print(f"warning: --fail-on {arguments.fail_on} has nothing to judge: {few}", file=sys.stderr)
     return ExitCode.LIMIT_FAILED if regressions and arguments.fail_on else ExitCode.OK

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import compress
 
+from harness.model.lines import wrap
 from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.wording import engine_words, listing, markdown_escaped, markdown_row, plain
@@ -13,9 +14,12 @@ SHOWN = 30  # runs of a line
 TWO_LEVELS = 2 * LEAST_NIGHTS  # runs
 
 
-def terminal(series: Sequence[Series], drifts: Sequence[Drift]) -> str:
-    lines = map(_line, names(series), series)
-    return "\n".join([*lines, "", *conclusion(series, drifts)])
+def terminal(series: Sequence[Series], drifts: Sequence[Drift], columns: int | None = None) -> str:
+    """`columns`: width at which lines are broken; None: they are not."""
+    lines = [*map(_line, names(series), series), "", *conclusion(series, drifts)]
+    if columns is not None:
+        lines = [part for line in lines for part in wrap(line, columns, subsequent_indent="  ") or [""]]
+    return "\n".join(lines)
 
 
 def markdown(series: Sequence[Series], drifts: Sequence[Drift]) -> str:

@@ -51,7 +51,8 @@ def history(results, *words):
     return main(["history", "--out", str(results), *words])
 
 
-def test_a_worse_level_is_named_with_its_size_and_its_first_run(results, capsys):
+def test_a_worse_level_is_named_with_its_size_and_its_first_run(results, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
     assert history(results) == ExitCode.OK
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("chat vllm c4 TTFT p50  ")
@@ -87,7 +88,17 @@ def test_the_document_has_shares_and_the_page_a_table(results, capsys):
     assert "| chat sglang c4 output | 14 | 594 tokens/s | " in page
 
 
-def test_figures_of_a_scripted_server_are_marked(tmp_path, capsys):
+def test_lines_are_broken_between_words(results, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    history(results)
+    text = capsys.readouterr().out
+    assert max(map(len, text.splitlines())) <= 60
+    assert "the best level ended with run-09 (engine 0.9)" in " ".join(text.split())
+    assert "" in text.splitlines()
+
+
+def test_figures_of_a_scripted_server_are_marked(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "300")
     for number in range(6):
         value = 100 if number < 3 else 150
         night = [replace(entry(number, "vllm", **{"ttft_ms.p50": value}), simulated=True)]
