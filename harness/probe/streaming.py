@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from harness.apis import Api
 from harness.engines.speak.dialect import Chat
 from harness.model import Finding
+from harness.model.numbers import counted
 from harness.probe.asker import FORCED, FREE, Asker, user
 from harness.probe.exchange import Seen
 from harness.probe.finding import held
@@ -29,7 +30,11 @@ def stream(asker: Asker) -> tuple[Seen, list[Finding]]:
 
 
 def _shown(seen: Seen, habits: Habits, api: Api) -> Iterator[Finding]:
-    yield Finding(api.name, "answered", f"{seen.text_events} events with text", True)
+    if seen.parsed.document:
+        then = "TTFT is E2E, and ITL and TPOT are not known: compare E2E"
+        yield Finding(api.name, "streamed", "one JSON document, not a stream", False, then, matters=True)
+    else:
+        yield Finding(api.name, "answered", f"{counted(seen.text_events, 'event')} with text", True)
     yield from _shape(seen, habits, api.end)
     yield from _usage(seen, habits)
     yield from _tokens_per_event(seen, habits)
@@ -52,13 +57,17 @@ def _shape(seen: Seen, habits: Habits, end: str) -> Iterator[Finding]:
         then="none needed: an answer is complete with its finish reason and its framing",
         matters=False,
     )
-    yield held(
-        "finish reason",
-        habits.finish_reason,
-        bool(seen.finish_reason),
-        then=f"an answer without it and without {end} fails as unfinished",
-        matters=False,
-    )
+    if seen.finish_reason or seen.parsed.done or seen.parsed.document:
+        yield held(
+            "finish reason",
+            habits.finish_reason,
+            bool(seen.finish_reason),
+            then=f"an answer without it and without {end} fails as unfinished",
+            matters=False,
+        )
+    else:
+        then = "every answer fails as unfinished: nothing can be measured"
+        yield Finding("finish reason", f"yes, or {end}", "neither", False, then, matters=True)
     yield held(
         "comments",
         habits.comments,

@@ -18,6 +18,7 @@ from harness.records.layout import UNKNOWN
 _COUNT = "Count from one to five hundred in words."
 _TOGETHER = 0.1  # of the mean gap: events closer than that were sent together
 _TELLING_S = 0.003  # mean gap
+_WHOLE = "all"  # begins the words for an answer that came in one read
 _BURSTS = 0.3  # share of such gaps; a client that wakes late makes fewer
 _ANSWERS = 3  # that must each show it: a machine that stands still now and then makes one or two
 _OVERLOADED = 0.5  # share of the time in which something waited for a CPU: client and server take turns on it
@@ -48,6 +49,8 @@ def held_back(asker: Asker, alone: Seen) -> Iterator[Finding]:
         yield Finding(topic, as_made, f"not known: tasks waited for a CPU {waiting:.0%} of the time", None)
     else:
         then = "ITL is that of the bursts, and TTFT may wait for one: compare TPOT"
+        if again.startswith(_WHOLE):
+            then = "TTFT is E2E, and ITL and TPOT are not known: compare E2E"
         yield Finding(topic, as_made, f"in bursts: {again}", False, then, matters=True)
 
 
@@ -57,6 +60,8 @@ def _in_bursts(seen: Seen) -> str | None:
     """
     gaps = seen.gaps_s
     mean = sum(gaps) / max(len(gaps), 1)
+    if len(gaps) >= 8 and not mean:
+        return f"{_WHOLE} {len(gaps) + 1} events at once"
     if len(gaps) < 8 or mean < _TELLING_S:
         return None
     together = sum(gap < _TOGETHER * mean for gap in gaps)

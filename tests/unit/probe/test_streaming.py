@@ -1,10 +1,12 @@
 """What a probe concludes from how an answer streams and how long it is."""
 
+import json
+
 import pytest
 
 from harness.probe import streaming
 from harness.probe.exchange import Seen
-from tests.unit.probe.answering import answered, asker, chunk, definition, seen
+from tests.unit.probe.answering import answered, asker, chunk, definition, read, seen
 
 HABITS = {
     "unknown_fields": "ignored",
@@ -61,6 +63,24 @@ def test_a_habit_other_than_declared_is_found(answer, name, said, matters):
     one = topic(shown(answer), name)
     assert (one.holds, one.seen, one.matters) == (False, said, matters)
     assert one.then
+
+
+def test_an_answer_that_is_no_stream_is_found():
+    message = {"role": "assistant", "content": "a b"}
+    document = {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}], "usage": OWN["usage"]}
+    one = topic(shown(read(json.dumps(document).encode(), "application/json")), "chat")
+    assert (one.seen, one.holds, one.matters) == ("one JSON document, not a stream", False, True)
+    assert "compare E2E" in one.then
+    assert topic(shown(seen(ROLE, chunk("a"), END, OWN)), "chat").seen == "1 event with text"
+
+
+@pytest.mark.parametrize("habits", [HABITS, {}])
+def test_answers_that_never_end_are_found_whatever_is_declared(habits):
+    """Each of them fails, so a run has no figure."""
+    answer = seen(ROLE, chunk("a"), chunk("b"), OWN, done=False)
+    found = streaming.stream(asker(answer, of(habits=habits)))[1]
+    one = topic(found, "finish reason")
+    assert (one.declared, one.seen, one.holds, one.matters) == ("yes, or [DONE]", "neither", False, True)
 
 
 def test_comments_are_found():

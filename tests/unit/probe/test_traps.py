@@ -83,6 +83,16 @@ def test_output_is_held_back_where_three_answers_show_it(monkeypatch):
     assert list(traps.held_back(asker(BURSTS), timed([10] * 7))) == [], "too few to tell"
 
 
+def test_an_answer_that_is_held_back_whole_is_found(monkeypatch):
+    monkeypatch.setattr(traps, "waited_for_cpu_s", lambda: 0.0)
+    whole = timed([0] * 12)
+    caught = only(traps.held_back(asker(whole), whole))
+    assert (caught.holds, caught.matters) == (False, True)
+    assert caught.seen == "in bursts: all 13 events at once"
+    assert caught.then.endswith("compare E2E")
+    assert only(traps.held_back(asker(EVEN), whole)).holds, "once may be the client's"
+
+
 @pytest.mark.parametrize(
     ("first_s", "usual_s", "holds"),
     [(2.5, 0.3, True), (12.0, 0.1, False), (1.05, 0.1, True), (1.2, 0.1, False), (None, 0.1, None)],
