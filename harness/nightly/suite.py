@@ -126,6 +126,12 @@ def load_suite(name: str) -> Suite:
             _check_apart(before, entry, where)
     if suite.suite.budget_minutes <= 0:
         raise SpecError("must be above 0", where=f"{path}:suite.budget_minutes")
+    if suite.gate.floor_percent < 0:
+        raise SpecError("must not be below 0", where=f"{path}:gate.floor_percent")
+    name = suite.suite.name
+    if not name or "/" in name or len(name.encode()) > paths.LONGEST_NAME:
+        most = f"must be 1 to {paths.LONGEST_NAME} bytes without '/'"
+        raise SpecError(f"{most}: its pages have this name", where=f"{path}:suite.name")
     return suite
 
 
