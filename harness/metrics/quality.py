@@ -22,7 +22,7 @@ FAILED = "failed"  # no whole answer for another reason
 # By check: its rate, and the reason it is null where no request has the check.
 _RATES = {
     "label": ("label_accuracy", "no label is expected"),
-    "structured": ("structured_valid_rate", "no answer is held to a form"),
+    "structured": ("structured_valid_rate", "no structured output is requested"),
     "tool_call": ("tool_call_valid_rate", "no tool call is expected"),
 }
 _COUNTED_APART = (TRUNCATED, UNJUDGED, REFUSED, FAILED)  # these enter no rate

@@ -281,7 +281,7 @@ def reasons(*asked, **more):
 def test_a_rate_that_is_null_says_why():
     nothing = {
         "label_accuracy": "no label is expected",
-        "structured_valid_rate": "no answer is held to a form",
+        "structured_valid_rate": "no structured output is requested",
         "tool_call_valid_rate": "no tool call is expected",
     }
     assert reasons((ask(), "a", {})) == nothing
