@@ -42,6 +42,7 @@ class InputError(Exception):
 def main() -> int:
     folder = Path(tempfile.mkdtemp(prefix="llm-servebench-", dir=os.environ["RUNNER_TEMP"])).resolve()
     try:
+        _check_choices()
         if _input("files"):
             return _finish(folder, *_of_files(folder))
         if not _input("start"):
@@ -57,6 +58,14 @@ def main() -> int:
         return _finish(folder, f"**Not measured.** {markdown_escaped(said)}\n", 2)
     about = ", ".join(f"{side} {commit[:12]}" for side, commit in commits.items())
     return _finish(folder, f"{text}\n{about}\n", code)
+
+
+def _check_choices() -> None:
+    """Raises InputError for a word that means nothing: one that is no `slower` must not open the gate."""
+    for name, choices in {"fail-on": ("slower", "nothing"), "undecided": ("fail", "pass")}.items():
+        given = _input(name.replace("-", "_"), choices[0])
+        if given not in choices:
+            raise InputError(f"The input `{name}` is {' or '.join(choices)}, not '{given}'.")
 
 
 def base_commit() -> str:

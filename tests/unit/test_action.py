@@ -182,6 +182,22 @@ def test_options_with_an_open_quote_are_a_wrong_input(tmp_path, monkeypatch):
         measure._measured(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "choices"),
+    [("fail-on", "Slower", "slower or nothing"), ("undecided", "ignore", "fail or pass")],
+)
+def test_a_word_that_is_no_choice_opens_no_gate(tmp_path, monkeypatch, capsys, name, value, choices):
+    """Nothing is measured first: the page of a budget of half an hour would not say it."""
+    for variable in ("RUNNER_TEMP", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
+        monkeypatch.setenv(variable, str(tmp_path / ("" if variable == "RUNNER_TEMP" else variable)))
+    monkeypatch.setenv("BENCH_START", "exit 1")
+    monkeypatch.setenv(f"BENCH_{name.upper().replace('-', '_')}", value)
+    assert measure.main() == 2
+    said = f"The input `{name}` is {choices}, not '{value}'."
+    assert capsys.readouterr().out == f"::error::{said}\n"
+    assert "exit-code=2" in (tmp_path / "GITHUB_OUTPUT").read_text(encoding="utf-8")
+
+
 def test_sources_that_cannot_be_removed_change_no_result(event, tmp_path, monkeypatch):
     """Git removes no folder that is none of its worktrees."""
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary")
