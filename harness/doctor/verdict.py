@@ -5,6 +5,7 @@ from itertools import takewhile
 
 from harness.doctor.loads import Kind, Load
 from harness.model import Exactness, MeasuredLoad, Reach
+from harness.model.numbers import apart
 
 TOLERANCES_MS = (0.1, 0.2, 0.5, 1.0)
 EXACT_MS = TOLERANCES_MS[-1]
@@ -114,9 +115,16 @@ def faults(result: MeasuredLoad) -> Iterator[str]:
     for reason in result.reasons:
         yield f"{reason.code} {reason.measured} (limit {reason.limit})"
     if result.errors is not None and result.errors.p99_ms > EXACT_MS:
-        yield f"{result.errors.p99_ms:.2f} ms off at p99"
-    if result.load.kind == "rate" and result.send_lag_p99_ms > EXACT_MS:
-        yield f"sent {result.send_lag_p99_ms:.2f} ms late at p99"
+        yield f"{_beyond(result.errors.p99_ms)} ms off at p99"
+    if result.load.kind == "rate" and result.client.send_lag_ms.p99 is None:
+        yield "how late requests were sent is not known"
+    elif result.load.kind == "rate" and result.send_lag_p99_ms > EXACT_MS:
+        yield f"sent {_beyond(result.send_lag_p99_ms)} ms late at p99"
+
+
+def _beyond(value_ms: float) -> str:
+    """More digits where two would read as what is still exact."""
+    return apart(value_ms, EXACT_MS, 2)[0]
 
 
 def _server_late(result: MeasuredLoad) -> bool:

@@ -58,6 +58,16 @@ def test_a_machine_that_is_exact_nowhere_has_a_sentence_too():
     assert verdict.on_time_per_s == 0
 
 
+def test_a_limit_never_reads_as_kept_or_as_without_end():
+    """1.004 ms is beyond 1 ms, and of requests that never left no lateness is known."""
+    verdict = conclude([streams(8, 1.004), rate(200, lag_ms=1.0004), rate(500, lag_ms=None)], [], [])
+    assert verdict.limits == (
+        "8 streams, gap 20 ms: VALID: 1.004 ms off at p99",
+        "open loop, 200/s: VALID: sent 1.0004 ms late at p99",
+        "open loop, 500/s: VALID: how late requests were sent is not known",
+    )
+
+
 def test_limits_name_the_reasons_and_hints_say_what_to_do():
     reason = Reason(IssueCode.CLIENT_BUSY, "SUSPECT", "80% of a core", "70%", "H")
     bad = streams(256, verdict="SUSPECT", reasons=(reason,), other_cores=1.5)
