@@ -256,15 +256,16 @@ def _why_failed(document: Mapping[str, object], folder: Path | None) -> str:
 
 
 def _add_to_history(steps: Sequence[Step], out: Path, note: Callable[[str], None]) -> set[str]:
-    """Adds the runs that were measured, and returns their names.
+    """Adds what was measured, and returns the names of its runs.
 
-    A level is counted in nights: of two runs with the same backend, requests and load the first counts.
+    A run in which a backend failed has the figures of the others. A level is counted in nights: of two runs
+    with the same backend, requests and load the first counts.
     """
     tonight: set[str] = set()
     counted: list[HistoryEntry] = []
     for step in steps:
-        if step.folder is not None and step.state == "measured":
-            folder = RunFolder(step.folder)
+        folder = None if step.folder is None else RunFolder(step.folder)
+        if folder is not None and step.state in ("measured", "failed") and folder.has("summary.json"):
             summary = folder.read_summary()
             for entry in entries(folder.read_manifest(), summary):
                 if any(same_course(entry, other) for other in counted):

@@ -387,6 +387,24 @@ def test_a_night_counts_a_backend_at_a_load_once(whole_run, tmp_path, monkeypatc
 
 
 @pytest.mark.usefixtures("own_signals")
+@pytest.mark.parametrize(("state", "lines"), [("failed", 1), ("out of time", 0)])
+def test_a_backend_that_failed_keeps_no_other_from_the_history(
+    whole_run, tmp_path, monkeypatch, state, lines
+):
+    """What did not end has too few repeats by no fault of its own."""
+    folder = copy_of(whole_run, tmp_path / "results").path
+    monkeypatch.setattr(
+        "harness.nightly.run_suite._step",
+        lambda entry, *_: Step(entry, state, "vllm: did not start", 3, 1.0, folder),
+    )
+    entry = Entry(scenario="shared-prefix", backends=("llamacpp", "vllm"))
+    made = spend(Suite(About("mine", "x", 1), (entry,)), tmp_path / "results", print)
+    assert len(read_history(history_path(tmp_path / "results"))) == lines
+    assert made.exit_code == (3 if lines else 1)
+    assert "Course of" not in page(made) or lines
+
+
+@pytest.mark.usefixtures("own_signals")
 def test_a_damaged_history_is_known_before_the_night(tmp_path, monkeypatch):
     measured: list[Entry] = []
     monkeypatch.setattr("harness.nightly.run_suite._step", lambda entry, *_: measured.append(entry))
