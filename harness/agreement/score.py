@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from harness.agreement.questions import Question
 from harness.errors import SpecError
-from harness.metrics.answer_check import MOST_S, NOT_JSON, inside_fence, limited, parsed
+from harness.metrics.answer_check import IN_WORD, MOST_S, NOT_JSON, inside_fence, limited, parsed
 from harness.model import StoredAnswer
 
 # What an answer can become under load, the worst first.
@@ -25,7 +25,7 @@ _NUMBER = re.compile(
     r"|(?<!\d)(?<!\d,)\d+(?P<decimal>,)\d+(?![,.]?\d)"
     r"|\d+(?:\.\d+)?)"
 )
-_LETTER = re.compile(r"(?<!\w)[A-D](?!\w)")
+_LETTER = re.compile(rf"(?<!{IN_WORD})[A-D](?!{IN_WORD})")
 _AROUND = " \"'`“”„‘’«»*."
 # Of an answer that can be right: 48 tokens have about 200. Some steps below take the square of it.
 _MOST_CHARS = 10_000
@@ -62,7 +62,8 @@ def _value(number: re.Match[str]) -> Decimal:
 
 
 def _has(text: str, words: Sequence[str]) -> bool:
-    return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in words)
+    patterns = (rf"(?<!{IN_WORD}){re.escape(word)}(?!{IN_WORD})" for word in words)
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
 
 
 def _json(text: str) -> object:

@@ -21,7 +21,7 @@ MOST_S = 5.0  # of CPU time for one answer: a pattern that backtracks may never 
 
 _FENCE = re.compile(r"```[^`\n]*\n")  # the line that opens one, as in CommonMark
 # A label next to these is a part of a word. Other scripts put no space between a label and their letters.
-_IN_WORD = r"[0-9A-Za-z\u00C0-\u024F]"
+IN_WORD = r"[0-9A-Za-z\u00C0-\u024F]"
 NOT_JSON = object()
 
 # True, or False with nothing more to say; None: cannot be evaluated.
@@ -92,7 +92,7 @@ def _pattern(pattern: str, text: str) -> str:
 def _label(labels: Sequence[str], right: str, text: str) -> str:
     """Goes by the first label that the answer names."""
     pattern = "|".join(re.escape(label) for label in sorted(labels, key=len, reverse=True))
-    named = re.search(rf"(?<!{_IN_WORD})(?:{pattern})(?!{_IN_WORD})", text, re.IGNORECASE)
+    named = re.search(rf"(?<!{IN_WORD})(?:{pattern})(?!{IN_WORD})", text, re.IGNORECASE)
     if named is None:
         return "no label"
     return VALID if named[0].lower() == right.lower() else "wrong label"

@@ -41,7 +41,8 @@ def _more_than_allowed(cell: Evidence) -> Iterator[Violation]:
     if cell.requested is None:
         return
     most = cell.requested.numbers["max_tokens"][rows["seq"]]
-    rows, most = rows[most > 0], most[most > 0]
+    judged = (most > 0) & (rows["output_tokens"] != UNKNOWN)
+    rows, most = rows[judged], most[judged]
     many = rows["output_tokens"] > most + ALLOWED_TOKENS
     if np.count_nonzero(many) > MAX_SHARE * len(rows):
         yield Violation(

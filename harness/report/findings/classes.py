@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from harness.metrics.quality import FREE
 from harness.model import WITHOUT_TEXT, Summary, known
 from harness.model.json_path import value_at
 from harness.model.measures import Measure, measure
@@ -45,7 +46,7 @@ def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
     for cell in row.usable:
         for check, kinds in (cell.answers.checks if cell.answers else {}).items():
             for kind, added in kinds.items():
-                counts = {key: int(n or 0) for key, n in added.items() if key not in ("constrained", "rate")}
+                counts = {key: int(n or 0) for key, n in added.items() if key != "rate"}
                 by_kind.setdefault(check, {}).setdefault(kind, Counter()).update(counts)
     return by_kind
 
@@ -53,15 +54,20 @@ def _answers(row: Row) -> dict[str, dict[str, Counter[str]]]:
 def _counts(kind: str, counts: Mapping[str, int]) -> str:
     judged = counts["asked"] - sum(counts[key] for key in _LEFT_OUT)
     wrong = [f"{n} {what}" for what, n in counts.items() if n and what not in _OWN]
-    return f"{kind} {counts['valid']} of {judged} right" + (f" ({', '.join(wrong)})" if wrong else "")
+    free = "" if counts["constrained"] or kind == FREE else ", not constrained"
+    return f"{kind} {counts['valid']} of {judged} right{free}" + (f" ({', '.join(wrong)})" if wrong else "")
 
 
 def _constraint(row: Row) -> str:
     first, later = (row.spread(f"constraint.{key}") for key in ("first_use_ttft_ms", "later_ttft_ms"))
     ratio = row.spread("constraint.tpot_ratio")
     waits = [NOT_KNOWN if wait is None else f"{number(wait.median)} ms" for wait in (first, later)]
-    cost = NOT_KNOWN if ratio is None else f"{number(ratio.median)} times"
-    return f"constraint: TTFT {waits[0]} at first use of a schema, {waits[1]} later; {cost} the free TPOT"
+    cost = (
+        f"TPOT over the free one {NOT_KNOWN}"
+        if ratio is None
+        else f"{number(ratio.median)} times the free TPOT"
+    )
+    return f"constraint: TTFT {waits[0]} at first use of a schema, {waits[1]} later; {cost}"
 
 
 def _latencies(row: Row, key: str, shown: Measure) -> Iterator[str]:

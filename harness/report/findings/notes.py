@@ -202,12 +202,12 @@ def _validity(summary: Summary) -> Iterator[Note]:
         reasons = [reason for _, reason in cases]
         texts = list(map(reason_text, reasons))
         what = f"{texts[0]}{' (others similar)' if len(set(texts)) > 1 else ''}"
-        places = [subject for subject, _ in cases]
+        places = list(dict.fromkeys(subject for subject, _ in cases))
         text = f"{title} {_places_words(places)}: {what}"
         rank = _INVALID if title == "INVALID" else _SUSPECT
-        at = places[0] if len(cases) == 1 else counted(len(cases), "cell")
+        at = places[0] if len(places) == 1 else counted(len(places), "cell")
         brief = plain(f"{title} {at}: {what}")
-        yield Note("warning", text, plain(advice(summary, code, reasons)), rank, code, len(cases), brief)
+        yield Note("warning", text, plain(advice(summary, code, reasons)), rank, code, len(places), brief)
 
 
 def _places_words(places: list[str]) -> str:

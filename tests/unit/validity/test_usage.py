@@ -9,7 +9,7 @@ import pytest
 from harness.metrics.latency import at_once
 from harness.metrics.view import RequestView
 from harness.records.finish import Finish, finish_of
-from harness.records.layout import REQUEST_DTYPE, Outcome, Phase, Records
+from harness.records.layout import REQUEST_DTYPE, UNKNOWN, Outcome, Phase, Records
 from harness.records.request_table import NUMBERS, RequestTable
 from harness.summary import summarise_cell
 from harness.validity import Evidence, blame, judge
@@ -66,6 +66,13 @@ def test_more_tokens_than_the_request_allowed_cannot_be(tokens, doubted):
     reason = found(answers(tokens=tokens), asked(20, 20)).get("usage-implausible")
     assert (reason.limit if reason else None) == ("the tokens that the request allowed" if doubted else None)
     assert reason is None or reason.measured.endswith(f": {tokens:.1f} where 20.0 were allowed (means)")
+
+
+def test_answers_whose_tokens_were_not_counted_hide_none_that_are_too_long():
+    made = answers(tokens=60)
+    made.requests["output_tokens"][1:] = UNKNOWN
+    reason = found(made, asked(20, 20))["usage-implausible"]
+    assert reason.measured.startswith("1 of 1 answers with more tokens than were allowed")
 
 
 @pytest.mark.parametrize(("cached", "doubted"), [(100, False), (300, True)])

@@ -37,6 +37,13 @@ def test_answers_are_summed_over_repeats_and_say_what_is_wrong():
     ]
 
 
+def test_a_form_that_the_engine_was_not_asked_for_says_so():
+    kinds = {"regex": {"constrained": False, "asked": 38, "rate": 0.0, "not matched": 38}}
+    assert lines(cell(answers={"structured": kinds})) == [
+        "x c4, structured: regex 0 of 38 right, not constrained (38 not matched)"
+    ]
+
+
 def test_what_a_constraint_costs():
     told = {"first_use_ttft_ms": 120.0, "later_ttft_ms": 30.0, "tpot_ratio": 1.25}
     assert lines(cell(constraint=told)) == [
@@ -44,6 +51,9 @@ def test_what_a_constraint_costs():
     ]
     assert lines(cell(constraint=told | {"later_ttft_ms": None})) == [
         "x c4, constraint: TTFT 120 ms at first use of a schema, n/a later; 1.25 times the free TPOT"
+    ]
+    assert lines(cell(constraint=told | {"tpot_ratio": None})) == [
+        "x c4, constraint: TTFT 120 ms at first use of a schema, 30.0 ms later; TPOT over the free one n/a"
     ]
 
 

@@ -317,6 +317,16 @@ def test_a_rule_that_many_cells_break_is_one_warning() -> None:
     assert "SUSPECT llamacpp c4 r0: contended, 91 %; limit 10 % hint" in alone
 
 
+def test_a_rule_that_one_cell_breaks_twice_names_the_cell_once() -> None:
+    reasons = [
+        {"code": "structured-invalid", "verdict": "SUSPECT", "measured": shape, "limit": "0", "hint": ""}
+        for shape in ("regex", "choice")
+    ]
+    both = cell(validity={"verdict": "SUSPECT", "reasons": reasons})
+    text = " ".join(terminal(summary(both), 100, False).split())
+    assert "SUSPECT llamacpp c4 r0: structured-invalid, regex; limit 0 (others similar)" in text
+
+
 def test_a_doubt_of_an_invalid_cell_is_called_a_doubt():
     reasons = [
         {"code": "contended", "verdict": "SUSPECT", "measured": "50%", "limit": "10%", "hint": ""},
