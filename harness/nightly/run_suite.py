@@ -213,15 +213,16 @@ def _sha256(path: Path) -> str:
 
 
 def _expected_s(command: Sequence[str]) -> float | None:
-    """The time that earlier nights took; None if nothing is known."""
+    """The time that earlier nights took, engine starts included; None if nothing is known of the load."""
     try:
         done = subprocess.run(
             [*command, "--dry-run", "--json"], capture_output=True, text=True, timeout=ESTIMATE_S, check=False
         )
-        expected = json.loads(done.stdout)["expected_s"]
+        plan = json.loads(done.stdout)
+        load_s, starts_s = plan["expected_s"], plan["expected_starts_s"]
     except (subprocess.TimeoutExpired, ValueError, LookupError, TypeError):
         return None
-    return None if expected is None else float(expected)
+    return None if load_s is None else float(load_s) + float(starts_s or 0)
 
 
 def _stop(process: "subprocess.Popen[str]") -> str:

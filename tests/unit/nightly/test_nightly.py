@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import subprocess
 from contextlib import redirect_stdout
 from io import StringIO
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from harness.model import HistoryEntry, Manifest
 from harness.nightly import Night, Step, drawn, load_suite, page, suites
 from harness.nightly.missing import missing
 from harness.nightly.page import verdict
-from harness.nightly.run_suite import spend
+from harness.nightly.run_suite import _expected_s, spend
 from harness.nightly.suite import About, Entry, Suite
 from harness.plan import LoadPoint
 from harness.report.text.baseline import place_words
@@ -463,6 +464,23 @@ def test_a_run_that_was_killed_has_the_exit_code_of_a_run_that_cannot_start(tmp_
     suite = Suite(About("mine", "x", 1), (Entry(scenario="first-look", backends=("vllm",)),))
     made = spend(suite, tmp_path / "results", print)
     assert (made.steps[0].state, made.steps[0].exit_code, made.exit_code) == ("failed", 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("printed", "needed"),
+    [
+        ('{"expected_s": 60.0, "expected_starts_s": 240.0}', 300.0),
+        ('{"expected_s": 60.0, "expected_starts_s": null}', 60.0),
+        ('{"expected_s": null, "expected_starts_s": 240.0}', None),
+        ('{"error": "no such backend"}', None),
+        ("", None),
+    ],
+)
+def test_a_run_needs_its_load_and_its_engine_starts(monkeypatch, printed, needed):
+    """A large model takes minutes to start: by its load alone such a run began, and ran out of time."""
+    done = subprocess.CompletedProcess((), 0, printed, "")
+    monkeypatch.setattr("harness.nightly.run_suite.subprocess.run", lambda *_, **_options: done)
+    assert _expected_s(["bench", "run"]) == needed
 
 
 def test_what_is_missing_fails_the_gate_and_is_named(tmp_path):
