@@ -2,6 +2,7 @@
 
 import http.client
 import io
+import select
 import socket
 import ssl
 from collections.abc import Iterator
@@ -40,6 +41,7 @@ class LookUp:
     def _exchange(self, url: str, connection: "_Connection", path: str) -> Answer:
         connection.account = account = Account(self._limits)
         connection.timeout = account.left_s(None)
+        connection.close_if_spoilt()
         connection.request("GET", path, headers=self._headers)
         with connection.getresponse() as answer:
             account.head_over = True
@@ -79,6 +81,13 @@ class _Connection(http.client.HTTPConnection):
     """Reads answers on account."""
 
     account: Account
+
+    def close_if_spoilt(self) -> None:
+        """Closes one that its server closed after the last answer, or sent what nobody asked for; the next
+        request opens it again.
+        """
+        if self.sock is not None and select.select([self.sock], [], [], 0)[0]:
+            self.close()
 
     def response_class(self, sock: socket.socket, *args: Any, **options: Any) -> http.client.HTTPResponse:  # type: ignore[override]  # called as the class would be
         return http.client.HTTPResponse(_Socket(sock, self.account), *args, **options)  # type: ignore[arg-type]  # makes a file, and no more is asked of it

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import select
 import socket
 from contextlib import closing
 
@@ -110,6 +111,18 @@ def test_look_ups_open_again_what_was_closed():
         assert (look_up.ask(f"{url}/m?x=1").status, look_up.ask(f"{url}/m").body) == (200, b"x 1\n")
     assert heads[0].startswith(b"GET /m?x=1 HTTP/1.1\r\n")
     assert b"a: b\r\n" in heads[0]
+
+
+def test_look_ups_open_again_what_was_closed_without_a_word():
+    """As llama.cpp does after each answer."""
+    with (
+        serving(lambda _: iter([sized(b"x 1\n")]), stay=False) as url,
+        closing(LookUp(Access(), ROOMY)) as look_up,
+    ):
+        for _ in range(3):
+            assert look_up.ask(f"{url}/m").body == b"x 1\n"
+            (connection,) = look_up._connections.values()
+            select.select([connection.sock], [], [])  # the close has arrived
 
 
 def test_a_body_of_bytes_is_said_to_be_json():
