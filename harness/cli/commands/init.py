@@ -131,13 +131,17 @@ def main(arguments: argparse.Namespace) -> int:
     if known := paths.definitions(folder).get(name):
         raise SpecError(f"there is a {arguments.kind} '{name}' already", where=str(known),
                         hint="choose another name; nothing was written")  # fmt: skip
+    created = False
     try:
         path.parent.mkdir(exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
+            created = True
             file.write(template.format(name=name, path=path, **pages))
     except FileExistsError:
         raise SpecError("exists already", where=str(path), hint="nothing was written") from None
     except OSError as error:
+        if created:  # half a file would be found by its name
+            path.unlink(missing_ok=True)
         raise StorageError(f"cannot be written: {error.strerror}", where=str(path)) from None
     print(f"{path}: written; `bench validate {path}` checks it")
     return ExitCode.OK

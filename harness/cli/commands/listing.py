@@ -112,11 +112,12 @@ def _with_cards(rows: Sequence[Row]) -> str:
     from harness.model import WorkloadCard, from_json
     from harness.report.text.card import card_lines
 
-    lines = []
+    lines, width = [], page_width(UNBROKEN)
     for row in rows:
-        lines += [row["name"], f"  {row['purpose']}"]
         cards = from_json(row["cards"], dict[str, WorkloadCard])
-        lines += [f"  {line}" for card in cards.values() for line in card_lines(card)]
+        below = [row["purpose"], *(line for card in cards.values() for line in card_lines(card))]
+        lines.append(row["name"])
+        lines += [part for line in below for part in wrap(f"  {line}", width, subsequent_indent=" " * 6)]
     return "\n".join(lines)
 
 

@@ -67,10 +67,10 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import printed_command, progress_display
     from harness.model.numbers import duration
     from harness.run.setup.sizing import fit
+    from harness.spec.scenario.limits import positive
 
     urls = _urls(arguments.urls)
-    if not 0 < arguments.minutes < float("inf"):
-        raise SpecError(f"must be above 0, not {arguments.minutes:g}", where="--minutes")
+    positive(arguments.minutes, "--minutes")
     began, budget_s = time.monotonic(), 60 * arguments.minutes
     ui = progress_display(verbose=arguments.verbose)
     try:

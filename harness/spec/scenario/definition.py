@@ -70,9 +70,10 @@ class Header:
 
     def check(self, where: str) -> None:
         """Raises SpecError unless the folder of a run can have this name between its date and its number."""
-        if not self.name or "/" in self.name or len(self.name.encode()) > LONGEST_NAME:
+        fits = self.name and self.name.isprintable() and "/" not in self.name
+        if not fits or len(self.name.encode()) > LONGEST_NAME:
             raise SpecError(
-                f"must be 1 to {LONGEST_NAME} bytes without a '/': runs are named after it",
+                f"must be 1 to {LONGEST_NAME} bytes without a '/' or a line break: runs are named after it",
                 where=f"{where}.name",
             )
 

@@ -98,6 +98,7 @@ def test_a_scenario_is_complete_in_itself():
         (("fixed-length", "fixd-length"), "unknown generator 'fixd-length'", "did you mean 'fixed-length'?"),
         (("input_tokens = 8", "input_tokens = 0"), "x.toml:prompts.input_tokens: must be at least 1", None),
         (('name = "x"', "name = 'a/b'"), "x.toml:scenario.name: must be 1 to 200 bytes without a '/'", None),
+        (('name = "x"', 'name = "a\\nb"'), "x.toml:scenario.name: must be 1 to 200 bytes without", None),
         (('name = "x"', "name = ''"), "x.toml:scenario.name: must be 1 to 200 bytes without a '/'", None),
         (('name = "x"', f"name = '{'é' * 101}'"), "x.toml:scenario.name: must be 1 to 200 bytes", None),
         (("[1]", "[[1, true]]"), "load.concurrency[0]: must be a whole number, not [1, true]", None),

@@ -1,6 +1,10 @@
 """`bench init`: files that are valid as they are written."""
 
+import errno
 import re
+from contextlib import contextmanager
+from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -42,6 +46,19 @@ def test_what_is_commented_out_is_valid_too(here, kind):
     opened = [KEY.sub(r"\1", line) for line in lines]
     assert opened != lines
     assert main(["validate", str(path)]) == ExitCode.OK
+
+
+def test_what_the_disk_has_no_room_for_is_not_found_by_its_name(here, capsys, monkeypatch):
+    @contextmanager
+    def full(path, *_mode, **_named):
+        path.touch()
+        yield Mock(write=Mock(side_effect=OSError(errno.ENOSPC, "No space left on device")))
+
+    with monkeypatch.context() as changed:
+        changed.setattr(Path, "open", full)
+        assert main(["init", "scenario", "mine"]) == ExitCode.SETUP
+    assert "cannot be written: No space left on device" in capsys.readouterr().err
+    assert main(["init", "scenario", "mine"]) == ExitCode.OK
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "", ".", "shared-prefix"])

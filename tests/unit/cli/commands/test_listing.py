@@ -5,6 +5,7 @@ from shutil import rmtree
 
 import pytest
 
+from harness.cli.commands import listing
 from harness.cli.main import main
 from harness.host.paths import definitions
 from harness.spec.models import load_models
@@ -46,6 +47,17 @@ def test_a_sentence_stands_below_its_row_where_its_column_would_be_too_narrow(ca
     assert max(map(len, lines)) <= 80
     monkeypatch.setenv("COLUMNS", "140")
     assert listed(capsys, "scenarios").splitlines()[0].split() == ["name", "load", "requests", "purpose"]
+
+
+def test_the_cards_of_scenarios_keep_to_the_width(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = [{"name": "a", "purpose": "One word after another, and all of them on lines. " * 4, "cards": {}}]
+    monkeypatch.setitem(listing._LISTS, "scenarios", lambda _arguments: rows)
+    first, *below = listed(capsys, "scenarios", "-v").splitlines()
+    assert first == "a"
+    assert len(below) > 1
+    assert max(map(len, below)) <= 80
+    assert all(line.startswith(" " * 6) for line in below[1:])
 
 
 def test_the_loads_of_a_scenario_are_as_they_were_given(capsys, tmp_path, monkeypatch):
