@@ -84,7 +84,8 @@ RULES = (
         measures="how often the engine's counters fell",
         limit="0",
         verdicts=("INVALID",),
-        hint="the engine restarted during the cell: see its log",
+        hint="the engine restarted during the cell: see its log; or several engines answer at one metrics "
+        "URL: name each with --metrics-url",
         cause="engine",
         eases=True,
         certain=True,

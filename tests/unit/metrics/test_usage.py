@@ -218,6 +218,7 @@ def test_a_gpu_that_is_not_ours_alone():
 def test_an_engine_that_began_anew_is_found_out():
     once = found(None, counter_restarts=1)["engine-restarted"]
     assert (once.verdict, once.measured) == ("INVALID", "its counters fell 1 time")
+    assert "several engines answer at one metrics URL" in once.hint
 
 
 def source(**changes):
