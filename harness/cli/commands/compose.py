@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from harness.errors import ExitCode, SetupError, SpecError
+from harness.errors import ExitCode, SetupError, SpecError, reason
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,6 +35,7 @@ def main(arguments: argparse.Namespace) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise SetupError(f"cannot be written: {error}", where=f"--write {arguments.write}") from error
+            where = f"--write {arguments.write}"
+            raise SetupError(f"cannot be written: {reason(error)}", where=where) from error
         print(path)
     return ExitCode.OK

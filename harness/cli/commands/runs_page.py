@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError, SpecError, reason
 
 if TYPE_CHECKING:
     from harness.cli.commands.imports import Found
@@ -89,4 +89,4 @@ def write(path: Path, runs: "Sequence[Run]", document: "RunComparison") -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except (OSError, ValueError) as error:
-        raise SetupError(f"cannot be written: {error}", where=str(path)) from error
+        raise SetupError(f"cannot be written: {reason(error)}", where=str(path)) from error

@@ -30,7 +30,7 @@ def test_every_file_is_written_and_named(tmp_path, capsys):
     [
         (["vllm", "openai"], ExitCode.USAGE, "bench compose: backend 'openai' has no [compose] and no image"),
         (["vlm"], ExitCode.USAGE, "did you mean 'vllm'"),
-        (["vllm", "--write", "file/below"], ExitCode.SETUP, "--write file/below: cannot be written: "),
+        (["vllm", "--write", "file/below"], ExitCode.SETUP, "--write file/below: cannot be written: Not a d"),
     ],
 )
 def test_what_cannot_be_written_is_one_error(tmp_path, monkeypatch, capsys, words, code, says):

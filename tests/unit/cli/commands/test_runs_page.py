@@ -28,5 +28,5 @@ def test_a_page_that_cannot_be_written_is_one_error(tmp_path, monkeypatch):
     monkeypatch.setattr(report, "page_of_several", lambda _runs, _document: "<p>é")
     runs_page.write(tmp_path / "page.html", [], None)
     assert (tmp_path / "page.html").read_bytes() == "<p>é".encode()
-    with pytest.raises(SetupError, match=r"no/page\.html: cannot be written: "):
+    with pytest.raises(SetupError, match=r"no/page\.html: cannot be written: No such file"):
         runs_page.write(tmp_path / "no" / "page.html", [], None)

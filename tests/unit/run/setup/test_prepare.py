@@ -76,10 +76,10 @@ def test_the_context_of_a_model_that_a_running_server_does_not_serve_is_no_limit
     long = {"engine_values.context_tokens": 131_072}
     running = prepare(RunOptions("fixed-length", "vllm=http://127.0.0.1:9", overrides=long))
     assert running.backends[0].engine_values["context_tokens"] == "131072"
-    with pytest.raises(SpecError, match="^backend vllm: context_tokens is 131072, but the model's context"):
+    with pytest.raises(SpecError, match=r"^backend vllm: context_tokens is 131072, but the model's context"):
         prepare(RunOptions("fixed-length", "vllm", overrides=long, launch="process"))
 
 
 def test_a_model_without_a_name_is_not_the_default_one():
-    with pytest.raises(SpecError, match="^--model: unknown model ''"):
+    with pytest.raises(SpecError, match=r"^--model: unknown model ''"):
         prepare(RunOptions("fixed-length", "llamacpp", model=""))
