@@ -112,8 +112,10 @@ def engine_stall(view: RequestView, facts: CellFacts) -> EngineStall | None:
     begun, over = _in_flight_stretches(held)
     longest: EngineStall | None = None
     for first, last in np.minimum(edges.reshape(-1, 2) * _BIN_NS + start_ns, end_ns):
+        if last - first <= limit_ns or not len(begun):
+            continue
         since, until = np.maximum(begun, first), np.minimum(over, last)
-        if not len(since) or (until - since).max() <= limit_ns:
+        if (until - since).max() <= limit_ns:
             continue
         at = int((until - since).argmax())
         lasted_ms = int(until[at] - since[at]) / 1e6
