@@ -102,6 +102,8 @@ class Connection:
 
         A server whose TLS never stops sending must not hold up the other connections.
         """
+        if self.tls is not None and self.tls.closed:  # it said so with its answer, ahead of its FIN
+            return False
         try:
             for _ in range(_IDLE_READS):
                 heard = self.sock.recv(_IDLE_BYTES)

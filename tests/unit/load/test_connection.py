@@ -142,6 +142,16 @@ def test_an_idle_connection_whose_tls_does_not_stop_is_given_up(
     assert connection.sock.recv(1) == b"x"  # it was not read to its end
 
 
+def test_a_close_that_tls_announced_ends_a_connection_before_it_comes(
+    pair: tuple[Connection, socket.socket],
+) -> None:
+    connection, _ = pair
+    connection.tls = TalkativeTls()  # type: ignore[assignment]
+    assert connection.still_open()
+    connection.tls.closed = True
+    assert not connection.still_open()
+
+
 def test_a_send_that_tls_refuses_is_a_send_that_failed(pair: tuple[Connection, socket.socket]) -> None:
     connection, _ = pair
     connection.tls = TalkativeTls()  # type: ignore[assignment]
