@@ -102,7 +102,10 @@ def why_default(
         return (
             f"{values_text(unfinished)} was better in a trial, and the budget ended before all others had one"
         )
-    failed = all(trial.value is None for trial in trials if trial.values)
+    tried = [trial for trial in trials if trial.values]
+    if not tried and not spent:
+        return "there is no other value to try here"
+    failed = all(trial.value is None for trial in tried)
     found = "no candidate could be measured" if failed else f"no candidate was {LEAST_GAIN:.0%} better"
     return f"{found} before the budget ended" if spent else found
 
@@ -221,7 +224,8 @@ class _Session:
         if best is None:
             reason = trials.done[-1].why if trials.done else "the budget ended before the first trial"
             lack = f"the default has no {measure(metric).name}: {reason}"
-            raise SetupError(lack, where=f"backend {self._ref.label}")
+            short = "a longer trial may have it: raise --budget" if self._spent() else ""
+            raise SetupError(lack, where=f"backend {self._ref.label}", hint=short)
         values = self._changed(best)
         if not values:
             why = why_default(trials.done, spent=self._spent(), unfinished=self._changed(search.unfinished))

@@ -121,6 +121,7 @@ def test_a_metric_of_one_kind_of_request_can_be_tuned_for(config):
     kind = ("--scenario", "context-depth", "--metric", "by_kind.1k.ttft_ms.p50")
     done = bench("tune", "dial", "--budget", "1s", *kind, "--set", "load.requests=4", code=3)
     assert "the default has no TTFT p50 of 1k" in done.stderr
+    assert "hint: a longer trial may have it: raise --budget" in done.stderr
 
 
 def test_a_default_that_does_not_start_is_the_end(config):

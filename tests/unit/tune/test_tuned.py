@@ -209,6 +209,13 @@ def test_candidates_that_the_budget_left_out_are_not_called_slower(candidate, sp
     assert why_default(trials, spent=spent) == why
 
 
+def test_a_search_without_other_values_has_no_candidate_that_failed():
+    """Of a machine with one CPU, 1 is the only number of threads."""
+    default = [Trial({}, 0.25, 200.0, "", "a", 2.0)]
+    assert why_default(default, spent=False) == "there is no other value to try here"
+    assert "before the budget ended" in why_default(default, spent=True)
+
+
 def test_a_candidate_that_was_better_when_the_budget_ended_is_named():
     trials = [
         Trial({}, 0.25, 200.0, "", "a", 2.0),
