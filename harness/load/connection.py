@@ -151,9 +151,20 @@ class Connection:
         self.before = now
 
 
+def open_socket(family: int) -> socket.socket:
+    """Raises OSError."""
+    try:
+        return socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        if error.errno not in (errno.EMFILE, errno.ENFILE):
+            raise
+        what = "the load generator has no more open files (ulimit -n)"
+        raise OSError(error.errno, what) from error
+
+
 def connect(route: Route, replica: int, now: int, *, kernel: bool) -> Connection:
     """Starts connecting; raises OSError where that fails at once."""
-    sock = socket.socket(route.address.family, socket.SOCK_STREAM)
+    sock = open_socket(route.address.family)
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from harness.host.proxy import proxy_for
 from harness.load.carrier import OPENING_S, RequestError
+from harness.load.connection import open_socket
 from harness.load.failures import NO_CONNECTION
 from harness.load.finalize import Exchange
 from harness.load.http2_connection import Headers, Http2Connection
@@ -134,7 +135,7 @@ async def _connect(connection: Http2Connection, route: Route | None) -> None:
     if route is None:
         raise ConnectionError("HTTP/2 goes through a plain HTTP proxy (http://…) or none")
     loop = asyncio.get_running_loop()
-    sock = socket.socket(route.address.family, socket.SOCK_STREAM)
+    sock = open_socket(route.address.family)
     try:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

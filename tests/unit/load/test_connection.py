@@ -1,5 +1,6 @@
 """Whether a request on a connection that closed can have been read: on real sockets, in every order."""
 
+import errno
 import select
 import socket
 import ssl
@@ -38,6 +39,18 @@ def send(connection: Connection) -> None:
         connection.before = read_tcp_info(connection.sock)
         transmit(connection, poller, HEAD, BODY)
     time.sleep(0.05)  # whatever it provokes arrives
+
+
+def test_descriptors_that_ran_out_here_are_not_taken_for_a_fault_of_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_given: int) -> socket.socket:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    way = Route(Address(socket.AF_INET, ("127.0.0.1", 1)), "127.0.0.1", None)
+    monkeypatch.setattr(socket, "socket", refuse)
+    with pytest.raises(OSError, match=r"^\[Errno \d+\] the load generator .* \(ulimit -n\)$"):
+        connect(way, 0, 0, kernel=False)
 
 
 def test_an_idle_connection_is_open_until_a_close_reaches_it(pair: tuple[Connection, socket.socket]) -> None:
