@@ -85,11 +85,7 @@ def _no_drift(courses: Sequence[Series]) -> str:
 
 
 def _drift_lines(night: Night) -> Iterator[str]:
-    return (
-        trends.conclusion([drift.series for drift in night.drifts], night.drifts)
-        if night.drifts
-        else iter(())
-    )
+    return trends.conclusion(_courses(night), night.drifts) if night.drifts else iter(())
 
 
 def _missing_lines(night: Night) -> Iterator[str]:

@@ -3,6 +3,7 @@
 import argparse
 import re
 import subprocess
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from harness.report.text.baseline import place_words
 from harness.spec.backend_refs import load_backend
 from harness.spec.scenario import load_scenario
 from harness.store.history import append_history, history_path, read_history
-from harness.verdicts.history import entries
+from harness.verdicts.history import drifts, entries, series
 from harness.verdicts.missing import Missing
 from tests.factories import documents, foreign, summaries
 from tests.factories.runs import TWO, Shape, copy_of, make_run
@@ -159,6 +160,28 @@ def test_the_worst_run_decides_where_the_gate_does_not(tmp_path):
     assert night(tmp_path, ("measured", "", 0), late).exit_code == 0
     assert night(tmp_path, late, left_out).exit_code == 1
     assert night(tmp_path, ("measured", "", 0), interrupted=True).exit_code == 130
+
+
+def test_what_became_worse_is_told_from_a_series_of_its_name(tmp_path, monkeypatch):
+    entries_of = [
+        documents.made(
+            HistoryEntry,
+            run=f"run-{number}-{think}",
+            scenario="chat",
+            label="vllm",
+            load=EIGHT,
+            conditions={"think-time": think},
+            metrics={"ttft_ms.p50": {"interval": [None, value if think == "2 s" else 100, None], "runs": 1}},
+        )
+        for number, value in enumerate([100] * 3 + [150] * 3)
+        for think in ("0 s", "2 s")
+    ]
+    courses = series(entries_of)
+    monkeypatch.setattr(sys.modules["harness.nightly.page"], "_courses", lambda _night: courses)
+    made = night(tmp_path, ("measured", "", 0), drifts=tuple(drifts(courses)))
+    worse = "chat vllm c8 TTFT p50 (think time 2 s): 50.0 % worse than its best level"
+    assert f"- {worse}" in page(made)
+    assert worse in drawn(made)
 
 
 def test_what_is_missing_is_said(tmp_path):
