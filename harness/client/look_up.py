@@ -86,7 +86,11 @@ class _Connection(http.client.HTTPConnection):
         """Closes one that its server closed after the last answer, or sent what nobody asked for; the next
         request opens it again.
         """
-        if self.sock is not None and select.select([self.sock], [], [], 0)[0]:
+        if self.sock is None:
+            return
+        poller = select.poll()  # `select` takes no descriptor above 1023
+        poller.register(self.sock, select.POLLIN)
+        if poller.poll(0):
             self.close()
 
     def response_class(self, sock: socket.socket, *args: Any, **options: Any) -> http.client.HTTPResponse:  # type: ignore[override]  # called as the class would be
