@@ -34,6 +34,8 @@ _COUNTED = {
 }
 _TOKENS = "tokens/s = requests/s × mean length"
 _SHARED = "engines behind one address: a prefill and a decode engine may both count a request"
+_GIVEN_UP = "requests timed out or were stopped: an engine may go on with what nobody waits for"
+_RESTARTED = "the engine restarted: what it counted since the last sample before is lost"
 _OFFERED = "arrivals = served + backlog growth"
 _SLOTS = "in flight: no more than slots"
 _SLOT_TIME = "slots × window = busy + idle"
@@ -166,8 +168,10 @@ def _engine_in_flight(cell: Cell) -> Law:
     samples = gauges[0].between(window.start_ns, window.end_ns).values
     error = float(samples.std()) / max(len(samples), 1) ** 0.5 if len(samples) else 0.0
     theirs, tolerance = sum(filter(None, means)), max(SAMPLED * ours, 0.5) + ERRORS * error
-    if theirs > ours + tolerance and _shares_an_address(cell.facts):
-        return Law(_ENGINE, theirs, ours, tolerance, None, _SHARED)
+    if theirs > ours + tolerance:
+        given_up = np.isin(cell.records.requests["outcome"], (Outcome.TIMEOUT, Outcome.CANCELLED)).any()
+        if given_up or _shares_an_address(cell.facts):
+            return Law(_ENGINE, theirs, ours, tolerance, None, _GIVEN_UP if given_up else _SHARED)
     return Law(_ENGINE, theirs, ours, tolerance, theirs <= ours + tolerance)
 
 
@@ -195,6 +199,8 @@ def _counters(requests: NDArray[np.void], facts: CellFacts) -> Iterator[Law]:
     for field, law in _COUNTED.items():
         if field not in counters:
             yield Law(law, why="the engine has no such counter")
+        elif facts.counter_restarts:
+            yield Law(law, why=_RESTARTED)
         elif not len(sent) or (sent["outcome"] != Outcome.OK).any():
             yield Law(law, why="requests without an answer: the engine counts tokens that never arrived")
         elif (sent[field] == UNKNOWN).any():

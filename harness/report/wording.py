@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from harness.model.numbers import number, percent_figure
 
 NOT_KNOWN = "n/a"
+_BETWEEN = "  "  # columns of a table
+_WIDE = 72  # columns of a head in one line
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -18,15 +20,25 @@ class Table:
 
     def lines(self) -> Iterator[str]:
         """Lines for a terminal: names to the left, figures to the right."""
-        widths = [max(map(len, column)) for column in zip(self.head, *self.rows, strict=True)]
+        heads = _head_lines(self.head)
+        widths = [max(map(len, column)) for column in zip(*heads, *self.rows, strict=True)]
         yield ""
         yield self.title
-        for row in (self.head, *self.rows):
+        for row in (*heads, *self.rows):
             first, *rest = (
                 text.rjust(width) if index else text.ljust(width)
                 for index, (text, width) in enumerate(zip(row, widths, strict=True))
             )
-            yield "  ".join([first, *rest]).rstrip()
+            yield _BETWEEN.join([first, *rest]).rstrip()
+
+
+def _head_lines(head: Sequence[str]) -> list[Sequence[str]]:
+    """The head as it is; where it is wide, a line for each of its words, the last next to the rows."""
+    if len(_BETWEEN.join(head)) <= _WIDE:
+        return [head]
+    words = [title.split() for title in head]
+    lines = max(map(len, words))
+    return list(zip(*([""] * (lines - len(parts)) + parts for parts in words), strict=True))
 
 
 def or_unknown(value: float | None) -> str:

@@ -109,7 +109,7 @@ def histogram_increase(
         if total is None or count is None:
             continue
         then = before.get(name)
-        if then is None or count < (then["count"] or 0.0):  # it restarted
+        if then is None or _fell(then, now):  # it restarted
             then = {"buckets": [], "sum": 0.0, "count": 0.0}
         had = dict(then["buckets"])
         increases[name] = HistogramIncrease(
@@ -121,3 +121,11 @@ def histogram_increase(
             count=count - (then["count"] or 0.0),
         )
     return increases
+
+
+def _fell(before: Histogram, after: Histogram) -> bool:
+    """Whether any counter is lower than before. A new life of the engine may have counted more by now."""
+    had = dict(before["buckets"])
+    pairs = [(before["sum"], after["sum"]), (before["count"], after["count"])]
+    pairs += [(had.get(bound), up_to) for bound, up_to in after["buckets"]]
+    return any(then is not None and now is not None and now < then for then, now in pairs)

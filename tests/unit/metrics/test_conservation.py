@@ -190,6 +190,16 @@ def test_another_clients_requests_show_in_the_engines_gauges():
     behind = cell(closed_loop(), telemetry=Telemetry(series), metrics_urls=["http://a", "http://b"])
     assert law(behind, "gauges").holds is None
     assert law(behind, "gauges").why.endswith("a prefill and a decode engine may both count a request")
+    given_up = closed_loop()
+    given_up.requests["outcome"][0] = Outcome.TIMEOUT
+    found = law(cell(given_up, telemetry=Telemetry(series)), "gauges")
+    assert (found.holds, found.why[:18]) == (None, "requests timed out")
+
+
+def test_what_an_engine_that_restarted_counted_is_not_judged():
+    given = cell(closed_loop(), server_counters={"output_tokens": 50.0}, counter_restarts=1)
+    found = law(given, "output tokens")
+    assert (found.holds, found.why[:20]) == (None, "the engine restarted")
 
 
 @pytest.mark.parametrize(("made", "growing"), [(open_loop(), False), (overloaded(), True)])

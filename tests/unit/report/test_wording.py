@@ -1,4 +1,4 @@
-from harness.report.wording import listing, plain, short_names
+from harness.report.wording import Table, listing, plain, short_names
 
 
 def test_foreign_text_is_one_harmless_line():
@@ -23,3 +23,12 @@ def test_names_are_cut_at_their_ends_and_never_alike():
 
 def test_lists_read_as_english():
     assert [listing(list(words)) for words in ("", "a", "ab", "abc")] == ["", "a", "a and b", "a, b and c"]
+
+
+def test_the_head_of_a_wide_table_has_a_line_for_each_word():
+    narrow = Table("speeds", ("URL", "TTFT p50 ms"), [("http://a", "12.5")])
+    assert list(narrow.lines()) == ["", "speeds", "URL       TTFT p50 ms", "http://a         12.5"]
+    head = ("URL", *["output tok/s"] * 6)
+    _, _, *heads, row = Table("speeds", head, [("http://a", *["345"] * 6)]).lines()
+    assert [line.split() for line in heads] == [["output"] * 6, ["URL", *["tok/s"] * 6]]
+    assert {len(line) for line in (*heads, row)} == {len("http://a") + 6 * len("  output")}

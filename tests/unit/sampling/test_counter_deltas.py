@@ -139,6 +139,16 @@ def test_a_histogram_counts_what_came_in_between():
     assert histogram_increase({}, {"ttft": one(3.0, 9.0, 5.0)})["ttft"].count == 9.0
 
 
+@pytest.mark.parametrize("before", [(2.0, 4.0, 30.0), (4.0, 4.0, 2.0)], ids=["the sum", "a bucket"])
+def test_a_histogram_that_soon_counted_more_than_before_its_restart_is_whole(before):
+    def one(bucket, count, total):
+        return {"buckets": [(0.1, bucket), (float("inf"), count)], "sum": total, "count": count}
+
+    found = histogram_increase({"ttft": one(*before)}, {"ttft": one(3.0, 9.0, 5.0)})["ttft"]
+    assert (found.count, found.sum) == (9.0, 5.0)
+    assert found.buckets == ((0.1, 3.0), (None, 9.0))
+
+
 @pytest.mark.parametrize("missing", ["sum", "count"])
 def test_a_histogram_without_its_sum_or_count_is_not_there(missing):
     """Engines may write NaN for a sum: a mean of 0 ms would be a figure that nobody measured."""
