@@ -142,6 +142,8 @@ def choose_track(
         return wanted, fitting[wanted]
     if not fitting:
         here = "" if hub else " on this machine"
+        if not convert and any(track.weights == weights for track in model.tracks.values()):
+            here += " that is ready to use, and bench converts weights for processes alone"
         raise SpecError(
             f"model '{model_name}' has no {weights} track{here}",
             where="backends/models.toml",

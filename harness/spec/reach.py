@@ -149,7 +149,7 @@ def with_reach(
             prefix = _label_before(text, labels)
             addressed = [ref for ref, label in zip(refs, labels, strict=True) if prefix in ("", label)]
             if not any(ref.url for ref in addressed):
-                hint = f"write {addressed[0].label}=URL in --backends"
+                hint = f"write {replace(addressed[0], version=None).label}=URL in --backends"
                 raise SpecError("is for a running server", where=name, hint=hint)
     key = ReachFlags(api_key_env=flags.api_key_env)
     return tuple(

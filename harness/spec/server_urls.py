@@ -80,9 +80,8 @@ def with_metrics_urls(
         chosen = labels.index(label) if label else 0
         ref, url = refs[chosen], server_url(url, where)
         if not ref.url:
-            raise SpecError(
-                "is for a running server", where=where, hint=f"write {ref.label}=URL in --backends"
-            )
+            hint = f"write {replace(ref, version=None).label}=URL in --backends"
+            raise SpecError("is for a running server", where=where, hint=hint)
         if ref.definition.metrics is None:
             raise SpecError(
                 f"backend '{ref.label}' declares no metrics to look for",

@@ -130,6 +130,12 @@ def test_an_engine_that_fetches_nothing_takes_no_name_of_the_hub():
     assert track("tabbyapi", both) == "here"
 
 
+def test_weights_that_bench_would_convert_are_not_for_a_container():
+    tracks = {"f32": Track("hf", "f32", path="/m"), "f16": Track("gguf", "F16", convert_from="f32")}
+    with pytest.raises(SpecError, match="no gguf track that is ready to use, and bench converts weights for"):
+        track("llamacpp", Model("M", "MIT", tracks=tracks))
+
+
 @pytest.mark.parametrize(
     ("files", "weights", "quantisation"),
     [

@@ -233,7 +233,9 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
         )
     if scenario.request.grammar and scenario.request.exact_output:
         raise SpecError(
-            "exact_output conflicts with a grammar", where=f"{where}:request.grammar", hint="set it to false"
+            "exact_output conflicts with a grammar",
+            where=f"{where}:request.grammar",
+            hint="set request.exact_output to false",
         )
     budget = scenario.request.thinking_budget
     if budget is not None and (budget < 0 or scenario.request.thinking == "off"):

@@ -93,6 +93,9 @@ def test_a_flag_for_an_engine_that_bench_starts_is_refused():
     refs = parse_backend_list("vllm=http://a,sglang")
     with pytest.raises(SpecError, match="is for a running server"):
         with_reach(refs, LABELS, ReachFlags(headers=("sglang=X-Team=a",)))
+    with pytest.raises(SpecError, match="is for a running server") as pinned:
+        with_reach(parse_backend_list("vllm==0.9.1"), ["vllm==0.9.1"], ReachFlags(headers=("X-Team=a",)))
+    assert pinned.value.hint == "write vllm=URL in --backends", "a running server has one version"
     vllm, sglang = with_reach(refs, LABELS, ReachFlags(headers=("X-Team=a",)))
     assert (len(vllm.reach.headers), len(sglang.reach.headers)) == (1, 0)
 

@@ -59,7 +59,7 @@ def test_a_scenario_is_complete_in_itself():
         (
             ("[1]", "[1]\n[request]\ngrammar = 'root ::= \"a\"'"),
             "exact_output conflicts with a grammar",
-            "false",
+            "set request.exact_output to false",
         ),
         (("[1]", "[1]\n[request]\nthinking_budget = 4"), "request.thinking_budget: must be at least 0", None),
         (("[1]", "[1]\nmin_seconds = -1"), "x.toml:load.min_seconds: must not be negative", None),

@@ -89,6 +89,7 @@ def test_metrics_go_to_the_backend_that_is_named():
         (f"vllm={A},sglang={B}", ["http://m"], "whose metrics are these"),
         (f"vllm={A}", ["vlm=http://m"], "'vlm' is not one of --backends"),
         ("vllm", ["http://m"], "is for a running server"),
+        ("vllm==0.9.1", ["http://m"], "write vllm=URL in --backends"),
         (f"openai={A}", ["http://m"], "declares no metrics"),
         (f"vllm={A}", ["http://m", "http://m/"], "is given twice"),
         (f"vllm={A}", ["vllm=m"], "is not an http:// or https:// URL"),
