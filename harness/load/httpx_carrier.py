@@ -9,6 +9,7 @@ import httpx
 from asyncio_throttle.throttler import Throttler
 
 from harness.host.proxy import proxy_for
+from harness.host.tls import Certificates
 from harness.load.carrier import OPENING_S, RequestError
 from harness.load.connection import failure_of
 from harness.load.failures import CLOSED_EARLY
@@ -32,9 +33,10 @@ class HttpxCarrier:
         self._requests = [build_request(url, job.access, job.api, b"") for url in job.urls]  # by replica
         kept = None if job.promised.keeps_connection else 0
         unlimited = httpx.Limits(max_connections=None, max_keepalive_connections=kept)
+        certificates = job.access.certificates
         self._transports = [
             httpx.AsyncHTTPTransport(
-                verify=job.access.certificates.context(), proxy=proxy_for(url), limits=unlimited
+                verify=certificates.context(), proxy=_proxy(url, certificates), limits=unlimited
             )
             for url in job.urls
         ]
@@ -88,6 +90,16 @@ class HttpxCarrier:
     def _connected(self, watch: "_Watch") -> None:
         if watch.connect_ns > 0:
             self.connect_ns.append(watch.connect_ns)
+
+
+def _proxy(url: str, certificates: Certificates) -> httpx.Proxy | None:
+    """The proxy for a URL. It is trusted as the server is; httpx would read the authorities of its own again
+    for each connection, inside the window. A client certificate is not for it.
+    """
+    if (named := proxy_for(url)) is None:
+        return None
+    trusted = Certificates(certificates.authorities).context() if named.startswith("https://") else None
+    return httpx.Proxy(named, ssl_context=trusted)
 
 
 async def _fetch(transport: httpx.AsyncHTTPTransport, request: httpx.Request, answer: Answer) -> None:

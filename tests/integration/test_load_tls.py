@@ -10,6 +10,7 @@ import pytest
 
 from harness.host.access import Access
 from harness.host.proxy import proxy_for
+from harness.host.tls import Certificates
 from harness.load import run_load
 from harness.load.job import ClosedLoop, LoadJob, LoadResult, OpenLoop
 from harness.load.transport import Transport, choose_transport
@@ -165,12 +166,17 @@ def test_stop_cancels_what_is_open(tls: ssl.SSLContext) -> None:
     assert result.unsent == 48
 
 
-def through(monkeypatch: pytest.MonkeyPatch, proxy: Server, scheme: str) -> LoadResult:
+_NOTHING_SHOWN = Access()
+
+
+def through(
+    monkeypatch: pytest.MonkeyPatch, proxy: Server, scheme: str, access: Access = _NOTHING_SHOWN
+) -> LoadResult:
     """Three requests to engine.invalid, by way of `proxy`."""
-    place = proxy.url.removeprefix("http://").removesuffix("/v1/chat/completions")
-    monkeypatch.setenv(f"{scheme}_proxy", f"http://user:word@{place}")
+    kind, _, place = proxy.url.removesuffix("/v1/chat/completions").partition("://")
+    monkeypatch.setenv(f"{scheme}_proxy", f"{kind}://user:word@{place}")
     monkeypatch.delenv("no_proxy", raising=False)
-    return run_load(LoadJob(f"{scheme}://engine.invalid/v1", Access(), [b"{}"] * 3, ClosedLoop(1), workers=1))
+    return run_load(LoadJob(f"{scheme}://engine.invalid/v1", access, [b"{}"] * 3, ClosedLoop(1), workers=1))
 
 
 def test_a_proxy_is_asked_for_the_url(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,6 +204,15 @@ def test_a_proxy_is_asked_for_a_tunnel_to_a_server_with_tls(monkeypatch: pytest.
     assert b"proxy-authorization" in asked
     assert len(requests) == 3
     assert not any(b"proxy-authorization" in head for head in requests)
+
+
+def test_a_proxy_over_tls_is_trusted_as_the_server_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(_PEM)
+    with serve(answer, tls=context) as proxy:
+        result = through(monkeypatch, proxy, "http", Access(certificates=Certificates(str(_PEM))))
+    assert list(result.records.errors) == [""] * 3
+    assert proxy.heads[-1].startswith(b"POST http://engine.invalid/v1 HTTP/1.1\r\n")
 
 
 def test_a_proxy_that_refuses_a_tunnel_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
