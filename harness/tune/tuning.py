@@ -24,6 +24,7 @@ from harness.sampling import machine
 from harness.spec.backend import BackendRef, Value
 from harness.spec.backend_refs import candidates
 from harness.spec.scenario import Load
+from harness.spec.strict import nearest
 from harness.spec.tuned import Provenance, Tuned, as_toml, tuned_path, values_text
 from harness.store import RunFolder
 from harness.store.atomic import write_bytes
@@ -118,7 +119,9 @@ def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
         raise SpecError(f"must be at least {FEWEST_REPEATS}, not {settings.repeats}", where="--repeats")
     if settings.metric is not None and better_of(settings.metric) is None:
         raise SpecError(
-            f"unknown metric '{settings.metric}'", where="--metric", hint=", ".join(VERDICT_METRICS)
+            f"unknown metric '{settings.metric}'",
+            where="--metric",
+            hint=nearest(settings.metric, VERDICT_METRICS),
         )
     first = prepare(replace(settings.options, repeats=1))
     if len(first.backends) > 1:
@@ -224,8 +227,9 @@ class _Session:
         if best is None:
             reason = trials.done[-1].why if trials.done else "the budget ended before the first trial"
             lack = f"the default has no {measure(metric).name}: {reason}"
-            short = "a longer trial may have it: raise --budget" if self._spent() else ""
-            raise SetupError(lack, where=f"backend {self._ref.label}", hint=short)
+            short = "samples" in reason and self._spent()
+            hint = "a longer trial may have it: raise --budget" if short else ""
+            raise SetupError(lack, where=f"backend {self._ref.label}", hint=hint)
         values = self._changed(best)
         if not values:
             why = why_default(trials.done, spent=self._spent(), unfinished=self._changed(search.unfinished))

@@ -121,6 +121,13 @@ def test_a_metric_of_one_kind_of_request_can_be_tuned_for(config):
     kind = ("--scenario", "context-depth", "--metric", "by_kind.1k.ttft_ms.p50")
     done = bench("tune", "dial", "--budget", "1s", *kind, "--set", "load.requests=4", code=3)
     assert "the default has no TTFT p50 of 1k" in done.stderr
+    assert "--budget" not in done.stderr  # more time would not help
+
+
+def test_a_budget_that_ends_after_a_trial_too_short_for_the_metric_is_to_be_raised(config):
+    tunable("dial", "[400, 200]")
+    done = bench("tune", "dial", "--budget", "1s", *TUNE, code=3)
+    assert "the default has no TTFT p50" in done.stderr
     assert "hint: a longer trial may have it: raise --budget" in done.stderr
 
 
@@ -137,6 +144,7 @@ def test_a_default_that_does_not_start_is_the_end(config):
         (("dial", "--budget", "soon"), "'soon' is not a duration"),
         (("dial", "--budget", "0s"), "must be above 0"),
         (("dial", "--budget", "1m", "--metric", "speed"), "unknown metric 'speed'"),
+        (("dial", "--budget", "1m", "--metric", "ttft_ms.p77"), "hint: did you mean 'ttft_ms.p99'?"),
         (("dial", "--budget", "1m", "--repeats", "2"), "must be at least 3"),
         (("dial", "--budget", "1m", "--load", "1.5"), "not a load"),
         (("dial,calm", "--budget", "1m"), "one backend at a time"),
