@@ -66,8 +66,11 @@ def fingerprint(value: Any) -> str:
     return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
-def override(table: Mapping[str, object], dotted: str, value: Any) -> dict[str, object]:
-    """Copies `table` with the key at `dotted` (`load.requests`) replaced or added. Raises SpecError."""
+def override(table: Mapping[str, object], dotted: str, value: Any, above: str = "") -> dict[str, object]:
+    """Copies `table` with the key at `dotted` (`load.requests`) replaced or added. Raises SpecError.
+
+    `above`: keys that lead to `table` itself, each with its dot.
+    """
     head, _, rest = dotted.partition(".")
     result = dict(table)
     if not rest:
@@ -75,6 +78,6 @@ def override(table: Mapping[str, object], dotted: str, value: Any) -> dict[str, 
         return result
     inner = result.get(head, {})
     if not isinstance(inner, Mapping):
-        raise SpecError(f"'{head}' is not a table", where=dotted)
-    result[head] = override(inner, rest, value)
+        raise SpecError(f"'{head}' is not a table", where=f"{above}{dotted}")
+    result[head] = override(inner, rest, value, f"{above}{head}.")
     return result

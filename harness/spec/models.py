@@ -1,5 +1,6 @@
 """backends/models.toml: a logical model and what each engine needs to serve it."""
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
@@ -99,7 +100,33 @@ def load_models() -> Models:
 
 @lru_cache(maxsize=8)
 def _loaded(text: str, where: str) -> Models:
-    return build(Models, files.read_tables_of(text, where), where)
+    return parse_models(files.read_tables_of(text, where), where)
+
+
+def parse_models(table: Mapping[str, object], where: str) -> Models:
+    """Raises SpecError for a model or a track that others are made of and that is not there."""
+    models = build(Models, table, where)
+    _check_known(models.default, models.models, f"{where}:default")
+    for name, model in models.models.items():
+        for track_name, track in model.tracks.items():
+            place = f"{where}:models.{name}.tracks.{track_name}"
+            others = {
+                "random.vocabulary": track.random.vocabulary if track.random else "",
+                "random_head.body": track.random_head.body if track.random_head else "",
+                "random_vision.text": track.random_vision.text if track.random_vision else "",
+            }
+            for key, other in others.items():
+                if other:
+                    _check_known(other, models.models, f"{place}.{key}")
+            if track.convert_from:
+                others_here = model.tracks.keys() - {track_name}
+                _check_known(track.convert_from, others_here, f"{place}.convert_from", "track")
+    return models
+
+
+def _check_known(name: str, known: Collection[str], where: str, what: str = "model") -> None:
+    if name not in known:
+        raise SpecError(f"unknown {what} '{name}'", where=where, hint=nearest(name, known))
 
 
 def choose_model(name: str | None, gives: str = "text", *, images: bool = False) -> tuple[str, Model]:

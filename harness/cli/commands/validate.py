@@ -42,9 +42,8 @@ def main(arguments: argparse.Namespace) -> int:
 def _check(path: Path) -> str:
     from harness.spec import files
     from harness.spec.backend_refs import apply_variant, parse_backend
-    from harness.spec.models import Models
+    from harness.spec.models import parse_models
     from harness.spec.scenario import PROFILES, parse_scenario, with_profile
-    from harness.spec.strict import build
 
     table = files.read_toml(path)
     if "scenario" in table:
@@ -52,7 +51,7 @@ def _check(path: Path) -> str:
             parse_scenario(with_profile(table, profile, str(path)), str(path))
         return "scenario"
     if "models" in table:
-        build(Models, table, str(path))
+        parse_models(table, str(path))
         return "models"
     if "backend" in table:
         definition = parse_backend(table, str(path))

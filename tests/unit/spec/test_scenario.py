@@ -126,7 +126,7 @@ def test_flags_replace_scenario_keys():
 def test_an_override_of_a_key_that_does_not_exist_is_refused():
     with pytest.raises(SpecError, match="unknown key 'groups'"):
         load_scenario("fixed-length", {"prompts.groups": 3})
-    with pytest.raises(SpecError, match="'requests' is not a table"):
+    with pytest.raises(SpecError, match=r"^load\.requests\.x: 'requests' is not a table"):
         load_scenario("fixed-length", {"load.requests.x": 3})
 
 

@@ -1,5 +1,7 @@
 """`bench validate`: the kind of each file, every wrong one named, and a count at the end."""
 
+import re
+
 import pytest
 
 from harness.cli.main import main
@@ -26,11 +28,14 @@ def test_each_file_is_named_with_its_kind(capsys):
 @pytest.fixture
 def wrong(tmp_path):
     """A file for each place in which a mistake may hide; the first table alone is right in all."""
-    scenario, backend = SCENARIO.read_text(), BACKEND.read_text()
+    scenario, backend, models = SCENARIO.read_text(), BACKEND.read_text(), MODELS.read_text()
     texts = {
         "typo.toml": scenario.replace("groups = 8 ", "group = 8 "),
         "profile.toml": scenario.replace("[profiles.cpu]", "[profiles.cpu]\ncache = { state = 'hot' }"),
         "variant.toml": f"{backend}\n[variants.mine]\ndescription = 'x'\nargs = ['{{dtyp}}']\n",
+        "default.toml": models.replace("default = ", 'default = "mine" #', 1),
+        "track.toml": re.sub(r'convert_from = "[^"]+"', 'convert_from = "mine"', models),
+        "vocabulary.toml": re.sub(r'vocabulary = "[^"]+"', 'vocabulary = "mine"', models),
         "nothing.toml": "[other]\n",
         "broken.toml": "[scenario\n",
     }
@@ -45,6 +50,9 @@ def wrong(tmp_path):
         ("typo.toml", "unknown key 'group'"),
         ("profile.toml", "hot"),
         ("variant.toml", "dtyp"),
+        ("default.toml", "default.toml:default: unknown model 'mine'"),
+        ("track.toml", ".convert_from: unknown track 'mine'"),
+        ("vocabulary.toml", ".random.vocabulary: unknown model 'mine'"),
         ("nothing.toml", "has none of the tables [scenario], [backend], [models]"),
         ("broken.toml", "broken.toml"),
         ("absent.toml", "absent.toml"),
