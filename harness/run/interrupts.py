@@ -1,5 +1,6 @@
 """Handlers of Ctrl-C, SIGTERM and SIGHUP: in a window they ask to stop, elsewhere they raise."""
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -7,6 +8,8 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 
 from harness.host.helper_process import asked_to_stop
+
+_AGAIN_S = 0.05  # until a signal is sent again that came in a destructor
 
 
 class Interrupts:
@@ -36,7 +39,21 @@ class Interrupts:
         finally:
             self._window = None
 
-    def _handle(self, _number: int, _frame: FrameType | None) -> None:
-        if self._window is None or self._window.is_set():
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self._window is not None and not self._window.is_set():
+            self._window.set()
+        elif _in_destructor(frame):
+            timer = threading.Timer(_AGAIN_S, os.kill, (os.getpid(), number))
+            timer.daemon = True
+            timer.start()
+        else:
             raise KeyboardInterrupt
-        self._window.set()
+
+
+def _in_destructor(frame: FrameType | None) -> bool:
+    """Whether Python would print what is raised here, and go on."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
