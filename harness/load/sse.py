@@ -43,6 +43,7 @@ class Parsed:
     calls: dict[int, list[str]] = field(default_factory=dict)  # place → id, name, arguments
     values: tuple["array[float]", ...] = ()  # vectors, or one list of scores
     answer_id: str = ""
+    _moved: dict[int, int] = field(default_factory=dict)  # places of calls, where several had the same
     _has_text: bool = False
 
     def add(self, payload: Payload, size: int) -> None:
@@ -85,8 +86,14 @@ class Parsed:
         self.sizes[at] += unclaimed
 
     def _add_call(self, part: CallPart) -> str:
-        """The new generated text in it: some engines repeat the name in every event."""
-        call = self.calls.setdefault(part.place, ["", "", ""])
+        """The new generated text in it. Some engines repeat the name in every event, and some give each call
+        the same place, but an id of its own.
+        """
+        place = self._moved.get(part.place, part.place)
+        known_id = self.calls[place][0] if place in self.calls else ""
+        if known_id and part.id and part.name and part.id != known_id:
+            place = self._moved[part.place] = max(self.calls) + 1
+        call = self.calls.setdefault(place, ["", "", ""])
         name = "" if call[1] else part.name
         call[0], call[1] = call[0] or part.id, call[1] or part.name
         call[2] += part.arguments

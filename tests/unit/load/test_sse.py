@@ -155,6 +155,25 @@ def test_a_byte_order_mark_is_skipped_at_the_start_only() -> None:
     assert parse_events(event(delta("a")) + body, ended=True).text() == "a"
 
 
+@pytest.mark.parametrize("place", [{"index": 0}, {}], ids=["the first place", "no place"])
+def test_calls_with_ids_of_their_own_are_apart_at_one_place(place) -> None:
+    def part(**more: object) -> bytes:
+        return event(delta(None, tool_calls=[place | more]))
+
+    events = [
+        part(id="a", function={"name": "f", "arguments": ""}),
+        part(function={"arguments": '{"n": 1}'}),
+        part(id="b", function={"name": "f", "arguments": "{"}),
+        part(id="b", function={"name": "f", "arguments": "}"}),
+        part(id="", function={"arguments": " "}),
+    ]
+    parsed = parse_events(b"".join(events), ended=True)
+    assert json.loads(parsed.tool_calls()) == [
+        {"id": "a", "name": "f", "arguments": '{"n": 1}'},
+        {"id": "b", "name": "f", "arguments": "{} "},
+    ]
+
+
 def test_a_tool_call_begins_with_its_name_which_counts_once() -> None:
     def call(**function: str) -> bytes:
         return event(delta(None, tool_calls=[{"index": 0, "id": "c", "function": function}]))
