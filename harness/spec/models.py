@@ -109,7 +109,7 @@ def parse_models(table: Mapping[str, object], where: str) -> Models:
     _check_known(models.default, models.models, f"{where}:default")
     for name, model in models.models.items():
         for track_name, track in model.tracks.items():
-            place = f"{where}:models.{name}.tracks.{track_name}"
+            key_path = f"{where}:models.{name}.tracks.{track_name}"
             others = {
                 "random.vocabulary": track.random.vocabulary if track.random else "",
                 "random_head.body": track.random_head.body if track.random_head else "",
@@ -117,10 +117,10 @@ def parse_models(table: Mapping[str, object], where: str) -> Models:
             }
             for key, other in others.items():
                 if other:
-                    _check_known(other, models.models, f"{place}.{key}")
+                    _check_known(other, models.models, f"{key_path}.{key}")
             if track.convert_from:
                 others_here = model.tracks.keys() - {track_name}
-                _check_known(track.convert_from, others_here, f"{place}.convert_from", "track")
+                _check_known(track.convert_from, others_here, f"{key_path}.convert_from", "track")
     return models
 
 
