@@ -106,8 +106,11 @@ def _show(context: ssl.SSLContext, client: str, key: str) -> None:
 
 def _lacks_key(path: str) -> bool:
     """Whether a file in PEM has a certificate alone; OpenSSL has the same error for what is not in PEM."""
-    text = Path(path).read_text("ascii", "ignore")
-    if " KEY-----" in text:
+    try:
+        text = Path(path).read_text("ascii", "ignore")
+    except OSError:
+        return False
+    if " KEY-----" in text or "BEGIN CERTIFICATE" not in text:
         return False
     try:
         ssl.create_default_context(cadata=text)

@@ -89,11 +89,11 @@ class Parsed:
         """The new generated text in it. Some engines repeat the name in every event, and some give each call
         the same place, but an id of its own.
         """
-        place = self._moved.get(part.place, part.place)
-        known_id = self.calls[place][0] if place in self.calls else ""
+        slot = self._moved.get(part.place, part.place)
+        known_id = self.calls[slot][0] if slot in self.calls else ""
         if known_id and part.id and part.name and part.id != known_id:
-            place = self._moved[part.place] = max(self.calls) + 1
-        call = self.calls.setdefault(place, ["", "", ""])
+            slot = self._moved[part.place] = max(self.calls) + 1
+        call = self.calls.setdefault(slot, ["", "", ""])
         name = "" if call[1] else part.name
         call[0], call[1] = call[0] or part.id, call[1] or part.name
         call[2] += part.arguments

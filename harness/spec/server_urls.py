@@ -42,12 +42,13 @@ def server_url(url: str, where: str) -> str:
         raise SpecError(
             "the URL holds a user name or password",
             where=where,
-            hint="name an environment variable with --api-key-env",
+            hint="--header Authorization=ENV:VAR, the variable with `Basic` and the base64 of user:password",
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where)
     if parts.query or parts.fragment:
-        raise SpecError("the URL must be a server's address, without '?' or '#'", where=where)
+        hint = "--query NAME=VALUE adds to the query of each request" if parts.query else ""
+        raise SpecError("the URL must be a server's address, without '?' or '#'", where=where, hint=hint)
     base = url.rstrip("/").removesuffix("/chat/completions")
     if base != url.rstrip("/") and not base.endswith("/v1"):
         raise SpecError(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.cli.flags import options
-from harness.errors import SetupError, SpecError
+from harness.errors import SetupError, SpecError, reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -124,4 +124,5 @@ def _append(page: Path | None, text: str) -> None:
         with page.open("a", encoding="utf-8") as file:
             file.write(text)
     except (OSError, ValueError) as error:
-        raise SetupError(f"cannot be written: {error}", where=str(page)) from error
+        what = reason(error) if isinstance(error, OSError) else str(error)
+        raise SetupError(f"cannot be written: {what}", where=str(page)) from error

@@ -48,7 +48,7 @@ def resolve_launch(
         raise SpecError(
             f"backend '{name}' has no URL to attach to",
             where=where,
-            hint=f"write {name}=http://HOST:PORT in --backends",
+            hint=f"write {ref.definition.name}=http://HOST:PORT in --backends",
         )
     if mode == "simulate":
         return LaunchChoice("simulate", f"{name} is not started: the scripted server answers in its dialect")
@@ -131,7 +131,7 @@ def _auto(ref: BackendRef, device: Device, here: Collection[str]) -> LaunchChoic
         raise SpecError(
             f"backend '{ref.label}' cannot be started here: it has neither [process] nor [compose]",
             where="--backends",
-            hint=f"{start}attach to it with {ref.label}=http://HOST:PORT",
+            hint=f"{start}attach to it with {definition.name}=http://HOST:PORT",
         )
     if definition.compose is None:
         return _process(ref, device, here, "because its definition has [process] and no image")
@@ -149,10 +149,11 @@ def _process(ref: BackendRef, device: Device, here: Collection[str], because: st
     """[process_cuda] on an NVIDIA GPU. A definition without it has one process, which finds its device."""
     definition = ref.definition
     if definition.process is None and definition.process_cuda is None:
+        other = "use --launch compose, or " if definition.compose else ""
         raise SpecError(
             f"backend '{ref.label}' cannot be started here as a process: its definition has no [process]",
             where="--backends",
-            hint=f"use --launch compose, or attach to a running server with {ref.label}=http://HOST:PORT",
+            hint=f"{other}attach to a running server with {definition.name}=http://HOST:PORT",
         )
     if definition.process_cuda is None:
         _check_variant(ref)
@@ -180,18 +181,20 @@ def _check_variant(ref: BackendRef) -> None:
     raise SpecError(
         f"backend '{ref.label}' cannot be started on a CPU: {chosen.not_on_cpu}",
         where="--backends",
-        hint=f"its variants that start on a CPU: {', '.join(possible)}",
+        hint=f"its variants that start on a CPU: {', '.join(possible)}" if possible else "",
     )
 
 
 def _compose(ref: BackendRef, device: Device, here: Collection[str], because: str) -> LaunchChoice:
-    if ref.definition.compose is None:
+    definition = ref.definition
+    if definition.compose is None:
+        other = "use --launch process, or " if definition.process or definition.process_cuda else ""
         raise SpecError(
             f"backend '{ref.label}' cannot be started in a container: its definition has no [compose]",
             where="--launch compose",
-            hint=f"use --launch process, or start the container and attach with {ref.label}=URL",
+            hint=f"{other}start the container and attach with {definition.name}=URL",
         )
-    on = _device(ref.definition, device, here)
+    on = _device(definition, device, here)
     return LaunchChoice("compose", f"{ref.label} is started in a container on {on} {because}", on)
 
 

@@ -18,6 +18,7 @@ def files(tmp_path):
     begin = whole.index("-----BEGIN CERTIFICATE")
     end = whole.index("-----END CERTIFICATE-----\n") + len("-----END CERTIFICATE-----\n")
     texts = {"torn.pem": "-----BEGIN CERTIFICATE-----\nabc\n"}
+    texts["empty.pem"] = ""
     texts |= {"c.pem": whole[begin:end], "k.pem": whole[:begin] + whole[end:], "notes.txt": "no PEM at all\n"}
     for name, text in texts.items():
         (tmp_path / name).write_text(text)
@@ -39,7 +40,10 @@ def test_a_certificate_without_its_key_is_asked_for_the_key(files, key):
 
 @pytest.mark.parametrize(
     ("client", "key"),
-    [("notes.txt", ""), ("k.pem", ""), ("c.pem", "notes.txt"), ("torn.pem", ""), ("torn.pem", "k.pem")],
+    [
+        *[("notes.txt", ""), ("k.pem", ""), ("c.pem", "notes.txt"), ("torn.pem", ""), ("torn.pem", "k.pem")],
+        *[("empty.pem", ""), ("notes.txt", "missing.pem")],
+    ],
 )
 def test_a_file_that_lacks_more_is_not_pem(files, client, key):
     with pytest.raises(SetupError, match="cannot be used: not pem"):

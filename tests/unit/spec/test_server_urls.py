@@ -39,7 +39,8 @@ def test_one_backend_may_have_several_urls():
         (f"+{A}", "a URL is missing before or after '+'"),
         (f"{A}+{A}/v1", f"{A} is given twice"),
         (f"{A}+sglang", "'sglang' is not an http:// or https:// URL"),
-        (f"{A}+http://u:p@b", "user name or password"),
+        (f"{A}+http://u:p@b", "user name or password\nhint: --header Authorization=ENV:VAR"),
+        ("http://a?key=1", "without '?' or '#'\nhint: --query NAME=VALUE"),
         ("+".join(f"http://h{n}" for n in range(MOST_URLS + 1)), f"at most {MOST_URLS}"),
     ],
 )

@@ -47,6 +47,8 @@ def test_the_choice_says_what_and_why(entry, mode, chosen):
     ("entry", "mode", "message"),
     [
         ("truth", "compose", "no [compose]"),
+        ("lmstudio", "compose", "no [compose]"),
+        ("lmstudio", "process", "no [process]"),
         ("llamacpp=http://h:1", "compose", "given with a URL"),
         ("llamacpp", "attach", "no URL to attach to"),
         ("llamacpp=http://h:1", "process", "given with a URL"),
@@ -61,6 +63,15 @@ def test_contradictions_are_refused_with_a_way_out(entry, mode, message):
         resolve(entry, mode)
     assert message in str(caught.value)
     assert caught.value.hint
+    for other in ("process", "compose"):  # what a hint names is not refused in its turn
+        if f"--launch {other}" in caught.value.hint and "=" not in entry:
+            assert resolve(entry, other).mode == other
+
+
+def test_a_hint_to_attach_names_no_version():
+    with pytest.raises(SpecError) as caught:
+        resolve("llamacpp==1.2", "attach")
+    assert caught.value.hint == "write llamacpp=http://HOST:PORT in --backends"
 
 
 @pytest.mark.parametrize(
