@@ -36,6 +36,8 @@ def levels(values: Floats, *, alpha: float = 0.01, least: int = 3) -> list[Level
     """
     values = _without_odd(values, least)
     bounds = [0, *_splits(values, 0, alpha, least), len(values)]
+    while (unfounded := _unfounded(values, bounds, least)) is not None:
+        bounds.remove(unfounded)
     return [
         Level(start, stop, float(values[start:stop].mean()))
         for start, stop in pairwise(bounds)
@@ -61,7 +63,7 @@ def _without_odd(values: Floats, least: int) -> Floats:
 
 def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
     looked_at = range(least, len(values) - least + 1)
-    candidates = [split for split in looked_at if _is_of_levels(values, split, least)]
+    candidates = [split for split in looked_at if min(_on_own_side(values, split)) >= least]
     if not candidates:
         return []
     # By t, not by p: in a long series p is 0 at several splits next to the true one.
@@ -76,13 +78,28 @@ def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
     ]
 
 
-def _is_of_levels(values: Floats, split: int, least: int) -> bool:
-    """Whether the values of both sides differ, and not only their means, which one far value moves."""
-    sides = values[:split], values[split:]
-    before, after = (float(side.mean()) for side in sides)
+def _unfounded(values: Floats, bounds: list[int], least: int) -> int | None:
+    """The first bound next to which a level has fewer than `least` of its values, or not most, on its own side.
+
+    Most is asked of levels that are found, not of a side of a split: that may hold several levels.
+    """
+    for start, split, stop in zip(bounds, bounds[1:], bounds[2:], strict=False):
+        counts = _on_own_side(values[start:stop], split - start)
+        most = 2 * counts[0] > split - start and 2 * counts[1] > stop - split
+        if not most or min(counts) < least:
+            return split
+    return None
+
+
+def _on_own_side(values: Floats, split: int) -> tuple[int, int]:
+    """Counts before and after the split: values on their own side of the middle between both means.
+
+    One far value moves a mean, but no other value.
+    """
+    first, second = values[:split], values[split:]
+    before, after = float(first.mean()), float(second.mean())
     middle, sign = (before + after) / 2, 1 if after > before else -1
-    counts = (int((sign * (sides[0] - middle) < 0).sum()), int((sign * (sides[1] - middle) > 0).sum()))
-    return all(count >= least and 2 * count > len(side) for count, side in zip(counts, sides, strict=True))
+    return int((sign * (first - middle) < 0).sum()), int((sign * (second - middle) > 0).sum())
 
 
 def _t_value(values: Floats, split: int) -> float:

@@ -70,6 +70,15 @@ def test_a_long_level_may_have_odd_values():
     assert bounds(values) == [(0, 20), (20, 45)]
 
 
+@pytest.mark.parametrize("lengths", [(40, 20, 60), (40, 10, 20), (40, 5, 10), (20, 20, 20)])
+def test_a_level_between_two_that_are_alike_stays_as_these_grow(lengths):
+    """A side of the first split holds two levels, and most of its values may lie on neither side of it."""
+    noise = np.random.default_rng(11).normal(0, 0.01, sum(lengths))
+    values = np.repeat([0.0, -0.3, 0.0], lengths) + noise
+    first, second, third = np.cumsum(lengths)
+    assert bounds(values) == [(0, first), (first, second), (second, third)]
+
+
 def test_up_and_down_again():
     noise = np.tile([0.0, 0.1, -0.1], 6)
     assert bounds(np.repeat([1.0, 4.0, 2.0], 6) + noise) == [(0, 6), (6, 12), (12, 18)]
