@@ -79,7 +79,7 @@ def _splits(values: Floats, offset: int, alpha: float, least: int) -> list[int]:
 
 
 def _unfounded(values: Floats, bounds: list[int], least: int) -> int | None:
-    """The first bound next to which a level has fewer than `least` of its values, or not most, on its own side.
+    """The first bound next to which a level lacks `least` of its values, or most, on its own side.
 
     Most is asked of levels that are found, not of a side of a split: that may hold several levels.
     """
