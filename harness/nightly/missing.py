@@ -10,6 +10,8 @@ from harness.verdicts.gate import fail_more, failed_of
 from harness.verdicts.missing import Missing, invalid_words, is_nothing
 from harness.verdicts.run_values import series
 
+LEVEL = 0.01  # chance that a run of a night falsely says that more requests failed: nights are many
+
 
 def missing(
     entry: Entry,
@@ -45,8 +47,9 @@ def missing(
     for earlier_entry in earlier:
         if earlier_entry.load in points:
             places.setdefault(earlier_entry.place, []).append(earlier_entry)
+    level = LEVEL / max(len(places), 1)
     for (label, load), before in places.items():
-        yield from _place((label, load), before, summary, _runs(entry, manifest, before))
+        yield from _place((label, load), before, summary, _runs(entry, manifest, before), level)
 
 
 def _labels(entry: Entry) -> Iterator[str]:
@@ -88,9 +91,13 @@ def _asked(scenario: ScenarioTables) -> set[LoadPoint]:
 
 
 def _place(
-    figure: tuple[str, LoadPoint], before: Sequence[HistoryEntry], summary: Summary, asked: int
+    figure: tuple[str, LoadPoint],
+    before: Sequence[HistoryEntry],
+    summary: Summary,
+    asked: int,
+    level: float,
 ) -> Iterator[Missing]:
-    """`asked`: runs that the suite asks for."""
+    """`asked`: runs that the suite asks for. `level`: chance of a false "more requests failed"."""
     label, load = figure
     cells = [cell for cell in summary.cells if cell.label == label]
     tonight = next((row for row in series(cells, load, {}) if row.measured), None)
@@ -101,7 +108,7 @@ def _place(
         yield Missing(label, load, None, f"{tonight.measured} of {asked} runs")
     now = failed_of((*tonight.cells, *tonight.invalid))
     then = _failed_before(before)
-    if fail_more(now, then):
+    if fail_more(now, then, level):
         why = f"{now[0]} of {now[1]} requests failed, {then[0]} of {then[1]} in earlier nights"
         yield Missing(label, load, None, why)
     if tonight.invalid and any(not entry.invalid for entry in before):

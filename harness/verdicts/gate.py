@@ -86,9 +86,9 @@ def nothing_compared(findings: Sequence[PairVerdict]) -> bool:
     return all(finding.verdict == "not comparable" for finding in findings)
 
 
-def fail_more(now: tuple[int, int], before: tuple[int, int]) -> bool:
-    """Whether more requests fail than before, by two results of `failed_of`; wrong in 1 of 20 at most."""
-    return more_often(*now, *before) < LEVEL
+def fail_more(now: tuple[int, int], before: tuple[int, int], level: float = LEVEL) -> bool:
+    """Whether more requests fail than before, by two results of `failed_of`; wrong by `level` at most."""
+    return more_often(*now, *before) < level
 
 
 def failed_of(cells: Iterable[CellResult]) -> tuple[int, int]:

@@ -256,6 +256,23 @@ def test_what_earlier_nights_had_and_this_one_lacks(tmp_path, earlier, summary, 
 
 
 @pytest.mark.parametrize(
+    ("failed", "places", "fails"), [(0, 1, False), (1, 1, False), (2, 1, True), (2, 8, False), (3, 8, True)]
+)
+def test_more_failed_requests_are_judged_over_all_places_of_a_night(tmp_path, failed, places, fails):
+    """One failed request after 2,000 good ones has a chance of 1 in 21."""
+    (entry,) = load_suite(written(tmp_path, WHOLE)).run
+    users = range(8, 8 + places)
+    manifest = documents.made(Manifest, scenario={"load": {"concurrency": list(users), "rate": []}})
+    before = [documents.changed(history(value=value), failed=0, ended=2000) for value in users]
+    cells = [
+        summaries.cell("vllm", EIGHT | {"value": value}, requests={"ok": 100 - bad, "failed": bad})
+        for value, bad in zip(users, [failed, *[0] * places], strict=False)
+    ]
+    found = [place_words(one) for one in missing(entry, "", before, manifest, measured(*cells))]
+    assert found == [f"vllm c8: {failed} of 100 requests failed, 0 of 2000 in earlier nights"] * fails
+
+
+@pytest.mark.parametrize(
     ("given", "label"),
     [
         ("vllm==0.33", "vllm==0.33"),
