@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,15 @@ class Finalized:
     answer_id: str = ""  # by which the next turn may name this answer
 
 
+class _Received(NamedTuple):
+    parsed: Parsed
+    body: bytes
+    events: NDArray[Any]  # EVENT_DTYPE
+    stamps: NDArray[np.int64]  # of the reads, from t0
+    clamped: int  # reads whose stamp was impossible
+    end: int  # on CLOCK_MONOTONIC, as in the exchange
+
+
 @dataclass(frozen=True, slots=True)
 class Finalizer:
     t0: int
@@ -76,37 +85,63 @@ class Finalizer:
     dimensions: int | None = None
 
     def finalize(self, exchange: Exchange) -> Finalized:
+        received = self._received(exchange)
+        parsed, events = received.parsed, received.events
+        outcome, error_text = self._judge(exchange, parsed, received.body)
+        text = self.secrets.hidden(parsed.text())
+        row = self._row(exchange, received, outcome, len(text))
+        first, sent = row["first_text_ns"], row["sent_ns"]
+        return Finalized(
+            row=tuple(row[name] for name in _COLUMNS),
+            events=events,
+            text=text,
+            tool_calls=self.secrets.hidden(parsed.tool_calls()),
+            finish_reason=self._clean(parsed.finish_reason, _REASON_CHARS),
+            error=self._clean(error_text),
+            outcome=outcome,
+            generated_ns=events["stamp_ns"][events["text_chars"] > 0],
+            ttft_ns=first - sent if first != UNKNOWN else UNKNOWN,
+            clamped=received.clamped,
+            items=self._items(parsed),
+            answer_id=parsed.answer_id,
+        )
+
+    def _received(self, exchange: Exchange) -> _Received:
+        """Reads the body of the answer. Sets the failure of the exchange where it is too large to be read."""
         answer, parsed, body = exchange.answer, Parsed(), b""
         events = np.zeros(0, EVENT_DTYPE)
-        stamps, clamped, end = np.zeros(0, np.int64), 0, exchange.end
-        if answer is not None and answer.stamps:
-            arrivals = self.resolve(answer.stamps)
-            if answer.looks:
-                arrivals, clamped = bounded(arrivals, answer.looks, exchange.sent)
-            stamps, end = arrivals - self.t0, max(end, int(arrivals[-1]))  # the map may have moved since
-            try:
-                if answer.oversized:  # reading it would hold the window up
-                    raise OversizedError(answer.problem)
-                body, read_ends = answer.body()
-            except DecodeError as error:
-                parsed.malformed = str(error)
-            except OversizedError as error:
-                exchange.failure, exchange.error = Outcome.OVERSIZED, str(error)
-            else:
-                if 200 <= answer.status < 300:
-                    content_type, ended = answer.header(b"content-type"), exchange.failure is None
-                    parsed = parse_answer(body, content_type, self.api, ended=ended)
-                events = _event_rows(exchange.seq, parsed, read_ends, stamps)
-        outcome, error_text = self._judge(exchange, parsed, body)
+        if answer is None or not answer.stamps:
+            return _Received(parsed, body, events, np.zeros(0, np.int64), 0, exchange.end)
+        arrivals, clamped = self.resolve(answer.stamps), 0
+        if answer.looks:
+            arrivals, clamped = bounded(arrivals, answer.looks, exchange.sent)
+        stamps, end = arrivals - self.t0, max(exchange.end, int(arrivals[-1]))  # the map may have moved since
+        try:
+            if answer.oversized:  # reading it would hold the window up
+                raise OversizedError(answer.problem)
+            body, read_ends = answer.body()
+        except DecodeError as error:
+            parsed.malformed = str(error)
+        except OversizedError as error:
+            exchange.failure, exchange.error = Outcome.OVERSIZED, str(error)
+        else:
+            if 200 <= answer.status < 300:
+                content_type, ended = answer.header(b"content-type"), exchange.failure is None
+                parsed = parse_answer(body, content_type, self.api, ended=ended)
+            events = _event_rows(exchange.seq, parsed, read_ends, stamps)
+        return _Received(parsed, body, events, stamps, clamped, end)
+
+    def _row(self, exchange: Exchange, received: _Received, outcome: Outcome, chars: int) -> dict[str, int]:
+        """The fields of REQUEST_DTYPE, with times from t0. `chars`: of the text that is stored."""
+        answer, parsed, events, stamps = exchange.answer, received.parsed, received.events, received.stamps
         generated = events["stamp_ns"][events["text_chars"] > 0]
         first, last = (int(generated[0]), int(generated[-1])) if len(generated) else (UNKNOWN, UNKNOWN)
         reasons = events["kind"] == EventKind.REASONING
         if len(whole := events["stamp_ns"][events["kind"] == EventKind.VALUES]):
             last = int(whole[-1])
-        text = self.secrets.hidden(parsed.text())
         sent = exchange.sent - self.t0 if exchange.sent != UNKNOWN else UNKNOWN
         status = answer.status if answer is not None else 0
-        row: dict[str, int] = {
+        return {
             "seq": exchange.seq,
             "worker": self.worker,
             "phase": Phase.WARMUP if exchange.seq < self.warmup_requests else Phase.MEASURE,
@@ -122,12 +157,12 @@ class Finalizer:
             "last_text_ns": last,
             "first_reasoning_ns": _first_text(events, reasons),
             "first_answer_ns": _first_text(events, ~reasons),
-            "end_ns": end - self.t0,
+            "end_ns": received.end - self.t0,
             "prompt_tokens": parsed.prompt_tokens,
             "cached_tokens": parsed.cached_tokens,
             "output_tokens": parsed.reported_tokens(),
             "reasoning_tokens": parsed.reasoning_tokens,
-            "output_chars": len(text),
+            "output_chars": chars,
             "text_events": len(generated),
             "first_tokens": parsed.first_tokens,
             "retransmits": exchange.retransmits,
@@ -135,24 +170,6 @@ class Finalizer:
             "wire_bytes": answer.wire_bytes if answer is not None else 0,
             "replica": exchange.replica,
         }
-        ttft = first - sent if first != UNKNOWN else UNKNOWN
-        calls = self.secrets.hidden(parsed.tool_calls())
-        reason = self._clean(parsed.finish_reason, _REASON_CHARS)
-        message, items = self._clean(error_text), self._items(parsed)
-        return Finalized(
-            tuple(row[name] for name in _COLUMNS),
-            events,
-            text,
-            calls,
-            reason,
-            message,
-            outcome,
-            generated,
-            ttft,
-            clamped,
-            items,
-            parsed.answer_id,
-        )
 
     def _judge(self, exchange: Exchange, parsed: Parsed, body: bytes) -> tuple[Outcome, str]:
         """The outcome and its error text. What the server said wins over what the connection did
