@@ -20,8 +20,12 @@ UNJUDGED = "unjudged"  # what the answer is held to cannot be evaluated here
 MOST_S = 5.0  # of CPU time for one answer: a pattern that backtracks may never end
 
 _FENCE = re.compile(r"```[^`\n]*\n")  # the line that opens one, as in CommonMark
-# A label next to these is a part of a word. Other scripts put no space between a label and their letters.
-IN_WORD = r"[0-9A-Za-z\u00C0-\u024F]"
+# Scripts without a space between words, or, in Korean, between a word and its particle.
+_UNSPACED = (
+    r"\u0E00-\u11FF\u1780-\u17FF\u3000-\u31FF\u3400-\u9FFF\uA960-\uD7FF\uF900-\uFAFF\uFF66-\uFFDC"
+    r"\U00020000-\U0003FFFF"
+)
+IN_WORD = rf"[^\W_{_UNSPACED}]"  # a label next to one of these is a part of a word
 NOT_JSON = object()
 
 # True, or False with nothing more to say; None: cannot be evaluated.

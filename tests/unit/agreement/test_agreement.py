@@ -138,6 +138,7 @@ def test_the_chats_never_change():
         (question("word", accept=("Rome",)), "ROME!", True),
         (question("word", accept=("Rome",)), "Romeo", False),
         (question("word", accept=("Rome",)), "答案是Rome。", True),
+        (question("word", accept=("рим",)), "Примерно", False),
         (question("word", accept=("Rome",)), "It is _Rome_.", True),
         (question("letter", answer="B"), "答案是B", True),
         (question("letter", answer="B"), "Bananas or B", True),

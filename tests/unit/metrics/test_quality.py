@@ -56,6 +56,8 @@ def call(name, arguments):
         (LABEL, "答案是sport。", "valid"),
         (LABEL, "テーマはmusicです", "wrong label"),
         (LABEL, "_sport_", "valid"),
+        (Expected("label", {"label": "нет", "labels": ["да", "нет"]}), "Никогда, нет", "valid"),
+        (Expected("label", {"label": "긍정", "labels": ["긍정", "부정"]}), "답은 긍정입니다.", "valid"),
         (LABEL, "", "no label"),
         (JSON, '{"n": 1}', "valid"),
         (JSON, ' {"n": 1, "in": {"n": 2}}\n', "valid"),
