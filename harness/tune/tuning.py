@@ -1,5 +1,6 @@
 """The whole of `bench tune`: search, comparison with the default, and the file that keeps what was better."""
 
+import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -176,7 +177,8 @@ def _tunable(prepared: Prepared) -> dict[str, tuple[Value, ...]]:
 def _folder(prepared: Prepared) -> Path:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     name = f"tune-{stamp}-{prepared.backends[0].ref.definition.name}-{prepared.scenario.name}"
-    path = prepared.options.out / name
+    # The comparison names a file in it, and a list of backends is split at these.
+    path = prepared.options.out / re.sub("[,=]", "_", name)
     try:
         path.mkdir(parents=True)
     except (OSError, ValueError) as error:

@@ -1,6 +1,7 @@
 """`bench tune`: the engine values that are best for one scenario, on this machine."""
 
 import argparse
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -128,7 +129,8 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
     if result.stored is not None:
         name = backend.partition("@")[0]
         named = arguments.to or name.partition("==")[0] != result.stored.stem  # else found by its name
-        fixed = "".join(f" --engine-set {key}={value}" for key, value in arguments.engine_values.items())
+        given = (shlex.quote(f"{key}={value}") for key, value in arguments.engine_values.items())
+        fixed = "".join(f" --engine-set {setting}" for setting in given)
         print(f"tuned {backend} is faster: {values}\n  {result.why}")
         print(f"stored in {result.stored}; use it as {name}@{result.stored if named else 'tuned'}{fixed}")
     elif result.verdict is None:

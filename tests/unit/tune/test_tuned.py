@@ -13,7 +13,9 @@ from harness.run.setup.division import Place, division, elsewhere
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.spec.backend_refs import candidates, load_backend, parse_backend, parse_backend_list
+from harness.spec.files import locate
 from harness.spec.tuned import Provenance, Tuned, as_toml, load_tuned, tuned_path
+from harness.tune import tuning
 from harness.tune.trial import Trial
 from harness.tune.tuning import compared, comparison_repeats, why_default
 from tests.factories.summaries import cell, summary
@@ -238,3 +240,15 @@ def test_both_of_a_comparison_are_of_the_definition_and_version_that_were_tuned(
     assert again == default
     assert tuned.definition == default.definition
     assert (tuned.variant, tuned.version) == ("tuned", default.version)
+
+
+def test_a_scenario_whose_name_parts_a_list_can_be_tuned_for(tmp_path):
+    shipped = locate("workloads", "fixed-length").read_text()
+    scenario = tmp_path / "mine.toml"
+    scenario.write_text(shipped.replace('name = "fixed-length"', 'name = "a,b=c"'))
+    prepared = prepare(RunOptions(str(scenario), "llamacpp", out=tmp_path))
+    assert prepared.scenario.name == "a,b=c"
+    tuned, again = parse_backend_list(
+        compared("llamacpp", keep(TUNED, tuning._folder(prepared) / "candidate.toml"))
+    )
+    assert (tuned.label, again.label) == ("llamacpp@tuned", "llamacpp")

@@ -103,6 +103,7 @@ def test_what_was_better_is_stored_and_how_to_use_it_is_said(search, capsys):
     [
         ("vllm==0.9.1", [], "vllm==0.9.1@tuned"),
         ("vllm@eager", ["--engine-set", "dtype=float32"], "vllm@tuned --engine-set dtype=float32"),
+        ("vllm", ["--engine-set", "dtype=a b"], "vllm@tuned --engine-set 'dtype=a b'"),
         ("mine/vllm-of-mine.toml", [], "mine/vllm-of-mine.toml@/config/variants/vllm.toml"),
     ],
 )
