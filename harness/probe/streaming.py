@@ -57,7 +57,8 @@ def _shape(seen: Seen, habits: Habits, end: str) -> Iterator[Finding]:
         then="none needed: an answer is complete with its finish reason and its framing",
         matters=False,
     )
-    if seen.finish_reason or seen.parsed.done or seen.parsed.document:
+    owes_none = habits.done is False and habits.finish_reason is not True  # its framing is the end
+    if owes_none or seen.finish_reason or seen.parsed.done or seen.parsed.document:
         yield held(
             "finish reason",
             habits.finish_reason,

@@ -83,6 +83,15 @@ def test_answers_that_never_end_are_found_whatever_is_declared(habits):
     assert (one.declared, one.seen, one.holds, one.matters) == ("yes, or [DONE]", "neither", False, True)
 
 
+def test_an_answer_that_owes_no_end_is_as_declared():
+    answer = seen(ROLE, chunk("a"), chunk("b"), OWN, done=False)
+    found = streaming.stream(asker(answer, of(habits={"done": False, "finish_reason": False})))[1]
+    one = topic(found, "finish reason")
+    assert (one.declared, one.seen, one.holds, one.matters) == ("no", "no", True, False)
+    owed = streaming.stream(asker(answer, of(habits={"done": False, "finish_reason": True})))[1]
+    assert topic(owed, "finish reason").matters
+
+
 def test_comments_are_found():
     found = seen(*AS_DECLARED, before=b": still here\n\n")
     assert topic(shown(found), "comments").seen == "yes"
