@@ -44,6 +44,7 @@ class Parsed:
     values: tuple["array[float]", ...] = ()  # vectors, or one list of scores
     answer_id: str = ""
     _moved: dict[int, int] = field(default_factory=dict)  # places of calls, where several had the same
+    _free_slot: int = 0  # behind all calls
     _has_text: bool = False
 
     def add(self, payload: Payload, size: int) -> None:
@@ -92,7 +93,8 @@ class Parsed:
         slot = self._moved.get(part.place, part.place)
         known_id = self.calls[slot][0] if slot in self.calls else ""
         if known_id and part.id and part.name and part.id != known_id:
-            slot = self._moved[part.place] = max(self.calls) + 1
+            slot = self._moved[part.place] = self._free_slot
+        self._free_slot = max(self._free_slot, slot + 1)
         call = self.calls.setdefault(slot, ["", "", ""])
         name = "" if call[1] else part.name
         call[0], call[1] = call[0] or part.id, call[1] or part.name

@@ -174,6 +174,18 @@ def test_calls_with_ids_of_their_own_are_apart_at_one_place(place) -> None:
     ]
 
 
+def test_a_call_that_is_moved_is_behind_all_that_came() -> None:
+    calls = [(4, "a"), (4, "b"), (2, "c"), (2, "d"), (6, "e")]
+    events = [
+        event(
+            delta(None, tool_calls=[{"index": at, "id": name, "function": {"name": "f", "arguments": name}}])
+        )
+        for at, name in calls
+    ]
+    parsed = parse_events(b"".join(events), ended=True)
+    assert [call["arguments"] for call in json.loads(parsed.tool_calls())] == ["c", "a", "b", "d", "e"]
+
+
 def test_a_tool_call_begins_with_its_name_which_counts_once() -> None:
     def call(**function: str) -> bytes:
         return event(delta(None, tool_calls=[{"index": 0, "id": "c", "function": function}]))
