@@ -169,7 +169,8 @@ def choose_track(
         return wanted, fitting[wanted]
     if not fitting:
         here = "" if hub else " on this machine"
-        if not convert and any(track.weights == weights for track in model.tracks.values()):
+        converted = (track for track in model.tracks.values() if track.convert_from)
+        if not convert and any(track.weights == weights for track in converted):
             here += " that is ready to use, and bench converts weights for processes alone"
         raise SpecError(
             f"model '{model_name}' has no {weights} track{here}",

@@ -134,6 +134,9 @@ def test_weights_that_bench_would_convert_are_not_for_a_container():
     tracks = {"f32": Track("hf", "f32", path="/m"), "f16": Track("gguf", "F16", convert_from="f32")}
     with pytest.raises(SpecError, match="no gguf track that is ready to use, and bench converts weights for"):
         track("llamacpp", Model("M", "MIT", tracks=tracks))
+    hub = {"hub": Track("hf", "bf16", repo="a/b")}
+    with pytest.raises(SpecError, match=r"no hf track on this machine\n"):
+        track("tabbyapi", Model("M", "MIT", tracks=hub))
 
 
 @pytest.mark.parametrize(

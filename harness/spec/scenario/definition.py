@@ -73,7 +73,8 @@ class Header:
         fits = self.name and self.name.isprintable() and "/" not in self.name
         if not fits or len(self.name.encode()) > LONGEST_NAME:
             raise SpecError(
-                f"must be 1 to {LONGEST_NAME} bytes without a '/' or a line break: runs are named after it",
+                f"must be 1 to {LONGEST_NAME} bytes without a '/' or what a terminal cannot show: "
+                "runs are named after it",
                 where=f"{where}.name",
             )
 

@@ -53,6 +53,18 @@ def test_descriptors_that_ran_out_here_are_not_taken_for_a_fault_of_the_server(
         connect(way, 0, 0, kernel=False)
 
 
+def test_a_machine_without_descriptors_is_not_a_limit_of_this_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_given: int) -> socket.socket:
+        raise OSError(errno.ENFILE, "Too many open files in system")
+
+    way = Route(Address(socket.AF_INET, ("127.0.0.1", 1)), "127.0.0.1", None)
+    monkeypatch.setattr(socket, "socket", refuse)
+    with pytest.raises(OSError, match=r"Too many open files in system$"):
+        connect(way, 0, 0, kernel=False)
+
+
 def test_an_idle_connection_is_open_until_a_close_reaches_it(pair: tuple[Connection, socket.socket]) -> None:
     connection, peer = pair
     assert connection.still_open()
