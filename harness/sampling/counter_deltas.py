@@ -124,8 +124,14 @@ def histogram_increase(
 
 
 def _fell(before: Histogram, after: Histogram) -> bool:
-    """Whether any counter is lower than before. A new life of the engine may have counted more by now."""
+    """Whether any counter is lower than before. A new life of the engine may have counted more by now.
+
+    A sum over label sets in another order may differ in its last digits.
+    """
     had = dict(before["buckets"])
     pairs = [(before["sum"], after["sum"]), (before["count"], after["count"])]
     pairs += [(had.get(bound), up_to) for bound, up_to in after["buckets"]]
-    return any(then is not None and now is not None and now < then for then, now in pairs)
+    return any(
+        then is not None and now is not None and now < then and not math.isclose(now, then)
+        for then, now in pairs
+    )

@@ -194,6 +194,9 @@ def test_another_clients_requests_show_in_the_engines_gauges():
     given_up.requests["outcome"][0] = Outcome.TIMEOUT
     found = law(cell(given_up, telemetry=Telemetry(series)), "gauges")
     assert (found.holds, found.why[:18]) == (None, "requests timed out")
+    given_up.requests["end_ns"][0] = given_up.requests["end_ns"].max() + 1
+    after = law(cell(given_up, telemetry=Telemetry(series)), "gauges")
+    assert after.holds is False, "what is given up after the window was in flight here too"
 
 
 def test_what_an_engine_that_restarted_counted_is_not_judged():

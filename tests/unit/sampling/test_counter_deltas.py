@@ -149,6 +149,14 @@ def test_a_histogram_that_soon_counted_more_than_before_its_restart_is_whole(bef
     assert found.buckets == ((0.1, 3.0), (None, 9.0))
 
 
+def test_label_sets_in_another_order_are_no_restart():
+    def one(total):
+        return {"buckets": [(float("inf"), 3.0)], "sum": total, "count": 3.0}
+
+    found = histogram_increase({"ttft": one(0.1 + 0.2 + 0.3)}, {"ttft": one(0.3 + 0.2 + 0.1)})["ttft"]
+    assert (found.count, found.sum) == (0.0, pytest.approx(0.0, abs=1e-9))
+
+
 @pytest.mark.parametrize("missing", ["sum", "count"])
 def test_a_histogram_without_its_sum_or_count_is_not_there(missing):
     """Engines may write NaN for a sum: a mean of 0 ms would be a figure that nobody measured."""
