@@ -229,7 +229,7 @@ class _Session:
         if best is None:
             reason = trials.done[-1].why if trials.done else "the budget ended before the first trial"
             lack = f"the default has no {measure(metric).name}: {reason}"
-            short = "samples" in reason and self._spent()
+            short = "samples" in reason and self._spent() and trials.done[-1].share < 1
             hint = "a longer trial may have it: raise --budget" if short else ""
             raise SetupError(lack, where=f"backend {self._ref.label}", hint=hint)
         values = self._changed(best)

@@ -129,6 +129,10 @@ def test_a_budget_that_ends_after_a_trial_too_short_for_the_metric_is_to_be_rais
     done = bench("tune", "dial", "--budget", "1s", *TUNE, code=3)
     assert "the default has no TTFT p50" in done.stderr
     assert "hint: a longer trial may have it: raise --budget" in done.stderr
+    whole = ("--set", "load.requests=4")  # two for each slot: no trial is longer
+    done = bench("tune", "dial", "--budget", "1s", *TUNE, *whole, code=3)
+    assert "the default has no TTFT p50" in done.stderr
+    assert "--budget" not in done.stderr
 
 
 def test_a_default_that_does_not_start_is_the_end(config):
