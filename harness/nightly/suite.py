@@ -129,8 +129,9 @@ def load_suite(name: str) -> Suite:
     if suite.gate.floor_percent < 0:
         raise SpecError("must not be below 0", where=f"{path}:gate.floor_percent")
     name = suite.suite.name
-    if not name or "/" in name or len(name.encode()) > paths.LONGEST_NAME:
-        most = f"must be 1 to {paths.LONGEST_NAME} bytes without '/'"
+    fits = name and name.isprintable() and "/" not in name
+    if not fits or len(name.encode()) > paths.LONGEST_NAME:
+        most = f"must be 1 to {paths.LONGEST_NAME} bytes without '/' or what a terminal cannot show"
         raise SpecError(f"{most}: its pages have this name", where=f"{path}:suite.name")
     return suite
 

@@ -76,6 +76,7 @@ def test_loads_are_measured_as_they_were_given(tmp_path):
         (("[[run]]", "[gate]\nfloor_percent = -5\n[[run]]"), "floor_percent: must not be below 0"),
         (('"mine"', '"chat/gpu"'), "suite.name: must be 1 to 200 bytes without '/'"),
         (('"mine"', '""'), "suite.name: must be 1 to 200"),
+        (('"mine"', r'"chat\ngpu"'), "suite.name: must be 1 to 200"),
         (('"mine"', f'"{"ü" * 101}"'), "suite.name: must be 1 to 200"),
         (("repeats = 3", "repeat = 3"), "unknown key 'repeat'"),
         (("[[run]]", "[[rum]]"), "unknown key 'rum'"),
