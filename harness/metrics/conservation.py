@@ -169,7 +169,8 @@ def _engine_in_flight(cell: Cell) -> Law:
     error = float(samples.std()) / max(len(samples), 1) ** 0.5 if len(samples) else 0.0
     theirs, tolerance = sum(filter(None, means)), max(SAMPLED * ours, 0.5) + ERRORS * error
     if theirs > ours + tolerance:
-        early = cell.records.requests[cell.records.requests["end_ns"] < window.end_ns]
+        sent = cell.records.requests[in_flight.held(cell.records.requests)]
+        early = sent[sent["end_ns"] < window.end_ns]
         given_up = np.isin(early["outcome"], (Outcome.TIMEOUT, Outcome.CANCELLED)).any()
         if given_up or _shares_an_address(cell.facts):
             return Law(_ENGINE, theirs, ours, tolerance, None, _GIVEN_UP if given_up else _SHARED)

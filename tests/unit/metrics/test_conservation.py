@@ -12,7 +12,7 @@ from harness.metrics.throughput import rates
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window, measured_window, work_shares
 from harness.model import Imported, Law, Requests
-from harness.records.layout import Outcome, Phase
+from harness.records.layout import UNKNOWN, Outcome, Phase
 from harness.records.series import Samples, Telemetry
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
@@ -197,6 +197,9 @@ def test_another_clients_requests_show_in_the_engines_gauges():
     given_up.requests["end_ns"][0] = given_up.requests["end_ns"].max() + 1
     after = law(cell(given_up, telemetry=Telemetry(series)), "gauges")
     assert after.holds is False, "what is given up after the window was in flight here too"
+    for name in ("sent_ns", "end_ns"):
+        given_up.requests[name][0] = UNKNOWN
+    assert law(cell(given_up, telemetry=Telemetry(series)), "gauges").holds is False, "never sent"
 
 
 def test_what_an_engine_that_restarted_counted_is_not_judged():
