@@ -4,6 +4,7 @@ import errno
 import os
 import select
 import socket
+import ssl
 from collections.abc import Callable
 from typing import Any
 
@@ -212,4 +213,6 @@ def transmit_rest(connection: Connection, poller: Poller) -> None:
 
 
 def failure_of(error: OSError) -> Outcome:
+    if isinstance(error, ssl.SSLError):
+        return Outcome.MALFORMED
     return Outcome.TIMEOUT if error.errno == errno.ETIMEDOUT else Outcome.RESET

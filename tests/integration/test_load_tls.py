@@ -1,5 +1,6 @@
 """TLS on the socket loop and on httpx with asyncio; proxies, which only the latter can go through."""
 
+import os
 import ssl
 import threading
 import time
@@ -164,6 +165,20 @@ def test_stop_cancels_what_is_open(tls: ssl.SSLContext) -> None:
     assert result.interrupted
     assert set(outcomes(result)) == {Outcome.CANCELLED}
     assert result.unsent == 48
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_tls_that_cannot_be_read_is_no_reset(tls: ssl.SSLContext, begun: bool) -> None:
+    def script(peer: Peer) -> None:
+        if begun:
+            peer.say(_HEAD + _EVENT)
+        os.write(peer.sock.fileno(), b"\x17\x03\x03\x00\x20" + bytes(32))  # a record that nobody sealed
+        time.sleep(0.05)
+
+    with serve(script, tls=tls) as server:
+        result = run(server, 2, ClosedLoop(1))
+    assert outcomes(result) == [Outcome.MALFORMED] * 2
+    assert all("bad record mac" in error for error in result.records.errors)
 
 
 _NOTHING_SHOWN = Access()
