@@ -17,6 +17,10 @@ class RequestError(Exception):
         self.outcome = outcome
 
 
+class UnreadError(RequestError):
+    """Raised for a request that its server says it did not begin to read, so that it may be sent again."""
+
+
 class Carrier(Protocol):
     connect_ns: list[int]  # one per connection that was made
 
@@ -26,8 +30,8 @@ class Carrier(Protocol):
     async def carry(self, exchange: Exchange, body: bytes, on_send: Callable[[], object]) -> None:
         """Carries one request to the end of its answer, which grows in `exchange.answer` even if this raises.
 
-        Sets `exchange.connect`, and calls `on_send` right before the first byte of a request leaves. Raises
-        RequestError; any other exception means that the answer is not of the protocol.
+        Sets `exchange.connect` before the first send, and calls `on_send` right before the first byte of a
+        request leaves. Raises RequestError; any other exception means that the answer is not of the protocol.
         """
 
     async def close(self) -> None: ...

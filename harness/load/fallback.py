@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import uvloop
 
 from harness.load.balance import balancer_of
-from harness.load.carrier import Carrier, RequestError
+from harness.load.carrier import Carrier, RequestError, UnreadError
 from harness.load.connection import failure_of
 from harness.load.dispatcher import Dispatcher
 from harness.load.event_loop import CHORE_NS, Counters, Limits
@@ -22,6 +22,7 @@ from harness.load.job import LoadJob
 from harness.records.layout import UNKNOWN, Outcome
 
 _SENDS = 4  # requests between two looks at the sockets
+_MOST_ATTEMPTS = 3  # of a request that the server says it did not read
 
 
 def _make_carrier(job: LoadJob, limits: Limits) -> Carrier:
@@ -146,14 +147,23 @@ class FallbackLoop:
         deadline = asyncio.timeout(limit_s)
 
         def on_send() -> None:
+            exchange.attempts += 1
             if exchange.sent == UNKNOWN:
-                exchange.sent, exchange.attempts = time.monotonic_ns(), 1
+                exchange.sent = time.monotonic_ns()
                 deadline.reschedule(asyncio.get_running_loop().time() + limit_s)
 
-        exchange.answer = answer = Answer(self._limits.answer_bytes)
+        answer = Answer(self._limits.answer_bytes)
         try:
             async with deadline:
-                await self._carrier.carry(exchange, self._bodies[exchange.index], on_send)
+                while True:
+                    exchange.answer = answer
+                    try:
+                        await self._carrier.carry(exchange, self._bodies[exchange.index], on_send)
+                        break
+                    except UnreadError:
+                        if exchange.attempts >= _MOST_ATTEMPTS:
+                            raise
+                    answer = Answer(self._limits.answer_bytes)
         except asyncio.CancelledError:
             ended = (Outcome.CANCELLED, STOPPED) if self._stopped else (Outcome.TIMEOUT, DRAIN_OVER)
             exchange.failure, exchange.error = ended

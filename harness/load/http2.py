@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from harness.host.proxy import proxy_for
-from harness.load.carrier import OPENING_S, RequestError
+from harness.load.carrier import OPENING_S, RequestError, UnreadError
 from harness.load.connection import open_socket
 from harness.load.failures import NO_CONNECTION
 from harness.load.finalize import Exchange
@@ -15,7 +15,7 @@ from harness.load.http2_connection import Headers, Http2Connection
 from harness.load.job import LoadJob
 from harness.load.route import Route, find_route, tunnel_opened
 from harness.load.wire import build_request, in_session
-from harness.records.layout import Outcome
+from harness.records.layout import UNKNOWN, Outcome
 
 _HTTP1_ONLY = {b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive", b"upgrade"}
 
@@ -71,7 +71,9 @@ class Http2Carrier:
         answer, replica = exchange.answer, self._replicas[exchange.replica]
         assert answer is not None
         answer.closes_itself = True
-        connection, exchange.connect = await self._take(replica)
+        connection, waited_ns = await self._take(replica)
+        if exchange.sent == UNKNOWN:
+            exchange.connect = waited_ns
         on_send()
         length = (b"content-length", b"%d" % len(body))
         headers = in_session(replica.headers, self._job, exchange)
@@ -81,7 +83,8 @@ class Http2Carrier:
         finally:
             connection.abandon(stream)
         if failure is not None:
-            raise RequestError(*failure)
+            kind = UnreadError if failure.unread else RequestError
+            raise kind(failure.outcome, failure.error)
 
     async def close(self) -> None:
         for replica in self._replicas:

@@ -46,6 +46,7 @@ _CONFIG = h2.config.H2Configuration(validate_inbound_headers=False, header_encod
 class Failure(NamedTuple):
     outcome: Outcome
     error: str
+    unread: bool = False  # the server says that it did nothing with the request
 
 
 class Stream:
@@ -235,7 +236,7 @@ class Http2Connection(asyncio.BufferedProtocol):
         failure = Failure(Outcome.RESET, f"the server closed the connection: {goaway.reason}")
         for stream in list(self._streams.values()):
             if goaway.failed or stream.id > goaway.last:
-                self._end(stream, failure)
+                self._end(stream, failure._replace(unread=not (goaway.failed or stream.answer.status)))
         if not self._streams:
             self._lose(failure)
 

@@ -306,14 +306,16 @@ _RESETS = [
 
 _GOAWAYS = [
     does("GOAWAY, then the answer", OK, _goes_on_after_goaway),
-    says("GOAWAY for the request", RESET, lambda s: goaway(0, 0), "NO_ERROR"),
+    says("GOAWAY without the request", OK, lambda s: goaway(0, 0)),
+    says("GOAWAY without the request, for an error", RESET, lambda s: goaway(0, 2), "INTERNAL_ERROR"),
+    says("GOAWAY without the request, after its head", RESET, lambda s: head(s) + goaway(0, 0), "NO_ERROR"),
     says("GOAWAY with an error", RESET, lambda s: goaway(s, 11, b"calm down"), "ENHANCE_YOUR_CALM calm down"),
     says("GOAWAY with an unknown error", RESET, lambda s: goaway(s, 4000), "code 4000"),
     says("GOAWAY with control characters", RESET, lambda s: goaway(s, 1, b"\x1b[2J\r\n\0" * 99)),
     says("GOAWAY after the head", RESET, lambda s: head(s) + goaway(s, 2), "INTERNAL_ERROR"),
     says("GOAWAY in the body", OK, lambda s: head(s) + goaway(s, 0) + data(s, BODY, end=True)),
     says("GOAWAY after the answer", OK, lambda s: good(s) + goaway(s, 0)),
-    says("GOAWAY twice, less each time", RESET, lambda s: goaway(s, 0) + goaway(0, 0)),
+    says("GOAWAY twice, less each time", OK, lambda s: goaway(s, 0) + goaway(0, 0)),
     does("GOAWAY, then silence", TIMEOUT, _after(lambda s: goaway(s, 0), Peer.wait)),
     does("GOAWAY, then a close", TRUNCATED, _says_and_closes(lambda s: goaway(s, 0))),
     greets("GOAWAY as a greeting", CONNECT_FAILED, _greeting(goaway(0, 11)), "ENHANCE_YOUR_CALM"),

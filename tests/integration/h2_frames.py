@@ -133,11 +133,12 @@ class Peer:
 
 @dataclass(frozen=True)
 class Script:
-    """What a server does wrong: when a connection is accepted, or with the first request that it reads."""
+    """What a server does wrong: when a connection is accepted, or with the first requests that it reads."""
 
     greet: Callable[[Peer], None] | None = None  # instead of its settings; None: they are empty
     greeted: int = 2  # so many connections, from the first on; the client opens one ahead of the window
-    answer: Callable[[Peer, int], None] | None = None  # to the first request only; None: like all others
+    answer: Callable[[Peer, int], None] | None = None  # to the first requests only; None: like all others
+    times: int = 1  # how many are the first
     whole: bool = True  # it reads the first request to its end
     alpn: list[str] | None = None  # over TLS, with these protocols
 
@@ -148,7 +149,7 @@ class Server:
     def __init__(self, script: Script, tls: ssl.SSLContext | None, over: threading.Event) -> None:
         self._script, self._tls, self._over = script, tls, over
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self._accepted, self._answered = 0, threading.Lock()
+        self._accepted, self._answered = 0, threading.Semaphore(script.times)
         scheme = "http" if tls is None else "https"
         self.url = f"{scheme}://127.0.0.1:{self._listener.getsockname()[1]}"
         threading.Thread(target=self._accept, daemon=True).start()

@@ -100,7 +100,7 @@ def test_too_few_answers_say_how_many_would_do(here):
 
 
 def test_a_first_event_of_six_tokens_is_told_where_nobody_counted_them():
-    """Then 20 tokens, one every 10 ms: by 25 gaps it would be 8 ms."""
+    """Then 20 tokens, one every 40 ms: by 25 gaps it would be 32 ms."""
 
     def chunk(**message):
         data = b"data: " + json.dumps(message).encode() + b"\n\n"
@@ -113,14 +113,14 @@ def test_a_first_event_of_six_tokens_is_told_where_nobody_counted_them():
         peer.say(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
         peer.say(text("abcdef"))
         for _ in range(20):
-            time.sleep(0.01)
+            time.sleep(0.04)
             peer.say(text("g"))
         usage = {"prompt_tokens": 3, "completion_tokens": 26}
         peer.say(chunk(choices=[{"index": 0, "delta": {}, "finish_reason": "length"}]))
         peer.say(chunk(choices=[], usage=usage), b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
 
     with serve(script) as server:
-        bodies = [b'{"stream":true}'] * 8
+        bodies = [b'{"stream":true}'] * 4
         load = LoadJob(server.url, Access(), bodies, ClosedLoop(1), workers=1)
         result = run_load(load)
     assert (first_tokens(result.records.requests) == UNKNOWN).all()

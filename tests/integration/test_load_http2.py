@@ -16,7 +16,7 @@ from harness.mockserver import running
 from harness.records.layout import Outcome
 from harness.run.setup import prepare
 from harness.run.setup.options import RunOptions
-from tests.integration.h2_frames import Script, good, serving
+from tests.integration.h2_frames import Script, goaway, good, serving
 from tests.integration.h2_server import TOKENS, running_h2
 
 PEM = Path(__file__).with_name("load_tls.pem")
@@ -79,6 +79,22 @@ def test_a_server_that_allows_few_requests_on_a_connection_gets_more_connections
     assert all_ok(result)
     assert server.connections == result.client.connections == 4
     assert (result.records.requests["connect_ns"] == 0).all()  # all were opened ahead
+
+
+@pytest.mark.parametrize(
+    ("times", "code", "attempts"), [(0, 0, 1), (1, 0, 2), (2, 0, 3), (3, 0, 3), (1, 2, 1)]
+)
+def test_a_request_that_a_closing_server_did_not_take_is_sent_again(times, code, attempts):
+    """A server that closes after so many requests names the last that it took. An error is a failure."""
+
+    def leave(peer, _stream):
+        peer.say(goaway(0, code))
+
+    with serving([Script(answer=leave if times else None, times=times)], str(PEM)) as (url,):
+        rows = run_load(replace(job(url), bodies=[BODY], schedule=ClosedLoop(1))).records.requests
+    taken = not code and times < 3
+    assert Outcome(rows["outcome"][0]) is (Outcome.OK if taken else Outcome.RESET)
+    assert rows["attempts"][0] == attempts
 
 
 def test_many_requests_share_one_connection():
