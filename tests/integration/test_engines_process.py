@@ -26,6 +26,7 @@ def run(tmp_path, code, grace_s=10.0):
         (READY.format("0"), "killed by SIGTERM"),
         (READY.format("signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))"), "exit code 0"),
         ("raise SystemExit(4)", "exit code 4"),
+        ("import os; os.kill(os.getpid(), 35)", "killed by signal 35"),
     ],
 )
 def test_how_it_ended_is_told(tmp_path, code, ending):
@@ -63,3 +64,27 @@ def test_a_guard_that_dies_before_its_engine_runs_is_named(tmp_path, monkeypatch
     (tmp_path / "guard.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     with pytest.raises(SetupError, match="guard process was killed"):
         EngineProcess([sys.executable], os.environ, tmp_path / "log")
+
+
+TIDIES_SLOWLY = """
+import json, os, socket, subprocess, sys, time
+master = socket.socket(fileno=0)
+engine = subprocess.Popen(sys.argv[3:], stdin=subprocess.DEVNULL)
+master.sendall(json.dumps({"pid": engine.pid}).encode() + b"\\n")
+os.waitid(os.P_PID, engine.pid, os.WEXITED | os.WNOWAIT)
+print("up", flush=True)
+time.sleep(0.5)
+master.sendall(json.dumps({"exit": engine.wait()}).encode() + b"\\n")
+"""
+
+
+def test_a_death_is_seen_before_all_that_it_left_behind_is_gone(tmp_path, monkeypatch):
+    """An engine without metrics is asked once, at the end of its cell."""
+    monkeypatch.setattr(engine_process, "_GUARD", tmp_path / "guard.py")
+    (tmp_path / "guard.py").write_text(TIDIES_SLOWLY)
+    with EngineProcess(
+        [sys.executable, "-c", "raise SystemExit(4)"], os.environ, tmp_path / "log"
+    ) as process:
+        while "up" not in (tmp_path / "log").read_text():
+            pass
+        assert process.exited() == "exit code 4"

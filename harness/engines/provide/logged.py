@@ -1,6 +1,7 @@
 """Programs that take their time: their output goes to a log, its last line to the progress display."""
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -14,14 +15,15 @@ from harness.host.helper_process import follow, without_credentials
 
 _INDEX = r"(PIP|UV)_\w+"  # how to get at a package index
 _REPORT_EVERY_S = 2.0
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def tail(log: Path, lines: int, since: int = 0) -> str:
-    """The last `lines` non-empty lines after byte `since`; "" when there is no log."""
+    """The last `lines` non-empty lines after byte `since`, without colours; "" when there is no log."""
     try:
         with log.open("rb") as handle:
             handle.seek(max(since, log.stat().st_size - 64_000))
-            text = handle.read().decode(errors="replace")
+            text = _COLOUR.sub("", handle.read().decode(errors="replace"))
     except FileNotFoundError:
         return ""
     return "\n".join([line.rstrip() for line in text.splitlines() if line.strip()][-lines:])

@@ -1,6 +1,7 @@
 """The command line and the environment an engine is started with, and what of them may be recorded."""
 
 import dataclasses
+import math
 import os
 import re
 import sys
@@ -19,7 +20,7 @@ from harness.host import paths
 from harness.host.cpus import computing_cpus
 from harness.host.helper_process import CREDENTIAL, without_credentials
 from harness.model.numbers import GIB
-from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, Compose, Image, Process, Value
+from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, Compose, Engine, Image, Process, Value
 from harness.spec.models import Model
 from harness.spec.strict import nearest
 from harness.spec.template import PLACEHOLDER
@@ -89,17 +90,28 @@ def _only_elsewhere(definition: Backend, choice: LaunchChoice) -> set[str]:
     if choice.mode not in ("process", "compose"):
         return set()
     images = (getattr(definition.image, device) for device in DEVICES)
-    ways = (definition.process, definition.process_cuda, definition.compose, *images)
-    here = set().union(*map(named, (definition.engine, *_starts(definition, choice))))
+    ways = (definition.engine, definition.process, definition.process_cuda, definition.compose, *images)
+    here = set().union(*map(named, _tables(definition, choice)))
     return set().union(*(named(way) for way in ways if way)) - here
 
 
-def _starts(definition: Backend, choice: LaunchChoice) -> list[Process | Compose | Image]:
-    """Tables that add to [engine] in this way of starting it."""
-    found: tuple[Process | Compose | Image | None, ...] = (definition.process,)
-    if choice.mode == "compose":
-        found = (definition.compose, getattr(definition.image, choice.device))
-    return [start for start in found if start]
+def _tables(definition: Backend, choice: LaunchChoice) -> list[Engine | Process | Compose | Image]:
+    """[engine] and what adds to it in this way of starting it, less the arguments that an image removes."""
+    engine, process, compose = definition.engine, definition.process, definition.compose
+    if choice.mode != "compose":
+        return [engine, process] if process else [engine]
+    image: Image | None = getattr(definition.image, choice.device)
+    if compose is None or image is None:
+        return [engine]
+
+    def kept(args: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(arg for arg in args if arg not in image.remove_args)
+
+    return [
+        dataclasses.replace(engine, args=kept(engine.args)),
+        dataclasses.replace(compose, args=kept(compose.args)),
+        dataclasses.replace(image, remove_args=()),
+    ]
 
 
 def configured(
@@ -127,6 +139,8 @@ def configured(
             raise SpecError(f"backend '{definition.name}' {lacks}", where=where, hint=nearest(key, kinds))
         try:
             values[key] = kinds[key](given)
+            if kinds[key] is float and not math.isfinite(float(given)):
+                raise ValueError
         except ValueError:
             raise SpecError(
                 f"'{given}' is not {'a whole number' if kinds[key] is int else 'a number'}", where=where
@@ -153,10 +167,11 @@ def facts_ahead(definition: Backend, choice: LaunchChoice) -> EngineFacts:
     if choice.mode == "simulate":
         return facts
     fill = {name: f"{{{name}}}" for name in PLACEHOLDERS} | common_fill(definition)
-    words, env = [*definition.engine.args], dict(definition.engine.env)
-    for start in _starts(definition, choice):
-        words += start.args
-        env |= start.env
+    words: list[str] = []
+    env: dict[str, str] = {}
+    for table in _tables(definition, choice):
+        words += table.args
+        env |= table.env
     return {
         **facts,
         "command": [filled(word, fill, definition.name) for word in words],
@@ -179,7 +194,7 @@ def build_command(
     if process is None:
         raise SpecError(f"backend '{definition.name}' has no [process]", where="--launch process")
     hub = weights is not None and not weights.local
-    second_port = free_port(host)
+    second_port = free_port(host, other_than=port)
     fill = common_fill(definition) | {
         "host": host,
         "scratch": str(scratch),

@@ -16,14 +16,17 @@ _TRIES = 20
 _GIVEN = Path("/proc/sys/net/ipv4/ip_local_port_range")  # from 32,768 on by default
 
 
-def free_port(host: str) -> int:
+def free_port(host: str, other_than: int = 0) -> int:
     """A free port outside the ephemeral range, if there is one.
+
+    `other_than`: one that is given away already, and not bound yet.
 
     An engine may bind it a minute later, and the system hands out ephemeral ports meanwhile.
     """
     for port in _others():
-        with suppress(OSError):
-            return _bound(host, port)
+        if port != other_than:
+            with suppress(OSError):
+                return _bound(host, port)
     try:
         return _bound(host, 0)
     except OSError as error:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -61,8 +62,8 @@ class EngineProcess:
         self._ending: str | None = None
 
     def exited(self) -> str | None:
-        """None while it runs, else one sentence."""
-        if self._ending is None and self._guard.poll() is not None:
+        """None while it runs, else one sentence. Once it is dead, this waits until nothing of it is left."""
+        if self._ending is None and (self._guard.poll() is not None or self._died()):
             report = self._report()
             if report.exit is None:
                 self._kill_group()
@@ -87,6 +88,19 @@ class EngineProcess:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
+    def _died(self) -> bool:
+        """Whether it is dead, though its guard still collects what it left behind."""
+        try:
+            descriptor = os.pidfd_open(self.pid)
+        except ProcessLookupError:
+            return True
+        try:
+            poll = select.poll()
+            poll.register(descriptor, select.POLLIN)
+            return bool(poll.poll(0))
+        finally:
+            os.close(descriptor)
+
     def _report(self) -> _Report:
         line = self._reports.readline()
         return msgspec.json.decode(line, type=_Report) if line else _Report()
@@ -109,5 +123,6 @@ def _sentence(status: int | None) -> str:
     if status is None:
         return _GUARD_DIED
     if status < 0:
-        return f"killed by {signal.Signals(-status).name}"
+        known = -status in set(signal.Signals)  # those of real time have no names
+        return f"killed by {signal.Signals(-status).name if known else f'signal {-status}'}"
     return f"exit code {status}"

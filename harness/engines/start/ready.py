@@ -118,13 +118,15 @@ def failure(what: str, label: str, log: Path, known: Sequence[Failure] = ()) -> 
     to do.
 
     Where one exception followed another, the last three come first: the process that ends last rarely has
-    the cause. One without a message, such as EOFError from a process whose child died, is no cause.
+    the cause. So does one that later lines have pushed out of sight. One without a message, such as EOFError
+    from a process whose child died, is no cause.
     """
     written = tail(log, _READ_LINES).splitlines()
     found = (_RAISED.match(line) or _ON_GPU.search(line) for line in written)
     raised = dict.fromkeys(match[1] for match in found if match and ": " in match[1])
     last = [line for line in written if not _UNDERLINE.match(line)][-_TAIL_LINES:]
-    lines = [*list(raised)[-_TAIL_ERRORS:], *last] if len(raised) > 1 else last
+    seen = len(raised) == 1 and any(next(iter(raised)) in line for line in last)
+    lines = last if seen else [*list(raised)[-_TAIL_ERRORS:], *last]
     shown = "\n".join(f"  | {line}" for line in lines) or "  | (nothing was logged)"
     causes = (*((cause.pattern, cause.hint) for cause in known), *_CAUSES)
     reported = "\n".join((what, *lines))

@@ -63,3 +63,19 @@ def test_one_exception_is_not_shown_twice(tmp_path):
 
 def test_an_empty_log_is_said(tmp_path):
     assert below(failure("ended", "tool", written(tmp_path, ""))) == ["  | (nothing was logged)"]
+
+
+def test_one_exception_is_shown_where_later_lines_have_pushed_it_out_of_sight(tmp_path):
+    later = "".join(f"INFO worker {number} shuts down\n" for number in range(40))
+    log = written(tmp_path, "Traceback\nValueError: no kernel for this head size\n" + later)
+    shown = below(failure("ended while loading: exit code 1", "tool", log))
+    assert shown[0] == "  | ValueError: no kernel for this head size"
+    assert shown[-1] == "  | INFO worker 39 shuts down"
+    assert len(shown) == 16
+
+
+def test_a_cause_is_found_in_a_log_with_colours(tmp_path):
+    """As vLLM 0.11 names its processes, on a terminal or not."""
+    plain = failure("ended", "vllm", written(tmp_path, LOG))
+    coloured = LOG.replace("(EngineCore pid=12)", "\x1b[1;36m(EngineCore pid=12)\x1b[0;0m")
+    assert str(failure("ended", "vllm", written(tmp_path, coloured))) == str(plain)

@@ -68,7 +68,7 @@ def start_container(
     gpus = chosen_gpus(gpus_needed(definition), request.gpus) if device == "cuda" else []
     if gpus and (unseen := await_free(gpus, request.gpu_wait_s, say)):
         remarks.append(unseen)
-    ports = [port, *(free_port(LOOPBACK) for _ in ports_of(definition)[1:])]
+    ports = [port, *(free_port(LOOPBACK, other_than=port) for _ in ports_of(definition)[1:])]
     project = _project(definition.name)
     with scratch.folder("engine") as folder:
         fill, mounts = _weights_fill(definition, weights)

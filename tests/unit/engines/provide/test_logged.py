@@ -63,3 +63,9 @@ def test_the_tail_is_of_lines_that_say_something(tmp_path):
     log.write_bytes(b"one\n\n  two \n\xff\n" + b"\n" * 5)
     assert tail(log, 2) == "  two\n\ufffd"
     assert tail(log, 5, since=4) == "  two\n\ufffd"
+
+
+def test_the_tail_has_no_colours(tmp_path):
+    log = tmp_path / "log"
+    log.write_bytes(b"\x1b[2m12:00\x1b[0m \x1b[1;31mERROR\x1b[0m no weights\n\x1b[0m\n")
+    assert tail(log, 2) == "12:00 ERROR no weights"

@@ -7,7 +7,7 @@ import pytest
 
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.weights import Weights
-from harness.engines.start.command import build_command, configured, values_in_use
+from harness.engines.start.command import build_command, configured, facts_ahead, values_in_use
 from harness.engines.start.launch_choice import LaunchChoice, as_launched
 from harness.errors import SpecError
 from harness.host.cpus import computing_cpus
@@ -170,6 +170,23 @@ def test_a_value_that_does_not_reach_the_engine_is_refused(name, choice, refused
     values = configured(definition, None, dict.fromkeys(taken, "2"), choice).engine.values
     assert taken <= values.keys()
     assert not refused & values_in_use(definition, choice).keys()
+
+
+def test_a_value_of_arguments_that_an_image_removes_is_neither_taken_nor_recorded():
+    plain = load_backend("tgi")
+    on_cpu, on_cuda = (LaunchChoice("compose", "", device) for device in ("cpu", "cuda"))
+    with pytest.raises(SpecError, match="backend 'tgi' takes no 'memory_share' as it is started here"):
+        configured(plain, None, {"memory_share": "0.5"}, on_cpu)
+    assert "memory_share" not in values_in_use(plain, on_cpu)
+    assert not {"--cuda-memory-fraction", "0.9"} & {*facts_ahead(plain, on_cpu)["command"]}
+    assert values_in_use(plain, on_cuda)["memory_share"] == 0.9
+    assert "0.9" in facts_ahead(plain, on_cuda)["command"]
+
+
+@pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])
+def test_a_value_that_is_not_finite_is_refused(text):
+    with pytest.raises(SpecError, match=f"'{text}' is not a number"):
+        configured(load_backend("vllm"), None, {"kv_cache_gib": text})
 
 
 def test_a_refusal_says_that_another_start_would_take_the_value():

@@ -46,3 +46,8 @@ def test_the_ports_of_kubernetes_and_ray_are_left_to_them(given, text):
 def test_an_address_of_another_machine_is_one_error():
     with pytest.raises(SetupError, match="has no address 192"):
         ports.free_port("192.0.2.1")
+
+
+def test_two_ports_of_one_engine_differ(given):
+    given.write_text("20002 60999")
+    assert {ports.free_port(HOST, other_than=20_000) for _ in range(20)} == {20_001}
