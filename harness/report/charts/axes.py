@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from harness.model.numbers import as_given
 from harness.report.charts.model import Axis
 
 LOG_FROM = 30.0  # a range wider than this is drawn on a logarithmic axis
@@ -48,7 +49,7 @@ def loads(title: str, values: Sequence[float], places: Iterable[float] = ()) -> 
     """Has ticks only where it was measured. `places`: of points that are next to their ticks."""
     ends = (*values, *places)
     low, high = min(ends), max(ends)
-    ticks = tuple((value, f"{value:g}") for value in values)
+    ticks = tuple((value, as_given(value)) for value in values)
     if low > 0 and high >= LOG_LOADS_FROM * low:
         margin = (high / low) ** 0.08
         return Axis(title, low / margin, high * margin, ticks, log=True)
@@ -68,7 +69,7 @@ def steps(low: float, high: float) -> tuple[tuple[float, str], ...]:
     step = next(size * factor for factor in STEPS if size * factor >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
     values = [(first + count) * step for count in range(int((high - low) / step) + 2)]
-    return tuple((value, f"{value:.10g}") for value in values if value <= high * (1 + 1e-9))
+    return tuple((value, as_given(value)) for value in values if value <= high * (1 + 1e-9))
 
 
 def decades(low: float, high: float) -> tuple[tuple[float, str], ...]:
@@ -80,4 +81,4 @@ def decades(low: float, high: float) -> tuple[tuple[float, str], ...]:
         for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
         for factor in (DECADE[:1] if wide else DECADE)
     ]
-    return tuple((value, f"{value:g}") for value in values if low <= value <= high)
+    return tuple((value, as_given(value)) for value in values if low <= value <= high)

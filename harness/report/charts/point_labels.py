@@ -72,20 +72,22 @@ def placed(
 ) -> Iterator[Label | None]:
     """A label per point (x, y, text); if every place is taken, the one that hides least.
 
-    None where that would hide something and the same text stands so near that it is read for this point too.
+    None where that would cover another label: neither could be read. None, too, where it would hide something
+    and the same text stands so near that it is read for this point too.
     """
-    taken = [Box(x - MARK, y - MARK, x + MARK, y + MARK) for x, y, _ in points]
+    marks = [Box(x - MARK, y - MARK, x + MARK, y + MARK) for x, y, _ in points]
+    texts: list[Box] = []
     labelled: list[tuple[float, float, str]] = []
     for x, y, text in points:
         boxes = [(_box(x + dx, y + dy, anchor, text), dx, dy, anchor) for dx, dy, anchor in PLACES]
-        box, dx, dy, anchor = min(
-            boxes, key=lambda spot: _hidden(spot[0], taken, area) + _drawn_over(spot[0], lines)
-        )
+        taken = [*marks, *texts]
+        costs = [_hidden(spot[0], taken, area) + _drawn_over(spot[0], lines) for spot in boxes]
+        box, dx, dy, anchor = boxes[costs.index(min(costs))]
         near = any(text == other and abs(x - a) + abs(y - b) < NEAR for a, b, other in labelled)
-        if near and _hidden(box, taken, area) > 0:
+        if any(map(box.overlap, texts)) or (near and _hidden(box, taken, area) > 0):
             yield None
             continue
-        taken.append(box)
+        texts.append(box)
         labelled.append((x, y, text))
         yield Label(text, dx, dy, anchor)
 

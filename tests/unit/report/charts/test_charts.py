@@ -227,8 +227,18 @@ def test_a_wide_range_is_logarithmic_and_written_out():
     axis = axes.fitted("ms", [2.0, 900.0])
     assert axis.log
     assert [text for _, text in axis.ticks] == ["2", "5", "10", "20", "50", "100", "200", "500", "1000"]
+    assert [text for _, text in axes.fitted("ms", [40_000.0, 1_500_000.0]).ticks][-3:] == [
+        "500000",
+        "1000000",
+        "2000000",
+    ]
     assert not axes.fitted("ms", [2.0, 40.0]).log
     assert axes.fitted("ms", [0.0]).high > 0
+
+
+def test_the_tick_of_a_load_has_its_name():
+    axis = axes.loads("requests/s", [0.125, 1_234.5678])
+    assert [text for _, text in axis.ticks] == ["0.125", "1234.5678"]
 
 
 def test_the_script_of_the_page_repeats_no_number_of_the_axes():

@@ -8,6 +8,8 @@ AREA = Box(0, 0, 400, 200)
 def boxes(points, lines=()):
     found = []
     for (x, y, text), label in zip(points, placed(points, AREA, lines), strict=True):
+        if label is None:
+            continue
         wide = LETTER * len(text)
         left = x + label.dx - {"start": 0, "middle": wide / 2, "end": wide}[label.anchor]
         found.append(Box(left, y + label.dy - 12, left + wide, y + label.dy))
@@ -38,6 +40,13 @@ def test_points_of_one_load_that_lie_together_share_a_label():
     assert 1 <= sum(label is not None for label in labels) < 7
     far = [(100.0, 100.0, "c4"), (300.0, 100.0, "c4")]
     assert None not in list(placed(far, AREA))
+
+
+def test_names_of_many_backends_that_lie_together_do_not_cover_each_other():
+    points = [(150.0 + 7 * place, 100.0 + 3 * place, f"backend-{place}") for place in range(12)]
+    made = boxes(points)
+    assert 3 <= len(made) < 12
+    assert all(one.overlap(other) == 0 for one in made for other in made if one is not other)
 
 
 def test_a_label_leaves_the_line_that_rises_from_its_point_free():
