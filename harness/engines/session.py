@@ -57,13 +57,15 @@ class EngineSession(Server):
         others: Sequence[Server] = (),
         metrics: Sequence[Server] = (),
         roles: Sequence[str] = (),
+        log_since: int = 0,
     ) -> None:
+        """`log_since`: byte of `log` from which on it is of this start."""
         super().__init__(definition, base_url, served_name, access)
         self.facts: EngineFacts = {}
         self.shim_us_per_token: float | None = None  # of a library, behind the shim that bench starts
         self.started_here = life is not None
         self.fresh = self.started_here  # nothing measured on it yet
-        self._life, self._log = life, log
+        self._life, self._log, self._log_since = life, log, log_since
         self.replicas: tuple[Server, ...] = (self, *others)
         self.counter_sources = tuple(metrics) or self.replicas  # whose counters add up to the engine's
         self.roles = tuple(roles)  # of these, where they share the work on each request; then they do not
@@ -121,7 +123,8 @@ class EngineSession(Server):
             if ended is None or self._log is None:
                 raise
             failures = self.definition.server.failures
-            raise failure(f"ended after it was ready: {ended}", label, self._log, failures) from error
+            what = f"ended after it was ready: {ended}"
+            raise failure(what, label, self._log, failures, self._log_since) from error
 
     def kv_tokens(self) -> int | None:
         """The size of its KV cache in tokens, as it reports; None if it does not."""
@@ -129,7 +132,7 @@ class EngineSession(Server):
 
     def log_tail(self, lines: int) -> str:
         """Empty for a server that is not ours."""
-        return tail(self._log, lines) if self._log else ""
+        return tail(self._log, lines, self._log_since) if self._log else ""
 
 
 def open_engine(request: EngineRequest, say: Say) -> AbstractContextManager[EngineSession]:
@@ -190,6 +193,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     remarks = orphans.clear(say)
     port = _port(definition, request.host)
     shim_us = _shim_us_per_token(definition, say, ref.label)
+    log_since = log.stat().st_size if log.exists() else 0
 
     def weights_for(env: EngineEnv | None) -> Weights | None:
         track = track_of(ref, choice, model_name, model)
@@ -201,20 +205,28 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
     with starting as started:
         metrics = [_metrics_of(definition, started.metrics_url)] if started.metrics_url else []
         session = EngineSession(
-            definition, started.base_url, SERVED_NAME, life=started.life, log=log, metrics=metrics
+            definition,
+            started.base_url,
+            SERVED_NAME,
+            life=started.life,
+            log=log,
+            metrics=metrics,
+            log_since=log_since,
         )
         session.shim_us_per_token = shim_us
         with closing(session):
             generates = partial(named_hello, session, started.weights)
             by_text = definition.server.ready == "generates"
-            wait_ready(started, definition.server, log, say, ref.label, generates if by_text else None)
+            wait_ready(
+                started, definition.server, log, say, ref.label, generates if by_text else None, log_since
+            )
             ready = time.monotonic()
             with session.end_as_error(ref.label):
                 try:
                     prepare(session, started.weights, say, ref.label, request.answer_s)
                 except SetupError as error:
                     what = f"ready, but cannot generate: {error}"
-                    raise failure(what, ref.label, log, definition.server.failures) from error
+                    raise failure(what, ref.label, log, definition.server.failures, log_since) from error
                 answered = time.monotonic()
                 startup_s = round(answered - started.began_s, 2)
                 say(f"{ref.label}: ready after {startup_s:.1f} s")

@@ -107,6 +107,27 @@ def test_death_while_loading_shows_exit_code_log_and_cause(tmp_path):
     assert caught.value.exit_code == ExitCode.SETUP
 
 
+def test_a_failure_is_not_explained_with_the_log_of_an_earlier_start(tmp_path):
+    """`bench up` writes to one log per engine, a restart and a run that goes on to that of the repeat."""
+    log, said = tmp_path / "engine.log", []
+    log.write_text("ValueError: what failed the last time\n")
+    with (
+        pytest.raises(SetupError) as caught,
+        opened(tmp_path, fake_backend(tmp_path, "dies"), say=said.append),
+    ):
+        pass
+    assert "ended while loading: exit code 3" in str(caught.value)
+    with opened(tmp_path, fake_backend(tmp_path)) as engine:
+        assert engine.log_tail(15) == "loading the model"
+        assert "CUDA out of memory" in log.read_text()
+        os.kill(engine.facts["pid"], signal.SIGKILL)
+        with pytest.raises(SetupError) as died, engine.end_as_error("fake"):
+            engine.one_chat([{"role": "user", "content": "hi"}], 4)
+    for error in (caught.value, died.value, *said):
+        assert "what failed the last time" not in str(error)
+    assert "out of memory" not in str(died.value).replace(died.value.hint, "")
+
+
 def test_an_engines_own_words_for_a_failure_go_before_those_of_all(tmp_path):
     definition = fake_backend(tmp_path, "dies")
     failures = (Failure("never said", "wrong"), Failure(r"CUDA out of m\w+", "use a larger card"))

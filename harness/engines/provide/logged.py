@@ -36,8 +36,8 @@ def new_log(name: str) -> Path:
     return log
 
 
-def last_line(log: Path) -> str:
-    return tail(log, 1)[:160]
+def last_line(log: Path, since: int = 0) -> str:
+    return tail(log, 1, since)[:160]
 
 
 class Reporter:

@@ -4,12 +4,13 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 
 from harness.client.client import Client
 from harness.client.limits import Limits
-from harness.engines.provide.logged import Reporter, tail
+from harness.engines.provide.logged import Reporter, last_line, tail
 from harness.engines.provide.shared_folders import Say
 from harness.engines.start.started import Started
 from harness.errors import SetupError
@@ -72,28 +73,31 @@ def wait_ready(
     say: Say,
     label: str,
     generates: Callable[[], None] | None = None,
+    log_since: int = 0,
 ) -> None:
     """Waits until the readiness path answers 200, and `generates` no longer raises SetupError.
+
+    `log_since`: byte of the log from which on it is of this start.
 
     Raises SetupError when the engine dies or takes too long.
     """
     url, limit_s = started.base_url + spec.ready_path, started.startup_timeout_s
     loading = f"; while loading: {spec.loading}" if spec.loading else ""
     say(f"{label}: waiting for {url}, at most {limit_s:.0f} s{loading}")
-    reporter = Reporter(say, f"{label}: loading", log)
+    reporter = Reporter(say, f"{label}: loading", log, partial(last_line, since=log_since))
     state: str | None = "no connection"
     with closing(Client(started.base_url)) as client:
         while reporter.elapsed_s < limit_s:
             ending = started.life.exited()
             if ending:
-                raise failure(f"ended while loading: {ending}", label, log, spec.failures)
+                raise failure(f"ended while loading: {ending}", label, log, spec.failures, log_since)
             state = _unready(client, spec, generates)
             if state is None:
                 return
             reporter.tick()
             time.sleep(_POLL_S)
     what = f"not ready after {limit_s:.0f} s; {spec.ready_path} last gave: {state}"
-    raise failure(what, label, log, spec.failures)
+    raise failure(what, label, log, spec.failures, log_since)
 
 
 def _unready(client: Client, spec: ServerSpec, generates: Callable[[], None] | None) -> str | None:
@@ -113,15 +117,17 @@ def _unready(client: Client, spec: ServerSpec, generates: Callable[[], None] | N
     return None
 
 
-def failure(what: str, label: str, log: Path, known: Sequence[Failure] = ()) -> SetupError:
+def failure(
+    what: str, label: str, log: Path, known: Sequence[Failure] = (), log_since: int = 0
+) -> SetupError:
     """Builds the error with the last lines of the engine's log and, where the cause is a known one, what
-    to do.
+    to do. An earlier start may have written to the same log, before byte `log_since`.
 
     Where one exception followed another, the last three come first: the process that ends last rarely has
     the cause. So does one that later lines have pushed out of sight. One without a message, such as EOFError
     from a process whose child died, is no cause.
     """
-    written = tail(log, _READ_LINES).splitlines()
+    written = tail(log, _READ_LINES, log_since).splitlines()
     found = (_RAISED.match(line) or _ON_GPU.search(line) for line in written)
     raised = dict.fromkeys(match[1] for match in found if match and ": " in match[1])
     last = [line for line in written if not _UNDERLINE.match(line)][-_TAIL_LINES:]
