@@ -32,12 +32,17 @@ def logarithmic(low: float, high: float) -> bool:
 
 
 def fitted(title: str, values: Iterable[float]) -> Axis:
-    """Begins at zero, unless the values are so far apart that the small ones could not be read."""
+    """Begins at zero, unless the values are so far apart that the small ones could not be read.
+
+    It begins below a value that is less than zero, and then stays as it is when a backend is hidden.
+    """
     finite = [value for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(0.0, max(finite, default=1.0))
     if logarithmic(low, high):
         ends = low / LOG_ROOM, high * LOG_ROOM
         return Axis(title, *ends, decades(*ends), log=True, fits=True)
+    if low < 0:
+        return linear(title, low * (1 + ROOM), high * (1 + ROOM))
     return replace(linear(title, 0.0, high * (1 + ROOM) or 1.0), fits=True)
 
 

@@ -40,7 +40,7 @@ def _row(source: Source, row: Row, position: Place, shown: Measure, longest: flo
     if position.median is None:
         text = tag("span", f"{NOT_KNOWN}: {row.why_unknown(shown.path)}", class_="unknown")
         return tag("tr", name, tag("td", text, colspan="2"), data_series=str(index))
-    share = 100 * position.median / longest if longest else 0.0
+    share = max(0.0, 100 * position.median / longest) if longest > 0 else 0.0  # no bar for less than nothing
     bar = tag("span", class_=f"bar k{index % 8}", style=f"width: {share:.1f}%")
     doubt = [tag("span", " in doubt", class_="suspect", title=position.doubt)] if position.doubt else []
     value = tag("td", _value(row, position, shown), *doubt)

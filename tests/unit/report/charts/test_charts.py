@@ -236,6 +236,16 @@ def test_a_wide_range_is_logarithmic_and_written_out():
     assert axes.fitted("ms", [0.0]).high > 0
 
 
+@pytest.mark.parametrize(
+    ("values", "ends"), [((-12.0, 40.0), (-13.44, 44.8)), ((-12.0, -4.0), (-13.44, 0.0))]
+)
+def test_an_axis_reaches_to_a_value_below_zero(values, ends):
+    axis = axes.fitted("TTFT that an image adds, ms", values)
+    assert (axis.low, axis.high) == pytest.approx(ends)
+    assert 0 < axis.place(values[0]) < axis.place(values[1]) < 1
+    assert "0" in [text for _, text in axis.ticks]
+
+
 def test_the_tick_of_a_load_has_its_name():
     axis = axes.loads("requests/s", [0.125, 1_234.5678])
     assert [text for _, text in axis.ticks] == ["0.125", "1234.5678"]

@@ -1,5 +1,7 @@
 """The first screen of the page."""
 
+import re
+
 import pytest
 
 from harness.report.findings.sentences import ADAPTERS, HITS, IMAGES, claims
@@ -74,3 +76,12 @@ def test_the_colour_is_of_a_backend_that_is_separated_from_every_other(labels, s
     ]  # fmt: skip
     page = page_of(summary(*cells, **compare(cells, Rules("ttft_ms.p50", ("ttft_ms.p50",)))._asdict()))
     assert (f'<span class="ahead k0">{said}</span>' if coloured else f"<span>{said}</span>") in page
+
+
+@pytest.mark.parametrize(
+    ("values", "widths"), [((-12.0, 40.0), ["0.0", "100.0"]), ((-12.0, -4.0), ["0.0", "0.0"])]
+)
+def test_no_bar_is_drawn_for_less_than_nothing(values, widths):
+    cells = [cell(label, image_ms=value) for label, value in zip("ab", values, strict=True)]
+    page = page_of(summary(*cells, **compare(cells, Rules("image_ms", ("image_ms",)))._asdict()))
+    assert re.findall(r"width: ([^%]+)%", page) == widths
