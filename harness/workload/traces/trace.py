@@ -114,7 +114,8 @@ class Trace:
     parts: tuple[Parts, ...] = ()  # per request, how it begins; () if the format does not say
     block_tokens: int = 0  # of each part but the last of a request; 0: parts have lengths of their own
     skipped: Mapping[str, int] = field(default_factory=dict)  # lines left out, by reason
-    remarks: Mapping[str, int] = field(default_factory=dict)  # lines kept with a change, by what changed
+    # Lines kept with a change, by what changed, and those that were not asked for.
+    remarks: Mapping[str, int] = field(default_factory=dict)
     calls: Calls | None = None  # of a trace of sessions
 
     def __len__(self) -> int:
@@ -156,11 +157,13 @@ def window(
     """Requests from `start_s` up to, not including, `end_s`, and of these the first `max_requests`.
 
     Both are seconds of the trace since its first request. A session belongs to the window that it begins in,
-    and is taken whole, unless it is the only one. Raises SpecError if nothing is left.
+    and is taken whole, unless it is the only one. What is left out is counted in `remarks`. Raises SpecError
+    if nothing is left.
     """
     end_ns = np.inf if end_s is None else end_s * NS_PER_S
     begun_ns = trace.at_ns if trace.calls is None else trace.at_ns[_first_of(trace.calls.session)]
-    kept = np.flatnonzero((begun_ns >= start_s * NS_PER_S) & (begun_ns < end_ns))[:max_requests]
+    inside = np.flatnonzero((begun_ns >= start_s * NS_PER_S) & (begun_ns < end_ns))
+    kept = inside[:max_requests]
     if trace.calls is not None and len(kept) == max_requests:
         kept = _whole(trace.calls.session, kept)
     if not len(kept):
@@ -170,7 +173,12 @@ def window(
             where=trace.source,
             hint=f"the trace has {len(trace)} requests over {span_s:g} s",
         )
-    return only(trace, kept)
+    left_out = {
+        "requests before start_s or from end_s on, left out": len(trace) - len(inside),
+        f"requests after the first {len(kept)}, left out": len(inside) - len(kept),
+    }
+    counted = {what: count for what, count in left_out.items() if count}
+    return replace(only(trace, kept), remarks={**trace.remarks, **counted})
 
 
 def only(trace: Trace, kept: Ints) -> Trace:

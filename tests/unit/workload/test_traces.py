@@ -177,6 +177,16 @@ def test_a_window_is_cut_in_the_traces_own_time(file):
         window(trace, 20)
 
 
+def test_requests_that_a_window_or_a_number_leaves_out_are_counted(file):
+    trace = read_trace(file("\n".join(plain(i) for i in range(10))))
+    part = window(window(trace, 2, 8), max_requests=4)
+    assert part.facts()["remarks"] == {
+        "requests before start_s or from end_s on, left out": 4,
+        "requests after the first 4, left out": 2,
+    }
+    assert window(trace, max_requests=10).remarks == {}
+
+
 def test_clipping_keeps_the_front_and_is_counted():
     trace = clip(read_trace(DATA / "mooncake.jsonl"), 1000, 6)
     assert trace.input_tokens.tolist() == [1000, 600, 1000, 512]
