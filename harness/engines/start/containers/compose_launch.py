@@ -65,8 +65,8 @@ def start_container(
         say(remark)
     image = ensure_image(daemon, definition, device, say)
     weights = weights_for(None)
-    gpus = chosen_gpus(gpus_needed(definition), request.gpus) if device == "cuda" else []
-    if gpus and (unseen := await_free(gpus, request.gpu_wait_s, say)):
+    gpus = _gpus(definition, device, request.gpus)
+    if device == "cuda" and gpus and (unseen := await_free(gpus, request.gpu_wait_s, say)):
         remarks.append(unseen)
     ports = [port, *(free_port(LOOPBACK, other_than=port) for _ in ports_of(definition)[1:])]
     project = _project(definition.name)
@@ -110,7 +110,7 @@ def start_container(
             command, about = container_facts(attributes)
             return {
                 "command": command,
-                "env": content["services"][definition.name]["environment"] | _seen(gpus),
+                "env": content["services"][definition.name]["environment"] | _seen(device, gpus),
                 "files": files,
                 "pid": attributes["State"]["Pid"],
                 "remarks": remarks,
@@ -143,9 +143,17 @@ def provide_image(definition: Backend, device: str, say: Say) -> None:
     ensure_image(daemon, definition, device, say)
 
 
-def _seen(gpus: list[str]) -> dict[str, str]:
+def _gpus(definition: Backend, device: str, asked: Sequence[str]) -> list[str]:
+    """Those that the engine is to see; []: all that there are, or on AMD what HIP_VISIBLE_DEVICES says."""
+    needed = gpus_needed(definition)
+    if device == "cuda":
+        return chosen_gpus(needed, asked)
+    return list(asked[:needed]) if device == "rocm" else []
+
+
+def _seen(device: str, gpus: list[str]) -> dict[str, str]:
     """Returns what Docker sets in the container."""
-    return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {}
+    return {"NVIDIA_VISIBLE_DEVICES": ",".join(gpus)} if device == "cuda" and gpus else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +180,8 @@ class ProjectFile:
             f"{LOOPBACK}:{here}:{there}" for here, there in zip(self.ports, ports_of(definition), strict=True)
         ]
         entry["labels"] = self.labels
+        if self.device == "rocm" and self.gpus:  # it sees all devices
+            entry["environment"]["HIP_VISIBLE_DEVICES"] = ",".join(self.gpus)
         # Readiness is seen from here; a check inside would run during the measurement.
         entry["healthcheck"] = {"disable": True}
         return {

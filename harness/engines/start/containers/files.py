@@ -26,6 +26,8 @@ MAIN, GPU, CPU, ROCM = "compose.yaml", "compose.override.yaml", "compose.cpu.yam
 # For engines that fetch nothing: `model.gguf`, or a folder `model`, lies in it.
 _WEIGHTS = f"${{BENCH_WEIGHTS:-./weights}}:{MODELS}:ro"
 
+# Compose cannot multiply: BENCH_CONTEXT_TOKENS does not reach engines that take the context of all sequences.
+_NOTES = {"BENCH_CONTEXT_TOTAL": " (of all sequences together, as llama.cpp takes it)"}
 _MADE = "# Made from backends/*.toml by `bench compose --write`: change those, not this."
 _EXAMPLE = "vllm"  # of the commands in the head, where the file has it
 _HEADS = {
@@ -141,7 +143,8 @@ def _variables(shown: Sequence[Backend]) -> str:
         "BENCH_GPUS (0; or 0,1)",
         f"{image_variable(shown[0])} and similar variables (another image)",
     )
-    lines = textwrap.wrap(", ".join([*named, *sorted(used)]), 100, break_on_hyphens=False)
+    explained = [name + _NOTES.get(name, "") for name in sorted(used)]
+    lines = textwrap.wrap(", ".join([*named, *explained]), 100, break_on_hyphens=False)
     return "\n#   ".join(lines)
 
 

@@ -140,6 +140,18 @@ def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name):
         assert shown in plain(text)
 
 
+def test_an_engine_on_amd_sees_the_gpus_that_were_asked_for():
+    definition = configured(load_backend("vllm"), None, {"tensor_parallel": "2"})
+    hub = Weights("org/model", "t", "q", None, None, "hub")
+    asked = compose_launch._gpus(definition, "rocm", ("2", "3", "5"))
+    environment = started(definition, "rocm", hub, asked)["services"]["vllm"]["environment"]
+    assert environment["HIP_VISIBLE_DEVICES"] == "2,3"
+    unasked = started(definition, "rocm", hub, compose_launch._gpus(definition, "rocm", ()))
+    assert unasked["services"]["vllm"]["environment"]["HIP_VISIBLE_DEVICES"] is None
+    assert compose_launch._gpus(definition, "cpu", ("2", "3")) == []
+    assert not compose_launch._seen("rocm", asked)
+
+
 def test_an_engine_that_fetches_nothing_gets_the_folder_of_weights(made):
     text = block(made[MAIN], "tabbyapi")
     assert '"${BENCH_WEIGHTS:-./weights}:/models:ro"' in text
