@@ -50,15 +50,20 @@ class Command:
     files: dict[str, str]  # to be written below the scratch folder: name -> text
     second_port: int
 
-    def recorded_env(self) -> dict[str, str]:
+    def recorded_env(self) -> dict[str, str | None]:
         """Returns the environment without secrets, and without what says more about the user than about
         the engine.
         """
-        return {
-            name: "(not recorded)" if _hides(name, value) else value
-            for name, value in sorted(self.env.items())
-            if name not in ("HOME", "USER")
-        }
+        kept = {name: value for name, value in sorted(self.env.items()) if name not in ("HOME", "USER")}
+        return without_secrets(kept)
+
+
+def without_secrets(env: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The environment as it may be recorded."""
+    return {
+        name: "(not recorded)" if value is not None and _hides(name, value) else value
+        for name, value in env.items()
+    }
 
 
 def settable(definition: Backend, choice: LaunchChoice | None = None) -> dict[str, type[Value]]:

@@ -16,7 +16,7 @@ from harness.engines.provide.shared_folders import Say
 from harness.engines.provide.weights import Weights, is_piece
 from harness.engines.start import orphans
 from harness.engines.start.command import HOST as LOOPBACK
-from harness.engines.start.command import filled
+from harness.engines.start.command import filled, without_secrets
 from harness.engines.start.containers import owners
 from harness.engines.start.containers.compose_tool import find_compose
 from harness.engines.start.containers.container import Container, container_facts
@@ -108,9 +108,10 @@ def start_container(
         def facts() -> EngineFacts:
             attributes = container.attributes()
             command, about = container_facts(attributes)
+            recorded = _recorded(content)
             return {
                 "command": command,
-                "env": content["services"][definition.name]["environment"] | _seen(device, gpus),
+                "env": recorded["services"][definition.name]["environment"] | _seen(device, gpus),
                 "files": files,
                 "pid": attributes["State"]["Pid"],
                 "remarks": remarks,
@@ -121,7 +122,7 @@ def start_container(
                     "gpus": gpus,
                     "docker": daemon.version,
                     "compose": f"{' '.join(tool.argv)} {tool.version}",
-                    "compose_file": text,
+                    "compose_file": yaml_text(recorded),
                     "project": project,
                     "address": "published port",  # through Docker's proxy: a hop more than direct_address
                 },
@@ -149,6 +150,15 @@ def _gpus(definition: Backend, device: str, asked: Sequence[str]) -> list[str]:
     if device == "cuda":
         return chosen_gpus(needed, asked)
     return list(asked[:needed]) if device == "rocm" else []
+
+
+def _recorded(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The Compose file without secrets that its definition holds."""
+    services = {
+        name: {**entry, "environment": without_secrets(entry["environment"])}
+        for name, entry in content["services"].items()
+    }
+    return {**content, "services": services}
 
 
 def _seen(device: str, gpus: list[str]) -> dict[str, str]:

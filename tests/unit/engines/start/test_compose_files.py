@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -138,6 +138,19 @@ def test_by_hand_and_in_a_run_an_engine_gets_the_same_flags(made, name):
     for key, value in mine["environment"].items():
         shown = f'{key}: "{value}"' if value is not None else f"{key}:"
         assert shown in plain(text)
+
+
+def test_a_key_in_a_definition_reaches_the_container_and_no_record():
+    plain = load_backend("vllm")
+    compose = replace(plain.compose, env={"NGC_API_KEY": "nvapi-1", "QUIET": "1"})
+    hub = Weights("org/model", "t", "q", None, None, "hub")
+    content = started(replace(plain, compose=compose), "cuda", hub, ["0"])
+    assert content["services"]["vllm"]["environment"]["NGC_API_KEY"] == "nvapi-1"
+    recorded = compose_launch._recorded(content)
+    assert "nvapi-1" not in yaml_text(recorded)
+    kept = recorded["services"]["vllm"]["environment"]
+    assert (kept["NGC_API_KEY"], kept["QUIET"], kept["HF_TOKEN"]) == ("(not recorded)", "1", None)
+    assert {**content, "services": 0} == {**recorded, "services": 0}
 
 
 def test_an_engine_on_amd_sees_the_gpus_that_were_asked_for():
