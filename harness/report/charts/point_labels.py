@@ -1,9 +1,14 @@
-"""Places for the labels of the points of a chart, so that they hide no mark, no other label and no line."""
+"""Places for the labels of the points of a chart, so that they hide no mark, no other label and no line.
+
+The ticks that have room for their texts, too.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import hypot
 from typing import NamedTuple
+
+from harness.report.charts.model import Axis
 
 LETTER, HEIGHT = 7.2, 12.0  # of a character on a phone, where text is largest, in the units of the drawing
 MARK = 5.0  # from the middle of a mark to its edge
@@ -90,6 +95,17 @@ def placed(
         texts.append(box)
         labelled.append((x, y, text))
         yield Label(text, dx, dy, anchor)
+
+
+def apart(axis: Axis, width: float) -> Iterator[tuple[float, str]]:
+    """Ticks whose texts do not touch."""
+    end = -LETTER
+    for value, text in sorted(axis.ticks, key=lambda tick: axis.place(tick[0])):
+        half = len(text) * LETTER / 2 + 5  # digits of a wide font are wider than LETTER
+        offset = axis.place(value) * width
+        if offset - half > end or not offset:
+            yield value, text
+            end = offset + half
 
 
 def _box(x: float, y: float, anchor: str, text: str) -> Box:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from harness.report.charts import Axis, Chart, Line, Point
-from harness.report.charts.point_labels import LETTER, Box, Label, Segment, placed
+from harness.report.charts.point_labels import LETTER, Box, Label, Segment, apart, placed
 from harness.report.html.tags import Html, join, tag
 from harness.report.wording import short_names
 
@@ -112,7 +112,7 @@ class _Drawing:
             yield tag("text", cut[text], x=_n(self.left - 6), y=_n(self.y(value) + 4), text_anchor="end")
 
     def _x_ticks(self) -> Iterator[Html]:
-        for value, text in _apart(self.chart.x, WIDTH - RIGHT - self.left):
+        for value, text in apart(self.chart.x, WIDTH - RIGHT - self.left):
             yield tag("text", text, x=_n(self.x(value)), y=_n(self.bottom + 15), text_anchor="middle")
 
     def _titles(self) -> Html:
@@ -185,17 +185,6 @@ def _cap(x: float, y: float, stroke: str) -> str:
 def _marked(points: Sequence[Point], index: int) -> Sequence[Point]:
     """A few points of a long curve, at another height for each backend."""
     return points[2 + 2 * (index % 8) :: MARK_EVERY] if len(points) > 2 * MARK_EVERY else points
-
-
-def _apart(axis: Axis, width: float) -> Iterator[tuple[float, str]]:
-    """Ticks whose texts do not touch."""
-    end = -LETTER
-    for value, text in sorted(axis.ticks, key=lambda tick: axis.place(tick[0])):
-        half = len(text) * LETTER / 2 + 5  # digits of a wide font are wider than LETTER
-        offset = axis.place(value) * width
-        if offset - half > end or not offset:
-            yield value, text
-            end = offset + half
 
 
 def _ends(axis: Axis) -> tuple[float, float, bool, bool]:

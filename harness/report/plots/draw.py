@@ -11,13 +11,14 @@ from matplotlib.ticker import FixedFormatter, FixedLocator, NullLocator
 from matplotlib.transforms import ScaledTranslation, Transform
 
 from harness.report.charts import Axis, Chart, Line, Point
-from harness.report.charts.point_labels import Box, Segment, placed
+from harness.report.charts.point_labels import Box, Segment, apart, placed
 from harness.report.plots.style import INK, MUTED, Caption, Drawing, Look, Picture, canvas, finish, legend
 from harness.report.wording import short_names
 
 DODGE_INCHES = 2.2 / 72  # sideways, between the bars of neighbouring backends
 MARK_EVERY = 22  # points of a curve that is made of many
-UNIT_POINTS = 0.62  # of the units in which labels are placed: a letter of 8 points is as wide as LETTER
+LABEL_POINTS, TICK_POINTS = 8, 9.5
+UNIT_POINTS = 0.62  # of the units in which labels are placed: a letter of LABEL_POINTS is as wide as LETTER
 ENDS = {"start": "left", "middle": "center", "end": "right"}
 
 
@@ -33,7 +34,7 @@ def draw(chart: Chart, caption: Caption) -> Drawing:
         if not chart.sideways:
             legend(figure, axes.get_legend_handles_labels()[0])
         picture = Picture(chart.name, chart.title, chart.description, drawn=chart.drawn)
-        return finish(figure, picture, caption, partial(_labels, figure, axes, chart))
+        return finish(figure, picture, caption, partial(_laid_out, figure, axes, chart))
 
 
 def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[Line]) -> None:
@@ -67,15 +68,24 @@ def _line(figure: Figure, axes: Axes, chart: Chart, line: Line, main: Sequence[L
         for point in line.points:
             spot = (point.x, point.y)
             figure_alone = point.text.partition(" ")[0]
-            axes.annotate(figure_alone, spot, (0, 7), textcoords="offset points", ha="center", fontsize=8)
+            axes.annotate(
+                figure_alone, spot, (0, 7), textcoords="offset points", ha="center", fontsize=LABEL_POINTS
+            )
 
 
-def _labels(figure: Figure, axes: Axes, chart: Chart) -> None:
-    """The labels of the points, where they hide no mark, no other label and no line."""
+def _laid_out(figure: Figure, axes: Axes, chart: Chart) -> None:
+    """Draws the texts that need room: of the ticks that lie apart, and of the points."""
     unit = UNIT_POINTS * figure.dpi / 72
+    wide = unit * TICK_POINTS / LABEL_POINTS
+    texts = dict(apart(chart.x, axes.bbox.width / wide))
+    axes.xaxis.set_major_formatter(FixedFormatter([texts.get(value, "") for value, _ in chart.x.ticks]))
     marked = [point for line in chart.lines for point in line.points if point.mark]
-    if not marked:
-        return
+    if marked:
+        _labels(axes, chart, marked, unit)
+
+
+def _labels(axes: Axes, chart: Chart, marked: Sequence[Point], unit: float) -> None:
+    """The labels of the points, where they hide no mark, no other label and no line."""
     box = axes.bbox
 
     def spot(point: Point) -> tuple[float, float]:
@@ -90,8 +100,8 @@ def _labels(figure: Figure, axes: Axes, chart: Chart) -> None:
     for point, label in zip(marked, placed(spots, inside, lines), strict=True):
         if label is not None:
             offset = (UNIT_POINTS * label.dx, -UNIT_POINTS * label.dy)
-            axes.annotate(label.text, (point.x, point.y), offset, textcoords="offset points", fontsize=8,
-                          ha=ENDS[label.anchor])  # fmt: skip
+            axes.annotate(label.text, (point.x, point.y), offset, textcoords="offset points",
+                          fontsize=LABEL_POINTS, ha=ENDS[label.anchor])  # fmt: skip
 
 
 def _bars(

@@ -181,6 +181,18 @@ def test_labels_of_points_that_lie_together_do_not_cover_each_other():
     assert "not beaten in both" not in texts_of(drawing.svg)
 
 
+def test_loads_that_lie_together_have_a_tick_each_and_texts_that_do_not_touch():
+    loads = (1, 2, 4, 8, 16, 32, 64, 100, 128, 256)
+    found = summary(*(cell("vllm", {"kind": "rate", "value": value}, p50=20.0 + value) for value in loads))
+    wanted = [chart for chart in charts(found, {}) if chart.name == "ttft-load-rate"]
+    (drawing,) = plots.draw(found, wanted, {}, None, REAL)
+    svg = ElementTree.fromstring(drawing.svg)
+    ticks = [part for part in svg.iter() if part.get("id", "").startswith("xtick_")]
+    texts = [one for tick in ticks for one in tick.iter() if one.tag.endswith("}text")]
+    assert len(ticks) == len(loads)
+    assert [one.text for one in texts] == [str(value) for value in loads if value != 128]
+
+
 def _box(text, letter=4.4, high=7):
     x, y, wide = float(text.get("x")), float(text.get("y")), letter * len(text.text)
     anchor = text.get("style").partition("text-anchor: ")[2].partition(";")[0]

@@ -1,6 +1,7 @@
 """Where the labels of the points of a chart stand."""
 
-from harness.report.charts.point_labels import LETTER, Box, Segment, placed
+from harness.report.charts.axes import loads
+from harness.report.charts.point_labels import LETTER, Box, Segment, apart, placed
 
 AREA = Box(0, 0, 400, 200)
 
@@ -62,3 +63,9 @@ def test_the_length_of_a_line_in_a_box_is_that_between_its_edges():
     assert box.length_of(Segment(5, 20, 5, -20)) == 10
     assert box.length_of(Segment(-5, 0, 0, 15)) == 0
     assert box.length_of(Segment(12, 1, 12, 9)) == 0
+
+
+def test_a_tick_that_would_touch_the_one_before_it_has_no_text():
+    axis = loads("concurrency", (1, 64, 100, 256))
+    assert [text for _, text in apart(axis, 240)] == ["1", "64", "256"]
+    assert [text for _, text in apart(axis, 2400)] == ["1", "64", "100", "256"]
