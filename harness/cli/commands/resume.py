@@ -44,7 +44,11 @@ def main(arguments: argparse.Namespace) -> int:
     if folder.is_held:
         raise SpecError("is still running", where=str(folder.path), hint="wait until it ends, or stop it")
     if stored.state == "complete" and not _missing(folder, stored):
-        raise SpecError("nothing is missing: every cell was measured", where=str(folder.path))
+        raise SpecError(
+            "nothing is missing: every cell was measured",
+            where=str(folder.path),
+            hint=f"`bench report {folder.path}` makes its table and report again",
+        )
     given = stored_options(stored, str(folder.path / "manifest.json"))
     if (doubts := origin.differences(folder.path.resolve().name, given)) and not arguments.trust_folder:
         _require_trust(folder, doubts)

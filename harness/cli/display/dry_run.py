@@ -10,6 +10,7 @@ from harness.cli.display.live import wrapped
 from harness.engines.check.available import Machine
 from harness.engines.check.preflight import Lack, lacks
 from harness.engines.known import known
+from harness.engines.provide.install import needs_install, size_mb
 from harness.errors import SpecError
 from harness.model import (
     BackendEntry,
@@ -41,6 +42,7 @@ class Description:
     prepared: Prepared
     cells: tuple[PlannedCell, ...]
     missing: tuple[Lack, ...]  # on this machine
+    to_install: tuple[str, ...]  # engines whose environments the run would build
     refused: tuple[str, ...]  # verdicts, by what is known before the first cell
     starts_s: float | None  # of all engines, with the pauses between them; None where one never was started
 
@@ -102,6 +104,8 @@ class Description:
         yield f"{self._amount}, and {self._starts}"
         if self.expected_s is None and prepared.probe_sizes is None:
             yield f"no time is known: {prepared.options.out} has no earlier run of all these cells"
+        if self.to_install:
+            yield f"to be installed first: {', '.join(self.to_install)}"
         yield from (f"warning: {lack}" for lack in self.missing)
         yield from (f"warning: {refusal}" for refusal in self.refused)
         yield from (f"note: {line}" for line in unsupported(prepared))
@@ -189,9 +193,19 @@ def describe(prepared: Prepared) -> Description:
         prepared,
         tuple(_planned(prepared, cell, history) for cell in cells),
         tuple(lacks(prepared.engines, machine)),
+        tuple(_to_install(prepared, machine)),
         tuple(refusal.sentence for refusal in refusals(prepared)),
         _starts(prepared),
     )
+
+
+def _to_install(prepared: Prepared, machine: Machine) -> Iterator[str]:
+    """Each engine once: its variants share an environment."""
+    processes = [engine.ref.definition for engine in prepared.engines if engine.choice.mode == "process"]
+    for name, definition in {definition.name: definition for definition in processes}.items():
+        if needs_install(definition) and not machine.is_installed(definition):
+            size = f" (about {megabytes:,} MB)" if (megabytes := size_mb(definition)) else ""
+            yield f"{name}{size}"
 
 
 def _started(prepared: Prepared) -> list[Block]:

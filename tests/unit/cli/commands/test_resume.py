@@ -41,7 +41,9 @@ def begun(folder, **changes):
 
 def test_a_whole_run_has_nothing_to_resume(run, capsys):
     assert main(["resume", str(run.path)]) == ExitCode.USAGE
-    assert "nothing is missing: every cell was measured" in capsys.readouterr().err
+    shown = capsys.readouterr().err
+    assert "nothing is missing: every cell was measured" in shown
+    assert f"`bench report {run.path}` makes its table and report again" in shown
 
 
 def test_a_run_that_goes_on_is_left_alone(run, capsys):

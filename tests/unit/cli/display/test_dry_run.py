@@ -159,3 +159,16 @@ def test_a_start_of_which_a_folder_says_nothing_usable_is_not_known(earlier, cap
     change_json(earlier.path / "manifest.json", lambda manifest: change(manifest["backends"]["llamacpp"]))
     found = document(capsys, *CLOSED, "--repeats", "2")
     assert (found["expected_s"], found["expected_starts_s"]) == (20.0, None)
+
+
+def test_engines_that_a_run_would_install_are_named_with_their_sizes(here, monkeypatch, capsys):
+    monkeypatch.setenv("BENCH_CACHE", str(here / "cache"))
+    backends = "vllm,vllm@no-prefix-cache,llamacpp"
+    words = ["run", "--scenario", "shared-prefix", "--backends", backends, "--launch", "process", "--dry-run"]
+    assert main(words) == ExitCode.OK
+    assert "to be installed first: vllm (about 3,400 MB), llamacpp (about 207 MB)" in capsys.readouterr().out
+
+
+def test_a_scripted_server_needs_nothing_installed(here, monkeypatch, capsys):
+    monkeypatch.setenv("BENCH_CACHE", str(here / "cache"))
+    assert not any("installed first" in line for line in planned(capsys))
