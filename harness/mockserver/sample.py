@@ -7,8 +7,10 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from decimal import Decimal
 from functools import lru_cache
 from itertools import islice
+from math import floor
 from typing import Any
 
 MAX_DEPTH = 32
@@ -191,9 +193,17 @@ def _numbers(schema: Mapping[str, Any], whole: bool) -> Iterator[int | float]:
     tried = [end + more for more in (0, 1, -1, 0.5, -0.5) for end in ends]
     tried += [(first + second) / 2 for first in ends for second in ends]
     if step is not None:
-        tried = [(value // step + more) * step for value in tried for more in (0, 1)]
+        tried = [_multiple(value, step, more) for value in tried for more in (0, 1)]
     for value in tried:
         yield int(value) if whole else value
+
+
+def _multiple(value: float, step: float, more: int) -> int | float:
+    """A multiple near the value, by decimal digits: as binary fractions, 19 times 0.1 is more than 1.9."""
+    if isinstance(value, int) and isinstance(step, int):
+        return (value // step + more) * step
+    exact = Decimal(str(step))
+    return float((floor(Decimal(str(value)) / exact) + more) * exact)
 
 
 def of_regex(pattern: str) -> str:

@@ -95,6 +95,8 @@ NAMED = {"type": "object", "properties": {"a": TEXT, "b": TEXT}}
         {"type": "string", "enum": [1, "a"]},
         {"enum": [1, "abc"], "allOf": [{"minLength": 2}, {"type": "string"}]},
         {**NAMED, "required": ["a"], "anyOf": [CLOSED, {"required": ["b"]}]},
+        {"type": "number", "multipleOf": 0.1, "exclusiveMinimum": 1},
+        {"type": "number", "multipleOf": 0.1, "exclusiveMaximum": -1},
         {"type": "integer", "oneOf": [{"multipleOf": 2}, {"multipleOf": 4}, {"const": 3}]},
         {**DRAFT_4, "type": "number", "minimum": 2, "exclusiveMinimum": True},
         {**DRAFT_4, "type": "integer", "maximum": 2, "exclusiveMaximum": True, "minimum": 1},
