@@ -128,11 +128,11 @@ def _missing(worker: Worker, job: LoadJob, t0: int) -> NDArray[Any]:
 
 
 def _held_at_cap(workers: Sequence[Worker], rows: NDArray[Any]) -> NDArray[np.bool_]:
-    """Requests that were due while their worker's share of the cap was used up."""
+    """Requests that waited because they were due while their worker's share of the cap was used up."""
     held = np.zeros(len(rows), bool)
     for worker in workers:
         schedule = worker.share.job.schedule
-        if isinstance(schedule, OpenLoop):
+        if isinstance(schedule, OpenLoop) and schedule.over_cap == "wait":
             own = (rows["worker"] == worker.share.worker) & (rows["sent_ns"] != UNKNOWN)
             left, due = rows["sent_ns"][own], rows["intended_ns"][own]
             sent, ended = np.sort(left), np.sort(rows["end_ns"][own])
