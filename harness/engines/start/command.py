@@ -23,7 +23,7 @@ from harness.model.numbers import GIB
 from harness.spec.backend import DEVICES, PLACEHOLDERS, Backend, Compose, Engine, Image, Process, Value
 from harness.spec.models import Model
 from harness.spec.strict import nearest
-from harness.spec.template import PLACEHOLDER
+from harness.spec.template import PLACEHOLDER, placeholders
 
 SERVED_NAME = "bench"
 HOST = "127.0.0.1"
@@ -91,13 +91,14 @@ def values_in_use(definition: Backend, choice: LaunchChoice) -> dict[str, Value]
 
 
 def _only_elsewhere(definition: Backend, choice: LaunchChoice) -> set[str]:
-    """Placeholders that another way of launching it has, and this one has not."""
+    """Placeholders that another way of launching it has, or a variant removes, and this one has not."""
     if choice.mode not in ("process", "compose"):
         return set()
     images = (getattr(definition.image, device) for device in DEVICES)
     ways = (definition.engine, definition.process, definition.process_cuda, definition.compose, *images)
     here = set().union(*map(named, _tables(definition, choice)))
-    return set().union(*(named(way) for way in ways if way)) - here
+    removed = placeholders([variant.remove_args for variant in definition.variants.values()])
+    return set().union(removed, *(named(way) for way in ways if way)) - here
 
 
 def _tables(definition: Backend, choice: LaunchChoice) -> list[Engine | Process | Compose | Image]:

@@ -145,7 +145,7 @@ def provide_image(definition: Backend, device: str, say: Say) -> None:
 
 
 def _gpus(definition: Backend, device: str, asked: Sequence[str]) -> list[str]:
-    """Those that the engine is to see; []: all that there are, or on AMD what HIP_VISIBLE_DEVICES says."""
+    """The GPUs that it is to see; []: all that there are, or on AMD what HIP_VISIBLE_DEVICES says."""
     needed = gpus_needed(definition)
     if device == "cuda":
         return chosen_gpus(needed, asked)

@@ -183,6 +183,15 @@ def test_a_value_of_arguments_that_an_image_removes_is_neither_taken_nor_recorde
     assert "0.9" in facts_ahead(plain, on_cuda)["command"]
 
 
+def test_a_value_of_arguments_that_a_variant_removes_is_neither_taken_nor_recorded():
+    launch = LaunchChoice("compose", "", "cuda")
+    quantised = apply_variant(load_backend("tgi"), "awq")
+    with pytest.raises(SpecError, match="backend 'tgi' takes no 'dtype' as it is started here"):
+        configured(quantised, None, {"dtype": "float32"}, launch)
+    assert "dtype" not in values_in_use(quantised, launch)
+    assert values_in_use(load_backend("tgi"), launch)["dtype"] == "bfloat16"
+
+
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "1e999"])
 def test_a_value_that_is_not_finite_is_refused(text):
     with pytest.raises(SpecError, match=f"'{text}' is not a number"):
