@@ -68,6 +68,7 @@ def advice(kind: Kind, value: float, host: HostFacts) -> str | None:
     if value <= exact:
         return None
     asked = f"{value:,.10g}{unit}"  # `:g` alone makes 1,000 of a load of 1000.001
+    asked = "1 stream" if asked == "1 streams" else asked
     if not exact:
         return f"{asked} asked: `bench doctor` did not find {goal} at any load on this machine"
     end = "the most it tried" if exact == tried else f"of {tried:,g} tried"

@@ -160,7 +160,7 @@ def _list() -> int:
         state = (
             f"installed, {environment.version}"
             if environment
-            else "not installed" + (f" (about {size} MB)" if (size := size_mb(definition)) else "")
+            else "not installed" + (f" (about {size:,} MB)" if (size := size_mb(definition)) else "")
         )
         mark = not_run(definition.process)
         print(f"{name:<19} {state}" + (f"; {mark}" if mark else ""))

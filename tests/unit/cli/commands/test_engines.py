@@ -49,11 +49,11 @@ def test_each_environment_is_a_line_with_its_state(provided, capsys):
     _code, lines, _err = engines(capsys, "list")
     states = {line[:19].rstrip(): line[20:] for line in lines}
     assert len(states) == len(lines) > 10
-    assert states["transformers"] == "not installed (about 1210 MB)"
+    assert states["transformers"] == "not installed (about 1,210 MB)"
     assert states["sglang"] == "installed, 0.5.9"
     assert states["vllm"] == "not installed"
     mark = "its packages for CUDA were not run on a GPU yet"
-    assert states["transformers (cuda)"] == f"not installed (about 1210 MB); {mark}"
+    assert states["transformers (cuda)"] == f"not installed (about 1,210 MB); {mark}"
     assert "openai" not in states
 
 
