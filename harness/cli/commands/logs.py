@@ -2,13 +2,10 @@
 
 import argparse
 import codecs
-import re
 import sys
 
 from harness.cli.display.streams import Terminal
 from harness.errors import ExitCode, SetupError
-
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,6 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
+    from harness.engines.provide.logged import COLOUR
     from harness.engines.start.containers.daemon import Daemon
     from harness.engines.start.containers.owners import running
 
@@ -32,7 +30,7 @@ def main(arguments: argparse.Namespace) -> int:
     decode = codecs.getincrementaldecoder("utf-8")("replace").decode
     for part in daemon.log(containers[0].container_id, follow=arguments.follow, lines=arguments.tail):
         if isinstance(sys.stdout, Terminal):
-            sys.stdout.write(_COLOUR.sub("", decode(part)))
+            sys.stdout.write(COLOUR.sub("", decode(part)))
             sys.stdout.flush()
         else:
             sys.stdout.buffer.write(part)

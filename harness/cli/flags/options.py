@@ -6,6 +6,7 @@ the scenario has the dotted key. So `run_options` needs no list of them.
 
 import argparse
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Callable, Collection
@@ -188,6 +189,9 @@ def add_device(
     )
 
 
+_GPU = re.compile(r"[0-9]+|(GPU|MIG)-.+")
+
+
 def add_gpus(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--gpus",
@@ -199,10 +203,12 @@ def add_gpus(parser: argparse._ActionsContainer) -> None:
 
 
 def _gpus(listed: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in listed.split(","))
+    names, where = tuple(name.strip() for name in listed.split(",")), f"--gpus {listed}"
     if not all(names) or len(set(names)) < len(names):
-        where = f"--gpus {listed}"
         raise SpecError("needs different GPUs, separated by commas", where=where, hint="such as 0,1")
+    if unknown := next((name for name in names if not _GPU.fullmatch(name)), None):
+        hint = "each by its index or UUID, such as 0,1,2,3"
+        raise SpecError(f"'{unknown}' is not the index or UUID of a GPU", where=where, hint=hint)
     return names
 
 

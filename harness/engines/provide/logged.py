@@ -15,7 +15,7 @@ from harness.host.helper_process import follow, without_credentials
 
 _INDEX = r"(PIP|UV)_\w+"  # how to get at a package index
 _REPORT_EVERY_S = 2.0
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def tail(log: Path, lines: int, since: int = 0) -> str:
@@ -23,7 +23,7 @@ def tail(log: Path, lines: int, since: int = 0) -> str:
     try:
         with log.open("rb") as handle:
             handle.seek(max(since, log.stat().st_size - 64_000))
-            text = _COLOUR.sub("", handle.read().decode(errors="replace"))
+            text = COLOUR.sub("", handle.read().decode(errors="replace"))
     except FileNotFoundError:
         return ""
     return "\n".join([line.rstrip() for line in text.splitlines() if line.strip()][-lines:])

@@ -56,6 +56,7 @@ def test_pairs_add_up_the_last_of_a_key_counts_and_engine_values_are_texts():
             "--set load.rate=[1, inf]: value.1 is not a finite number below 2**63",
         ),
         (["--gpus", "0,,1"], "--gpus 0,,1: needs different GPUs, separated by commas"),
+        (["--gpus", "0-3"], "--gpus 0-3: '0-3' is not the index or UUID of a GPU"),
         (["--gpus", "0, 0"], "--gpus 0, 0: needs different GPUs, separated by commas"),
     ],
 )
