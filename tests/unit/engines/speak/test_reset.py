@@ -18,8 +18,12 @@ def asked(monkeypatch):
         status = statuses.pop(0)
         return SimpleNamespace(ok=status == 200, status=status, said="Flush cache failed.")
 
+    slept_s = []
+    clock = SimpleNamespace(
+        monotonic=lambda: sum(slept_s), sleep=slept_s.append
+    )  # no machine is too slow for it
     monkeypatch.setattr(Server, "_ask", ask)
-    monkeypatch.setattr(server, "_SETTLES_S", 0.2)
+    monkeypatch.setattr(server, "time", clock)
     return statuses
 
 
