@@ -89,6 +89,8 @@ def test_a_request_that_a_closing_server_did_not_take_is_sent_again(times, code,
 
     def leave(peer, _stream):
         peer.say(goaway(0, code))
+        while True:  # until the client closes, so that this connection waits for no other request
+            peer.hear()
 
     with serving([Script(answer=leave if times else None, times=times)], str(PEM)) as (url,):
         rows = run_load(replace(job(url), bodies=[BODY], schedule=ClosedLoop(1))).records.requests

@@ -593,12 +593,15 @@ def test_a_job_without_requests() -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_a_server_that_hangs_up_after_each_answer_loses_no_request_once_that_is_known(known):
-    """As llama.cpp does: its head says Keep-Alive, and the next request meets the close."""
+    """As llama.cpp does: its head says Keep-Alive, and the next request meets the close.
+
+    Where the answer of the closed socket to that request is read ahead of the close, it is a reset.
+    """
     with running(ttft_ms=1, gap_ms=0, hang_up=True) as server:
         body = b'{"messages":[{"role":"user","content":"a"}],"stream":true,"max_tokens":2}'
         url = f"{server.url}/v1/chat/completions"
         promised = Promised(keeps_connection=not known)
         result = run_load(LoadJob(url, Access(), [body] * 40, ClosedLoop(1), workers=1, promised=promised))
     lost = [outcome for outcome in outcomes(result) if outcome is not Outcome.OK]
-    assert lost in ([], [] if known else [Outcome.TRUNCATED])
+    assert lost in ([], *([] if known else ([Outcome.TRUNCATED], [Outcome.RESET])))
     assert len(result.client.connect_ns) >= 39
