@@ -67,8 +67,8 @@ def advice(kind: Kind, value: float, host: HostFacts) -> str | None:
         goal = "sending on time to 1 ms"
     if value <= exact:
         return None
-    asked = f"{value:,.10g}{unit}"  # `:g` alone makes 1,000 of a load of 1000.001
-    asked = "1 stream" if asked == "1 streams" else asked
+    shown = f"{value:,.10g}"  # `:g` alone makes 1,000 of a load of 1000.001
+    asked = "1 stream" if kind == "concurrency" and value == 1 else f"{shown}{unit}"
     if not exact:
         return f"{asked} asked: `bench doctor` did not find {goal} at any load on this machine"
     end = "the most it tried" if exact == tried else f"of {tried:,g} tried"

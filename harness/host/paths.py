@@ -108,3 +108,9 @@ def matching(patterns: Iterable[str]) -> list[Path]:
     root = Path(Path.cwd().anchor)
     absolute = [(Path.cwd() / pattern).relative_to(root) for pattern in patterns]
     return sorted({path for pattern in absolute for path in root.glob(str(pattern))})
+
+
+def is_name(text: str) -> bool:
+    """Whether it can be a part of a file's name: short, on one line, and no path."""
+    # Half of a surrogate pair is not printable, and cannot be encoded.
+    return text.isprintable() and "/" not in text and 0 < len(text.encode()) <= LONGEST_NAME

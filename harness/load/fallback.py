@@ -152,18 +152,9 @@ class FallbackLoop:
                 exchange.sent = time.monotonic_ns()
                 deadline.reschedule(asyncio.get_running_loop().time() + limit_s)
 
-        answer = Answer(self._limits.answer_bytes)
         try:
             async with deadline:
-                while True:
-                    exchange.answer = answer
-                    try:
-                        await self._carrier.carry(exchange, self._bodies[exchange.index], on_send)
-                        break
-                    except UnreadError:
-                        if exchange.attempts >= _MOST_ATTEMPTS:
-                            raise
-                    answer = Answer(self._limits.answer_bytes)
+                await self._carry_until_read(exchange, on_send)
         except asyncio.CancelledError:
             ended = (Outcome.CANCELLED, STOPPED) if self._stopped else (Outcome.TIMEOUT, DRAIN_OVER)
             exchange.failure, exchange.error = ended
@@ -174,10 +165,23 @@ class FallbackLoop:
             if deadline.expired():
                 exchange.failure = Outcome.TIMEOUT
                 exchange.error = NO_CONNECTION if exchange.sent == UNKNOWN else LATE
+        answer = exchange.answer
+        assert answer is not None
         if answer.oversized:
             exchange.failure, exchange.error = Outcome.OVERSIZED, answer.problem
         exchange.end = time.monotonic_ns() if exchange.failure is not None else answer.stamps[-1]
         answer.close()
+
+    async def _carry_until_read(self, exchange: Exchange, on_send: Callable[[], None]) -> None:
+        """Sends the request again where its server says that it did not read it."""
+        while True:
+            exchange.answer = Answer(self._limits.answer_bytes)
+            try:
+                return await self._carrier.carry(exchange, self._bodies[exchange.index], on_send)
+            except UnreadError:
+                if exchange.attempts >= _MOST_ATTEMPTS:
+                    raise
+                exchange.answer.close()
 
 
 def _unforeseen(error: Exception) -> tuple[Outcome, str]:

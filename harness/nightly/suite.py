@@ -128,9 +128,7 @@ def load_suite(name: str) -> Suite:
         raise SpecError("must be above 0", where=f"{path}:suite.budget_minutes")
     if suite.gate.floor_percent < 0:
         raise SpecError("must not be below 0", where=f"{path}:gate.floor_percent")
-    name = suite.suite.name
-    fits = name and name.isprintable() and "/" not in name
-    if not fits or len(name.encode()) > paths.LONGEST_NAME:
+    if not paths.is_name(suite.suite.name):
         most = f"must be 1 to {paths.LONGEST_NAME} bytes without '/' or what a terminal cannot show"
         raise SpecError(f"{most}: its pages have this name", where=f"{path}:suite.name")
     return suite

@@ -153,14 +153,12 @@ def _outdated() -> int:
 
 def _list() -> int:
     from harness.engines.known import not_run
-    from harness.engines.provide.install import installed, size_mb
+    from harness.engines.provide.install import installed, size_words
 
     for name, definition in _installable().items():
         environment = installed(definition)
         state = (
-            f"installed, {environment.version}"
-            if environment
-            else "not installed" + (f" (about {size:,} MB)" if (size := size_mb(definition)) else "")
+            f"installed, {environment.version}" if environment else f"not installed{size_words(definition)}"
         )
         mark = not_run(definition.process)
         print(f"{name:<19} {state}" + (f"; {mark}" if mark else ""))

@@ -124,5 +124,4 @@ def _append(page: Path | None, text: str) -> None:
         with page.open("a", encoding="utf-8") as file:
             file.write(text)
     except (OSError, ValueError) as error:
-        what = reason(error) if isinstance(error, OSError) else str(error)
-        raise SetupError(f"cannot be written: {what}", where=str(page)) from error
+        raise SetupError(f"cannot be written: {reason(error)}", where=str(page)) from error

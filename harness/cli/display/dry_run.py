@@ -8,9 +8,9 @@ from statistics import median
 from harness.cli.display.foreseen import refusals, unsupported
 from harness.cli.display.live import wrapped
 from harness.engines.check.available import Machine
-from harness.engines.check.preflight import Lack, lacks
+from harness.engines.check.preflight import Lack, lacks, to_build
 from harness.engines.known import known
-from harness.engines.provide.install import needs_install, size_mb
+from harness.engines.provide.install import size_words
 from harness.errors import SpecError
 from harness.model import (
     BackendEntry,
@@ -193,19 +193,13 @@ def describe(prepared: Prepared) -> Description:
         prepared,
         tuple(_planned(prepared, cell, history) for cell in cells),
         tuple(lacks(prepared.engines, machine)),
-        tuple(_to_install(prepared, machine)),
+        tuple(
+            name + size_words(engine.ref.definition)
+            for name, engine in to_build(prepared.engines, machine).items()
+        ),
         tuple(refusal.sentence for refusal in refusals(prepared)),
         _starts(prepared),
     )
-
-
-def _to_install(prepared: Prepared, machine: Machine) -> Iterator[str]:
-    """Each engine once: its variants share an environment."""
-    processes = [engine.ref.definition for engine in prepared.engines if engine.choice.mode == "process"]
-    for name, definition in {definition.name: definition for definition in processes}.items():
-        if needs_install(definition) and not machine.is_installed(definition):
-            size = f" (about {megabytes:,} MB)" if (megabytes := size_mb(definition)) else ""
-            yield f"{name}{size}"
 
 
 def _started(prepared: Prepared) -> list[Block]:

@@ -181,17 +181,22 @@ def _weights(engine: Planned, machine: Machine) -> Iterator[SetupError]:
         )
 
 
-def _disk(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
-    """Compares the room on the disk with that of the environments that are to be built, which are the
-    sizes that are known.
-    """
-    building = {
+def to_build(planned: Sequence[Planned], machine: Machine) -> dict[str, Planned]:
+    """Engines whose environments would be built, by the name of the definition: its variants share one."""
+    return {
         engine.ref.definition.name: engine
         for engine in planned
         if engine.choice.mode == "process"
         and needs_install(engine.ref.definition)
         and not machine.is_installed(engine.ref.definition)
     }
+
+
+def _disk(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
+    """Compares the room on the disk with that of the environments that are to be built, which are the
+    sizes that are known.
+    """
+    building = to_build(planned, machine)
     if not building:
         return []
     labels = tuple(engine.label for engine in building.values())

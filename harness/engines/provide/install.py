@@ -67,6 +67,11 @@ def size_mb(definition: Backend) -> int:
     return sum(file.size_bytes for _, file in files if file) // MB
 
 
+def size_words(definition: Backend) -> str:
+    """The size in words to put after a name: `(about 3,400 MB)`; "" where it is not known."""
+    return f" (about {megabytes:,} MB)" if (megabytes := size_mb(definition)) else ""
+
+
 def installed(definition: Backend) -> EngineEnv | None:
     found = _finished(definition) if needs_install(definition) else None
     return found and _environment(_folder(definition, found[0]), found[1])

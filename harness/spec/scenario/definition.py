@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from harness.apis import APIS, ApiName
 from harness.errors import SpecError
-from harness.host.paths import LONGEST_NAME
+from harness.host.paths import LONGEST_NAME, is_name
 from harness.spec import files
 from harness.spec.scenario.generators import GENERATORS, PromptFile, Prompts, gives, has_times, turns_of
 from harness.spec.scenario.images import Images
@@ -70,8 +70,7 @@ class Header:
 
     def check(self, where: str) -> None:
         """Raises SpecError unless the folder of a run can have this name between its date and its number."""
-        fits = self.name and self.name.isprintable() and "/" not in self.name
-        if not fits or len(self.name.encode()) > LONGEST_NAME:
+        if not is_name(self.name):
             raise SpecError(
                 f"must be 1 to {LONGEST_NAME} bytes without a '/' or what a terminal cannot show: "
                 "runs are named after it",
