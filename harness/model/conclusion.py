@@ -58,12 +58,15 @@ class Speedup(Record, frozen=True, kw_only=True):
 
 
 class Place(Record, frozen=True, kw_only=True):
-    """Median of one backend in the metric and at the load of an `Order`."""
+    """Figure of one backend in the metric and at the load of an `Order`."""
 
     label: Annotated[str, doc("Label of the backend.")]
     median: Annotated[
         float | None,
-        doc("Median of the repeats that are not INVALID, in the metric's unit; null: no figure."),
+        doc(
+            "Median of the repeats that are not INVALID, in the metric's unit; in a comparison of runs their "
+            "geometric mean. null: no figure."
+        ),
     ]
     repeats: Annotated[int, doc("Repeats that have a figure and are not INVALID.")]
     doubt: Annotated[

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from harness.cli.main import main
 from harness.errors import ExitCode
 from harness.model import HistoryEntry
-from harness.store.history import append_history, history_path
+from harness.store.history import append_history, history_path, read_history
 from tests.factories.documents import made
 from tests.factories.runs import TWO, Shape, make_run
 
@@ -141,6 +141,29 @@ def test_a_gate_that_judges_nothing_passes_and_says_so(tmp_path, capsys, words):
     append_history(history_path(tmp_path), nights[5])
     assert history(tmp_path, "--fail-on", "slower", *words) == ExitCode.LIMIT_FAILED
     assert not capsys.readouterr().err
+
+
+def test_the_gate_of_a_run_judges_its_own_figures(results, capsys):
+    """What was last measured long ago and stayed worse does not fail every run from then on."""
+    shape = Shape(TWO[:1], concurrency=(2,), repeats=3, requests=6, output_tokens=4)
+    folder = make_run(results, shape)
+    assert history(results, folder.run_id, "--fail-on", "slower") == ExitCode.OK
+    printed = capsys.readouterr()
+    assert "worse than its best level" in printed.out
+    assert "warning: --fail-on slower has nothing to judge: the longest series has 1 run" in printed.err
+    assert history(results, "--fail-on", "slower") == ExitCode.LIMIT_FAILED
+    (ours,) = (one for one in read_history(history_path(results)) if one.run == folder.run_id)
+    for number in range(5):
+        factor = 0.5 if number < 3 else 1.0
+        faster = {
+            name: replace(figure, interval=[figure.interval[1] * factor] * 3)
+            for name, figure in ours.metrics.items()
+        }
+        earlier = f"2026-10-{number + 1:02d}T03:00:00Z"
+        append_history(
+            history_path(results), [replace(ours, run=f"x{number}", created_utc=earlier, metrics=faster)]
+        )
+    assert history(results, folder.run_id, "--fail-on", "slower") == ExitCode.LIMIT_FAILED
 
 
 def test_a_history_of_zeros_is_none_that_lacks_runs(tmp_path, capsys):

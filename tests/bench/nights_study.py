@@ -1,0 +1,61 @@
+"""How often a nightly gate fails where nothing changed, and how many nights it takes to see a step.
+
+    python -m tests.bench.nights_study [--series 200] [--nights 90] [--noise 0.03] [--floor 0.05] [--seed 0]
+
+Draws series of one figure with a deviation of --noise, in which each night has the correlation of its row
+with the night before. The gate judges after every night, from the sixth on. Prints a Markdown table.
+"""
+
+import argparse
+
+import numpy as np
+
+from harness.stats.runs import Floats
+from harness.stats.steps import levels
+
+CORRELATIONS = (0.0, 0.3, 0.5, 0.7)
+FIRST = 6  # nights, from which a level can be judged
+BEFORE, AFTER, STEP = 30, 30, 0.1
+
+
+def drawn(random: np.random.Generator, nights: int, correlation: float) -> Floats:
+    """Values of deviation 1, each of which has this correlation with the next one."""
+    values = random.normal(size=nights)
+    for night in range(1, nights):
+        values[night] = correlation * values[night - 1] + (1 - correlation**2) ** 0.5 * values[night]
+    return values
+
+
+def fails(values: Floats, floor: float) -> bool:
+    """As the gate: the last level is worse than the best one by more than the floor."""
+    means = [level.mean for level in levels(values)]
+    return bool(np.expm1(means[-1] - min(means)) > floor)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--series", type=int, default=200)
+    parser.add_argument("--nights", type=int, default=90)
+    parser.add_argument("--noise", type=float, default=0.03)
+    parser.add_argument("--floor", type=float, default=0.05)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args()
+    print("| correlation | fails without a change | step seen in 3 nights | in 10 | in 30 |")
+    print("|---|---|---|---|---|")
+    for correlation in CORRELATIONS:
+        random = np.random.default_rng(asked.seed)
+        failed, waited = 0, []
+        for _ in range(asked.series):
+            same = asked.noise * drawn(random, asked.nights, correlation)
+            failed += any(fails(same[:night], asked.floor) for night in range(FIRST, asked.nights + 1))
+            worse = asked.noise * drawn(random, BEFORE + AFTER, correlation)
+            worse[BEFORE:] += STEP
+            seen = (night for night in range(1, AFTER + 1) if fails(worse[: BEFORE + night], asked.floor))
+            waited.append(next(seen, AFTER + 1))
+        seen_in = [sum(wait <= nights for wait in waited) for nights in (3, 10, AFTER)]
+        shares = " | ".join(f"{count / asked.series:.0%}" for count in (failed, *seen_in))
+        print(f"| {correlation} | {shares} |")
+
+
+if __name__ == "__main__":
+    main()
