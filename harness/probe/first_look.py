@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from harness.client.answer import REFUSALS
-from harness.engines.speak.access import KEY_HINT
+from harness.engines.speak.access import key_hint
 from harness.engines.speak.server import Server
 from harness.errors import SetupError
 from harness.probe.asker import FORCED, Asker, line_to
@@ -105,7 +105,7 @@ def _hint(server: Server, seen: Seen) -> str:
     if not seen.status:
         return "--minutes gives it more time"
     if seen.status in REFUSALS:
-        return KEY_HINT
+        return key_hint(server.access)
     if seen.parsed.malformed:
         return "is an OpenAI-compatible server running there? Its address is what comes before /v1"
     if seen.status == TOO_MANY:

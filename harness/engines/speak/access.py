@@ -10,10 +10,7 @@ from harness.host.tls import Certificates
 from harness.spec.reach import Given, Reach
 
 DEFAULT_API_KEY_ENV = "BENCH_API_KEY"
-KEY_HINT = (
-    f"put its API key into {DEFAULT_API_KEY_ENV}, or name another environment variable with --api-key-env; "
-    "a gateway may want --header NAME=ENV:VAR"
-)
+_ANOTHER_WAY = "a gateway may want --header NAME=ENV:VAR"
 
 
 def api_key(variable: str | None) -> str:
@@ -43,6 +40,16 @@ def access_of(reach: Reach) -> Access:
         "&".join(f"{quote(name, safe='')}={quote(value, safe='')}" for name, value in query.items()),
         certificates,
         tuple(credentials),
+    )
+
+
+def key_hint(access: Access) -> str:
+    """What may help where a server refuses what was sent, or that no key was."""
+    if access.credentials:
+        return f"it was sent a key: that one may be wrong, or not allowed to do this; {_ANOTHER_WAY}"
+    return (
+        f"put its API key into {DEFAULT_API_KEY_ENV}, or name another environment variable with "
+        f"--api-key-env; {_ANOTHER_WAY}"
     )
 
 

@@ -12,7 +12,7 @@ from harness.apis.payload import Payload, read_json
 from harness.client.answer import Answer
 from harness.client.client import Client
 from harness.client.limits import Limits
-from harness.engines.speak.access import KEY_HINT
+from harness.engines.speak.access import key_hint
 from harness.engines.speak.prometheus import Histogram, histogram, read_series, whole_prompts
 from harness.errors import SetupError
 from harness.host.access import Access
@@ -327,9 +327,7 @@ class Server:
     def _accepted(self, answer: Answer) -> None:
         if answer.refuses_key:
             raise SetupError(
-                f"the server refuses with {answer.status}",
-                where=answer.url,
-                hint=KEY_HINT,
+                f"the server refuses with {answer.status}", where=answer.url, hint=key_hint(self.access)
             )
         if not answer.ok:
             raise SetupError(f"the server answers {answer.status}: {answer.said}", where=answer.url)

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.errors import SetupError
+from harness.host.access import Access
 from harness.probe import first_look
 from harness.probe.exchange import Seen
 from harness.probe.together import side_by_side
@@ -61,7 +62,7 @@ def looked(monkeypatch, answers, limit_s=60.0):
     line = SimpleNamespace(close=lambda: None)
     monkeypatch.setattr(first_look, "line_to", lambda *_: line)
     monkeypatch.setattr(first_look, "_ask", ask)
-    server = SimpleNamespace(api_url="http://x/v1", served_name="m")
+    server = SimpleNamespace(api_url="http://x/v1", served_name="m", access=Access())
     return first_look.look(server, limit_s), len(asked)
 
 

@@ -6,7 +6,7 @@ from contextlib import closing
 import pytest
 
 from harness.apis import APIS
-from harness.engines.speak.access import KEY_HINT
+from harness.engines.speak.access import key_hint
 from harness.engines.speak.server import Server
 from harness.engines.start.smoke_test import hello
 from harness.errors import SetupError
@@ -67,7 +67,15 @@ def test_a_key_is_asked_for_in_every_api():
     for api in ("chat", "completions"):
         with pytest.raises(SetupError, match="refuses with 401") as raised:
             greet(api, {api: ("401 Unauthorized", {})})
-        assert raised.value.hint == KEY_HINT
+        assert raised.value.hint == key_hint(Access())
+        assert "put its API key into BENCH_API_KEY" in raised.value.hint
+
+
+def test_a_key_that_was_refused_is_not_asked_for():
+    with pytest.raises(SetupError, match="refuses with 401") as raised:
+        greet("chat", {"chat": ("401 Unauthorized", {})}, access=Access(credentials=("sk-12345678",)))
+    assert raised.value.hint.startswith("it was sent a key: that one may be wrong")
+    assert "BENCH_API_KEY" not in raised.value.hint
 
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
