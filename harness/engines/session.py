@@ -5,13 +5,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 from functools import partial
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from harness.engines.check.shim_cost import shim_us_per_token
 from harness.engines.known import known
 from harness.engines.provide.install import EngineEnv
-from harness.engines.provide.logged import tail
+from harness.engines.provide.logged import Log
 from harness.engines.provide.models import ensure_weights
 from harness.engines.provide.shared_folders import Say
 from harness.engines.provide.weights import Weights
@@ -53,19 +52,17 @@ class EngineSession(Server):
         served_name: str,
         access: Access = _OPEN,
         life: ProcessHandle | None = None,
-        log: Path | None = None,
+        log: Log | None = None,
         others: Sequence[Server] = (),
         metrics: Sequence[Server] = (),
         roles: Sequence[str] = (),
-        log_since: int = 0,
     ) -> None:
-        """`log_since`: byte of `log` from which on it is of this start."""
         super().__init__(definition, base_url, served_name, access)
         self.facts: EngineFacts = {}
         self.shim_us_per_token: float | None = None  # of a library, behind the shim that bench starts
         self.started_here = life is not None
         self.fresh = self.started_here  # nothing measured on it yet
-        self._life, self._log, self._log_since = life, log, log_since
+        self._life, self._log = life, log
         self.replicas: tuple[Server, ...] = (self, *others)
         self.counter_sources = tuple(metrics) or self.replicas  # whose counters add up to the engine's
         self.roles = tuple(roles)  # of these, where they share the work on each request; then they do not
@@ -124,7 +121,7 @@ class EngineSession(Server):
                 raise
             failures = self.definition.server.failures
             what = f"ended after it was ready: {ended}"
-            raise failure(what, label, self._log, failures, self._log_since) from error
+            raise failure(what, label, self._log, failures) from error
 
     def kv_tokens(self) -> int | None:
         """The size of its KV cache in tokens, as it reports; None if it does not."""
@@ -132,7 +129,7 @@ class EngineSession(Server):
 
     def log_tail(self, lines: int) -> str:
         """Empty for a server that is not ours."""
-        return tail(self._log, lines, self._log_since) if self._log else ""
+        return self._log.tail(lines) if self._log else ""
 
 
 def open_engine(request: EngineRequest, say: Say) -> AbstractContextManager[EngineSession]:
@@ -186,14 +183,14 @@ def _metrics_of(definition: Backend, url: str, access: Access = _OPEN) -> Server
 
 @contextmanager
 def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
-    ref, choice, log = request.ref, request.choice, request.log_path
+    ref, choice = request.ref, request.choice
     model_name, model = request.model_name, request.model
     serves_weights = ref.definition.backend.weights != "none"
     definition = configured(ref.definition, model if serves_weights else None, request.values, choice)
     remarks = orphans.clear(say)
     port = _port(definition, request.host)
     shim_us = _shim_us_per_token(definition, say, ref.label)
-    log_since = log.stat().st_size if log.exists() else 0
+    log = Log.continued(request.log_path)
 
     def weights_for(env: EngineEnv | None) -> Weights | None:
         track = track_of(ref, choice, model_name, model)
@@ -211,22 +208,19 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
             life=started.life,
             log=log,
             metrics=metrics,
-            log_since=log_since,
         )
         session.shim_us_per_token = shim_us
         with closing(session):
             generates = partial(named_hello, session, started.weights)
             by_text = definition.server.ready == "generates"
-            wait_ready(
-                started, definition.server, log, say, ref.label, generates if by_text else None, log_since
-            )
+            wait_ready(started, definition.server, log, say, ref.label, generates if by_text else None)
             ready = time.monotonic()
             with session.end_as_error(ref.label):
                 try:
                     prepare(session, started.weights, say, ref.label, request.answer_s)
                 except SetupError as error:
                     what = f"ready, but cannot generate: {error}"
-                    raise failure(what, ref.label, log, definition.server.failures, log_since) from error
+                    raise failure(what, ref.label, log, definition.server.failures) from error
                 answered = time.monotonic()
                 startup_s = round(answered - started.began_s, 2)
                 say(f"{ref.label}: ready after {startup_s:.1f} s")
@@ -242,7 +236,7 @@ def _start(request: EngineRequest, say: Say) -> Iterator[EngineSession]:
                         "load_s": round(ready - started.began_s, 3),
                         "first_answer_s": round(answered - ready, 3),
                     },
-                    "log": str(log),
+                    "log": str(log.path),
                     "model": _about_model(model_name, model) if started.weights else None,
                     "weights": dataclasses.asdict(started.weights) if started.weights else None,
                     **own,

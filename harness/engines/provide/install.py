@@ -21,7 +21,7 @@ from packaging.utils import canonicalize_name
 from harness.engines.provide.fitness import MB, check_room, unfit, unfit_index
 from harness.engines.provide.interpreters import OURS, can_be_had, creating, made_for, python_of
 from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, locked_files, read_lock, resolve
-from harness.engines.provide.logged import new_log, run_logged, tail
+from harness.engines.provide.logged import Log, new_log, run_logged
 from harness.engines.provide.pip import Pip
 from harness.engines.provide.shared_folders import Say, built, completed
 from harness.engines.provide.torch_cpu import accelerator_packages, install_cpu_torch
@@ -204,7 +204,7 @@ def _build(folder: Path, definition: Backend, python_version: tuple[int, int], s
         raise SetupError(
             "its environment cannot be made",
             where=name,
-            below=tail(log, 2),
+            below=Log(log).tail(2),
             hint=f"some systems have Python's venv in a separate package (python3-venv); log: {log}",
         )
     python = folder / "bin" / "python"

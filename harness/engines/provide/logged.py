@@ -6,7 +6,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from harness.engines.provide.shared_folders import Say
 from harness.errors import SetupError
@@ -18,15 +20,31 @@ _REPORT_EVERY_S = 2.0
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def tail(log: Path, lines: int, since: int = 0) -> str:
-    """The last `lines` non-empty lines after byte `since`, without colours; "" when there is no log."""
-    try:
-        with log.open("rb") as handle:
-            handle.seek(max(since, log.stat().st_size - 64_000))
-            text = COLOUR.sub("", handle.read().decode(errors="replace"))
-    except FileNotFoundError:
-        return ""
-    return "\n".join([line.rstrip() for line in text.splitlines() if line.strip()][-lines:])
+@dataclass(frozen=True, slots=True)
+class Log:
+    """A log file from byte `start` on: what is before it was written by an earlier program."""
+
+    path: Path
+    start: int = 0
+
+    @classmethod
+    def continued(cls, path: Path) -> Self:
+        """What will be added to the file from now on, which need not exist."""
+        return cls(path, path.stat().st_size if path.exists() else 0)
+
+    def tail(self, lines: int) -> str:
+        """The last `lines` non-empty lines, without colours; "" when there is no log."""
+        try:
+            with self.path.open("rb") as handle:
+                handle.seek(max(self.start, self.path.stat().st_size - 64_000))
+                text = COLOUR.sub("", handle.read().decode(errors="replace"))
+        except FileNotFoundError:
+            return ""
+        return "\n".join([line.rstrip() for line in text.splitlines() if line.strip()][-lines:])
+
+    def last_line(self) -> str:
+        """Returns its beginning, for a display."""
+        return self.tail(1)[:160]
 
 
 def new_log(name: str) -> Path:
@@ -36,14 +54,10 @@ def new_log(name: str) -> Path:
     return log
 
 
-def last_line(log: Path, since: int = 0) -> str:
-    return tail(log, 1, since)[:160]
-
-
 class Reporter:
     """Says how long something has taken and what its log says now, every few seconds."""
 
-    def __init__(self, say: Say, label: str, log: Path, state: Callable[[Path], str] = last_line) -> None:
+    def __init__(self, say: Say, label: str, log: Log, state: Callable[[Log], str] = Log.last_line) -> None:
         self._say, self._label, self._log, self._state = say, label, log, state
         self._start = self._last = time.monotonic()
 
@@ -67,7 +81,7 @@ def run_or_raise(
     """
     log = new_log(name)
     if run_logged(command, log, say, label):
-        raise SetupError(f"{failed}: {tail(log, 1)}", where=where, hint=f"{hint}log: {log}")
+        raise SetupError(f"{failed}: {Log(log).tail(1)}", where=where, hint=f"{hint}log: {log}")
 
 
 def run_logged(
@@ -75,10 +89,10 @@ def run_logged(
     log: Path,
     say: Say,
     label: str,
-    state: Callable[[Path], str] = last_line,
+    state: Callable[[Log], str] = Log.last_line,
 ) -> int:
     """Exit status. An interruption ends the whole process group. `state`: what `log` says now, in a line."""
-    reporter = Reporter(say, label, log, state)
+    reporter = Reporter(say, label, Log.continued(log), state)
     with log.open("ab") as output:
         process = subprocess.Popen(
             command,

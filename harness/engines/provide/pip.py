@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.engines.provide.logged import run_logged, tail
+from harness.engines.provide.logged import Log, run_logged
 from harness.engines.provide.shared_folders import Say
 from harness.errors import SetupError
 
@@ -41,9 +41,9 @@ def find_uv() -> str | None:
     return shutil.which("uv") or shutil.which("uv", path=str(Path(sys.executable).parent))
 
 
-def _state(log: Path) -> str:
+def _state(log: Log) -> str:
     """`87 packages found`, then that they are unpacked, which takes minutes without another line."""
-    output = tail(log, 10_000)
+    output = log.tail(10_000)
     collected = len(re.findall(r"^Collecting ", output, re.MULTILINE))
     if "Installing collected packages" in output:
         return "unpacking"
@@ -89,22 +89,22 @@ class Pip:
 
     def newest(self, project: str, *options: str) -> str:
         """Version of it that pip finds for its own Python. Downloads nothing."""
-        start = self.log.stat().st_size if self.log.exists() else 0
+        added = Log.continued(self.log)
         doing = f"asking for the newest {project}"
         # At the end of a night the question must not hold it up.
         quick = ("--no-input", "--retries", "1", "--timeout", "10")
         command = [str(self._python), "-I", "-m", "pip", *quick, "index", "versions", *options, project]
         self._run(doing, command)
-        found = re.search(r"^\S+ \(([^)]+)\)$", tail(self.log, 400, start), re.MULTILINE)
+        found = re.search(r"^\S+ \(([^)]+)\)$", added.tail(400), re.MULTILINE)
         if found is None:
-            raise self._failure(doing, tail(self.log, 400, start))
+            raise self._failure(doing, added.tail(400))
         return found[1]
 
     def _run(self, doing: str, command: list[str]) -> None:
-        start = self.log.stat().st_size if self.log.exists() else 0
+        added = Log.continued(self.log)
         self._say(f"{self.label}: {doing}")
         if run_logged(command, self.log, self._say, f"{self.label}: {doing}", state=_state) != 0:
-            raise self._failure(doing, tail(self.log, 400, start))
+            raise self._failure(doing, added.tail(400))
 
     def _failure(self, doing: str, output: str) -> SetupError:
         errors = re.findall(r"^\s*(?:ERROR|error|×):?\s*(.+)$", output, re.MULTILINE)

@@ -4,13 +4,11 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from functools import partial
 from http import HTTPStatus
-from pathlib import Path
 
 from harness.client.client import Client
 from harness.client.limits import Limits
-from harness.engines.provide.logged import Reporter, last_line, tail
+from harness.engines.provide.logged import Log, Reporter
 from harness.engines.provide.shared_folders import Say
 from harness.engines.start.started import Started
 from harness.errors import SetupError
@@ -69,35 +67,32 @@ _CAUSES = (
 def wait_ready(
     started: Started,
     spec: ServerSpec,
-    log: Path,
+    log: Log,
     say: Say,
     label: str,
     generates: Callable[[], None] | None = None,
-    log_since: int = 0,
 ) -> None:
     """Waits until the readiness path answers 200, and `generates` no longer raises SetupError.
-
-    `log_since`: byte of the log from which on it is of this start.
 
     Raises SetupError when the engine dies or takes too long.
     """
     url, limit_s = started.base_url + spec.ready_path, started.startup_timeout_s
     loading = f"; while loading: {spec.loading}" if spec.loading else ""
     say(f"{label}: waiting for {url}, at most {limit_s:.0f} s{loading}")
-    reporter = Reporter(say, f"{label}: loading", log, partial(last_line, since=log_since))
+    reporter = Reporter(say, f"{label}: loading", log)
     state: str | None = "no connection"
     with closing(Client(started.base_url)) as client:
         while reporter.elapsed_s < limit_s:
             ending = started.life.exited()
             if ending:
-                raise failure(f"ended while loading: {ending}", label, log, spec.failures, log_since)
+                raise failure(f"ended while loading: {ending}", label, log, spec.failures)
             state = _unready(client, spec, generates)
             if state is None:
                 return
             reporter.tick()
             time.sleep(_POLL_S)
     what = f"not ready after {limit_s:.0f} s; {spec.ready_path} last gave: {state}"
-    raise failure(what, label, log, spec.failures, log_since)
+    raise failure(what, label, log, spec.failures)
 
 
 def _unready(client: Client, spec: ServerSpec, generates: Callable[[], None] | None) -> str | None:
@@ -117,17 +112,15 @@ def _unready(client: Client, spec: ServerSpec, generates: Callable[[], None] | N
     return None
 
 
-def failure(
-    what: str, label: str, log: Path, known: Sequence[Failure] = (), log_since: int = 0
-) -> SetupError:
+def failure(what: str, label: str, log: Log, known: Sequence[Failure] = ()) -> SetupError:
     """Builds the error with the last lines of the engine's log and, where the cause is a known one, what
-    to do. An earlier start may have written to the same log, before byte `log_since`.
+    to do.
 
     Where one exception followed another, the last three come first: the process that ends last rarely has
     the cause. So does one that later lines have pushed out of sight. One without a message, such as EOFError
     from a process whose child died, is no cause.
     """
-    written = tail(log, _READ_LINES, log_since).splitlines()
+    written = log.tail(_READ_LINES).splitlines()
     found = (_RAISED.match(line) or _ON_GPU.search(line) for line in written)
     raised = dict.fromkeys(match[1] for match in found if match and ": " in match[1])
     last = [line for line in written if not _UNDERLINE.match(line)][-_TAIL_LINES:]
@@ -137,4 +130,4 @@ def failure(
     causes = (*((cause.pattern, cause.hint) for cause in known), *_CAUSES)
     reported = "\n".join((what, *lines))
     hint = next((text for pattern, text in causes if re.search(pattern, reported)), "read the log")
-    return SetupError(what, where=label, hint=f"{hint}; log: {log}", below=shown)
+    return SetupError(what, where=label, hint=f"{hint}; log: {log.path}", below=shown)

@@ -1,5 +1,6 @@
 """What an engine that did not start is reported with."""
 
+from harness.engines.provide.logged import Log
 from harness.engines.start.ready import failure
 
 # As vLLM 0.26 logged it on a GPU.
@@ -35,7 +36,7 @@ def below(error):
 def written(tmp_path, text):
     log = tmp_path / "engine.log"
     log.write_text(text)
-    return log
+    return Log(log)
 
 
 def test_the_exception_of_the_process_that_failed_first_is_named_first(tmp_path):
@@ -79,3 +80,11 @@ def test_a_cause_is_found_in_a_log_with_colours(tmp_path):
     plain = failure("ended", "vllm", written(tmp_path, LOG))
     coloured = LOG.replace("(EngineCore pid=12)", "\x1b[1;36m(EngineCore pid=12)\x1b[0;0m")
     assert str(failure("ended", "vllm", written(tmp_path, coloured))) == str(plain)
+
+
+def test_what_an_earlier_start_wrote_is_no_cause_of_this_one(tmp_path):
+    earlier = written(tmp_path, LOG).path
+    begun = Log.continued(earlier)
+    with earlier.open("a") as file:
+        file.write("INFO loading weights\n")
+    assert below(failure("ended", "vllm", begun)) == ["  | INFO loading weights"]

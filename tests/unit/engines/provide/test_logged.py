@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from harness.engines.provide import logged
-from harness.engines.provide.logged import run_logged, tail
+from harness.engines.provide.logged import Log, run_logged
 
 SLEEPS = [sys.executable, "-c", "import os, time; print(os.getpid(), flush=True); time.sleep(60)"]
 
@@ -26,7 +26,7 @@ def test_an_interruption_ends_the_program(tmp_path, monkeypatch):
     log = tmp_path / "log"
 
     def interrupt(line):
-        if tail(log, 1):
+        if Log(log).tail(1):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -47,9 +47,9 @@ def test_what_it_runs_dies_with_a_bench_that_is_killed(tmp_path):
     log = tmp_path / "log"
     bench = subprocess.Popen([sys.executable, "-c", RUNS.format(program=SLEEPS[2], log=str(log))])
     give_up = time.monotonic() + 60
-    while not tail(log, 1) and time.monotonic() < give_up:
+    while not Log(log).tail(1) and time.monotonic() < give_up:
         time.sleep(0.05)
-    pid = int(tail(log, 1))
+    pid = int(Log(log).tail(1))
     bench.kill()
     bench.wait()
     while psutil.pid_exists(pid) and time.monotonic() < give_up:
@@ -59,13 +59,30 @@ def test_what_it_runs_dies_with_a_bench_that_is_killed(tmp_path):
 
 def test_the_tail_is_of_lines_that_say_something(tmp_path):
     log = tmp_path / "log"
-    assert tail(log, 3) == ""
+    assert Log(log).tail(3) == ""
     log.write_bytes(b"one\n\n  two \n\xff\n" + b"\n" * 5)
-    assert tail(log, 2) == "  two\n\ufffd"
-    assert tail(log, 5, since=4) == "  two\n\ufffd"
+    assert Log(log).tail(2) == "  two\n\ufffd"
+    assert Log(log, 4).tail(5) == "  two\n\ufffd"
 
 
 def test_the_tail_has_no_colours(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"\x1b[2m12:00\x1b[0m \x1b[1;31mERROR\x1b[0m no weights\n\x1b[0m\n")
-    assert tail(log, 2) == "12:00 ERROR no weights"
+    assert Log(log).tail(2) == "12:00 ERROR no weights"
+
+
+def test_a_display_shows_nothing_of_what_ran_before(tmp_path, monkeypatch):
+    """Two installations have one log, and the second begins to look for packages as the first did."""
+    monkeypatch.setattr("harness.engines.provide.logged._REPORT_EVERY_S", 0.1)
+    log = tmp_path / "pip.log"
+    log.write_text("Installing collected packages: numpy\n")
+    seen = []
+    run_logged(
+        [sys.executable, "-c", "import time; time.sleep(0.5)"],
+        log,
+        seen.append,
+        "doing",
+        state=lambda part: part.tail(5),
+    )
+    assert seen
+    assert all("Installing" not in line for line in seen)
