@@ -1,13 +1,35 @@
-"""An answer within the limits, without our credentials in it."""
+"""An answer within the limits, without our credentials in it, or the reason that there is none."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum, auto
 from typing import Any
 
+from harness.errors import SetupError
 from harness.untrusted import BadDocumentError, Secrets, inert, one_line, read_document
 
 _SHOWN_CHARS = 300
 REFUSALS = (401, 403)  # of a key
+
+
+class NoAnswer(Enum):
+    LATE = auto()  # not whole within the time
+    UNREADABLE = auto()  # not HTTP, damaged, or longer than the limits allow
+    LOST = auto()  # no connection, or one that broke
+
+
+class NoAnswerError(SetupError):
+    def __init__(self, kind: NoAnswer, what: str, *, where: str, hint: str = "") -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.kind = kind
+
+
+class StatusError(SetupError):
+    """The server answers, but with a status that is no success."""
+
+    def __init__(self, status: int, what: str, *, where: str, hint: str = "") -> None:
+        super().__init__(what, where=where, hint=hint)
+        self.status = status
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,21 @@
 """An HTTP client for one server that reads whole answers within limits."""
 
+import re
 from typing import Any, BinaryIO
 
 import httpcore
 import httpx
 
-from harness.client.answer import Answer
+from harness.client.answer import Answer, NoAnswer, NoAnswerError
 from harness.client.body import read_body
 from harness.client.limits import CONNECT_S, Account, LimitError, Limits
 from harness.client.transport import Transport, accounted
-from harness.errors import SetupError
 from harness.host.access import Access
 from harness.untrusted import Secrets, one_line
 
 _DEFAULT = Limits()
 _OPEN = Access()
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
 _NO_ANSWER = (
     httpcore.NetworkError,
     httpcore.TimeoutException,
@@ -62,7 +63,7 @@ class Client:
         content_type: str = "application/json",
         limits: Limits = _DEFAULT,
     ) -> Answer:
-        """`url` may be a path. Raises SetupError if no answer comes, or one beyond the limits."""
+        """`url` may be a path. Raises NoAnswerError if no answer comes, or one beyond the limits."""
         request = self._client.build_request(
             method,
             self._access.asked(url),
@@ -78,15 +79,17 @@ class Client:
             with accounted(account):
                 return self._exchange(request, account, where)
         except LimitError as error:
-            raise SetupError(str(error), where=where) from None
+            kind = NoAnswer.LATE if account.is_over else NoAnswer.UNREADABLE
+            raise NoAnswerError(kind, str(error), where=where) from None
         except _NO_ANSWER as error:
             if account.is_over:  # the last step was given what was left, and no more
-                raise SetupError(account.late, where=where) from None
+                raise NoAnswerError(NoAnswer.LATE, account.late, where=where) from None
             if account.head_is_too_long:  # the parser saw it first
-                raise SetupError(account.long_head, where=where) from None
+                raise NoAnswerError(NoAnswer.UNREADABLE, account.long_head, where=where) from None
             words = self._secrets.hidden(_words(error))
             hint = self._access.certificates.hint(words) if request.url.scheme == "https" else ""
-            raise SetupError(f"no answer to {asked}: {words}", where=host, hint=hint) from error
+            kind = _kind(error)
+            raise NoAnswerError(kind, f"no answer to {asked}: {words}", where=host, hint=hint) from error
 
     def _exchange(self, request: httpx.Request, account: Account, where: str) -> Answer:
         response = self._client.send(request, stream=True)
@@ -109,7 +112,17 @@ def _check_head(headers: httpx.Headers, account: Account) -> None:
         raise LimitError(account.long_head)
 
 
+def _kind(error: Exception) -> NoAnswer:
+    """One type of h11 stands for what is no HTTP and for a connection that was closed within an answer."""
+    broke = not isinstance(error, httpcore.RemoteProtocolError) or any(
+        words in str(error) for words in ("peer closed", "Server disconnected")
+    )
+    return NoAnswer.LOST if broke else NoAnswer.UNREADABLE
+
+
 def _words(error: Exception) -> str:
-    if str(error) == "illegal request line":  # h11 says so of an answer that begins with control bytes
+    text = str(error)
+    # h11 takes an answer that begins with control bytes for a request.
+    if text == "illegal request line" or text.startswith("illegal status line"):
         return "what came is not HTTP"
-    return one_line(str(error), 200) or type(error).__name__
+    return one_line(_ERRNO.sub("", text), 200) or type(error).__name__

@@ -11,10 +11,9 @@ from typing import Any
 
 from harness.apis import CHAT, Api
 from harness.apis.payload import error_message, mapping
-from harness.client.answer import Answer
+from harness.client.answer import Answer, NoAnswer, NoAnswerError
 from harness.client.client import Client
 from harness.client.limits import Limits
-from harness.errors import SetupError
 from harness.host.access import Access
 from harness.load.sse import Parsed, event_data, parse_answer
 from harness.records.layout import GENERATED, EventKind
@@ -29,6 +28,7 @@ class Seen:
     """An answer as the load would read it. Token counts are UNKNOWN where no usage block gives them."""
 
     status: int  # 0: there was no complete answer, or no request
+    none_came: NoAnswer | None = None  # of a request without a complete answer
     parsed: Parsed = field(default_factory=Parsed)
     documents: tuple[Mapping[str, object], ...] = ()  # of the events that are JSON objects
     error: str = ""
@@ -167,8 +167,8 @@ class Line:
         asked = time.monotonic()
         try:
             answer = self._client.ask("POST", self.url, content=body, limits=limits)
-        except SetupError as error:
-            return Seen(0, error=f"no complete answer: {error.what}")
+        except NoAnswerError as error:
+            return Seen(0, error.kind, error=f"no complete answer: {error.what}")
         if not answer.ok:
             return Seen(answer.status, error=_message(answer))
         if not answer.body:
@@ -198,7 +198,7 @@ def _read(answer: Answer, pieces: Sequence[tuple[float, int]], api: Api) -> Seen
     lead_ms = (texts[0] - events[0][1]) * 1e3 if texts else 0.0
     error = one_line(answer.secrets.hidden(parsed.error or parsed.malformed), _ERROR_CHARS)
     documents = tuple(_documents(answer, parsed))
-    return Seen(answer.status, parsed, documents, error, lead_ms, tuple(texts), answer.secrets)
+    return Seen(answer.status, None, parsed, documents, error, lead_ms, tuple(texts), answer.secrets)
 
 
 def _documents(answer: Answer, parsed: Parsed) -> Iterator[Mapping[str, object]]:

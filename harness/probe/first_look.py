@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
-from harness.client.answer import REFUSALS
+from harness.client.answer import REFUSALS, NoAnswer
 from harness.engines.speak.access import key_hint
 from harness.engines.speak.server import Server
 from harness.errors import SetupError
@@ -21,8 +21,6 @@ _PROMPT_WORDS = 100
 _OUTPUT_TOKENS = 12
 REDIRECTED, REFUSED, TOO_MANY, FAILED = 300, 400, 429, 500  # statuses, or the first of them
 BUSY_HINT = "it may be too busy, or still load its model: look into its log, and try again"
-# What the client and h11 find wrong with bytes that came.
-_UNREADABLE = ("longer than", "more than", "content-encoding", "damaged", "not HTTP", "illegal", "-Length")
 _REST = 1 / 6  # of the limit: where one answer took longer, no more are asked for
 
 
@@ -98,9 +96,9 @@ def _no_answer(server: Server, seen: Seen) -> SetupError:
 
 
 def _hint(server: Server, seen: Seen) -> str:
-    if not seen.status and any(words in seen.error for words in _UNREADABLE):
+    if seen.none_came is NoAnswer.UNREADABLE:
         return "its address may be that of something else, or a proxy before it changes its answers"
-    if "no answer to" in seen.error:  # so the client words a connection that broke
+    if seen.none_came is NoAnswer.LOST:
         return "it closed the connection: look into its log, and into that of a proxy before it"
     if not seen.status:
         return "--minutes gives it more time"

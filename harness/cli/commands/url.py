@@ -4,7 +4,7 @@ import argparse
 import shlex
 import time
 from collections.abc import Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -157,6 +157,7 @@ def _apis(server: "Server") -> str:
 
 def _model(url: str, access: "Access", chosen: str | None) -> str:
     """The chosen one, or the only one that the server lists."""
+    from harness.client.answer import StatusError
     from harness.engines.speak.server import Server
     from harness.spec.backend_refs import load_backend
 
@@ -167,9 +168,9 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
                 return chosen
             names = server.model_names()
         except SetupError as error:
-            raise SetupError(
-                error.what, where=error.where, hint=error.hint or _hint(url, access, chosen)
-            ) from None
+            status = error.status if isinstance(error, StatusError) else 0
+            hint = error.hint or _hint(url, status, chosen)
+            raise SetupError(error.what, where=error.where, hint=hint) from None
     if not names:
         raise SetupError(
             "lists no model",
@@ -186,15 +187,12 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
     return names[0]
 
 
-def _hint(url: str, access: "Access", chosen: str | None) -> str:
-    """A reason an address does not lead to a list of models, or to the `chosen` one."""
+def _hint(url: str, status: int, chosen: str | None) -> str:
+    """A reason an address does not lead to a list of models, or to the `chosen` one. `status`: 0 for none."""
     from harness.client.client import Client
     from harness.client.limits import Limits
     from harness.probe.first_look import BUSY_HINT, FAILED, REDIRECTED, REFUSED
 
-    status = 0
-    with closing(Client(url, access)) as client, suppress(SetupError):
-        status = client.ask("GET", "/v1/models", limits=Limits(total_s=2.0)).status
     if status >= FAILED:
         return BUSY_HINT
     scheme, _, rest = url.partition("://")

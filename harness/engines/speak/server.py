@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 from harness.apis import APIS, Api, ApiName, Message
 from harness.apis.payload import Payload, read_json
-from harness.client.answer import Answer
+from harness.client.answer import Answer, StatusError
 from harness.client.client import Client
 from harness.client.limits import Limits
 from harness.engines.speak.access import key_hint
@@ -326,11 +326,11 @@ class Server:
 
     def _accepted(self, answer: Answer) -> None:
         if answer.refuses_key:
-            raise SetupError(
-                f"the server refuses with {answer.status}", where=answer.url, hint=key_hint(self.access)
-            )
+            what, hint = f"the server refuses with {answer.status}", key_hint(self.access)
+            raise StatusError(answer.status, what, where=answer.url, hint=hint)
         if not answer.ok:
-            raise SetupError(f"the server answers {answer.status}: {answer.said}", where=answer.url)
+            what = f"the server answers {answer.status}: {answer.said}"
+            raise StatusError(answer.status, what, where=answer.url)
 
 
 def _short(api: Api) -> list[Message]:

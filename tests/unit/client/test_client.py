@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 
+from harness.client.answer import NoAnswer, NoAnswerError
 from harness.client.client import Client
 from harness.client.limits import Account, Limits
 from harness.client.look_up import LookUp
@@ -140,8 +141,9 @@ def test_a_body_of_bytes_is_said_to_be_json():
 
 def test_an_answer_that_begins_with_control_bytes_is_named_as_no_http():
     """A TLS server says so to a request in clear: 21 is an alert."""
-    with pytest.raises(SetupError, match=r"no answer to GET /v1/models: what came is not HTTP$"):
-        ask(b"\x15\x03\x01\x00\x02\x02\x16")
+    for said in (b"\x15\x03\x01\x00\x02\x02\x16", b"SSH-2.0-x\r\n\r\n"):
+        with pytest.raises(SetupError, match=r"no answer to GET /v1/models: what came is not HTTP$"):
+            ask(said)
 
 
 def test_the_limit_that_was_passed_is_named():
@@ -196,6 +198,32 @@ def test_what_is_no_http_is_an_error_and_no_traceback():
     ):
         with pytest.raises(SetupError, match="no answer to GET /v1/models"):
             ask(said)
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (b"SSH-2.0-x\r\n\r\n", NoAnswer.UNREADABLE),
+        (b"\x15\x03\x01\x00\x02\x02\x16", NoAnswer.UNREADABLE),
+        (head("content-length: x"), NoAnswer.UNREADABLE),
+        (sized(b"{}", "content-encoding: gzip"), NoAnswer.UNREADABLE),
+        (sized(b"{}", *["a: b"] * 201), NoAnswer.UNREADABLE),
+        (b"", NoAnswer.LOST),
+        (head("content-length: 9") + b"{}", NoAnswer.LOST),
+        (head("transfer-encoding: chunked") + b"2\r\n{}", NoAnswer.LOST),
+    ],
+)
+def test_an_error_says_what_kind_of_answer_did_not_come(answer, kind):
+    with pytest.raises(NoAnswerError) as raised:
+        ask(answer)
+    assert raised.value.kind is kind
+
+
+def test_a_port_without_a_server_is_a_lost_answer():
+    with closing(Client("http://127.0.0.1:9")) as client, pytest.raises(NoAnswerError) as raised:
+        client.ask("GET", "/v1/models")
+    assert raised.value.kind is NoAnswer.LOST
+    assert raised.value.what == "no answer to GET /v1/models: Connection refused"
 
 
 def test_an_encoding_that_nobody_asked_for_is_refused():
