@@ -2,15 +2,16 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median_high
 
-from harness.model import IssueCode, NextStep, PairVerdict, Reason, Summary, UnderLoad
+from harness.model import IssueCode, NextStep, PairVerdict, Reason, Summary, UnderLoad, Validity
 from harness.model.measures import measure
 from harness.model.numbers import as_given, counted
 from harness.report.view import labels, repeats
 from harness.report.wording import listing, plain
+from harness.validity import blame
 
 BY_URL = "first-look"  # the scenario of `bench URL`, which lacks most flags and prints the run that has them
 AGAIN, AGAIN_BY_URL = "the same command", "the same bench run"
@@ -37,16 +38,21 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
 def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
     """The advice of the rule that speaks of most cells."""
     cells = [cell.validity for cell in summary.cells if cell.validity.verdict == verdict]
-    reasons = [[reason for reason in cell.reasons if reason.verdict == verdict] for cell in cells]
-    codes = Counter(code for mine in reasons for code in dict.fromkeys(reason.code for reason in mine))
+    codes = Counter(code for cell in cells for code in _causes(cell))
     if not codes:
         return
     code, count = codes.most_common(1)[0]
-    hint = advice(summary, code, [reason for mine in reasons for reason in mine if reason.code == code])
+    hint = advice(summary, code, [reason for cell in cells for reason in cell.reasons if reason.code == code])
     if hint:
         be = "is" if count == 1 else "are"
         why = f"{count} of {counted(len(summary.cells), 'cell')} {be} {verdict}, {code}"
         yield NextStep(why=plain(why), do=plain(hint))
+
+
+def _causes(cell: Validity) -> Iterable[str]:
+    """Of an INVALID cell the one rule to blame: the requests of an engine that died have failed too."""
+    blamed = blame(cell)
+    return [blamed[1]] if blamed else {reason.code: None for reason in cell.reasons}
 
 
 def _most_in_doubt(summary: Summary) -> bool:

@@ -145,6 +145,9 @@ def test_a_rule_is_named_of_the_cells_that_break_it():
         ]
         return {"verdict": "INVALID", "reasons": reasons}
 
+    died = [cell(name, validity=broken("failed-requests", "engine-died")) for name in "ab"]
+    first = conclude(summary(*died)).next_steps[0]
+    assert (first.why, first.do) == ("2 of 2 cells are INVALID, engine-died", "see engine-died")
     twice = broken(*["does-not-add-up"] * 3)
     cells = [cell("a", validity=twice), *(cell(name, validity=broken("failed-requests")) for name in "bc")]
     first = conclude(summary(*cells)).next_steps[0]
