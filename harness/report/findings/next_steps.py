@@ -50,7 +50,7 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
 
 
 def _causes(cell: Validity) -> Iterable[str]:
-    """Of an INVALID cell the one rule to blame: the requests of an engine that died have failed too."""
+    """Names the one rule to blame for an INVALID cell: the requests of an engine that died failed too."""
     blamed = blame(cell)
     return [blamed[1]] if blamed else {reason.code: None for reason in cell.reasons}
 
