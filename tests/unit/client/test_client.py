@@ -173,6 +173,19 @@ def test_what_is_within_the_limits_comes_whole(size):
     assert ask(sized(gzip.compress(body), "content-encoding: gzip")).body == body
 
 
+def test_every_member_of_a_compressed_answer_is_read():
+    packed = gzip.compress(b'["a",') + gzip.compress(b'"b"]')
+    assert ask(sized(packed, "content-encoding: gzip")).document() == ["a", "b"]
+    assert ask(sized(b"", "content-encoding: gzip")).body == b""
+
+
+@pytest.mark.parametrize("lost", [1, 8, 12])
+def test_a_compressed_answer_that_ends_early_is_not_taken_for_whole(lost):
+    packed = gzip.compress(json.dumps(["é" * 50]).encode())[:-lost]
+    with pytest.raises(SetupError, match="the compressed answer is damaged: it ends early"):
+        ask(sized(packed, "content-encoding: gzip"))
+
+
 def test_an_upload_is_sent_whole(tmp_path):
     (tmp_path / "weights").write_bytes(bytes(300_000))
     with (tmp_path / "weights").open("rb") as file:
