@@ -10,7 +10,8 @@ from harness.engines.start.process import EngineProcess
 from harness.errors import SetupError
 from tests.waiting import alive
 
-READY = "import sys, signal, time; {}; print('up', flush=True); time.sleep(60)"
+# A signal that comes just before one long sleep would not cut it short.
+READY = "import sys, signal, time\n{}\nprint('up', flush=True)\nfor _ in range(600): time.sleep(0.1)"
 
 
 def run(tmp_path, code, grace_s=10.0):

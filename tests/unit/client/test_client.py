@@ -227,8 +227,12 @@ def test_what_is_no_http_is_an_error_and_no_traceback():
     ],
 )
 def test_an_error_says_what_kind_of_answer_did_not_come(answer, kind):
-    with pytest.raises(NoAnswerError) as raised:
-        ask(answer)
+    with (
+        serving(lambda _: iter([answer]), stay=False) as url,
+        closing(Client(url)) as client,
+        pytest.raises(NoAnswerError) as raised,
+    ):
+        client.ask("GET", "/v1/models")
     assert raised.value.kind is kind
 
 
