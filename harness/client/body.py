@@ -35,19 +35,19 @@ def _unpacked(parts: Iterable[bytes], coding: str, most_bytes: int) -> Iterator[
         return
     if coding not in _CODINGS:
         raise LimitError(f"the answer is in the content-encoding {one_line(coding, 30)!r}, not asked for")
-    inflate, begun = zlib.decompressobj(zlib.MAX_WBITS | 32), False
+    inflate: zlib._Decompress | None = None
     try:
         for part in parts:
             left = part
             while left:
-                if inflate.eof:  # gzip may have several members, one after the other
+                if inflate is None or inflate.eof:  # gzip may have several members, one after the other
                     inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
-                data, begun = inflate.decompress(left, most_bytes), True
+                data = inflate.decompress(left, most_bytes)
                 if inflate.unconsumed_tail:
                     raise LimitError(f"the answer is longer than {most_bytes} bytes once decompressed")
                 left = inflate.unused_data
                 yield data
     except zlib.error as error:
         raise LimitError(f"the compressed answer is damaged: {error}") from None
-    if begun and not inflate.eof:
+    if inflate is not None and not inflate.eof:
         raise LimitError("the compressed answer is damaged: it ends early")

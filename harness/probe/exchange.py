@@ -28,13 +28,13 @@ class Seen:
     """An answer as the load would read it. Token counts are UNKNOWN where no usage block gives them."""
 
     status: int  # 0: there was no complete answer, or no request
-    none_came: NoAnswer | None = None  # of a request without a complete answer
     parsed: Parsed = field(default_factory=Parsed)
     documents: tuple[Mapping[str, object], ...] = ()  # of the events that are JSON objects
     error: str = ""
     lead_ms: float = 0.0  # from the first event to the first text
     text_s: tuple[float, ...] = ()  # when each event with text came, from asking, connecting included
     secrets: Secrets = field(default_factory=Secrets)
+    none_came: NoAnswer | None = None  # of a request without a complete answer
 
     @property
     def ok(self) -> bool:
@@ -168,7 +168,7 @@ class Line:
         try:
             answer = self._client.ask("POST", self.url, content=body, limits=limits)
         except NoAnswerError as error:
-            return Seen(0, error.kind, error=f"no complete answer: {error.what}")
+            return Seen(0, error=f"no complete answer: {error.what}", none_came=error.kind)
         if not answer.ok:
             return Seen(answer.status, error=_message(answer))
         if not answer.body:
@@ -198,7 +198,7 @@ def _read(answer: Answer, pieces: Sequence[tuple[float, int]], api: Api) -> Seen
     lead_ms = (texts[0] - events[0][1]) * 1e3 if texts else 0.0
     error = one_line(answer.secrets.hidden(parsed.error or parsed.malformed), _ERROR_CHARS)
     documents = tuple(_documents(answer, parsed))
-    return Seen(answer.status, None, parsed, documents, error, lead_ms, tuple(texts), answer.secrets)
+    return Seen(answer.status, parsed, documents, error, lead_ms, tuple(texts), answer.secrets)
 
 
 def _documents(answer: Answer, parsed: Parsed) -> Iterator[Mapping[str, object]]:

@@ -60,22 +60,18 @@ def main(arguments: argparse.Namespace) -> int:
     if not history:
         hint = "`bench history RUN` adds one; --out names the folder of the runs"
         raise SpecError("no run in the history", where=str(path), hint=hint)
-    courses = series(history)
+    courses, runs = series(history), {entry.run for entry in history}
     regressions = drifts(courses, arguments.floor / 100)
     if arguments.json:
-        print(
-            json.dumps(
-                {"runs": len({entry.run for entry in history}), "drifts": [d.as_json() for d in regressions]}
-            )
-        )
+        print(json.dumps({"runs": len(runs), "drifts": [d.as_json() for d in regressions]}))
     elif arguments.markdown:
         print(trends.markdown(courses, regressions))
     else:
         print(trends.terminal(courses, regressions, page_width()))
     if not arguments.fail_on:
         return ExitCode.OK
-    judged = [course for course in courses if not added or course.has_any(added)]
-    if few := trends.too_few_runs(judged):
+    judged = added or runs
+    if few := trends.too_few_runs([course for course in courses if course.has_any(judged)]):
         print(f"warning: --fail-on {arguments.fail_on} has nothing to judge: {few}", file=sys.stderr)
-    failed = any(not added or drift.series.has_any(added) for drift in regressions)
+    failed = any(drift.series.has_any(judged) for drift in regressions)
     return ExitCode.LIMIT_FAILED if failed else ExitCode.OK

@@ -89,22 +89,23 @@ class Pip:
 
     def newest(self, project: str, *options: str) -> str:
         """Version of it that pip finds for its own Python. Downloads nothing."""
-        added = Log.continued(self.log)
         doing = f"asking for the newest {project}"
         # At the end of a night the question must not hold it up.
         quick = ("--no-input", "--retries", "1", "--timeout", "10")
         command = [str(self._python), "-I", "-m", "pip", *quick, "index", "versions", *options, project]
-        self._run(doing, command)
+        added = self._run(doing, command)
         found = re.search(r"^\S+ \(([^)]+)\)$", added.tail(400), re.MULTILINE)
         if found is None:
             raise self._failure(doing, added.tail(400))
         return found[1]
 
-    def _run(self, doing: str, command: list[str]) -> None:
+    def _run(self, doing: str, command: list[str]) -> Log:
+        """Returns what the command wrote."""
         added = Log.continued(self.log)
         self._say(f"{self.label}: {doing}")
         if run_logged(command, self.log, self._say, f"{self.label}: {doing}", state=_state) != 0:
             raise self._failure(doing, added.tail(400))
+        return added
 
     def _failure(self, doing: str, output: str) -> SetupError:
         errors = re.findall(r"^\s*(?:ERROR|error|×):?\s*(.+)$", output, re.MULTILINE)

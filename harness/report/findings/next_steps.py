@@ -42,7 +42,8 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
     if not codes:
         return
     code, count = codes.most_common(1)[0]
-    hint = advice(summary, code, [reason for cell in cells for reason in cell.reasons if reason.code == code])
+    reasons = [reason for cell in cells for reason in cell.reasons if reason.verdict == verdict]
+    hint = advice(summary, code, [reason for reason in reasons if reason.code == code])
     if hint:
         be = "is" if count == 1 else "are"
         why = f"{count} of {counted(len(summary.cells), 'cell')} {be} {verdict}, {code}"
@@ -52,7 +53,7 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
 def _causes(cell: Validity) -> Iterable[str]:
     """Names the one rule to blame for an INVALID cell: the requests of an engine that died failed too."""
     blamed = blame(cell)
-    return [blamed[1]] if blamed else {reason.code: None for reason in cell.reasons}
+    return [blamed[1]] if blamed else dict.fromkeys(reason.code for reason in cell.reasons)
 
 
 def _most_in_doubt(summary: Summary) -> bool:

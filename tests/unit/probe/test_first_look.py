@@ -82,9 +82,13 @@ def test_a_first_answer_that_took_a_sixth_of_the_time_is_the_only_one(monkeypatc
     ("answer", "what", "hint"),
     [
         (Seen(0, error="no complete answer"), "no complete answer", "--minutes gives it more time"),
-        (Seen(0, NoAnswer.LOST, error="no answer to POST /v1: reset"), "reset", "closed the connection"),
-        (Seen(0, NoAnswer.UNREADABLE, error="what came is not HTTP"), "HTTP", "changes its"),
-        (Seen(0, NoAnswer.LATE, error="the answer did not end within 9 s"), "9 s", "--minutes"),
+        (
+            Seen(0, none_came=NoAnswer.LOST, error="no answer to POST /v1: reset"),
+            "reset",
+            "closed the connection",
+        ),
+        (Seen(0, none_came=NoAnswer.UNREADABLE, error="what came is not HTTP"), "HTTP", "changes its"),
+        (Seen(0, none_came=NoAnswer.LATE, error="the answer did not end within 9 s"), "9 s", "--minutes"),
         (read(b"<html>hello</html>", "text/html"), "got 200: neither", "is an OpenAI-compatible server"),
         (Seen(404, error="no such model"), "got 404: no such model", "its model was asked for as 'm'"),
         (Seen(401, error="who?"), "got 401: who?", "API_KEY"),
