@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from harness.errors import SetupError, reason
+from harness.errors import SetupError, SpecError, reason
 
 _READ_BYTES = 65536
 _ASKED_FOR_OURS = (
@@ -29,7 +29,7 @@ class Certificates:
     client_key: str = ""  # where it is not in the file of the certificate
 
     def context(self) -> ssl.SSLContext:
-        """A client's context. Raises SetupError, which names the file."""
+        """A client's context. Raises SpecError for a file of these, SetupError for one of the environment."""
         context = _trusting(self.authorities) if self.authorities else _trusting_as_set_up()
         # From Python 3.13 on it refuses many a private authority that curl and Python before it take.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -67,7 +67,7 @@ def _trusting(authorities: str) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=authorities)
     except OSError as error:
         hint = "name a file of certificates in PEM"
-        raise SetupError(f"cannot be read: {_words(error)}", where=authorities, hint=hint) from None
+        raise SpecError(f"cannot be read: {_words(error)}", where=authorities, hint=hint) from None
 
 
 def _trusting_as_set_up() -> ssl.SSLContext:
@@ -92,12 +92,12 @@ def _show(context: ssl.SSLContext, client: str, key: str) -> None:
         context.load_cert_chain(client, key or None, password=no_password)
     except ValueError:
         what, hint = "the key needs a password", "write it without: openssl pkey -in KEY -out PLAIN"
-        raise SetupError(what, where=key or client, hint=hint) from None
+        raise SpecError(what, where=key or client, hint=hint) from None
     except OSError as error:
         if isinstance(error, ssl.SSLError) and _lacks_key(key or client):
             what, hint = "holds a certificate and no key", "name the file of its key: --client-key FILE"
-            raise SetupError(what, where=key or client, hint=hint) from None
-        raise SetupError(
+            raise SpecError(what, where=key or client, hint=hint) from None
+        raise SpecError(
             f"cannot be used: {_words(error)}",
             where=" with ".join(filter(None, (client, key))),
             hint="the certificate and its key in PEM, in one file or two",

@@ -25,7 +25,7 @@ def api_key(variable: str | None) -> str:
 
 
 def access_of(reach: Reach) -> Access:
-    """Raises SpecError for a variable that is not set, SetupError for certificates that cannot be read."""
+    """Raises SpecError for a variable that is not set, and for a file of certificates that cannot be used."""
     key = api_key(reach.api_key_env)
     headers = {"authorization": f"Bearer {key}"} if key else {}
     headers |= {given.name: _value(given, "--header") for given in reach.headers}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import SetupError
+from harness.errors import SpecError
 from harness.host.tls import Certificates
 
 _PEM = Path(__file__).parents[2] / "integration" / "load_tls.pem"
@@ -32,7 +32,7 @@ def shown(client, key):
 
 @pytest.mark.parametrize("key", ["", "c.pem"])
 def test_a_certificate_without_its_key_is_asked_for_the_key(files, key):
-    with pytest.raises(SetupError, match="holds a certificate and no key") as caught:
+    with pytest.raises(SpecError, match="holds a certificate and no key") as caught:
         shown(str(files / "c.pem"), key and str(files / key))
     assert caught.value.where == str(files / "c.pem")
     assert caught.value.hint == "name the file of its key: --client-key FILE"
@@ -46,8 +46,14 @@ def test_a_certificate_without_its_key_is_asked_for_the_key(files, key):
     ],
 )
 def test_a_file_that_lacks_more_is_not_pem(files, client, key):
-    with pytest.raises(SetupError, match="cannot be used: not pem"):
+    with pytest.raises(SpecError, match="cannot be used: not pem"):
         shown(str(files / client), key and str(files / key))
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "missing.pem"])
+def test_a_file_without_authorities_is_a_wrong_flag(files, name):
+    with pytest.raises(SpecError, match="cannot be read"):
+        Certificates(str(files / name)).context()
 
 
 def test_a_certificate_with_its_key_is_shown(files):
