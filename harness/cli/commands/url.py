@@ -65,8 +65,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.commands import run
     from harness.cli.display.output import printed_command, progress_display
+    from harness.engines.speak.access import access_of
     from harness.model.numbers import duration
     from harness.run.setup.sizing import fit
+    from harness.spec.reach import reach_of
     from harness.spec.scenario.limits import positive
 
     urls = _urls(arguments.urls)
@@ -74,7 +76,10 @@ def main(arguments: argparse.Namespace) -> int:
     began, budget_s = time.monotonic(), 60 * arguments.minutes
     ui = progress_display(verbose=arguments.verbose)
     try:
-        servers = [_find(url, arguments, _LOOK_SHARE * budget_s / len(urls), ui) for url in urls]
+        access = access_of(reach_of(options.reach_flags(arguments)))
+        models = _models(urls, access, arguments.served_name, ui)
+        limit_s = _LOOK_SHARE * budget_s / len(urls)
+        servers = [_find(url, model, access, limit_s, ui) for url, model in zip(urls, models, strict=True)]
         loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
         words = words_of(servers, loads, arguments)
         line = shlex.join(["bench", "run", *words])
@@ -115,18 +120,36 @@ def _with_scheme(address: str) -> str:
     return address if "://" in address or not address else f"http://{address}"
 
 
-def _find(urls: str, arguments: argparse.Namespace, limit_s: float, ui: "Ui") -> Found:
-    from harness.engines.speak.access import access_of
+def _models(urls: Sequence[str], access: "Access", chosen: str | None, ui: "Ui") -> list[str]:
+    """The model of each server. Raises one error for all that cannot be reached."""
+    models, failed = [], []
+    for url in map(_first, urls):
+        ui.stage(f"{url}: asking what it serves")
+        try:
+            models.append(_model(url, access, chosen))
+        except SetupError as error:
+            failed.append(error)
+    if len(failed) > 1:
+        hints = dict.fromkeys(error.hint for error in failed if error.hint)
+        below = "\n".join(f"  {error}" for error in failed)
+        raise SetupError("neither server can be measured:", below=below, hint="; ".join(hints))
+    if failed:
+        raise failed[0]
+    return models
+
+
+def _first(urls: str) -> str:
+    """The first of replicas: they are alike, which the run checks."""
+    return urls.partition("+")[0]
+
+
+def _find(urls: str, model: str, access: "Access", limit_s: float, ui: "Ui") -> Found:
     from harness.engines.speak.detect import recognise
     from harness.engines.speak.server import Server
     from harness.probe import look
     from harness.spec.backend_refs import load_backend
-    from harness.spec.reach import reach_of
 
-    access = access_of(reach_of(options.reach_flags(arguments)))
-    url = urls.partition("+")[0]  # replicas are alike, which the run checks
-    ui.stage(f"{url}: asking what it serves")
-    model = _model(url, access, arguments.served_name)
+    url = _first(urls)
     recognised = recognise(url, access)
     definition = load_backend(recognised.name if recognised else "openai")
     recognition = (

@@ -151,6 +151,23 @@ def test_a_port_where_nothing_listens(called):
     assert "--model-name" not in named  # it is given already
 
 
+def test_two_ports_where_nothing_listens_are_one_error(called):
+    with socket.socket() as first, socket.socket() as second:
+        for taken in (first, second):
+            taken.bind(("127.0.0.1", 0))
+        addresses = [f"127.0.0.1:{taken.getsockname()[1]}" for taken in (first, second)]
+        code, error = called(*addresses)
+    assert code == ExitCode.SETUP
+    assert all(f"  http://{address}: no answer" in error for address in addresses)
+    assert error.count("is an OpenAI-compatible server running there?") == 1
+
+
+def test_the_second_server_is_asked_before_the_first_look(called):
+    with server() as url, server(models=()) as other:
+        _, error = called(url, other)
+    assert f"{other}/v1/models: lists no model" in error
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
