@@ -8,7 +8,7 @@ import pytest
 
 # Files whose tests take seconds each. Begun first, so that no worker is left with one at the end.
 _LONG = """
-seal baseline extremes notebook queues load verified exchange frames page_server
+seal baseline extremes notebook queues load verified exchange frames
 """.split()
 
 

@@ -1,25 +1,25 @@
-"""Tests outside the queue *time* compare no reading of a clock with a constant: see CONTRIBUTING.md.
+"""The queues of the tests: unit tests wait for nothing, and only those of *time* make claims about time.
 
-The check reads the asserts of tests/unit and tests/integration. A reading is a difference with a call of a
-clock of `time`, a name that such a difference was assigned to in the same function, and in tests/integration
-also what a run measured: a name, key or attribute like `ttft_ms`, `send_lag_ns` or `failing_since_s`, a stamp
-like `sent_ns`, and a difference with one. A constant is made of numbers and of names in capitals, in
+Unit tests compute. One that sleeps, polls or starts a process to wait for it belongs into tests/integration,
+where six wait at once: here it would keep a core idle.
+
+Tests outside the queue *time* compare no reading of a clock with a constant: see CONTRIBUTING.md. The check
+reads the asserts of tests/unit and tests/integration. A reading is a difference with a call of a clock of
+`time`, a name that such a difference was assigned to in the same function, and in tests/integration also what
+a run measured: a name, key or attribute like `ttft_ms`, `send_lag_ns` or `failing_since_s`, a stamp like
+`sent_ns`, and a difference with one. A constant is made of numbers and of names in capitals, in
 `pytest.approx` as well. Lower bounds pass, because other load lengthens every wait and shortens none; so does
 CPU time, which it adds little to. The check does not see a reading that another function returned, a limit
 that raises (`subprocess.run(timeout=…)`), or a verdict that rests on time.
 """
 
 import ast
-import os
 import re
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.sources import text_of, tree, words_of
+from tests.sources import naming, text_of, tree, words_of
 
 TESTS = Path(__file__).resolve().parents[1]
 CLOCKS = {f"{name}{unit}" for name in ("monotonic", "perf_counter", "time") for unit in ("", "_ns")}
@@ -183,39 +183,21 @@ def test_other_comparisons_pass(line):
     assert breaches(ast.parse(f"def test_it():\n    {line}\n"), measured=True) == []
 
 
-def pytest_of(folder, *options):
-    """What it prints. It loads none of the installed plugins but the one that this is about."""
-    return subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "xdist", *options],
-        cwd=folder,
-        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-    ).stdout
+WAITING = {"sleep", "until", "in_time", "Popen"}
 
 
-@pytest.fixture(scope="module")
-def failed(tmp_path_factory):
-    """A folder in which a test of a group failed and another passed, and what pytest printed."""
-    folder = tmp_path_factory.mktemp("failed")
-    group = "import pytest\n\n@pytest.mark.xdist_group('one')\n"
-    (folder / "test_it.py").write_text(f"{group}def test_it():\n    assert False\n", encoding="utf-8")
-    (folder / "test_other.py").write_text("def test_other():\n    pass\n", encoding="utf-8")
-    return folder, pytest_of(folder, "--numprocesses", "1", "--dist", "loadgroup", "-v")
+def waits(module):
+    """The calls in it that wait for something else than the processor."""
+    called = (one.func for one in ast.walk(module) if isinstance(one, ast.Call))
+    return sorted(WAITING & {getattr(function, "attr", getattr(function, "id", "")) for function in called})
 
 
-def test_a_group_of_tests_goes_to_one_worker(failed):
-    """pytest-xdist 3.8 tells so by the tests' names, which pytest 9.2 keeps as they were."""
-    _, printed = failed
-    assert "test_it.py::test_it@one" in printed, printed
+def test_no_unit_test_waits():
+    files = naming(sorted((TESTS / "unit").glob("**/*.py")), WAITING)
+    assert {str(path): waits(tree(path)) for path in files if waits(tree(path))} == {}
 
 
-def test_what_failed_in_a_group_is_run_again(failed):
-    """pytest-xdist names a test after its group, so only a run with groups finds it again."""
-    makefile = (TESTS.parent / "Makefile").read_text(encoding="utf-8")
-    (again,) = re.findall(r"pytest tests/integration (.*--numprocesses 1 .*--last-failed \S+ none)", makefile)
-    folder, printed = failed
-    assert "1 failed, 1 passed" in printed, printed
-    printed = pytest_of(folder, *shlex.split(again.replace("$(1)", "not time")))
-    assert "1 failed" in printed, printed
-    assert "1 passed" not in printed
+@pytest.mark.parametrize("line", ["time.sleep(1)", "sleep(1)", "until(f, 's')", "subprocess.Popen(['x'])"])
+def test_a_call_that_waits_is_found(line):
+    assert len(waits(ast.parse(line))) == 1
+    assert waits(ast.parse("asleep(1); clock.slept; Popen")) == []

@@ -14,6 +14,7 @@ def folders(tmp_path_factory):
     room = tmp_path_factory.mktemp("shapes")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("harness.report.plots.draw", lambda *_arguments, **_options: [])
+        patch.setattr("harness.engines.speak.server._SETTLES_S", 0)  # how long a busy server is asked again
         patch.setenv("BENCH_CACHE", str(room / "cache"))
         yield Folders(room / "results")
 

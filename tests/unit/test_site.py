@@ -4,14 +4,12 @@ import ast
 import functools
 import importlib.util
 import re
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from harness.errors import DOCUMENTATION
-from tests.waiting import in_time
 
 ROOT = Path(__file__).resolve().parents[2]
 EXCERPT = re.compile(
@@ -192,13 +190,6 @@ def test_the_recording_holds_what_was_printed():
     starts = dict(re.findall(r'<text x="([\d.]+)"[^>]*>([^<]+)</text>', svg))
     columns = {text: (float(x) - recording.MARGIN) / recording.WIDE for x, text in starts.items()}
     assert columns["a &lt;b&gt;"] == pytest.approx(len("name   "), abs=0.1)
-
-
-def test_a_command_that_does_not_end_is_no_recording(tmp_path, monkeypatch):
-    monkeypatch.setattr(recording, "LIMIT_S", 0.2)
-    command = [sys.executable, "-S", "-c", "import time; time.sleep(60)"]
-    with pytest.raises(SystemExit, match="ended with -9"):
-        in_time(lambda: recording.recorded(command, tmp_path))
 
 
 def test_a_recording_says_how_many_lines_it_leaves_out():

@@ -10,17 +10,20 @@ from harness.sampling.sampler import Runner, sources
 from harness.sampling.sources import UnavailableError, UnreadableError
 from harness.sampling.spill import Spill
 from harness.sampling.watcher import read_spill
-from tests.waiting import until
 
 
 class Source:
-    """Each read does the next of `deeds`: a value to put, or an error to raise; then the last again."""
+    """Each read does the next of `deeds`: a value to put, or an error to raise; then the last again.
+
+    `enough` is set when `reads` of them put a value.
+    """
 
     period_s = 0.001
     missing, about = {"b": "not offered"}, {"devices": 1}
 
     def __init__(self, *deeds, opening=None):
         self.deeds, self.opening, self.closed = list(deeds), opening, False
+        self.reads, self.enough = 0, threading.Event()
 
     def open(self):
         if self.opening:
@@ -31,6 +34,9 @@ class Source:
         if isinstance(deed, Exception):
             raise deed
         put("a", deed)
+        self.reads -= 1
+        if self.reads <= 0:
+            self.enough.set()
 
     def close(self):
         self.closed = True
@@ -48,10 +54,10 @@ def until_later():
 
 
 def run(source, spill, reads=0):
-    ended = threading.Event()
+    ended, source.reads = threading.Event(), reads
     runner = Runner(source, spill, ended)
     runner.opened.wait(timeout=30)
-    until(lambda: runner.facts.reads >= reads, f"{reads} reads")
+    assert reads == 0 or source.enough.wait(timeout=30)
     ended.set()
     runner.thread.join(timeout=30)
     assert not runner.thread.is_alive()
@@ -88,8 +94,9 @@ def test_a_read_that_fails_is_counted_and_the_next_one_ends_the_failing(spill):
     assert (facts.failures, facts.last_failure, facts.failing_since_ns) == (1, "busy", None)
 
 
-def test_an_error_that_nobody_foresaw_is_a_read_that_failed(spill):
+def test_an_error_that_nobody_foresaw_is_a_read_that_failed(spill, monkeypatch):
     """A driver's field in a new form: the reader's thread ended, and nothing said that its samples did."""
+    monkeypatch.setattr("harness.sampling.sampler._RETRY_S", 0.001)
     facts = run(Source(1.0, ValueError("field"), 2.0, 3.0), spill, reads=2)
     assert (facts.failures, facts.last_failure) == (1, "ValueError('field')")
     assert run(Source(1.0, ValueError("field")), spill, reads=1).failing_since_ns is not None
