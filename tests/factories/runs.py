@@ -4,7 +4,9 @@ import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 import numpy as np
@@ -86,8 +88,23 @@ class Shape:
         return WARMUP + self.requests
 
 
+SMALL = Shape(concurrency=(2,), requests=6, output_tokens=4)
+
+
 def make_run(root: Path, shape: Shape | None = None) -> RunFolder:
-    shape = shape or Shape()
+    """A run of this shape, to be changed. One of the same shape that the process made before is copied."""
+    return copy_of(_made(shape or Shape()), root)
+
+
+@cache
+def _room() -> TemporaryDirectory[str]:
+    """For the runs that are copied, until the process ends."""
+    return TemporaryDirectory()
+
+
+@cache
+def _made(shape: Shape) -> RunFolder:
+    root = Path(mkdtemp(dir=_room().name))
     folder = RunFolder(root / "20261120T051744Z-shared-prefix-a1b2c3")
     for name in ("cells", "logs"):
         (folder.path / name).mkdir(parents=True)

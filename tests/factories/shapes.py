@@ -48,7 +48,7 @@ from harness.workload.traces import clip, read_dataset, read_trace, window
 from tests.factories import documents
 from tests.factories.answers import CHUNKED, chunked, delta, event, head, play
 from tests.factories.answers import field as field_of
-from tests.factories.runs import Shape, make_run
+from tests.factories.runs import SMALL, make_run
 
 Verdict = Literal["accepted", "refused"]
 KEY = "sk-Very/Secret+0123"
@@ -430,7 +430,7 @@ class Folders:
 
     def __init__(self, room: Path) -> None:
         self.room = room
-        self.run = make_run(room, Shape(concurrency=(2,), requests=4, output_tokens=4))
+        self.run = make_run(room, SMALL)
         self._kept = {name: (self.run.path / name).read_bytes() for name in DOCUMENTS}
 
     def document(self, name: str) -> Any:

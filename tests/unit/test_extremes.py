@@ -18,7 +18,7 @@ from harness.records.series import Samples, Telemetry
 from harness.store import RunFolder, seal
 from harness.summary import summarise_folder
 from tests.factories.documents import changed
-from tests.factories.runs import Shape, make_run
+from tests.factories.runs import SMALL, make_run
 
 COUNTS = ("prompt_tokens", "cached_tokens", "output_tokens", "output_chars", "text_events", "first_tokens")
 STAMPS = ("connect_ns", "headers_ns", "first_text_ns", "last_text_ns", "end_ns")
@@ -40,7 +40,7 @@ _VALUE = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e18, -1e18, 1e-300, float("nan"
 def whole(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("harness.report.plots.draw", lambda *_arguments, **_options: [])
-        yield make_run(tmp_path_factory.mktemp("runs"), Shape(concurrency=(2,), requests=6, output_tokens=4))
+        yield make_run(tmp_path_factory.mktemp("runs"), SMALL)
 
 
 @st.composite

@@ -30,7 +30,7 @@ from harness.store import seal
 from tests.bench.chaos.cheaper import cheaper
 from tests.bench.chaos.hostile import KINDS, Place, seal_again
 from tests.bench.chaos.page import Table
-from tests.factories.runs import Shape, make_run
+from tests.factories.runs import SMALL, make_run
 
 SECRET = "sk-Qm7pZ2vL9rT4xW8c"
 COMMANDS: Mapping[str, Sequence[str]] = {
@@ -125,7 +125,7 @@ def _make_whole(room: Path) -> None:
     (home / "pictures").mkdir()
     for name in ("a.png", "b.svg", "table.txt"):
         (home / "pictures" / name).write_text("a picture of mine")
-    made = make_run(room / "template", Shape(concurrency=(2,), requests=6, output_tokens=4))
+    made = make_run(room / "template", SMALL)
     seal_again(made.path)
     shutil.copytree(made.path, home / "run")
 

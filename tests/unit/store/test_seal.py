@@ -17,7 +17,7 @@ from harness.store import RunFolder, seal
 from harness.store.history import history_path
 from harness.summary import summarise_folder
 from tests.factories.recorded import facts, records
-from tests.factories.runs import Shape, copy_of, make_run
+from tests.factories.runs import SMALL, copy_of, make_run
 
 ROWS = [{"sent": 0, "texts": [3, 5]}, {"sent": 1, "texts": [4, 9]}]
 CELLS = ("000-llamacpp-c2-r0", "001-llamacpp@no-prefix-cache-c2-r0")
@@ -26,7 +26,7 @@ CELLS = ("000-llamacpp-c2-r0", "001-llamacpp@no-prefix-cache-c2-r0")
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory):
     """With checksums."""
-    folder = make_run(tmp_path_factory.mktemp("runs"), Shape(concurrency=(2,), requests=6))
+    folder = make_run(tmp_path_factory.mktemp("runs"), SMALL)
     seal.begin(folder.files)
     files = [path for path in folder.path.rglob("*") if path.is_file() and path.name != seal.FILE]
     names = [path.relative_to(folder.path).as_posix() for path in files]

@@ -12,14 +12,14 @@ from harness.model import as_json
 from harness.store import RunFolder
 from tests.bench.audit.gates import change_json, mend
 from tests.factories import documents
-from tests.factories.runs import Shape, copy_of, make_run
+from tests.factories.runs import SMALL, copy_of, make_run
 
 OPTIONS = {"scenario": "fixed-length", "backends": "openai=http://203.0.113.9", "out": "results"}
 
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory):
-    folder = make_run(tmp_path_factory.mktemp("runs"), Shape(concurrency=(2,), requests=4, output_tokens=2))
+    folder = make_run(tmp_path_factory.mktemp("runs"), SMALL)
     folder.files.make_folder("workloads")
     folder.files.write("workloads/c2-r0.jsonl.gz", b"requests")
     folder.files.write("logs/llamacpp.log", b"started")

@@ -6,13 +6,12 @@ from argparse import Namespace
 import pytest
 
 from harness.cli.display.results import as_document, show
-from tests.factories.runs import TWO, Shape, make_run
+from tests.factories.runs import SMALL, make_run
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
-    shape = Shape(TWO, concurrency=(2,), requests=6, output_tokens=4)
-    return make_run(tmp_path_factory.mktemp("runs"), shape)
+    return make_run(tmp_path_factory.mktemp("runs"), SMALL)
 
 
 @pytest.fixture(autouse=True)

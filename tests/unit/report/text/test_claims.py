@@ -6,7 +6,7 @@ from harness.cli.main import main
 from harness.model import ClaimResult
 from harness.report.text.claims import counts, terminal
 from tests.factories.documents import made as filled
-from tests.factories.runs import Shape, make_run
+from tests.factories.runs import SMALL, make_run
 
 FOUND = {
     "about": "llamacpp / vllm",
@@ -96,7 +96,7 @@ def test_the_list_by_system(capsys):
 
 
 def test_a_simulated_run_is_about_no_claim(tmp_path, capsys):
-    assert main(["claims", str(make_run(tmp_path, Shape(concurrency=(2,), requests=6)).path)]) == 0
+    assert main(["claims", str(make_run(tmp_path, SMALL).path)]) == 0
     assert capsys.readouterr().out.startswith("No claim in the list")
 
 

@@ -11,7 +11,7 @@ from harness.errors import ExitCode
 from harness.model import from_json
 from harness.run.keep import origin
 from harness.run.setup.options import RunOptions
-from tests.factories.runs import Shape, make_run
+from tests.factories.runs import SMALL, make_run
 
 RUN = "20261120T051744Z-shared-prefix-a1b2c3"
 
@@ -92,7 +92,7 @@ def test_old_records_go(cache):
 
 def hostile_run(tmp_path, listener):
     """C2 of the audit: a manifest that names a server, and the variable that is to be its key."""
-    folder = make_run(tmp_path / "got", Shape(concurrency=(2,), requests=4, output_tokens=4))
+    folder = make_run(tmp_path / "got", SMALL)
     manifest = json.loads((folder.path / "manifest.json").read_bytes())
     address = "http://{}:{}".format(*listener.getsockname())
     given = {

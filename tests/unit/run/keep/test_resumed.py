@@ -16,7 +16,7 @@ from harness.spec import files
 from harness.validity import notices
 from tests.bench.audit.gates import change_json, mend
 from tests.factories.documents import changed, made
-from tests.factories.runs import TWO, Shape, make_run
+from tests.factories.runs import SMALL, TWO, Shape, make_run
 
 PREPARED = SimpleNamespace(
     source=None, scenario="chat", options=SimpleNamespace(pairing="starts"), backends=(), plan=()
@@ -27,7 +27,7 @@ HERE = HostFacts(hostname="node1", cpu="EPYC", cpus_usable=8, gpus=("A100", "A10
 @pytest.fixture
 def run(tmp_path, monkeypatch):
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path / "cache"))
-    return make_run(tmp_path, Shape(concurrency=(2,), requests=4, output_tokens=2))
+    return make_run(tmp_path, SMALL)
 
 
 def test_warnings_stay_unless_the_resumed_run_gives_them_again(run):

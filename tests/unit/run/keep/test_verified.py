@@ -13,14 +13,14 @@ from harness.run.setup.options import RunOptions
 from harness.store import seal
 from harness.summary import summarise_folder
 from tests.bench.audit.gates import change_json, mend
-from tests.factories.runs import Shape, copy_of, make_run
+from tests.factories.runs import SMALL, Shape, copy_of, make_run
 
 CELLS = ("000-llamacpp-c2-r0", "001-llamacpp@no-prefix-cache-c2-r0")
 
 
 @pytest.fixture(scope="module")
 def whole_run(tmp_path_factory):
-    folder = make_run(tmp_path_factory.mktemp("runs"), Shape(concurrency=(2,), requests=6, output_tokens=8))
+    folder = make_run(tmp_path_factory.mktemp("runs"), SMALL)
     mend(folder.path)
     return folder
 
