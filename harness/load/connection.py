@@ -18,6 +18,7 @@ from harness.load.tcp_info import TcpInfo, read_tcp_info
 from harness.records.layout import Outcome
 
 _CONNECTING = (0, errno.EINPROGRESS)
+_OWN_LIMITS = (errno.EMFILE, errno.ENFILE, errno.EADDRNOTAVAIL, errno.ENOBUFS, errno.ENOMEM)
 _SHAKE_BYTES = 65536
 _IDLE_BYTES = 4096
 _IDLE_READS = 16
@@ -210,6 +211,12 @@ def transmit_rest(connection: Connection, poller: Poller) -> None:
     if not connection.rest:
         connection.rest = None
         poller.modify(connection.fd, select.POLLIN)
+
+
+def unopened(error: Exception) -> Outcome:
+    """The outcome of a request whose connection could not be opened."""
+    ours = isinstance(error, OSError) and error.errno in _OWN_LIMITS
+    return Outcome.NO_SOCKET if ours else Outcome.CONNECT_FAILED
 
 
 def failure_of(error: OSError) -> Outcome:

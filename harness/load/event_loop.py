@@ -15,7 +15,7 @@ from typing import Any
 from harness.host.tls import Secure
 from harness.load.balance import Balancer
 from harness.load.bounds import USUAL_BYTES
-from harness.load.connection import Connection, failure_of, transmit, transmit_rest
+from harness.load.connection import Connection, failure_of, transmit, transmit_rest, unopened
 from harness.load.connection_pool import ConnectionPool
 from harness.load.dispatcher import Dispatcher
 from harness.load.failures import (
@@ -193,7 +193,7 @@ class EventLoop:
         try:
             connection = self._pool.open(exchange.replica)
         except OSError as error:
-            self._end(exchange, Outcome.CONNECT_FAILED, str(error), time.monotonic_ns())
+            self._end(exchange, unopened(error), str(error), time.monotonic_ns())
             return
         connection.exchange = exchange
         self._set_deadline(connection, exchange)
@@ -308,7 +308,7 @@ class EventLoop:
                 if not self._pool.finish_open(connection):
                     return
             except OSError as error:
-                self._finish(connection, Outcome.CONNECT_FAILED, str(error), time.monotonic_ns())
+                self._finish(connection, unopened(error), str(error), time.monotonic_ns())
                 return
             if exchange.sent == UNKNOWN:
                 exchange.connect = time.monotonic_ns() - connection.opened

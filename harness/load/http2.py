@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from harness.host.proxy import proxy_for
 from harness.load.carrier import OPENING_S, RequestError, UnreadError
-from harness.load.connection import open_socket
+from harness.load.connection import open_socket, unopened
 from harness.load.failures import NO_CONNECTION
 from harness.load.finalize import Exchange
 from harness.load.http2_connection import Headers, Http2Connection
@@ -126,7 +126,7 @@ class Http2Carrier:
             connection.close()
             if limit.expired():
                 raise RequestError(Outcome.TIMEOUT, NO_CONNECTION) from error
-            raise RequestError(Outcome.CONNECT_FAILED, str(error) or type(error).__name__) from error
+            raise RequestError(unopened(error), str(error) or type(error).__name__) from error
         except BaseException:
             connection.close()
             raise

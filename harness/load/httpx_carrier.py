@@ -11,7 +11,7 @@ from asyncio_throttle.throttler import Throttler
 from harness.host.proxy import proxy_for
 from harness.host.tls import Certificates
 from harness.load.carrier import OPENING_S, RequestError
-from harness.load.connection import failure_of
+from harness.load.connection import failure_of, unopened
 from harness.load.failures import CLOSED_EARLY
 from harness.load.finalize import Exchange
 from harness.load.http1 import Answer
@@ -157,7 +157,7 @@ def _failure(error: httpx.TransportError) -> tuple[Outcome, str]:
     broken = _system_error(error)
     text = str(error) or str(broken or CLOSED_EARLY)
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-        return Outcome.CONNECT_FAILED, text
+        return unopened(broken or error), text
     if isinstance(error, httpx.RemoteProtocolError):
         closed = any(words in text for words in _CLOSED)
         return (Outcome.TRUNCATED if closed else Outcome.MALFORMED), text

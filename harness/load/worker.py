@@ -302,7 +302,7 @@ def _allow(connections: int) -> str:
     """Raises the limit of open files for the connections; returns what is short."""
     if (fit := descriptors.allow(connections)) >= connections:
         return ""
-    return f"{connections} connections wanted, and the hard limit of open files allows {fit}: some will fail"
+    return f"{connections} connections wanted, and the hard limit of open files allows {max(0, fit)}"
 
 
 def main() -> None:

@@ -15,6 +15,7 @@ class IssueCode(StrEnum):
     REPLICA_FAILED = "replica-failed"
     REPLICA_SLOWER = "replica-slower"
     WORKER_LOST = "worker-lost"
+    NO_SOCKETS = "no-sockets"
     SUSPENDED = "suspended"
     MACHINE_STALLED = "machine-stalled"
     CLIENT_STALLED = "client-stalled"

@@ -35,6 +35,7 @@ class Outcome(IntEnum):
     UNFINISHED = 12  # a stream that ended without the finish reason or [DONE] that this engine promises
     LOST = 13  # with a load worker that died
     OVERSIZED = 14  # the head, an event or the whole answer was longer than any engine makes them
+    NO_SOCKET = 15  # never sent: the load generator's machine had no open file, port or memory for it
 
 
 class Phase(IntEnum):

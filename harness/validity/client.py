@@ -9,6 +9,7 @@ from harness.metrics.latency import at_once
 from harness.metrics.view import Floats
 from harness.model import IssueCode, Quantiles, known
 from harness.model.numbers import apart, percent_apart
+from harness.records.layout import Outcome
 from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.stalls import suspended
 
@@ -30,6 +31,12 @@ def tail(lag_ms: Quantiles) -> tuple[str, float | None]:
 def _worker_lost(cell: Evidence) -> Iterator[Violation]:
     if lost := cell.client.lost_workers:
         yield Violation(f"{lost} worker(s) died")
+
+
+def _no_sockets(cell: Evidence) -> Iterator[Violation]:
+    rows = cell.view.measured_requests
+    if unsent := int(np.count_nonzero(rows["outcome"] == Outcome.NO_SOCKET)):
+        yield Violation(f"{unsent} of {len(rows)}")
 
 
 def _busy(cell: Evidence) -> Iterator[Violation]:
@@ -114,6 +121,17 @@ RULES = (
         verdicts=("INVALID",),
         hint="their requests are missing; see the notes of this cell",
         cause="client",
+    ),
+    Rule(
+        code=IssueCode.NO_SOCKETS,
+        find=_no_sockets,
+        measures="requests for which the load generator could open no socket; "
+        "they do not count as failed requests",
+        limit="0",
+        verdicts=("INVALID",),
+        hint="raise the limit of open files (`ulimit -Hn`) or of ports, or use more --workers or less load",
+        cause="client",
+        eases=True,
     ),
     Rule(
         code=IssueCode.CLIENT_BUSY,

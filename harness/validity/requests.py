@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def _form_refused(cell: Evidence) -> Iterator[Violation]:
 
 def _failures(cell: Evidence) -> Mask:
     rows = cell.view.requests
-    sent: Mask = cell.view.measured & (rows["outcome"] != Outcome.DROPPED)
+    sent: Mask = cell.view.measured & ~np.isin(rows["outcome"], (Outcome.DROPPED, Outcome.NO_SOCKET))
     return sent & unanswered(rows, cell.requested)
 
 
@@ -94,7 +95,10 @@ def _dropped(cell: Evidence) -> Iterator[Violation]:
 def _too_few(cell: Evidence) -> Iterator[Violation]:
     ok, _ = _count(cell, Outcome.OK)
     if ok < MIN_SAMPLES:
-        yield Violation(f"{ok} answered", hint=cell.more(None), verdict="SUSPECT" if ok else "INVALID")
+        measured = amount(cell.view, cell.facts.minimum)
+        enough = replace(measured, min_answers=max(measured.min_answers, MIN_SAMPLES))
+        hint = cell.more(enough.requests_needed)
+        yield Violation(f"{ok} answered", hint=hint, verdict="SUSPECT" if ok else "INVALID")
 
 
 def _too_short(cell: Evidence) -> Iterator[Violation]:

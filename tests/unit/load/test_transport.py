@@ -1,14 +1,18 @@
 """What carries a job, by the proxy on its way, and what is known of a connection through it."""
 
 import asyncio
+import errno
 
+import httpx
 import pytest
 
 from harness.errors import SetupError
 from harness.host.access import Access
-from harness.load.httpx_carrier import _Watch
+from harness.load.connection import unopened
+from harness.load.httpx_carrier import _failure, _Watch
 from harness.load.job import ClosedLoop, LoadJob
 from harness.load.transport import Transport, choose_transport
+from harness.records.layout import Outcome
 
 JOB = LoadJob("http://engine.invalid/v1", Access(), [], ClosedLoop(1), stamps="user")
 
@@ -47,3 +51,20 @@ def test_connecting_through_any_proxy_is_known_apart_from_the_send(monkeypatch, 
 
     asyncio.run(follow())
     assert watch.connect_ns == 25
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome"),
+    [
+        (errno.EMFILE, Outcome.NO_SOCKET),
+        (errno.ENFILE, Outcome.NO_SOCKET),
+        (errno.EADDRNOTAVAIL, Outcome.NO_SOCKET),  # every port is in use
+        (errno.ECONNREFUSED, Outcome.CONNECT_FAILED),
+        (errno.EHOSTUNREACH, Outcome.CONNECT_FAILED),
+    ],
+)
+def test_a_socket_that_this_machine_has_not_is_no_refusal_of_the_server(code, outcome):
+    error = httpx.ConnectError("All connection attempts failed")
+    error.__cause__ = OSError(code, "words of the system")
+    assert unopened(OSError(code, "words of the system")) is outcome
+    assert _failure(error)[0] is outcome

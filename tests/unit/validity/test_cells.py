@@ -5,7 +5,7 @@ from harness.conditions.cache_in_effect import OF_FILE
 from harness.metrics.view import RequestView
 from harness.records.layout import UNKNOWN, Outcome
 from harness.summary import summarise_cell
-from harness.validity import Evidence, judge
+from harness.validity import Evidence, blame, judge
 from tests.factories.recorded import facts, load, records
 
 GOOD = [
@@ -53,6 +53,14 @@ def lag(p99):
 )
 def test_each_rule_has_its_limit(changes, verdict, code):
     assert codes(**changes) == (verdict, [code])
+
+
+def test_requests_without_a_socket_are_no_failures_of_the_engine():
+    made = records(*GOOD, {"outcome": Outcome.NO_SOCKET, "error": "no more open files"})
+    assert codes(made) == ("INVALID", ["no-sockets"])
+    assert shown(made) == ("1 of 11", "0")
+    verdict = judge(Evidence(RequestView(made), facts()))
+    assert blame(verdict) == ("client", "no-sockets")
 
 
 def test_a_client_may_be_as_busy_as_its_limit_says():

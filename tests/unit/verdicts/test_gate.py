@@ -1,5 +1,6 @@
 """What a gate fails on besides slower medians: the unknown, tails, failures and pauses."""
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -179,6 +180,13 @@ def test_failures_of_invalid_runs_count():
     assert failed_of(made) == (10, 20)
     (row,) = NEW.counts(side(made), failing(0, 20), C4)
     assert row.why == "10 of 20 requests failed, 0 of 20 of the baseline"
+
+
+@pytest.mark.parametrize("outcome", ["lost", "no_socket"])
+def test_what_the_load_generator_did_not_send_is_no_failure_of_the_engine(outcome):
+    (cell,) = counted(cells("vllm", 100, repeats=1), 3, 10)
+    asked = msgspec.structs.replace(cell.requests, outcomes={"ok": 7, outcome: 2, "reset": 1})
+    assert failed_of([msgspec.structs.replace(cell, requests=asked)]) == (1, 8)
 
 
 def figures(*verdicts, value=4, primary=True):
