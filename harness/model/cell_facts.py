@@ -90,6 +90,9 @@ class Minimum(Record, frozen=True, kw_only=True):
     requests: Annotated[
         int | None, doc("Requests asked for, without warm-up; a file may hold fewer. Null: not kept.")
     ] = None
+    held: Annotated[
+        int | None, doc("Requests that the file holds, without warm-up; null: no file, or not kept.")
+    ] = None
 
 
 class CachePreparation(Record, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from typing import Annotated
 from harness.model.load import LoadPoint
 from harness.model.manifest import LaunchChoice, ScenarioTables
 from harness.model.record import UNSET, Record, UnsetType, doc
+from harness.model.summary import RunWarning
 
 
 class PlanCell(Record, frozen=True, kw_only=True):
@@ -92,3 +93,6 @@ class DryRun(Record, frozen=True, kw_only=True):
         tuple[str, ...],
         doc("Pairs of backends that will get no verdict, as far as it is known before the run."),
     ]
+    warnings: Annotated[
+        tuple[RunWarning, ...], doc("Warnings of the file that prompts come from, which the run will give.")
+    ] = ()

@@ -53,10 +53,13 @@ class Evidence:
         facts, asked = self.facts, self.facts.minimum
         if facts.interrupted:
             return "the cell was cut short: `bench resume` measures it again"
+        held = None if asked is None else asked.held
         if asked is not None and asked.requests and facts.planned < asked.requests:
-            return f"its file holds only {counted(facts.planned, 'request')} for this load: use a longer one"
-        if asked is not None and asked.duration_s is not None and facts.unsent:
+            held, requests = facts.planned, asked.requests
+        elif asked is not None and asked.duration_s is not None and facts.unsent:
             return "measure longer: --duration"
+        if held is not None and requests is not None and requests > held:
+            return f"its file holds only {counted(held, 'request')} for this load: use a longer one"
         return f"measure longer: --requests {requests}" if requests else "measure longer: raise --requests"
 
 

@@ -28,6 +28,7 @@ from harness.model import (
 from harness.model.numbers import as_given, counted
 from harness.plan import MOST_LONGER, Block, Cell, all_requests, together
 from harness.run.setup.prepare import Prepared
+from harness.run.setup.prompt_source import source_warnings
 from harness.run.setup.sending import sending_s
 from harness.spec import files
 from harness.store import RunFolder, stored_runs
@@ -73,6 +74,7 @@ class Description:
             expected_starts_s=self.starts_s,
             missing=tuple(MissingNeed(**asdict(lack)) for lack in self.missing),
             refused=self.refused,
+            warnings=source_warnings(prepared.source),
         )
 
     def as_text(self, *, verbose: bool, width: int) -> str:
@@ -108,6 +110,9 @@ class Description:
             yield f"to be installed first: {', '.join(self.to_install)}"
         yield from (f"warning: {lack}" for lack in self.missing)
         yield from (f"warning: {refusal}" for refusal in self.refused)
+        yield from (
+            f"warning: {warning.code}: {warning.text}" for warning in source_warnings(prepared.source)
+        )
         yield from (f"note: {line}" for line in unsupported(prepared))
 
     def _each_cell(self) -> Iterator[str]:
@@ -235,8 +240,13 @@ def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
     load = prepared.scenario.load
     sizes = prepared.probe_sizes
     count = all_requests(prepared.scenario, cell.load, sizes.long(cell.load) if sizes else None)
-    if prepared.source is not None:
-        count = min(count, len(prepared.source))
+    source = prepared.source
+    if source is not None:
+        count = min(count, len(source))
+    requests = counted(count, "request")
+    if isinstance(source, Trace):
+        sent = window(source, max_requests=count)
+        requests = f"{len(sent)} of {counted(source.lines, 'request')} of the trace"
     label = prepared.of(cell).label
     words = {
         "concurrency": "in flight",
@@ -248,10 +258,7 @@ def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
     seen = history.get((label, prepared.of(cell).launch.mode, cell.load))
     expected = sending_s(prepared.scenario, cell.load, count, prepared.source)
     if cell.load.kind == "rate":
-        basis = f"{counted(count, 'request')} at {'a rate that changes' if load.profile else 'this rate'}"
-    elif cell.load.kind == "trace" and isinstance(prepared.source, Trace):
-        sent = window(prepared.source, max_requests=count)
-        basis = f"{counted(len(sent), 'request')} of the trace"
+        basis = f"{requests} at {'a rate that changes' if load.profile else 'this rate'}"
     elif seen and expected is None:
         expected, basis = (
             median(chain(*seen.values())) * count,
@@ -259,7 +266,7 @@ def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
         )
     else:
         more = " and one of each prefix" if cell.load.kind == "working-set" and cell.load.value else ""
-        basis = f"{counted(count, 'request')}{more}"
+        basis = f"{requests}{more}"
     if load.duration_s is not None and (expected is None or expected > load.duration_s):
         sooner = f", unless {basis} end sooner" if expected is None else ""
         expected, basis = load.duration_s, f"--duration{sooner}"

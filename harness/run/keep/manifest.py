@@ -35,12 +35,12 @@ from harness.run.measure.measure_cell import engine_version
 from harness.run.setup import noise
 from harness.run.setup.division import Place, division, elsewhere
 from harness.run.setup.prepare import BackendPlan, Prepared
+from harness.run.setup.prompt_source import source_warnings
 from harness.sampling import machine
 from harness.spec import files
 from harness.spec.backend_refs import definition_key
 from harness.store import RunFolder
 from harness.validity import notices
-from harness.workload.traces import Dataset, Trace
 
 
 class ManifestWriter:
@@ -84,7 +84,7 @@ class ManifestWriter:
             find_capacity=options.find_capacity,
             workload_source=prepared.source.facts() if prepared.source else None,
             workload_sha256=None,
-            warnings=_about(prepared.source),
+            warnings=source_warnings(prepared.source),
         )
         return cls(folder, document, prepared)
 
@@ -97,7 +97,7 @@ class ManifestWriter:
             manifest,
             resumed_utc=(*manifest.resumed_utc, now),
             failures=(),
-            warnings=(*_about(prepared.source), *_lasting(manifest)),
+            warnings=(*source_warnings(prepared.source), *_lasting(manifest)),
         )
         return cls(folder, document, prepared)
 
@@ -201,23 +201,6 @@ def _stopping(prepared: Prepared) -> Looks | None:
         return None
     budget_s = prepared.options.budget_s
     return Looks(looks=tuple(prepared.looks), repeats=0, reason=None, budget_s=budget_s, spent_s=0.0)
-
-
-def _about(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
-    """Warnings about lines of the prompt file that were left out or changed."""
-    if source is None:
-        return ()
-    parts = []
-    if skipped := source.skipped:
-        left_out = sum(skipped.values())
-        lines = source.lines if isinstance(source, Trace) else left_out + len(source)
-        reasons = "; ".join(f"{count}: {reason}" for reason, count in skipped.items())
-        text = f"{source.source}: {left_out} of {lines} lines left out: {reasons}"
-        parts.append(notices.FILE_LINES_LEFT_OUT.warning(text))
-    if isinstance(source, Trace) and source.remarks:
-        changes = "; ".join(f"{count} {what}" for what, count in source.remarks.items())
-        parts.append(notices.TRACE_CHANGED.warning(f"{source.source}: {changes}"))
-    return tuple(parts)
 
 
 def _lasting(manifest: Manifest) -> Iterator[RunWarning]:

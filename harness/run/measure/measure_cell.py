@@ -202,10 +202,11 @@ def _histograms(engine: Server) -> dict[str, Histogram]:
         return {}
 
 
-def _minimum(scenario: Scenario, *, searched: bool) -> Minimum:
+def _minimum(prepared: Prepared, cell: Cell) -> Minimum:
     """The least that the scenario declares enough; nothing for a capacity search, whose probes have sizes."""
-    if searched:
+    if cell.probe is not None:
         return Minimum(seconds=0, answers=0)
+    scenario, source = prepared.scenario, prepared.source
     load = scenario.load
     return Minimum(
         seconds=load.min_seconds,
@@ -213,6 +214,7 @@ def _minimum(scenario: Scenario, *, searched: bool) -> Minimum:
         coverage=load.min_coverage,
         duration_s=load.duration_s,
         requests=load.requests,
+        held=None if source is None else source.held - warmup_requests(scenario, cell.load),
     )
 
 
@@ -320,7 +322,7 @@ def _facts(
         planned=len(workload) - warmup_requests(scenario, cell.load),
         slo=scenario.slo,
         probe=None if probe is None else ProbeSize(**asdict(probe)),
-        minimum=_minimum(scenario, searched=probe is not None),
+        minimum=_minimum(prepared, cell),
         unsent=observed.result.unsent,
         interrupted=observed.result.interrupted,
         cache=observed.cache.preparation,

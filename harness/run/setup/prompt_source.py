@@ -1,8 +1,10 @@
 """Reads the file that prompts come from, and refuses what is asked of it that it cannot give."""
 
 from harness.errors import SpecError
+from harness.model import RunWarning
 from harness.plan import ProbeSizes, load_points, most_requests, warmup_requests
 from harness.spec.scenario import Scenario, TraceReplay
+from harness.validity import notices
 from harness.workload.prompts.recorded import source_of
 from harness.workload.traces import Dataset, Trace
 
@@ -20,6 +22,23 @@ def checked_source(scenario: Scenario, sizes: ProbeSizes | None) -> Trace | Data
     if source is not None:
         _check_warmup(scenario, source)
     return source
+
+
+def source_warnings(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
+    """Warnings about lines of the prompt file that were left out or changed."""
+    if source is None:
+        return ()
+    parts = []
+    if skipped := source.skipped:
+        left_out = sum(skipped.values())
+        lines = source.lines if isinstance(source, Trace) else left_out + len(source)
+        reasons = "; ".join(f"{count}: {reason}" for reason, count in skipped.items())
+        text = f"{source.source}: {left_out} of {lines} lines left out: {reasons}"
+        parts.append(notices.FILE_LINES_LEFT_OUT.warning(text))
+    if isinstance(source, Trace) and source.remarks:
+        changes = "; ".join(f"{count} {what}" for what, count in source.remarks.items())
+        parts.append(notices.TRACE_CHANGED.warning(f"{source.source}: {changes}"))
+    return tuple(parts)
 
 
 def _check_sessions(scenario: Scenario) -> None:

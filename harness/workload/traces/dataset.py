@@ -43,6 +43,10 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.prompts)
 
+    @property
+    def held(self) -> int:
+        return len(self)
+
     def facts(self) -> dict[str, object]:
         return {
             "file": self.source,

@@ -117,9 +117,15 @@ class Trace:
     # Lines kept with a change, by what changed, and those that were not asked for.
     remarks: Mapping[str, int] = field(default_factory=dict)
     calls: Calls | None = None  # of a trace of sessions
+    within: int | None = None  # requests in its window, of which these are the first; None: all of them
 
     def __len__(self) -> int:
         return len(self.at_ns)
+
+    @property
+    def held(self) -> int:
+        """Requests that there are to choose from."""
+        return len(self) if self.within is None else self.within
 
     @property
     def offsets_ns(self) -> Ints:
@@ -178,7 +184,8 @@ def window(
         f"requests after the first {len(kept)}, left out": len(inside) - len(kept),
     }
     counted = {what: count for what, count in left_out.items() if count}
-    return replace(only(trace, kept), remarks={**trace.remarks, **counted})
+    within = len(inside) if trace.within is None else trace.within
+    return replace(only(trace, kept), remarks={**trace.remarks, **counted}, within=within)
 
 
 def only(trace: Trace, kept: Ints) -> Trace:

@@ -83,6 +83,14 @@ def test_too_short_names_what_would_do():
     assert "too-short" not in reasons(made, minimum={"seconds": 1.9, "answers": 20})
 
 
+def test_too_few_answers_name_what_would_do():
+    least = {"seconds": 0.0, "answers": 50}
+    few = reasons(loop(0, 100, count=3), minimum=least)["too-few-samples"]
+    assert few.hint == "measure longer: --requests 50"
+    few = reasons(loop(0, 100, count=3), minimum=least | {"answers": 1})["too-few-samples"]
+    assert few.hint == "measure longer: --requests 5"
+
+
 def test_more_requests_are_no_help_where_the_time_was_over():
     of_time = {"seconds": 10.0, "answers": 50, "duration_s": 2.0}
     hint = reasons(loop(0, 100), minimum=of_time, unsent=3)["too-short"].hint
@@ -105,6 +113,20 @@ def test_more_requests_are_no_help_where_the_time_was_over():
 def test_what_ended_a_cell_decides_how_to_measure_more(given, hint):
     of_time = {"seconds": 0.0, "answers": 50, "duration_s": 60.0, "requests": 20}
     found = reasons(loop(0, 100), minimum=of_time, **({"planned": 20} | given))
+    assert found["too-short"].hint == hint
+
+
+@pytest.mark.parametrize(
+    ("held", "unsent", "hint"),
+    [
+        (50, 0, "measure longer: --requests 50"),
+        (49, 0, "its file holds only 49 requests for this load: use a longer one"),
+        (49, 3, "measure longer: --duration"),
+    ],
+)
+def test_no_more_requests_are_asked_for_than_the_file_holds(held, unsent, hint):
+    least = {"seconds": 0.0, "answers": 50, "duration_s": 60.0, "requests": 20, "held": held}
+    found = reasons(loop(0, 100), minimum=least, planned=20, unsent=unsent)
     assert found["too-short"].hint == hint
 
 

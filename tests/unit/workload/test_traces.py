@@ -184,6 +184,7 @@ def test_requests_that_a_window_or_a_number_leaves_out_are_counted(file):
         "requests before start_s or from end_s on, left out": 4,
         "requests after the first 4, left out": 2,
     }
+    assert (part.held, trace.held) == (6, 10)
     assert window(trace, max_requests=10).remarks == {}
 
 

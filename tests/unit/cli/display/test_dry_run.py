@@ -137,6 +137,20 @@ def test_an_open_loop_lasts_as_long_as_its_arrivals_and_no_longer_than_was_allow
     assert [(cell["expected_s"], cell["basis"]) for cell in found["cells"]] == [(seconds, basis)] * 2
 
 
+def test_a_trace_says_how_many_of_its_requests_are_used(here, capsys):
+    line = {"at_s": 0, "input_tokens": 8, "output_tokens": 4}
+    (here / "t.jsonl").write_text("".join(json.dumps(line | {"at_s": at}) + "\n" for at in range(8)))
+    words = ["run", "--trace", "t.jsonl", "--backends", "vllm", "--requests", "6", *SIMULATED]
+    assert main(words) == ExitCode.OK
+    shown = capsys.readouterr().out.splitlines()
+    assert "  vllm  1 times the trace's pace  5 s each: 6 of 8 requests of the trace" in shown
+    assert shown[-1] == "warning: trace-changed: t.jsonl: 2 requests after the first 6, left out"
+    assert main([*words, "--json"]) == ExitCode.OK
+    assert [warning["code"] for warning in json.loads(capsys.readouterr().out)["warnings"]] == [
+        "trace-changed"
+    ]
+
+
 def test_a_rate_that_changes_is_counted_to_its_last_request(capsys):
     """A rise to 4/s brings 20 requests in 10 s, and 20 more at 4/s take 5 s."""
     profile = "load.profile=[{seconds=10,start=0,end=1},{seconds=5,start=1,end=1}]"
