@@ -340,7 +340,7 @@ def _parse_ref(entry: str) -> BackendRef:
         raise SpecError("a running server has one version", where=where, hint=f"use {name}={url}")
     definition = at_version(load_backend(name), version) if is_pinned else load_backend(name)
     if variant == VARIANT or variant.endswith(".toml"):
-        path = Path(variant) if variant != VARIANT else tuned_path(name)
+        path = Path(variant) if variant != VARIANT else tuned_path(definition.name)
         return dataclasses.replace(tuned_ref(definition, path), url=url, version=version or None)
     return BackendRef(apply_variant(definition, variant or None), variant or None, url, version or None)
 

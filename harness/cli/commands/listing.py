@@ -139,15 +139,15 @@ def _backends(_arguments: argparse.Namespace) -> list[Row]:
                     "about": about + (" (simulated)" if backend.backend.simulated else ""),
                 }
             )
-        rows += _tuned(name, start)
+        rows += _tuned(name, backend.name, start)
     return rows
 
 
-def _tuned(name: str, start: str) -> list[Row]:
-    """The variants that `bench tune` stored for this user. A file that does not fit says so here."""
+def _tuned(name: str, backend: str, start: str) -> list[Row]:
+    """The variant that `bench tune` stored for a backend. A file that does not fit says so here."""
     from harness.spec.tuned import load_tuned, tuned_path
 
-    path = tuned_path(name)
+    path = tuned_path(backend)
     if paths.entry(path) is None:
         return []
     try:

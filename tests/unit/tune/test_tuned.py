@@ -69,6 +69,14 @@ def test_it_is_found_by_name_and_by_path_and_changes_its_values(tmp_path):
         assert ref.tuned == TUNED
 
 
+def test_it_is_found_where_a_path_names_the_backend(tmp_path):
+    keep(TUNED)
+    mine = tmp_path / "of-mine.toml"
+    mine.write_text(locate("backends", "llamacpp").read_text())
+    (ref,) = parse_backend_list(f"{mine}@tuned")
+    assert ref.tuned == TUNED
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
