@@ -71,6 +71,15 @@ def test_the_tail_has_no_colours(tmp_path):
     assert Log(log).tail(2) == "12:00 ERROR no weights"
 
 
+def test_a_line_longer_than_any_screen_keeps_its_beginning_and_the_lines_before_it(tmp_path):
+    log = tmp_path / "log"
+    log.write_text("RuntimeError: no GPU\nValueError: cannot serve [" + "1234," * 20_000 + "]\nbye\n")
+    first, second, last = Log(log).tail(3).splitlines()
+    assert (first, last) == ("RuntimeError: no GPU", "bye")
+    assert second.startswith("ValueError: cannot serve [1234,")
+    assert len(second) == 2000
+
+
 def test_a_display_shows_nothing_of_what_ran_before(tmp_path, monkeypatch):
     """Two installations have one log, and the second begins to look for packages as the first did."""
     monkeypatch.setattr("harness.engines.provide.logged._REPORT_EVERY_S", 0.1)

@@ -17,6 +17,8 @@ from harness.host.helper_process import follow, without_credentials
 
 _INDEX = r"(PIP|UV)_\w+"  # how to get at a package index
 _REPORT_EVERY_S = 2.0
+_READ_BYTES = 1 << 20
+_LINE_CHARS = 2000  # the beginning of a line has the reason; some end in all of a prompt
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -33,14 +35,15 @@ class Log:
         return cls(path, path.stat().st_size if path.exists() else 0)
 
     def tail(self, lines: int) -> str:
-        """The last `lines` non-empty lines, without colours; "" when there is no log."""
+        """The beginnings of the last `lines` non-empty lines, without colours; "" when there is no log."""
         try:
             with self.path.open("rb") as handle:
-                handle.seek(max(self.start, self.path.stat().st_size - 64_000))
+                handle.seek(max(self.start, self.path.stat().st_size - _READ_BYTES))
                 text = COLOUR.sub("", handle.read().decode(errors="replace"))
         except FileNotFoundError:
             return ""
-        return "\n".join([line.rstrip() for line in text.splitlines() if line.strip()][-lines:])
+        last = [line for line in text.splitlines() if line.strip()][-lines:]
+        return "\n".join(line[:_LINE_CHARS].rstrip() for line in last)
 
     def last_line(self) -> str:
         """Returns its beginning, for a display."""

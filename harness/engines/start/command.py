@@ -1,6 +1,7 @@
 """The command line and the environment an engine is started with, and what of them may be recorded."""
 
 import dataclasses
+import json
 import math
 import os
 import re
@@ -235,8 +236,7 @@ def build_command(
     environment = _passed_on(hub=hub)
     for where, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
         environment.update({name: placed(value, where) for name, value in table.items()})
-    files = {name: placed(text, "engine.files") for name, text in definition.engine.files.items()}
-    return Command(tuple(argv), environment, files, second_port)
+    return Command(tuple(argv), environment, filled_files(definition, fill), second_port)
 
 
 def _kv_tokens(definition: Backend, weights: Weights) -> int:
@@ -280,6 +280,16 @@ def filled(text: str, fill: Mapping[str, Value], where: str) -> str:
     if missing:
         raise SpecError(f"nothing to fill '{{{missing[0]}}}' with", where=where)
     return PLACEHOLDER.sub(lambda match: str(fill[match[1]]), text)
+
+
+def filled_files(definition: Backend, fill: Mapping[str, Value]) -> dict[str, str]:
+    """Name -> text of [engine.files], with values escaped as JSON, YAML and Python have them in quotes."""
+    where = f"backend {definition.name}:engine.files"
+    escaped = {
+        name: json.dumps(value, ensure_ascii=False)[1:-1] if isinstance(value, str) else value
+        for name, value in fill.items()
+    }
+    return {name: filled(text, escaped, where) for name, text in definition.engine.files.items()}
 
 
 def _passed_on(hub: bool) -> dict[str, str]:

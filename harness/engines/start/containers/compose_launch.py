@@ -16,7 +16,7 @@ from harness.engines.provide.shared_folders import Say
 from harness.engines.provide.weights import Weights, is_piece
 from harness.engines.start import orphans
 from harness.engines.start.command import HOST as LOOPBACK
-from harness.engines.start.command import filled, without_secrets
+from harness.engines.start.command import filled_files, without_secrets
 from harness.engines.start.containers import owners
 from harness.engines.start.containers.compose_tool import find_compose
 from harness.engines.start.containers.container import Container, container_facts
@@ -225,7 +225,7 @@ def _weights_fill(
 
 def _write_files(definition: Backend, fill: Mapping[str, str], folder: Path) -> dict[str, str]:
     """Name -> text of [engine.files], as they lie in `folder` then."""
-    files = {name: filled(text, fill, definition.name) for name, text in definition.engine.files.items()}
+    files = filled_files(definition, fill)
     write_files(folder, files)
     return files
 

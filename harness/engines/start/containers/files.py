@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from harness.engines.start.command import filled
+from harness.engines.start.command import filled, filled_files
 from harness.engines.start.containers.service import (
     MODELS,
     SCRATCH,
@@ -74,8 +74,8 @@ def compose_files(definitions: Sequence[Backend]) -> dict[str, str]:
     for definition in shown:
         model = _model(definition)[1]
         fill = plain_fill(definition) | {"model": model, "model_name": model.removeprefix(f"{MODELS}/")}
-        for file, content in definition.engine.files.items():
-            files[_file_path(definition, file)] = filled(content, fill, definition.name)
+        for file, content in filled_files(definition, fill).items():
+            files[_file_path(definition, file)] = content
     return files
 
 

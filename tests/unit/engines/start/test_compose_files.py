@@ -169,8 +169,8 @@ def test_an_engine_that_fetches_nothing_gets_the_folder_of_weights(made):
     text = block(made[MAIN], "tabbyapi")
     assert '"${BENCH_WEIGHTS:-./weights}:/models:ro"' in text
     assert "HF_TOKEN" not in text
-    assert "  model_name: model\n" in made["files/tabbyapi/config.yml"]
-    assert "    model: model.gguf\n" in made["files/localai/models.yaml"]
+    assert '  model_name: "model"\n' in made["files/tabbyapi/config.yml"]
+    assert '    model: "model.gguf"\n' in made["files/localai/models.yaml"]
     assert "BENCH_WEIGHTS" not in block(made[MAIN], "vllm")
 
 
@@ -258,6 +258,15 @@ def test_caches_are_shared_by_all_that_fetch():
         "vllm-cache:/root/.cache/vllm",
     ]
     assert content["volumes"]["hf-cache"] == {"name": "llm-servebench-hf-cache", "external": True}
+
+
+def test_weights_whose_name_has_quotes_do_not_break_the_file(tmp_path):
+    name = 'a "good\\one" é'
+    for engine, file in (("triton-vllm", "models/bench/1/model.json"), ("localai", "models.yaml")):
+        definition = configured(load_backend(engine), None, {})
+        fill = plain_fill(definition) | {"model": name, "model_name": name}
+        text = compose_launch._write_files(definition, fill, tmp_path)[file]
+        assert json.loads(re.search(r'"?model"?: (".*")', text)[1].partition(", ")[0]) == name
 
 
 @pytest.mark.parametrize("name", ["dynamo", "ray-vllm"])
