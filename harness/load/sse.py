@@ -18,6 +18,7 @@ from harness.load.form import Form, Run, find_form
 from harness.records.layout import UNKNOWN, EventKind
 
 _BLANK = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")  # atomic: \r\n is one line end, never two
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _BOM = b"\xef\xbb\xbf"
 _RESCANS = 8  # how often a body may be searched whole for events of one form: keeps parsing linear
 
@@ -112,12 +113,24 @@ class Parsed:
         return json.dumps(calls, ensure_ascii=True) if calls else ""
 
     def text(self) -> str:
-        joined = "".join(self.texts)
+        return "".join(self.texts)
+
+    def join_halves(self) -> None:
+        """Makes one character of the halves of a surrogate pair, which may be escaped in two events.
+
+        It counts in the event of its second half, with which it is whole.
+        """
+        joined = self.text()
         try:
             joined.encode()
-        except UnicodeEncodeError:  # halves of a surrogate pair, perhaps escaped in two events
-            return joined.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        return joined
+        except UnicodeEncodeError:
+            chars, kinds = np.frombuffer(self.chars, np.int32), np.frombuffer(self.kinds, np.uint8)
+            first_halves = [pair.start() for pair in _PAIR.finditer(joined)]
+            places = np.searchsorted(np.cumsum(chars), first_halves, side="right")
+            places = places[places < len(chars)]  # a transcript comes whole, and counts none
+            np.subtract.at(chars, places, 1)
+            kinds[places[chars[places] == 0]] = EventKind.OTHER
+            self.texts = [joined.encode("utf-16", "surrogatepass").decode("utf-16", "replace")]
 
 
 def parse_answer(body: bytes, content_type: bytes, api: Api = CHAT, *, ended: bool) -> Parsed:
@@ -138,6 +151,7 @@ def parse_document(body: bytes, api: Api = CHAT) -> Parsed:
     """Reads a non-streamed JSON answer as one event."""
     parsed = Parsed(document=True)
     parsed.add(read_json(body, api.read, bare_list=api.bare_list), len(body))
+    parsed.join_halves()
     return parsed
 
 
@@ -171,6 +185,7 @@ def parse_events(body: bytes, api: Api = CHAT, *, ended: bool) -> Parsed:
             if budget > 0:
                 form = find_form(block, body[stop:end], payload, api, read_block) or form
         start = end
+    parsed.join_halves()
     return parsed
 
 

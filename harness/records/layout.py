@@ -128,7 +128,7 @@ def content(events: NDArray[np.void], text: str) -> str:
     with_text = events[events["text_chars"] > 0]
     kept = with_text["kind"] == EventKind.TEXT
     ends = np.cumsum(with_text["text_chars"])
-    if kept.all() or ends[-1] != len(text):  # halves of a surrogate pair became one character
+    if kept.all() or ends[-1] != len(text):  # a credential in it was replaced
         return text
     starts = ends - with_text["text_chars"]
     return "".join(text[a:b] for a, b in zip(starts[kept].tolist(), ends[kept].tolist(), strict=True))

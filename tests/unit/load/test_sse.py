@@ -228,6 +228,17 @@ def test_surrogate_halves_in_two_events_become_one_character() -> None:
     assert parse_events(event(halves[0]), ended=True).text() == "\ufffd"
 
 
+@pytest.mark.parametrize(("first", "second", "chars"), [(b"", b"", [0, 1, 3]), (b"hm ", b" so", [3, 4, 3])])
+def test_halves_of_reasoning_leave_the_answer_as_it_is(first: bytes, second: bytes, chars: list[int]) -> None:
+    """The character counts where it is whole; an event of its first half alone has no text yet."""
+    reasons = [first + b"\\ud83d", b"\\ude00" + second]
+    chunks = [delta(reasoning_content="@").replace(b"@", text) for text in reasons]
+    parsed = parse_events(b"".join(map(event, [*chunks, delta("yes")])), ended=True)
+    assert list(parsed.chars) == chars
+    assert len(parsed.text()) == sum(chars)
+    assert parsed.kinds[0] == (EventKind.REASONING if first else EventKind.OTHER)
+
+
 def test_whole_json_answer() -> None:
     body = (
         b'{"choices":[{"message":{"role":"assistant","content":"Hi"},"finish_reason":"stop"}],'
