@@ -43,6 +43,7 @@ class Provenance:
     failed_trials: int
     verdict: str  # of the comparison with the default
     runs: tuple[str, ...]  # run folders, the comparison last
+    held: str = ""  # engine values that the command line kept fixed: `dtype=float32`
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +56,9 @@ class Tuned:
     @property
     def description(self) -> str:
         origin = self.provenance
-        set_to = values_text(self.values)
-        return f"{set_to}: tuned for {origin.scenario} at {origin.load} on {origin.date_utc[:10]}"
+        held = f" with {origin.held}" if origin.held else ""
+        where = f"{origin.scenario} at {origin.load}{held}"
+        return f"{values_text(self.values)}: tuned for {where} on {origin.date_utc[:10]}"
 
 
 def values_text(values: Mapping[str, Value]) -> str:

@@ -161,16 +161,19 @@ def _tunable(prepared: Prepared) -> dict[str, tuple[Value, ...]]:
     (backend,) = prepared.backends
     ref, takes = backend.ref, settable(backend.ref.definition, backend.launch)
     free = takes.keys() - prepared.options.engine_values.keys()
-    keys = {key: candidates(given) for key, given in ref.definition.engine.tunable.items() if key in free}
+    declared = ref.definition.engine.tunable
+    keys = {key: candidates(given) for key, given in declared.items() if key in free}
     if "threads" in keys:
         cpus = usable_cpus()
         keys["threads"] = tuple(value for value in keys["threads"] if int(value) <= cpus)
     if not keys:
-        raise SpecError(
-            "declares no [engine.tunable]",
-            where=f"backend {ref.label}",
-            hint=f"a table [engine.tunable] in its definition: {page_address('adding-an-engine')}",
-        )
+        what = "declares no [engine.tunable]"
+        hint = f"a table [engine.tunable] in its definition: {page_address('adding-an-engine')}"
+        if declared:
+            mode = backend.launch.mode
+            what += f" but {', '.join(declared)}, which --engine-set holds or --launch {mode} does not take"
+            hint = "hold fewer values, or launch it in another way"
+        raise SpecError(what, where=f"backend {ref.label}", hint=hint)
     return keys
 
 
@@ -314,4 +317,5 @@ class _Session:
             failed_trials=sum(trial.value is None for trial in done),
             verdict="not compared yet",
             runs=tuple(trial.run for trial in done),
+            held=values_text(self._prepared.options.engine_values),
         )

@@ -8,6 +8,7 @@ import pytest
 from harness.conditions.settings import classified
 from harness.conditions.unequal import unequal
 from harness.errors import SpecError
+from harness.model import LoadPoint
 from harness.report.findings.notes import notes
 from harness.run.setup.division import Place, division, elsewhere
 from harness.run.setup.options import RunOptions
@@ -260,3 +261,20 @@ def test_a_scenario_whose_name_parts_a_list_can_be_tuned_for(tmp_path):
         compared("llamacpp", keep(TUNED, tuning._folder(prepared) / "candidate.toml"))
     )
     assert (tuned.label, again.label) == ("llamacpp@tuned", "llamacpp")
+
+
+def test_values_that_the_command_line_held_are_kept_with_those_found(tmp_path):
+    options = RunOptions("batch-1-8-32", "llamacpp", out=tmp_path, engine_values={"max_sequences": "4"})
+    of = prepare(options)
+    point = LoadPoint("concurrency", 1)
+    session = tuning._Session(tuning.Settings(options, 60), of, point, "tpot_ms.p50", tmp_path, None)
+    origin = session._provenance(1.0)
+    assert origin.held == "max_sequences=4"
+    tuned = load_tuned(keep(dataclasses.replace(TUNED, provenance=origin)))
+    assert " with max_sequences=4 on " in tuned.description
+
+
+def test_what_is_held_and_so_cannot_be_searched_is_named():
+    of = prepared("vllm", engine_values={"max_sequences": "8"})
+    with pytest.raises(SpecError, match="but max_sequences, which --engine-set holds"):
+        tuning._tunable(of)
