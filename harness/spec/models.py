@@ -121,7 +121,19 @@ def parse_models(table: Mapping[str, object], where: str) -> Models:
             if track.convert_from:
                 others_here = model.tracks.keys() - {track_name}
                 _check_known(track.convert_from, others_here, f"{key_path}.convert_from", "track")
+        for track_name in model.tracks:
+            _check_origin(model, track_name, f"{where}:models.{name}.tracks.{track_name}.convert_from")
     return models
+
+
+def _check_origin(model: Model, name: str, where: str) -> None:
+    """Raises SpecError for a track that is made of itself, by way of others."""
+    way = [name]
+    while (source := model.tracks[way[-1]].convert_from) and source not in way:
+        way.append(source)
+    if source == name:
+        chain = " of ".join(f"'{track}'" for track in (*way, name))
+        raise SpecError(f"is made of itself: {chain}", where=where, hint="one track needs weights of its own")
 
 
 def _check_known(name: str, known: Collection[str], where: str, what: str = "model") -> None:

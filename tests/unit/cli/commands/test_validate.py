@@ -35,6 +35,9 @@ def wrong(tmp_path):
         "variant.toml": f"{backend}\n[variants.mine]\ndescription = 'x'\nargs = ['{{dtyp}}']\n",
         "default.toml": models.replace("default = ", 'default = "mine" #', 1),
         "track.toml": re.sub(r'convert_from = "[^"]+"', 'convert_from = "mine"', models),
+        "circle.toml": models.replace(
+            "tracks.gguf-q4_1]", 'tracks.gguf-q4_1]\nconvert_from = "bf16-from-q4_1"', 1
+        ),
         "vocabulary.toml": re.sub(r'vocabulary = "[^"]+"', 'vocabulary = "mine"', models),
         "nothing.toml": "[other]\n",
         "broken.toml": "[scenario\n",
@@ -52,6 +55,7 @@ def wrong(tmp_path):
         ("variant.toml", "dtyp"),
         ("default.toml", "default.toml:default: unknown model 'mine'"),
         ("track.toml", ".convert_from: unknown track 'mine'"),
+        ("circle.toml", "is made of itself: 'gguf-q4_1' of 'bf16-from-q4_1' of 'gguf-q4_1'"),
         ("vocabulary.toml", ".random.vocabulary: unknown model 'mine'"),
         ("nothing.toml", "has none of the tables [scenario], [backend], [models]"),
         ("broken.toml", "broken.toml"),
