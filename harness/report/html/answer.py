@@ -1,6 +1,6 @@
 """The first screen: who is ahead at each load, how sure that is, what is wrong, and what to run next."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from harness.model import Order
@@ -15,13 +15,14 @@ from harness.report.findings.sentences import (
     doubts_line,
     sentence,
     under_load,
+    waited,
 )
-from harness.report.findings.verdict_words import capacity_lines, confidence, knee_lines, primary
+from harness.report.findings.verdict_words import capacity_lines, confidence, knee_lines
 from harness.report.html import figures
 from harness.report.html.next_steps import next_steps, own_command
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
-from harness.report.html.tags import Html, details, items, join, section, table, tag
+from harness.report.html.tags import Html, details, hint, items, join, section, table, tag
 from harness.report.html.trust import wrong
 from harness.report.text.agreement_tables import accuracy_lines
 from harness.report.text.first_lines import caveats
@@ -39,7 +40,7 @@ def answer(source: Source) -> Html:
         "answer",
         "Results",
         tag("div", tag("div", *_conclusion(source, load_groups)), *_chart(source), class_="first lead"),
-        *([tag("p", tag("strong", undecided))] if undecided else []),
+        tag("p", tag("strong", undecided)) if undecided else None,
         *_matrix(source, load_groups),
         tag("div", *wrong(source), *next_steps(source), class_="first"),
         *own_command(source),
@@ -87,27 +88,16 @@ def in_doubt(group: Group) -> Iterator[Html]:
 def _matrix(source: Source, load_groups: Sequence[Group]) -> Iterator[Html]:
     """Load against metric: who is ahead, by how much, and whether that is decided."""
     summary = source.summary
-    claims = {group.point: by_metric(summary, group) for group in load_groups}
-    names = list(dict.fromkeys(name for mine in claims.values() for name in mine))
+    claims = [by_metric(summary, group) for group in load_groups]
+    names = list(dict.fromkeys(name for mine in claims for name in mine))
     if not names:
         return
-    known = {group.point: orders(summary, group) for group in load_groups}
-    columns = {
-        ranking.metric: name
-        for point, mine in claims.items()
-        for ranking, name in zip(known[point] if mine else (), mine, strict=True)
-    }
     rows = []
-    for group in load_groups:
-        cells = {
-            columns[ranking.metric]: _state(ranking)
-            for ranking in known[group.point]
-            if ranking.metric in columns
-        }
-        for name, text in claims[group.point].items():
-            shown = next(ranking for ranking in known[group.point] if columns[ranking.metric] == name)
-            cells[name] = _claim(source, shown, text)
-        head = _load_in_doubt(group, known[group.point])
+    for group, mine in zip(load_groups, claims, strict=True):
+        rankings = {waited(measure(ranking.metric)): ranking for ranking in orders(summary, group)}
+        cells = {name: _state(ranking) for name, ranking in rankings.items()}
+        cells |= {name: _claim(source, rankings[name], text) for name, text in mine.items()}
+        head = _load_in_doubt(group, rankings.values())
         rows.append([head, *(cells.get(name, "") for name in names)])
     over = f"{confidence(summary)} intervals of the geometric mean"
     caption = f"Who is ahead, by {over} (colour: separated from all others)"
@@ -128,16 +118,16 @@ def _claim(source: Source, ranking: Order, text: str) -> Html:
     return tag("span", text, class_=f"ahead k{source.index(best.label) % 8}" if alone else None)
 
 
-def _load_in_doubt(group: Group, rankings: Sequence[Order]) -> Html:
+def _load_in_doubt(group: Group, rankings: Iterable[Order]) -> Html:
     """Marks a load where a compared figure is in doubt; the line below its sentence says which and why."""
     in_doubt = any(position.doubt for ranking in rankings for position in ranking.places)
-    mark = [tag("small", "figures in doubt", class_="range suspect")] if in_doubt else []
-    return join([point_words(group.point), *mark])
+    mark = tag("small", "figures in doubt", class_="range suspect") if in_doubt else None
+    return join([point_words(group.point), mark])
 
 
 def _chart(source: Source) -> Iterator[Html]:
     """Throughput against the latency that decides; with a single point, that latency against the load."""
-    wanted = measure(primary(source.summary)).name
+    wanted = measure(source.summary.verdict_rules.primary).name
     for family in ("trade-off", "load"):
         drawn = [chart for chart in source.charts if chart.family == family]
         chart = next((candidate for candidate in drawn if candidate.option in (wanted, "TTFT p50")), None)
@@ -147,9 +137,8 @@ def _chart(source: Source) -> Iterator[Html]:
 
 
 def note_item(note: notes.Note) -> Html:
-    loud = [tag("strong", "Warning: ")] if note.kind == "warning" else []
-    hint = [tag("span", f"Hint: {note.hint}", class_="hint")] if note.hint else []
-    return join([*loud, note.text, *hint])
+    loud = tag("strong", "Warning: ") if note.kind == "warning" else None
+    return join([loud, note.text, hint(note.hint)])
 
 
 def kept_in_mind(source: Source) -> Html | None:

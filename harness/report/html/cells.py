@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.model import PERCENTILES, STATISTICS, VERDICTS, WITHOUT_TEXT, CellResult, Metric, Reason, family
+from harness.model import PERCENTILES, STATISTICS, VERDICTS, WITHOUT_TEXT, CellResult, Metric, family
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import measure
 from harness.model.numbers import counted, number
 from harness.report.findings.notes import reason_text
 from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
-from harness.report.html.source import Source
-from harness.report.html.tags import Html, details, items, join, section, table, tag
+from harness.report.html.source import Source, backend_table
+from harness.report.html.tags import Html, details, hint, items, join, section, tag
 from harness.report.view import Group, cell_name, groups, labels, point_words
 from harness.report.wording import NOT_KNOWN, capital, listing, plain
 
@@ -44,8 +44,8 @@ ANSWER_CELLS, ANSWER_LIMIT = 3, 400
 def validity(source: Source) -> Html:
     cells = source.summary.cells
     head = ["cell", "verdict", "why", "answered", "failed", "dropped", *CLIENT.values()]
-    rows = ([cell.cell, *_validity_row(cell)] for cell in cells)
-    every = table("Validity of every cell", head, rows, [source.index(cell.label) for cell in cells])
+    rows = ((cell.label, [cell.cell, *_validity_row(cell)]) for cell in cells)
+    every = backend_table(source, "Validity of every cell", head, rows)
     return section(
         "validity",
         "Can the numbers be trusted?",
@@ -58,24 +58,22 @@ def validity(source: Source) -> Html:
 
 def _verdicts(source: Source) -> Html:
     """Verdicts by backend and load, with the codes of the doubts."""
-    rows, owners = [], []
+    rows = []
     for group, row in every_row(source):
         worst, _count, _reasons = row.validity()
         codes = Counter(reason.code for cell in row.cells for reason in cell.validity.reasons)
         requests = [cell.requests for cell in row.cells]
-        rows.append(
-            [
-                where(source, group, row),
-                tag("span", _listed(row.cells), class_=worst.lower()),
-                ", ".join(f"{code} ({count})" for code, count in codes.most_common()) or "every check passed",
-                f"{sum(counts.ok for counts in requests)} of {sum(counts.due for counts in requests)}",
-                str(sum(counts.failed for counts in requests)),
-                str(sum(counts.dropped for counts in requests)),
-            ]
-        )
-        owners.append(source.index(row.label))
+        shown = [
+            where(source, group, row),
+            tag("span", _listed(row.cells), class_=worst.lower()),
+            ", ".join(f"{code} ({count})" for code, count in codes.most_common()) or "every check passed",
+            f"{sum(counts.ok for counts in requests)} of {sum(counts.due for counts in requests)}",
+            str(sum(counts.failed for counts in requests)),
+            str(sum(counts.dropped for counts in requests)),
+        ]
+        rows.append((row.label, shown))
     head = ["backend, load", "cells", "why (cells)", "answered", "failed", "dropped"]
-    return table("Validity by backend and load", head, rows, owners)
+    return backend_table(source, "Validity by backend and load", head, rows)
 
 
 def _listed(cells: Sequence[CellResult]) -> str:
@@ -90,7 +88,7 @@ def counted_cells(cells: Sequence[CellResult]) -> str:
 def _validity_row(cell: CellResult) -> Iterator[str]:
     yield tag("span", cell.validity.verdict, class_=cell.validity.verdict.lower())
     reasons = cell.validity.reasons
-    why = items(join([reason_text(reason), _hint(reason)]) for reason in reasons)
+    why = items(join([reason_text(reason), hint(reason.hint)]) for reason in reasons)
     yield why if reasons else "every check passed"
     counts = cell.requests
     yield f"{counts.ok} of {counts.due}"
@@ -100,17 +98,13 @@ def _validity_row(cell: CellResult) -> Iterator[str]:
         yield _number(cell, path)
 
 
-def _hint(reason: Reason) -> Html:
-    return tag("span", f"Hint: {reason.hint}", class_="hint") if reason.hint else Html("")
-
-
-def _errors(source: Source) -> Html:
+def _errors(source: Source) -> Html | None:
     errors = [
         f"{cell}: {counted(count, 'request')}: {plain(error)}"
         for cell, taken in source.samples.items()
         for error, count in taken.errors.items()
     ]
-    return details("Errors as they were received", items(errors)) if errors else Html("")
+    return details("Errors as they were received", items(errors)) if errors else None
 
 
 def statistics(source: Source) -> Html:
@@ -129,18 +123,18 @@ def _group(source: Source, group: Group) -> Html:
     ]
     rates = _values(source, "Rates", cells, RATES)
     parts = [_by(source, cells, field, what) for field, what in PARTS.items()]
-    each = (*latencies, *bounds, rates, *filter(None, parts))
+    each = (*latencies, *bounds, rates, *parts)
     return details(capital(point_words(group.point)), *_medians(source, group), folded(len(cells), *each))
 
 
 def _medians(source: Source, group: Group) -> Iterator[Html]:
-    rows, owners = [], []
+    rows = []
     for metric in family("latency"):
         for row in group.rows:
             values = (median(row, f"{metric.name}.{key}") for key in STATISTICS)
-            rows.append([join([source.name(row.label), f" {measure(metric.name).title}"]), *values])
-            owners.append(source.index(row.label))
-    yield table(f"Latencies{of_repeats(source)}", ["backend", *STATISTICS], rows, owners, "numbers")
+            name = join([source.name(row.label), f" {measure(metric.name).title}"])
+            rows.append((row.label, [name, *values]))
+    yield backend_table(source, f"Latencies{of_repeats(source)}", ["backend", *STATISTICS], rows, "numbers")
     yield medians(source, "Rates", RATES, [(group, row) for row in group.rows])
 
 
@@ -164,9 +158,8 @@ def _by(source: Source, cells: Sequence[CellResult], field: str, what: str) -> H
 
 def _values(source: Source, caption: str, cells: Sequence[CellResult], paths: Mapping[str, str]) -> Html:
     """One row per cell, INVALID ones included and named as such. `paths` gives each column its heading."""
-    rows = ([cell_name(cell), *(_number(cell, path) for path in paths)] for cell in cells)
-    owners = [source.index(cell.label) for cell in cells]
-    return table(caption, ["cell", *paths.values()], rows, owners, "numbers")
+    rows = ((cell.label, [cell_name(cell), *(_number(cell, path) for path in paths)]) for cell in cells)
+    return backend_table(source, caption, ["cell", *paths.values()], rows, "numbers")
 
 
 def _number(cell: CellResult, path: str) -> str:
@@ -183,6 +176,6 @@ def answers(source: Source) -> Html:
     for label in labels(source.summary):
         texts = [taken.answers[0] for taken in source.samples_of(label) if taken.answers][:ANSWER_CELLS]
         quotes = [tag("blockquote", plain(text, ANSWER_LIMIT)) for text in texts]
-        body = join(quotes or [tag("p", "No answer.")])
-        parts.append(tag("div", tag("h3", source.name(label)), body, data_series=str(source.index(label))))
+        body = quotes or [tag("p", "No answer.")]
+        parts.append(tag("div", tag("h3", source.name(label)), *body, data_series=str(source.index(label))))
     return section("answers", "What the models said", tag("p", ANSWERS_EXPLAINED), *parts)

@@ -36,8 +36,8 @@ def courses(series: Sequence[Series], primary: Set[str]) -> Html | None:
         "Over the runs",
         tag("p", EXPLAINED, class_="muted"),
         _changed(several),
-        tag("div", *first, class_="figures"),
-        *([details(f"Other figures: {counted(len(others), 'chart')}", _grid(others))] if others else []),
+        _grid(first),
+        details(f"Other figures: {counted(len(others), 'chart')}", _grid(others)) if others else None,
     )
 
 

@@ -1,13 +1,13 @@
 """Evidence that supports or limits the answer: agreement of the answers, the probe, others' claims and
 definitions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from harness.metrics.peers import TOOLS
 from harness.model import ClaimResult, Finding
 from harness.model.measures import measure
-from harness.report.html.source import Source
-from harness.report.html.tags import Html, details, items, join, section, table, tag
+from harness.report.html.source import Source, backend_table
+from harness.report.html.tags import Html, details, items, join, section, table, tag, text_table
 from harness.report.text import claims as claim_text
 from harness.report.text.agreement_tables import agreement_tables
 from harness.report.text.peers import pairs
@@ -36,9 +36,9 @@ def claims(source: Source) -> Html | None:
         else _claim_table(word, mine)
         for word, mine in claim_text.by_verdict(entries).items()
     ]
-    conditions = [tag("p", "Here: ", "; ".join(here), ".", class_="muted")] if here else []
+    conditions = tag("p", "Here: ", "; ".join(here), ".", class_="muted") if here else None
     return section(
-        "claims", "What others have claimed", tag("p", claim_text.counts(entries)), *conditions, *parts
+        "claims", "What others have claimed", tag("p", claim_text.counts(entries)), conditions, *parts
     )
 
 
@@ -47,12 +47,11 @@ def _claim_table(word: str, entries: Sequence[ClaimResult]) -> Html:
         [
             join([tag("span", entry.says), tag("small", _source(entry), class_="range")]),
             items(
-                f"{claim_text.place(finding)} {finding.about}: {claim_text.stated(finding, entry.kind)}"
+                f"{finding.load.label} {finding.about}: {claim_text.stated(finding, entry.kind)}"
                 for finding in entry.found
             ),
             items(
-                f"{claim_text.place(finding)}: {claim_text.measured(finding, entry.kind)}"
-                for finding in entry.found
+                f"{finding.load.label}: {claim_text.measured(finding, entry.kind)}" for finding in entry.found
             ),
             join([tag("span", word, class_=word.split()[0]), tag("small", entry.why, class_="range")]),
             items(claim_text.conditions(entry)),
@@ -81,8 +80,8 @@ def peers(source: Source) -> Html | None:
     return section("peers", "The same records in other tools", tag("p", PEERS_EXPLAINED), *parts, *reasons)
 
 
-def _peers_of(source: Source, group: Group) -> list[Html]:
-    rows, owners = [], []
+def _peers_of(source: Source, group: Group) -> Iterator[Html]:
+    rows = []
     for row in group.rows:
         by_tool = {
             name: {pair.name: pair for pair in pairs(row, views)} for name, views in source.views.items()
@@ -91,20 +90,18 @@ def _peers_of(source: Source, group: Group) -> list[Html]:
             known = [by_tool[name].get(figure) for name in by_tool]
             here = next((pair.here for pair in known if pair), None)
             if any(known):
-                rows.append([join([source.name(row.label), f" {figure}"]), or_unknown(here),
-                             *(or_unknown(pair.there if pair else None) for pair in known)])  # fmt: skip
-                owners.append(str(source.index(row.label)))
-    if not rows:
-        return []
-    title = capital(point_words(group.point))
-    return [details(title, table(title, ["backend and figure", "here", *TOOLS], rows, owners, "numbers"))]
+                name = join([source.name(row.label), f" {figure}"])
+                there = (or_unknown(pair.there if pair else None) for pair in known)
+                rows.append((row.label, [name, or_unknown(here), *there]))
+    if rows:
+        title = capital(point_words(group.point))
+        head = ["backend and figure", "here", *TOOLS]
+        yield details(title, backend_table(source, title, head, rows, "numbers"))
 
 
 def agreement(source: Source) -> Html | None:
     """None in runs that asked no questions with known answers."""
-    tables = [
-        table(part.title, part.head, part.rows, class_="numbers") for part in agreement_tables(source.summary)
-    ]
+    tables = [*map(text_table, agreement_tables(source.summary))]
     if not tables:
         return None
     return section(

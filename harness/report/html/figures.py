@@ -69,7 +69,7 @@ def _family(name: str, members: Sequence[Chart]) -> Html:
         "div",
         tag("h3", title),
         tag("p", explained, class_="muted"),
-        choice if len(options) > 1 else Html(""),
+        choice if len(options) > 1 else None,
         tag("div", *(figure(chart) for chart in members), class_="figures"),
         class_="family",
         data_family=name,

@@ -7,7 +7,7 @@ from harness.model.figures import share_of
 from harness.model.json_path import number_at
 from harness.model.numbers import as_given, number, percent_of_all
 from harness.report.findings.sentences import limit_words
-from harness.report.html.source import Source
+from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, section, table, tag
 from harness.report.view import Row, groups, point_words
 from harness.report.wording import NOT_KNOWN, or_unknown, plain
@@ -42,15 +42,15 @@ def _capacity(source: Source) -> Iterator[Html]:
 
 
 def _kept(source: Source) -> Iterator[Html]:
-    rows, owners = [], []
-    for group in groups(source.summary):
-        for row in group.rows:
-            for limit in _limits_of(row):
-                rows.append([source.name(row.label), point_words(group.point), *limit])
-                owners.append(str(source.index(row.label)))
+    rows = [
+        (row.label, [source.name(row.label), point_words(group.point), *limit])
+        for group in groups(source.summary)
+        for row in group.rows
+        for limit in _limits_of(row)
+    ]
     if rows:
         head = ["backend", "load", "limit", "within it, %", "kept", "95 % upper bound, ms"]
-        yield table("Limits of the scenario, first repeat", head, rows, owners)
+        yield backend_table(source, "Limits of the scenario, first repeat", head, rows)
 
 
 def _limits_of(row: Row) -> Iterator[list[str]]:

@@ -7,8 +7,8 @@ from harness.model import CellResult
 from harness.model.json_path import number_at
 from harness.model.numbers import GIB, as_given, number, percent_figure
 from harness.report.html.medians import Shown, every_row, folded, median, medians, of_repeats, where
-from harness.report.html.source import Source
-from harness.report.html.tags import Html, join, section, table, tag
+from harness.report.html.source import Source, backend_table
+from harness.report.html.tags import Html, join, section, tag, text_table
 from harness.report.text.replicas import replica_tables
 from harness.report.text.roles import role_tables
 from harness.report.view import Row, cell_name, charged
@@ -58,14 +58,13 @@ COST_EXPLAINED = "Each figure charges the whole price of the hour to its own tok
 
 def machine(source: Source) -> Html | None:
     """None in runs that were neither sampled nor priced."""
-    every = (_replicas(source), _used(source), _load_nodes(source), _scaling(source), _costs(source))
-    parts = [part for part in every if part is not None]
-    return section("machine", "What the machine was doing", *parts) if parts else None
+    parts = (_replicas(source), _used(source), _load_nodes(source), _scaling(source), _costs(source))
+    return section("machine", "What the machine was doing", *parts) if any(parts) else None
 
 
 def _replicas(source: Source) -> Html | None:
     parts = [*replica_tables(source.summary), *role_tables(source.summary)]
-    return join(table(part.title, part.head, part.rows, class_="numbers") for part in parts) or None
+    return join(map(text_table, parts)) or None
 
 
 def _used(source: Source) -> Html | None:
@@ -73,17 +72,16 @@ def _used(source: Source) -> Html | None:
     if not cells:
         return None
     paths = [path for path in USED if any(number_at(cell, path) is not None for cell in cells)]
-    rows = ([cell_name(cell), _limiter(cell), *_values(cell, paths)] for cell in cells)
+    rows = ((cell.label, [cell_name(cell), _limiter(cell), *_values(cell, paths)]) for cell in cells)
     head = ["cell", "limited by", *(USED[path][0] for path in paths)]
-    owners = [source.index(cell.label) for cell in cells]
     on_gpus = any(cell.gpu and cell.gpu.engine_gpus for cell in cells)
-    no_gpu = [] if on_gpus else [tag("p", NO_GPU, class_="muted")]
-    every = table("What limited each cell, and what it used", head, rows, owners, class_="used")
-    return join([tag("p", EXPLAINED), *no_gpu, _by_backend(source, paths), folded(len(cells), every)])
+    no_gpu = None if on_gpus else tag("p", NO_GPU, class_="muted")
+    every = backend_table(source, "What limited each cell, and what it used", head, rows, "used")
+    return join([tag("p", EXPLAINED), no_gpu, _by_backend(source, paths), folded(len(cells), every)])
 
 
 def _load_nodes(source: Source) -> Html | None:
-    rows, owners = [], []
+    rows = []
     cells = [cell for cell in source.summary.cells if cell.load_nodes]
     for cell in cells:
         for node in cell.load_nodes:
@@ -94,24 +92,22 @@ def _load_nodes(source: Source) -> Html | None:
             ]
             values = (node.busy_cores, node.client_cores, node.stolen_cores, memory, *traffic)
             subject = f"{cell_name(cell)}, {node.name} ({node.address})"
-            rows.append([subject, str(node.cpus), *(or_unknown(value) for value in values)])
-            owners.append(source.index(cell.label))
+            rows.append((cell.label, [subject, str(node.cpus), *map(or_unknown, values)]))
     if not rows:
         return None
     head = ["cell, load node", "CPUs", "busy cores", "load generator, cores", "stolen, cores",
             "memory, peak GiB", "received, MB/s", "sent, MB/s"]  # fmt: skip
-    return folded(len(cells), table("What the load nodes used", head, rows, owners, "numbers"))
+    return folded(len(cells), backend_table(source, "What the load nodes used", head, rows, "numbers"))
 
 
 def _by_backend(source: Source, paths: Sequence[str]) -> Html:
-    rows, owners = [], []
+    rows = []
     for group, row in every_row(source):
         if any(cell.limiter or cell.host for cell in row.cells):
             used = (median(row, path, USED[path][1]) for path in paths)
-            rows.append([where(source, group, row), _limiters(row), *used])
-            owners.append(source.index(row.label))
+            rows.append((row.label, [where(source, group, row), _limiters(row), *used]))
     head = ["backend, load", "limited by", *(USED[path][0] for path in paths)]
-    return table(f"What was used{of_repeats(source)}", head, rows, owners, class_="used")
+    return backend_table(source, f"What was used{of_repeats(source)}", head, rows, "used")
 
 
 def _limiters(row: Row) -> str:
@@ -139,20 +135,19 @@ def _values(cell: CellResult, paths: Sequence[str]) -> Iterator[str]:
 
 def _scaling(source: Source) -> Html | None:
     """A row per backend and concurrency; the last column says from where on requests queue."""
-    rows, owners = [], []
+    rows = []
     for label, scaling in source.summary.scaling.items():
         for index, load in enumerate(scaling.concurrency):
             memory = scaling.peak_gpu_memory_bytes[index] or scaling.peak_process_memory_bytes[index]
             values = (scaling.output_tokens_per_s[index], scaling.speedup[index],
                       memory and memory / GIB, scaling.running[index], scaling.waiting[index],
                       scaling.in_flight_before_queueing)  # fmt: skip
-            rows.append([f"{label}, {as_given(load)} in flight", *(or_unknown(value) for value in values)])
-            owners.append(source.index(label))
+            rows.append((label, [f"{label}, {as_given(load)} in flight", *map(or_unknown, values)]))
     if not rows:
         return None
     head = ["backend", "output tokens/s", "times the lowest load's", "peak memory, GiB", "running", "waiting",
             "in flight before requests queue"]  # fmt: skip
-    return table("Scaling with concurrency, medians of the repeats", head, rows, owners, "numbers")
+    return backend_table(source, "Scaling with concurrency, medians of the repeats", head, rows, "numbers")
 
 
 def _costs(source: Source) -> Html | None:
@@ -167,13 +162,12 @@ def _costs(source: Source) -> Html | None:
         for price, owners in prices.items()
     ]
     currency = next(iter(prices)).currency  # one for all: a run has one list of prices
+    columns = {f"cost.{key}": f"a million tokens {words}, {currency}" for key, words in COSTS.items()}
     rows = (
-        [cell_name(cell), *(or_unknown(number_at(cell, f"cost.{key}")) for key in COSTS)] for cell in cells
+        (cell.label, [cell_name(cell), *(or_unknown(number_at(cell, path)) for path in columns)])
+        for cell in cells
     )
-    heads = {key: f"a million tokens {words}, {currency}" for key, words in COSTS.items()}
-    owners = [source.index(cell.label) for cell in cells]
-    every = table("What a million tokens cost", ["cell", *heads.values()], rows, owners, "numbers")
+    every = backend_table(source, "What a million tokens cost", ["cell", *columns.values()], rows, "numbers")
     paid = [(group, row) for group, row in every_row(source) if any(cell.cost for cell in row.cells)]
-    columns = {f"cost.{key}": head for key, head in heads.items()}
     result = medians(source, "What a million tokens cost", columns, paid)
     return join([tag("p", f"{'; '.join(bases)}. {COST_EXPLAINED}"), result, folded(len(cells), every)])

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from harness.model.numbers import as_given, counted, number
-from harness.report.html.source import Source
-from harness.report.html.tags import Html, details, join, table, tag
+from harness.report.html.source import Source, backend_table
+from harness.report.html.tags import Html, details, join, tag
 from harness.report.view import Group, Row, groups, repeats
 from harness.report.wording import NOT_KNOWN
 
@@ -36,11 +36,13 @@ def medians(
     source: Source, caption: str, columns: Mapping[str, str], rows: Sequence[tuple[Group, Row]]
 ) -> Html:
     """`columns`: path in a cell → heading."""
-    cells = ([where(source, group, row), *(median(row, path) for path in columns)] for group, row in rows)
-    owners = [source.index(row.label) for _group, row in rows]
+    cells = (
+        (row.label, [where(source, group, row), *(median(row, path) for path in columns)])
+        for group, row in rows
+    )
     heads = ["backend, load", *columns.values()]
-    return table(f"{caption}{of_repeats(source)}", heads, cells, owners, "numbers")
+    return backend_table(source, f"{caption}{of_repeats(source)}", heads, cells, "numbers")
 
 
-def folded(cells: int, *content: str) -> Html:
+def folded(cells: int, *content: str | None) -> Html:
     return details(f"Cell by cell: {counted(cells, 'cell')}", *content)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from importlib import resources
 
+from harness.model import Summary
 from harness.model.numbers import counted
 from harness.report.charts.axes import RULES
 from harness.report.findings.manifest_lines import machine, model
@@ -47,23 +48,18 @@ FOLDED: Mapping[str, tuple[str, str, Part]] = {
 
 
 def page(source: Source) -> str:
-    loud = banner(source.summary)
-    warned = tag("p", loud, class_="simulated", role="note") if loud else Html("")
     names = labels(source.summary)
     shown = {key: part for key, (_, make) in OPEN.items() if (part := make(source)) is not None}
     links = [tag("a", OPEN[key][0], href=f"#{key}") for key in shown]
-    legend = figures.legend(source, names) if len(names) > 1 else Html("")
+    legend = figures.legend(source, names) if len(names) > 1 else None
     more = section("more", "Everything else", *_folds(source))
-    body = tag(
-        "body",
-        tag("a", "Skip to the answer", href="#answer", class_="skip"),
-        tag("header", tag("h1", _title(source)), tag("p", _subtitle(source), class_="muted"), warned),
+    return framed(
+        _title(source),
+        _subtitle(source),
+        source.summary,
         tag("nav", *links, tag("a", "Everything else", href="#more"), aria_label="Sections"),
         tag("main", answer.answer(source), legend, *shown.values(), more),
-        tag("footer", warned),
-        tag("script", script()),
     )
-    return document(_title(source), body)
 
 
 def _folds(source: Source) -> Iterator[Html]:
@@ -72,8 +68,18 @@ def _folds(source: Source) -> Iterator[Html]:
             yield fold(title, about, part)
 
 
-def document(title: str, body: Html) -> str:
+def framed(title: str, subtitle: str, summary: Summary, *content: Html) -> str:
+    """The file of this content between head and foot, which both say that a run is simulated."""
+    loud = banner(summary)
+    warned = tag("p", loud, class_="simulated", role="note") if loud else None
+    skip = tag("a", "Skip to the answer", href="#answer", class_="skip")
+    header = tag("header", tag("h1", title), tag("p", subtitle, class_="muted"), warned)
+    return document(title, skip, header, *content, tag("footer", warned))
+
+
+def document(title: str, *content: Html) -> str:
     """The whole file, with the policy that forbids every request, and every script but our own."""
+    body = tag("body", *content, tag("script", script()))
     return f"<!DOCTYPE html>\n{tag('html', _head(title), body, lang='en')}\n"
 
 

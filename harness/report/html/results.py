@@ -1,13 +1,11 @@
 """Every figure of each load in a table, and what was compared."""
 
-from collections.abc import Iterator
-
 from harness.model.numbers import counted
 from harness.report.findings import notes
 from harness.report.findings.grid import Column, Entry, shown
 from harness.report.findings.manifest_lines import machine, model
-from harness.report.html.source import Source
-from harness.report.html.tags import Html, details, items, join, section, table, tag
+from harness.report.html.source import Source, backend_table
+from harness.report.html.tags import Html, details, items, join, section, tag, text_table
 from harness.report.text import claims
 from harness.report.text.sessions import session_tables
 from harness.report.text.table import engine_words, marks
@@ -28,18 +26,16 @@ def results(source: Source) -> Html | None:
     tables = [_table(source, group) for group in load_groups]
     shown_tables = tables if len(tables) <= OPEN_LOADS else [tables[-1]]
     folded = tables[:-1] if len(tables) > len(shown_tables) else []
+    published = source.summary.claims
     return section(
         "figures",
         "Every figure",
         tag("p", _compared(source)),
-        *([tag("p", POOLED, class_="muted")] if repeats(source.summary) > 1 else []),
+        tag("p", POOLED, class_="muted") if repeats(source.summary) > 1 else None,
         *shown_tables,
-        *(
-            table(part.title, part.head, part.rows, class_="numbers")
-            for part in session_tables(source.summary)
-        ),
-        *([details(f"At the other {counted(len(folded), 'load')}", *folded)] if folded else []),
-        *_claims(source),
+        *map(text_table, session_tables(source.summary)),
+        details(f"At the other {counted(len(folded), 'load')}", *folded) if folded else None,
+        tag("p", tag("a", claims.counts(published), href="#claims")) if published else None,
         _engines(source),
     )
 
@@ -62,13 +58,12 @@ def _compared(source: Source) -> str:
 def _table(source: Source, group: Group) -> Html:
     columns = shown(group.rows)
     tags = marks(source.summary)
-    rows = (
-        [join([source.name(row.label), tags[row.label]]), *(_entry(column.entry(row)) for column in columns)]
-        for row in group.rows
-    )
-    owners = [source.index(row.label) for row in group.rows]
+    rows = []
+    for row in group.rows:
+        name = join([source.name(row.label), tags[row.label]])
+        rows.append((row.label, [name, *(_entry(column.entry(row)) for column in columns)]))
     caption = capital(point_words(group.point))
-    return table(caption, ["backend", *map(_head, columns)], rows, owners, "numbers")
+    return backend_table(source, caption, ["backend", *map(_head, columns)], rows, "numbers")
 
 
 def _head(column: Column) -> str:
@@ -79,12 +74,6 @@ def _entry(entry: Entry) -> Html:
     kind = entry.verdict.lower() or ("unknown" if entry.text == NOT_KNOWN else None)
     value = tag("span", entry.text, class_=kind)
     return join([value, tag("small", entry.range, class_="range")]) if entry.range else value
-
-
-def _claims(source: Source) -> Iterator[Html]:
-    entries = source.summary.claims
-    if entries:
-        yield tag("p", tag("a", claims.counts(entries), href="#claims"))
 
 
 def _engines(source: Source) -> Html:

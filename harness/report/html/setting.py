@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from harness.model import Unequal, as_json
+from harness.model import as_json
 from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.findings.manifest_lines import NOT_GIVEN, differences, flat, leaf
@@ -51,22 +51,16 @@ def _findings(source: Source) -> Iterator[Html]:
     differences = source.summary.unequal
     if not differences:
         return
-    shown = dict.fromkeys(
-        (difference.text, difference.matters, _metrics(difference)) for difference in differences
-    )
-    rows = (
-        [
-            text,
-            tag("span", "forbids a comparison", class_="invalid") if matters else "to be kept in mind",
-            metrics,
-        ]
-        for text, matters, metrics in shown
+    forbids = tag("span", "forbids a comparison", class_="invalid")
+    rows = dict.fromkeys(
+        (
+            difference.text,
+            forbids if difference.matters else "to be kept in mind",
+            ", ".join(measure(metric).name for metric in difference.metrics) or "all",
+        )
+        for difference in differences
     )
     yield table("What differs between the cells", ["what", "verdict", "of figures"], rows)
-
-
-def _metrics(difference: Unequal) -> str:
-    return ", ".join(measure(metric).name for metric in difference.metrics) or "all"
 
 
 def conditions(source: Source) -> Html:
@@ -81,8 +75,8 @@ def conditions(source: Source) -> Html:
         details("Order in which the cells were measured", tag("ol", *order)),
         *_cache_states(source),
         facts("Host", manifest["host"] or {}),
-        *(_folded(key.replace("_", " ").capitalize(), value) if isinstance(value, dict) else Html("")
-          for key, value in manifest.items() if key not in SHOWN_APART),
+        *(_folded(key.replace("_", " ").capitalize(), value)
+          for key, value in manifest.items() if isinstance(value, dict) and key not in SHOWN_APART),
         _folded("Run", {key: value for key, value in manifest.items()
                        if not isinstance(value, dict) and key not in SHOWN_APART}),
     )  # fmt: skip

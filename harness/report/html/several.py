@@ -10,18 +10,16 @@ from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.charts import Chart, charts
 from harness.report.charts.course import course
-from harness.report.findings import notes
 from harness.report.findings.against import answers
 from harness.report.findings.conclusion import order, speedup
 from harness.report.findings.manifest_lines import machine, model
 from harness.report.findings.sentences import sentence
 from harness.report.findings.several import Several, several, why_refused
-from harness.report.findings.verdict_words import primary
 from harness.report.html import figures
 from harness.report.html.answer import in_doubt
 from harness.report.html.course import courses
 from harness.report.html.page import document as whole_page
-from harness.report.html.page import script
+from harness.report.html.page import framed
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, fold, items, join, section, table, tag
@@ -37,46 +35,34 @@ def page(runs: Sequence[Run], document: RunComparison) -> str:
     found = several(runs, document)
     drawn = [replace(chart, paper=False) for chart in charts(found.whole, {})]  # no pictures lie next to it
     source = Source(found.whole, None, {}, drawn, (), {}, {}, ())
-    loud = notes.banner(found.whole)
-    warned = tag("p", loud, class_="simulated", role="note") if loud else Html("")
     title = f"{found.whole.scenario}: {counted(len(runs), 'run')} compared"
     history = series(_history(runs))
-    over_time = courses(history, {primary(found.whole)}) or Html("")
-    body = tag(
-        "body",
-        tag("a", "Skip to the answer", href="#answer", class_="skip"),
-        tag("header", tag("h1", title), tag("p", _subtitle(runs, found), class_="muted"), warned),
-        tag(
-            "main",
-            _answer(source, runs, found, document, history),
-            over_time,
-            figures.legend(source, source.labels),
-            _charts(source),
-            _more(runs, found, document),
-        ),
-        tag("footer", warned),
-        tag("script", script()),
+    content = tag(
+        "main",
+        _answer(source, runs, found, document, history),
+        courses(history, {found.whole.verdict_rules.primary}),
+        figures.legend(source, source.labels),
+        figures.charts(source),
+        _more(runs, found, document),
     )
-    return whole_page(title, body)
+    return framed(title, _subtitle(runs, found), found.whole, content)
 
 
 def page_of_courses(
     title: str, remarks: Sequence[str], lines: Sequence[str], history: Sequence[Series], primary_of: Set[str]
 ) -> str:
-    """The `remarks`, the `lines` as a list, and a chart of every series; of several runs or of none."""
+    """The `remarks`, the `lines` as a list, and the course of every series over its runs.
+
+    `primary_of`: metrics whose charts are open.
+    """
     over_time = courses(history, primary_of) or tag("p", "No figure has more than one run yet.")
-    body = tag(
-        "body",
-        tag("header", tag("h1", plain(title))),
-        tag(
-            "main",
-            *(tag("p", plain(text, 400)) for text in remarks),
-            items(plain(line, 400) for line in lines),
-            over_time,
-        ),
-        tag("script", script()),
+    content = tag(
+        "main",
+        *(tag("p", plain(text, 400)) for text in remarks),
+        items(plain(line, 400) for line in lines),
+        over_time,
     )
-    return whole_page(title, body)
+    return whole_page(title, tag("header", tag("h1", plain(title))), content)
 
 
 def _subtitle(runs: Sequence[Run], found: Several) -> str:
@@ -101,14 +87,14 @@ def _answer(
         "answer",
         "Results",
         tag("p", f"{found.names[newest.name]}: ", tag("strong", first), f" {_against(found, document)}"),
-        *([items(others)] if others else []),
+        items(others) if others else None,
         _pairs(pairs, found),
         tag(
             "div",
             *(figures.figure(chart) for chart in (drawn, _course(found, history)) if chart),
             class_="first",
         ),
-        *([details("The other runs against the baseline", _pairs(older, found))] if older else []),
+        details("The other runs against the baseline", _pairs(older, found)) if older else None,
         details("All runs at each load, sorted", *standings),
         *_left_out(runs, found, document),
     )
@@ -116,7 +102,7 @@ def _answer(
 
 def _course(found: Several, history: Sequence[Series]) -> Chart | None:
     """The course of the metric that decides, at the highest load of the first backend."""
-    wanted = [entry for entry in history if entry.metric == primary(found.whole)]
+    wanted = [entry for entry in history if entry.metric == found.whole.verdict_rules.primary]
     most = max(wanted, key=lambda entry: (entry.label == wanted[0].label, entry.load), default=None)
     return course(most) if most else None
 
@@ -187,11 +173,6 @@ def _left_out(runs: Sequence[Run], found: Several, document: RunComparison) -> I
     lines += [plain(why, 400) for run in runs if run.summary for why in without_first(run.summary)]
     if lines:
         yield tag("div", tag("h3", "Not compared"), items(lines), class_="small")
-
-
-def _charts(source: Source) -> Html:
-    """The charts of one run, with a line per run."""
-    return figures.charts(source) or Html("")
 
 
 def _more(runs: Sequence[Run], found: Several, document: RunComparison) -> Html:

@@ -1,13 +1,13 @@
 """All that a page is made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.metrics.peers import View
 from harness.model import HostFacts, Manifest, Probed, Summary
 from harness.report.charts import Chart
 from harness.report.html.svg import mark
-from harness.report.html.tags import Html, join
+from harness.report.html.tags import Html, join, table
 from harness.report.plots import Picture
 from harness.report.samples import Samples
 from harness.report.view import labels
@@ -43,3 +43,16 @@ class Source:
 
     def name(self, label: str) -> Html:
         return join([mark(self.index(label)), label])
+
+
+def backend_table(
+    source: Source,
+    caption: str,
+    head: Sequence[str],
+    rows: Iterable[tuple[str, Sequence[str]]],
+    class_: str | None = None,
+) -> Html:
+    """Each row comes with the label of its backend, by which the legend hides it."""
+    owned = list(rows)
+    owners = [source.index(label) for label, _cells in owned]
+    return table(caption, head, [cells for _label, cells in owned], owners, class_)

@@ -12,10 +12,7 @@ from harness.report.wording import short_names
 WIDTH, HEIGHT, ROW = 420.0, 270.0, 27.0
 LEFT, RIGHT, TOP, BOTTOM = 50.0, 18.0, 10.0, 40.0
 TITLE_ROOM = 28.0  # of the title of the upright axis, with the gaps on both its sides
-NAMES_MOST, NAMES_GAP = (
-    190.0,
-    14.0,
-)  # of a chart on its side: room for its names, and what is free around them
+NAMES_MOST, NAMES_GAP = 190.0, 14.0  # of a chart on its side: room for its names, and what is free there
 MARK_EVERY = 22  # points of a curve that is made of many
 
 # Of the size of a mark in the pictures for papers, in the same order.

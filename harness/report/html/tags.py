@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from itertools import repeat
 
-from harness.report.wording import REPLACEMENT
+from harness.report.wording import REPLACEMENT, Table
 
 PER_CENT, NO_BREAK = re.compile("(?<=[0-9]) (?=%)"), "\N{NO-BREAK SPACE}"
 VOID = {"meta", "input", "link", "br"}
@@ -17,8 +17,8 @@ class Html(str):
     __slots__ = ()
 
 
-def tag(name: str, /, *children: str, **attributes: str | None) -> Html:
-    """`class_` is class, `data_series` is data-series. An attribute that is None is left out."""
+def tag(name: str, /, *children: str | None, **attributes: str | None) -> Html:
+    """`class_` is class, `data_series` is data-series. What is None is left out: a child or an attribute."""
     given = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{text(value)}"'
         for key, value in attributes.items()
@@ -27,8 +27,9 @@ def tag(name: str, /, *children: str, **attributes: str | None) -> Html:
     return Html(f"<{name}{given}>" if name in VOID else f"<{name}{given}>{join(children)}</{name}>")
 
 
-def join(children: Iterable[str]) -> Html:
-    return Html("".join(child if isinstance(child, Html) else text(child) for child in children))
+def join(children: Iterable[str | None]) -> Html:
+    shown = (child for child in children if child is not None)
+    return Html("".join(child if isinstance(child, Html) else text(child) for child in shown))
 
 
 def text(value: str) -> Html:
@@ -38,7 +39,7 @@ def text(value: str) -> Html:
     return Html(escape(PER_CENT.sub(NO_BREAK, value)))
 
 
-def section(identifier: str, title: str, *children: str) -> Html:
+def section(identifier: str, title: str, *children: str | None) -> Html:
     heading = tag("h2", title, id=f"{identifier}-title")
     return tag("section", heading, *children, id=identifier, aria_labelledby=f"{identifier}-title")
 
@@ -49,8 +50,12 @@ def fold(title: str, about: str, part: str) -> Html:
     return tag("details", summary, part, class_="part")
 
 
-def details(title: str, *children: str) -> Html:
+def details(title: str, *children: str | None) -> Html:
     return tag("details", tag("summary", title), *children)
+
+
+def hint(words: str) -> Html | None:
+    return tag("span", f"Hint: {words}", class_="hint") if words else None
 
 
 def items(entries: Iterable[str]) -> Html:
@@ -79,3 +84,8 @@ def table(
     )
     # A wide table scrolls by itself; the keyboard reaches it by tabindex.
     return tag("div", element, class_="scroll", tabindex="0", role="group", aria_label=caption)
+
+
+def text_table(part: Table) -> Html:
+    """A table that the terminal prints as well."""
+    return table(part.title, part.head, part.rows, class_="numbers")

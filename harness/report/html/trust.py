@@ -7,7 +7,7 @@ from harness.model.numbers import counted
 from harness.report.findings.conclude import conclude
 from harness.report.html.cells import counted_cells
 from harness.report.html.source import Source
-from harness.report.html.tags import Html, items, join, tag
+from harness.report.html.tags import Html, items, tag
 from harness.report.text.screen import WARNINGS
 from harness.report.wording import listing
 
@@ -27,12 +27,11 @@ def wrong(source: Source) -> Iterator[Html]:
     elif any(warning.hint for warning in found):
         lines.append(tag("a", "hints for these", href="#notes"))
     parts = [tag("span", counted_cells(summary.cells), class_=_worst(summary)), f" {_answered(summary)}"]
-    nothing = [] if found else [" No warning."]
     yield tag(
         "div",
         tag("h3", "Is anything wrong with this run?"),
-        tag("p", join([*parts, *nothing])),
-        *([items(lines)] if lines else []),
+        tag("p", *parts, None if found else " No warning."),
+        items(lines) if lines else None,
         class_="small",
     )
 

@@ -38,15 +38,10 @@ def _verdict(source: Source, entry: PairVerdict) -> Html:
 
 def _runs(summary: Summary, entry: PairVerdict, shown: Measure) -> Html:
     a, b = (_cells(summary, entry, label) for label in (entry.a, entry.b))
-    rows = [
-        [
-            str(repeat),
-            _value(a.get(repeat), shown),
-            _value(b.get(repeat), shown),
-            _quotient(a, b, repeat, shown),
-        ]
-        for repeat in sorted({*a, *b})
-    ]
+    rows = []
+    for repeat in sorted({*a, *b}):
+        pair = a.get(repeat), b.get(repeat)
+        rows.append([str(repeat), *(_value(cell, shown) for cell in pair), _quotient(pair, shown)])
     head = ["repeat", *short_names((entry.a, entry.b), 60).values(), "first / second"]
     return table(f"{shown.title} of each run", head, rows, class_="numbers")
 
@@ -68,8 +63,7 @@ def _value(cell: CellResult | None, measured: Measure) -> Html:
     return join([shown, tag("small", state, class_="range")]) if state else shown
 
 
-def _quotient(a: Mapping[int, CellResult], b: Mapping[int, CellResult], repeat: int, shown: Measure) -> str:
-    pair = [cells.get(repeat) for cells in (a, b)]
+def _quotient(pair: tuple[CellResult | None, CellResult | None], shown: Measure) -> str:
     if any(cell is None or cell.invalid for cell in pair):
         return ""
     first, second = (number_at(cell, shown.path) for cell in pair)

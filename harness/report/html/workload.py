@@ -8,7 +8,7 @@ from harness.metrics.arrivals import TITLES
 from harness.model import Arrivals, Lengths, WorkloadCard, as_json, known
 from harness.model.numbers import short
 from harness.report.html.setting import facts
-from harness.report.html.source import Source
+from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, join, section, table, tag
 from harness.report.text.card import bars, share_words, start_words
 from harness.report.view import labels
@@ -29,30 +29,24 @@ def workload(source: Source) -> Html:
         "Workload",
         tag("p", source.summary.purpose),
         *_card(source),
-        table(
+        backend_table(
+            source,
             "As measured, tokens per request (lowest – median – highest)",
             ["backend", "prompt", "output"],
             _lengths(source),
-            [source.index(label) for label in labels(source.summary)],
         ),
         *_arrivals(source),
         facts("As asked", {**scenario, **hashes}),
     )
 
 
-def _lengths(source: Source) -> list[list[str]]:
+def _lengths(source: Source) -> Iterator[tuple[str, list[str]]]:
     """Prompts of equal bytes differ in tokens where tokenizers or chat templates do."""
-    rows = []
     for label in labels(source.summary):
         taken = source.samples_of(label)
         lengths = ([samples.prompt_tokens for samples in taken], [samples.output_tokens for samples in taken])
-        rows.append(
-            [
-                source.name(label),
-                *(_span(np.concatenate(arrays)) if arrays else NOT_KNOWN for arrays in lengths),
-            ]
-        )
-    return rows
+        spans = (_span(np.concatenate(arrays)) if arrays else NOT_KNOWN for arrays in lengths)
+        yield label, [source.name(label), *spans]
 
 
 def _span(values: np.ndarray) -> str:
@@ -110,14 +104,14 @@ def _histogram(lengths: Lengths) -> Html:
 
 def _arrivals(source: Source) -> Iterator[Html]:
     """The sends of open loops against the arrival process."""
-    rows, owners = [], []
-    for cell in source.summary.cells:
-        if arrivals := cell.arrivals:
-            rows.append([cell.cell, *_arrivals_row(arrivals)])
-            owners.append(source.index(cell.label))
+    rows = [
+        (cell.label, [cell.cell, *_arrivals_row(arrivals)])
+        for cell in source.summary.cells
+        if (arrivals := cell.arrivals)
+    ]
     if rows:
         head = ["cell", "tested against", *(f"{TITLES[name]}, asked / sent" for name in ARRIVALS), "verdict"]
-        yield table("Arrivals as asked and as sent", head, rows, owners)
+        yield backend_table(source, "Arrivals as asked and as sent", head, rows)
 
 
 def _arrivals_row(arrivals: Arrivals) -> Iterator[str]:

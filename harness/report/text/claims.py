@@ -45,10 +45,6 @@ def measured(finding: ClaimFinding, kind: str) -> str:
     return f"{middle}{sign} [{low}, {high}]"
 
 
-def place(finding: ClaimFinding) -> str:
-    return finding.load.label
-
-
 def terminal(entries: Sequence[ClaimResult], width: int) -> str:
     return "\n".join(_lines(entries, width)) + "\n"
 
@@ -72,7 +68,7 @@ def _entry(entry: ClaimResult, width: int) -> Iterator[str]:
     yield from wrap(f"  {entry.id:<7} {entry.says}", width, subsequent_indent=" " * 10)
     for finding in entry.found:
         yield from wrapped(
-            f"{place(finding)} {finding.about} {entry.measure}: stated {stated(finding, entry.kind)}, "
+            f"{finding.load.label} {finding.about} {entry.measure}: stated {stated(finding, entry.kind)}, "
             f"measured {measured(finding, entry.kind)}"
         )
     yield from wrapped(entry.why)
