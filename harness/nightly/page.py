@@ -6,7 +6,6 @@ from pathlib import Path
 from harness.model import Summary
 from harness.model.numbers import counted
 from harness.nightly.run_suite import Night, Step
-from harness.report.findings import verdict_words
 from harness.report.text import trends
 from harness.report.text.baseline import place_words
 from harness.report.text.first_lines import markdown_lines
@@ -22,16 +21,14 @@ def page(night: Night) -> str:
 
 def drawn(night: Night) -> str:
     """The same night as one HTML file, with the course of each figure as a chart."""
-    from harness.report import page_of_courses
+    from harness.report.html.several import page_of_courses
 
     about = night.suite.suite
     lines = [*_drift_lines(night), *_missing_lines(night)]
     lines += [
         f"{step.entry.title}: {step.state}{f', {step.why}' if step.why else ''}" for step in night.steps
     ]
-    primary = {
-        verdict_words.primary(_summary(step.folder)) for step in night.steps if step.folder is not None
-    }
+    primary = {_summary(step.folder).verdict_rules.primary for step in night.steps if step.folder is not None}
     return page_of_courses(
         f"Nightly: {about.name}", [about.purpose, verdict(night)], lines, _courses(night), primary
     )

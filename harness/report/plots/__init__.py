@@ -1,6 +1,9 @@
 """Pictures for papers, each as PNG and SVG. Only this package imports matplotlib: it costs half a second."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+
+os.environ["MPLBACKEND"] = "agg"  # matplotlib does not load if it names a display that it does not know
 
 from harness.model import Summary
 from harness.records.layout import Records
