@@ -25,9 +25,9 @@ def stopping_lines(summary: Summary) -> Iterator[str]:
     after = f"after {counted(stopping.repeats, unit)}" if stopping.repeats else "before the first look"
     planned = f"looks planned after {listing([str(look) for look in looks])} {unit}s, each at {level:.3g} %"
     yield plain(f"stopped {after}: {_why(summary, stopping)}; {planned}", 400)
-    others = [metric for metric in _metrics(summary) if metric != _primary(summary)]
-    if stopping.repeats and others:
-        yield f"the run stops by {measure(_primary(summary)).name} alone: other metrics may stay undecided"
+    primary = summary.verdict_rules.primary
+    if stopping.repeats and any(finding.metric != primary for finding in summary.comparison):
+        yield f"the run stops by {measure(primary).name} alone: other metrics may stay undecided"
 
 
 def _why(summary: Summary, stopping: Stopping) -> str:
@@ -60,11 +60,3 @@ def one_start(summary: Summary) -> Iterator[tuple[str, str]]:
                 plain(f"{listing(labels)}: {words}"),
                 "intervals are over runs of this one start: another start may lie outside",
             )
-
-
-def _primary(summary: Summary) -> str:
-    return summary.verdict_rules.primary
-
-
-def _metrics(summary: Summary) -> list[str]:
-    return list(dict.fromkeys(finding.metric for finding in summary.comparison))

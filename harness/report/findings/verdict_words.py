@@ -23,34 +23,16 @@ DECIDED = ("faster", "slower", "same")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Verdict about `a` against `b`."""
+    """A verdict, and the same in one direction, its texts made safe."""
 
-    a: str
-    b: str
-    metric: str
-    word: str
-    why: str
-    primary: bool
+    entry: PairVerdict
     found: Speedup
-
-    @property
-    def ahead(self) -> str:
-        return self.found.ahead
-
-    @property
-    def times(self) -> str:
-        """`2.43× (2.35 to 2.51)`: how much better `ahead` is than the other; "" if neither is."""
-        return self.found.span
-
-
-def primary(summary: Summary) -> str:
-    return summary.verdict_rules.primary
 
 
 def metrics(summary: Summary) -> list[str]:
     """Metrics that were compared, the primary one first."""
     names = dict.fromkeys(finding.metric for finding in summary.comparison)
-    return sorted(names, key=lambda metric: metric != primary(summary))
+    return sorted(names, key=lambda metric: metric != summary.verdict_rules.primary)
 
 
 def decided(summary: Summary) -> bool:
@@ -70,19 +52,11 @@ def _says(entry: PairVerdict) -> bool:
 
 
 def findings(summary: Summary, point: LoadPoint) -> list[Finding]:
-    return [_finding(finding) for finding in summary.comparison if finding.load == point]
+    return [_finding(entry) for entry in summary.comparison if entry.load == point]
 
 
 def _finding(entry: PairVerdict) -> Finding:
-    return Finding(
-        a=entry.a,
-        b=entry.b,
-        metric=entry.metric,
-        word=entry.verdict,
-        why=plain(entry.why),
-        primary=entry.primary,
-        found=speedup(entry),
-    )
+    return Finding(entry, speedup(entry))
 
 
 def runs(summary: Summary) -> str:
@@ -191,26 +165,26 @@ def _in_few_words(entry: Unequal) -> str:
 
 def pair_lines(summary: Summary, point: LoadPoint) -> Iterator[str]:
     """Each pair in the primary metric if they are few; the first lines say it all for a single one."""
-    pairs = [finding for finding in findings(summary, point) if finding.primary and finding.times]
+    known = findings(summary, point)
+    pairs = [finding for finding in known if finding.entry.primary and finding.found.times]
     if 1 < len(pairs) <= PAIRS:
         yield from map(sentence, pairs)
 
 
 def sentence(finding: Finding) -> str:
-    names = short_names((finding.a, finding.b), 40)
-    a, b = names[finding.a], names[finding.b]
-    if finding.word in ("faster", "slower"):
-        ahead, behind = (a, b) if finding.ahead == finding.a else (b, a)
-        return f"{ahead} is faster than {behind}, {finding.times}"
-    if finding.word == "same":
-        return f"{a} and {b} are the same within noise, {finding.times}"
-    if finding.word == "not comparable":
-        return refusal_sentence(f"{a} and {b}", finding.why)
-    if finding.times and finding.word == "not enough runs":
-        found = finding.found
+    entry, found = finding.entry, finding.found
+    names = short_names((entry.a, entry.b), 40)
+    pair = f"{names[entry.a]} and {names[entry.b]}"
+    if entry.verdict in ("faster", "slower"):
+        return f"{names[found.ahead]} is faster than {names[found.behind]}, {found.span}"
+    if entry.verdict == "same":
+        return f"{pair} are the same within noise, {found.span}"
+    if entry.verdict == "not comparable":
+        return refusal_sentence(pair, found.why)
+    if found.span and entry.verdict == "not enough runs":
         why = "; ".join(filter(None, (found.lacks or found.why, found.left_out)))
-        return f"{a} and {b}: {names[finding.ahead]} {finding.times}, undecided: {why}"
-    return f"{a} and {b}: {finding.word}, {finding.why}"
+        return f"{pair}: {names[found.ahead]} {found.span}, undecided: {why}"
+    return f"{pair}: {entry.verdict}, {found.why}"
 
 
 def refusal_sentence(pair: str, why: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.model import LoadPoint
+from harness.model import LoadPoint, Speedup
 from harness.model.measures import measure
 from harness.model.numbers import as_given
 from harness.report.findings import verdict_words
@@ -45,12 +45,13 @@ def _tables(source: Source) -> Iterator[Html]:
     yield from (tag("p", line, class_="muted small") for line in lines)
     points = [group.point for group in groups(source.summary)]
     findings = {point: verdict_words.findings(source.summary, point) for point in points}
-    if not any(finding.times for mine in findings.values() for finding in mine):
+    if not any(finding.found.span for mine in findings.values() for finding in mine):
         return  # no pair has enough runs: the sentence that says so is enough
     if len(source.labels) > PAIRWISE:
         *others, highest = (_matrix(source, point, mine) for point, mine in findings.items() if mine)
         yield highest
-        yield details("At the other load points", *others) if others else Html("")
+        if others:
+            yield details("At the other load points", *others)
         yield details("Every pair and figure", _pairs(source, findings))
     else:
         yield _pairs(source, findings)
@@ -62,7 +63,8 @@ def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Ht
     for point, findings in by_load.items():
         by_pair: dict[tuple[str, str], dict[str, Finding]] = {}
         for finding in findings:
-            by_pair.setdefault((finding.a, finding.b), {})[finding.metric] = finding
+            entry = finding.entry
+            by_pair.setdefault((entry.a, entry.b), {})[entry.metric] = finding
         for (a, b), mine in by_pair.items():
             pair = join([source.name(a), " against ", source.name(b)])
             rows.append([pair, _load(point), *(_cell(mine.get(metric)) for metric in metrics)])
@@ -82,45 +84,43 @@ def _load(point: LoadPoint) -> str:
 def _cell(finding: Finding | None) -> Html:
     if finding is None:
         return Html("")
-    factor = finding.found.factor
+    found, verdict = finding.found, finding.entry.verdict
     text = {
-        "faster": f"{finding.ahead} {factor} faster",
-        "slower": f"{finding.ahead} {factor} faster",
-        "not enough runs": f"{finding.ahead} {factor}, undecided" if factor else "undecided",
-    }.get(finding.word, finding.word)
-    word = tag("span", text, class_=finding.word.replace(" ", "-"), title=finding.why)
-    return join([word, tag("small", finding.found.between or finding.why, class_="range")])
+        "faster": f"{found.ahead} {found.factor} faster",
+        "slower": f"{found.ahead} {found.factor} faster",
+        "not enough runs": f"{found.ahead} {found.factor}, undecided" if found.factor else "undecided",
+    }.get(verdict, verdict)
+    word = tag("span", text, class_=verdict.replace(" ", "-"), title=found.why)
+    return join([word, tag("small", found.between or found.why, class_="range")])
 
 
 def _matrix(source: Source, point: LoadPoint, findings: Sequence[Finding]) -> Html:
     """Row against column, of the primary metric."""
     labels = source.labels
-    known = {(finding.a, finding.b): finding for finding in findings if finding.primary}
+    known = {(found.entry.a, found.entry.b): found for found in findings if found.entry.primary}
 
     def entry(row: str, column: str) -> Html:
         if row == column:
             return tag("span", "–", class_="muted")
         if finding := known.get((row, column)):
-            return _short(finding, finding.word)
+            return _short(finding.found, finding.entry.verdict)
         if other := known.get((column, row)):
-            return _short(other, {"faster": "slower", "slower": "faster"}.get(other.word, other.word))
+            verdict = other.entry.verdict
+            return _short(other.found, {"faster": "slower", "slower": "faster"}.get(verdict, verdict))
         return Html("")
 
     def of(column: str, content: str) -> Html:
         return tag("span", content, data_series=str(source.index(column)))  # hidden with its backend
 
     rows = ([source.name(row), *(of(column, entry(row, column)) for column in labels)] for row in labels)
-    name = measure(verdict_words.primary(source.summary)).name
+    name = measure(source.summary.verdict_rules.primary).name
     caption = f"{name}, {point_words(point)}: the row's backend against the column's"
     head = ["backend", *(of(column, column) for column in labels)]
     return table(caption, head, rows, [str(source.index(row)) for row in labels], "verdicts")
 
 
-def _short(finding: Finding, word: str) -> Html:
+def _short(found: Speedup, verdict: str) -> Html:
     """`1.33× faster`: the factor is the same whichever way round it is said."""
-    text = {"same": "≈ same", "not enough runs": "? undecided", "not comparable": "∦ not comparable"}.get(
-        word
-    )
-    return tag(
-        "span", text or f"{finding.found.factor} {word}", class_=word.replace(" ", "-"), title=finding.why
-    )
+    signs = {"same": "≈ same", "not enough runs": "? undecided", "not comparable": "∦ not comparable"}
+    text = signs.get(verdict, f"{found.factor} {verdict}")
+    return tag("span", text, class_=verdict.replace(" ", "-"), title=found.why)
