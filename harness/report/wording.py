@@ -20,16 +20,20 @@ class Table:
 
     def lines(self) -> Iterator[str]:
         """Lines for a terminal: names to the left, figures to the right."""
-        heads = _head_lines(self.head)
-        widths = [max(map(len, column)) for column in zip(*heads, *self.rows, strict=True)]
         yield ""
         yield self.title
-        for row in (*heads, *self.rows):
-            first, *rest = (
-                text.rjust(width) if index else text.ljust(width)
-                for index, (text, width) in enumerate(zip(row, widths, strict=True))
-            )
-            yield _BETWEEN.join([first, *rest]).rstrip()
+        yield from aligned([*_head_lines(self.head), *self.rows])
+
+
+def aligned(rows: Sequence[Sequence[str]], *, figures: bool = True) -> Iterator[str]:
+    """A line per row, the first column to the left, the others to the right if they are figures."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        texts = (
+            text.rjust(width) if figures and index else text.ljust(width)
+            for index, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        yield _BETWEEN.join(texts).rstrip()
 
 
 def _head_lines(head: Sequence[str]) -> list[Sequence[str]]:
@@ -49,7 +53,7 @@ def percent_or_unknown(share: float | None) -> str:
     return NOT_KNOWN if share is None else percent_figure(share)
 
 
-def engine_words(version: str | None) -> str:
+def version_words(version: str | None) -> str:
     return f"engine {version}" if version else "engine version not known"
 
 

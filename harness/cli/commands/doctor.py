@@ -3,7 +3,8 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from harness.cli.flags import options
@@ -61,12 +62,8 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.doctor.result import as_stored, path, store
 
     load_from = asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node)
-    ui = progress_display()
-    try:
-        with joined(load_from) as cluster:
-            examination = examine(QUICK if arguments.quick else LOADS, ui.stage, cluster, arguments.api)
-    finally:
-        ui.close()
+    with closing(progress_display()) as ui, joined(load_from) as cluster:
+        examination = examine(QUICK if arguments.quick else LOADS, ui.stage, cluster, arguments.api)
     document = examination.document
     print(json.dumps(as_stored(document), indent=1) if arguments.json else as_text(examination))
     if load_from is None and arguments.api == "chat":  # runs of this machine alone go by what is stored
@@ -92,18 +89,11 @@ def as_text(examination: "Examination") -> str:
     )
 
 
-def _table(examination: "Examination") -> list[str]:
+def _table(examination: "Examination") -> "Iterator[str]":
+    from harness.report.wording import aligned
+
     heads = [[word.format(examination.unit) for word in head] for head in _HEADS]
-    lines = [*zip(*heads, strict=True), *map(_cells, examination.measured)]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return ["  ".join(_aligned(line, widths)).rstrip() for line in lines]
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    """Text to the left, numbers to the right."""
-    yield cells[0].ljust(widths[0])
-    for cell, width in zip(cells[1:], widths[1:], strict=True):
-        yield cell.rjust(width)
+    return aligned([*zip(*heads, strict=True), *map(_cells, examination.measured)])
 
 
 def _cells(measured: "MeasuredLoad") -> tuple[str, ...]:

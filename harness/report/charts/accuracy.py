@@ -36,10 +36,9 @@ def speed_and_accuracy(
         figures = [percent_figure(end) for end in share]
         text = f"{rate.text(RATE)}, {figures[1]} % right ({figures[0]} to {figures[2]})"
         lost = _against_first(agreement, label)
-        across = None if rate.low is None or rate.high is None else (rate.low, rate.high)
         mark = short_names(order, LONGEST_MARK)[label]
         text = f"{text}; {lost}" if lost else text
-        point = Point(rate.middle, middle, label, text, low, high, across, mark)
+        point = Point(rate.middle, middle, label, text, low, high, rate.interval, mark)
         lines.append(Line(label, order.index(label), (point,)))
     if len(lines) < 2:
         return
@@ -56,7 +55,7 @@ def speed_and_accuracy(
         description="Up and to the right is better. "
         + "; ".join(f"{plain(line.label, 40)}: {line.points[0].text}" for line in lines)
         + ".",
-        x=fitted(RATE.title, [end for point in points for end in (point.x, *(point.across or ()))]),
+        x=fitted(RATE.title, (end for point in points for end in point.xs)),
         y=linear("answers right, %", *ends),
         lines=(*lines, Line("not beaten in both", None, front(points, right=True), "front")),
         reading="near",

@@ -27,10 +27,6 @@ RULES = {
 }
 
 
-def logarithmic(low: float, high: float) -> bool:
-    return low > 0 and high / low >= LOG_FROM
-
-
 def fitted(title: str, values: Iterable[float]) -> Axis:
     """Begins at zero, unless the values are so far apart that the small ones could not be read.
 
@@ -38,7 +34,7 @@ def fitted(title: str, values: Iterable[float]) -> Axis:
     """
     finite = [value for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(0.0, max(finite, default=1.0))
-    if logarithmic(low, high):
+    if low > 0 and high / low >= LOG_FROM:
         ends = low / LOG_ROOM, high * LOG_ROOM
         return Axis(title, *ends, decades(*ends), log=True, fits=True)
     if low < 0:

@@ -7,22 +7,20 @@ from harness.model.measures import Measure, measure
 from harness.report.charts.axes import linear
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.view import point_words
-from harness.report.wording import engine_words, plain
+from harness.report.wording import plain, version_words
 from harness.verdicts.history import Change, Series, changes, stretches
 
 LEAST = 2  # runs: one alone is no course
 LEAST_ROOM = 0.05  # above and below the values, as a share of the largest: noise is not to fill the chart
 
 
-def course(series: Series, index: int = 0) -> Chart | None:
-    """None for a single run. `index`: of the colour. A point is labelled with the engine's version if that is
-    new."""
+def course(series: Series) -> Chart | None:
+    """None for a single run. A point is labelled with the engine's version if that is new."""
     if len(series.entries) < LEAST:
         return None
     shown = measure(series.metric)
     points = tuple(_point(series, position, shown) for position in range(len(series.entries)))
-    ends = [end for point in points for end in (point.low, point.y, point.high) if end is not None]
-    y = _around(shown.title, ends)
+    y = _around(shown.title, [end for point in points for end in point.ys])
     levels = stretches(series)
     flat = (
         Line(
@@ -45,7 +43,7 @@ def course(series: Series, index: int = 0) -> Chart | None:
         description=_description(series, shown),
         x=_runs(series),
         y=y,
-        lines=(Line(series.label, index, points), *flat, *steps),
+        lines=(Line(series.label, 0, points), *flat, *steps),
         reading="x",
         drawn="geometric mean of a run's repeats with its 95 % interval"
         if any(point.low is not None for point in points)
@@ -62,7 +60,7 @@ def change_words(change: Change) -> str:
 def step_words(change: Change) -> str:
     """`12 % worse since 2026-11-20 (run …d2c1a5, engine 0.32.0; before it 0.31.0)`."""
     since, before = change.since, change.before
-    versions = engine_words(since.engine_version)
+    versions = version_words(since.engine_version)
     if before.engine_version != since.engine_version:
         versions += f"; before it {before.engine_version or 'not known'}"
     way = "worse" if change.ratio > 1 else "better"

@@ -43,7 +43,6 @@ def _values(row: Row, path: str, values: Values) -> Iterator[tuple[Value, Point]
 def _chart(group: Group, path: str, lines: Sequence[Line], bars: str) -> Chart:
     shown = measure(path)
     points = [point for line in lines for point in line.points]
-    ends = [end for point in points for end in (point.low, point.y, point.high) if end is not None]
     words = (
         f"{plain(line.label, 40)}: "
         + ", ".join(f"{shown.figure_in_unit(point.y)} at {point.key}" for point in line.points)
@@ -58,7 +57,7 @@ def _chart(group: Group, path: str, lines: Sequence[Line], bars: str) -> Chart:
         title=f"{shown.heading} against the depth of the context, {point_words(group.point)}",
         description=f"{shown.title}. {'; '.join(words)}.",
         x=replace(axis, ticks=tuple(sorted(names.items()))),
-        y=fitted(shown.title, ends),
+        y=fitted(shown.title, (end for point in points for end in point.ys)),
         lines=tuple(lines),
         reading="x",
         drawn=bars,

@@ -38,6 +38,16 @@ class Point:
     across: tuple[float, float] | None = None  # ends of the interval of x, where y has one of its own
     mark: str = ""  # written next to the point: `c8`
 
+    @property
+    def xs(self) -> tuple[float, ...]:
+        """x, and the ends of its interval where it has one of its own."""
+        return self.x, *(self.across or ())
+
+    @property
+    def ys(self) -> tuple[float, ...]:
+        """y, and what is known of the ends of its interval."""
+        return tuple(end for end in (self.low, self.y, self.high) if end is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class Line:

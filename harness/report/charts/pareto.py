@@ -88,7 +88,9 @@ def _per_user(
     owner = "GPU" if gpus and all(gpus.values()) else "machine"
     by = {label: float(count if owner == "GPU" else 1) for label, count in gpus.items()}
     speeds = {
-        label: {point: _map(value, lambda ms: 1000 / ms) for point, value in mine.items() if _positive(value)}
+        label: {
+            point: _map(value, lambda ms: 1000 / ms) for point, value in mine.items() if min(value.ends) > 0
+        }
         for label, mine in series(groups, values, TPOT).items()
     }
     shared = {
@@ -115,15 +117,9 @@ def _gpus(row: Row) -> int:
     return min(counts, default=0)
 
 
-def _positive(value: Value) -> bool:
-    return min(value.ends) > 0
-
-
 def _map(value: Value, to: Callable[[float], float]) -> Value:
     """Applies a monotone function."""
-    low, high = (None if end is None else to(end) for end in (value.low, value.high))
-    if low is not None and high is not None:
-        low, high = min(low, high), max(low, high)
+    low, high = sorted(map(to, value.interval)) if value.interval else (None, None)
     return Value(to(value.middle), low, high, value.kind)
 
 
@@ -146,8 +142,8 @@ def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterato
         title=axes.title,
         description=f"Up and to the {'right' if axes.right else 'left'} is better. "
         f"{'; '.join(_words(line, axes) for line in lines)}.",
-        x=fitted(axes.x, (end for point in everything for end in (point.x, *(point.across or ())))),
-        y=fitted(axes.y, (end for point in everything for end in _ends(point))),
+        x=fitted(axes.x, (end for point in everything for end in point.xs)),
+        y=fitted(axes.y, (end for point in everything for end in point.ys)),
         lines=(*lines, Line("not beaten in both", None, best, "front")),
         reading="near",
         drawn=kinds_words(value for mine in (*xs.values(), *ys.values()) for value in mine.values()),
@@ -156,19 +152,14 @@ def _chart(axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Iterato
     )
 
 
-def _ends(point: Point) -> Iterator[float]:
-    return (end for end in (point.y, point.low, point.high) if end is not None)
-
-
 def _line(label: str, axes: _Axes, xs: Series, ys: Series, order: Sequence[str]) -> Line | None:
     both = [point for point in xs.get(label, {}) if point in ys.get(label, {})]
     points = []
     for point in both:
         x, y = xs[label][point], ys[label][point]
-        across = None if x.low is None or x.high is None else (x.low, x.high)
         text, key = axes.text(point, x, y), f"{label} {point.label}"
         mark = point.label if axes.by_load else short_names(order, LONGEST_MARK)[label]
-        points.append(Point(x.middle, y.middle, key, text, y.low, y.high, across, mark))
+        points.append(Point(x.middle, y.middle, key, text, y.low, y.high, x.interval, mark))
     return Line(label, order.index(label), tuple(points)) if points else None
 
 

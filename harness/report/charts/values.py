@@ -26,6 +26,10 @@ class Value:
     def ends(self) -> tuple[float, ...]:
         return tuple(end for end in (self.low, self.middle, self.high) if end is not None)
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        return None if self.low is None or self.high is None else (self.low, self.high)
+
     def text(self, measure: Measure) -> str:
         ends = (end for end in (self.middle, self.low, self.high) if end is not None)
         words, *span = (measure.figure_in_unit(end) for end in ends)

@@ -11,6 +11,7 @@ from harness.model import (
     Good,
     Goodput,
     Interval,
+    LoadPoint,
     Order,
     PairState,
     PairVerdict,
@@ -57,19 +58,19 @@ def order(summary: Summary, group: Group) -> Order:
 
 
 def _order(group: Group, metric: str, entries: Sequence[PairVerdict]) -> Order:
-    sign = -1 if measure(metric).metric.better == "higher" else 1
-    places = sorted(
-        (_place(row, metric) for row in group.rows),
-        key=lambda standing: (standing.median is None, sign * (standing.median or 0.0)),
-    )
+    places = [_place(row, metric) for row in group.rows]
     doubtful = {standing.label for standing in places if standing.doubt}
     pairs = tuple(speedup(entry, doubtful) for entry in entries if entry.metric == metric)
-    return Order(
-        load=group.point, metric=metric, places=tuple(places), groups=groups_of(places, pairs), pairs=pairs
-    )
+    return order_of(group.point, metric, places, pairs)
 
 
-def groups_of(places: Sequence[Place], pairs: Sequence[Speedup]) -> tuple[tuple[str, ...], ...]:
+def order_of(load: LoadPoint, metric: str, places: Sequence[Place], pairs: tuple[Speedup, ...]) -> Order:
+    sign = -1 if measure(metric).metric.better == "higher" else 1
+    ranked = sorted(places, key=lambda standing: (standing.median is None, sign * (standing.median or 0.0)))
+    return Order(load=load, metric=metric, places=tuple(ranked), groups=_groups(ranked, pairs), pairs=pairs)
+
+
+def _groups(places: Sequence[Place], pairs: Sequence[Speedup]) -> tuple[tuple[str, ...], ...]:
     """Cuts where all before are separated from all after, and ahead of them."""
     apart = {(pair.ahead, pair.behind) for pair in pairs if pair.state == "separated"}
     known = [standing.label for standing in places if standing.median is not None]

@@ -21,10 +21,10 @@ from harness.model.lines import wrap
 from harness.model.measures import measure
 from harness.model.numbers import counted, number, signed
 from harness.report.findings.against import answers
-from harness.report.findings.conclusion import groups_of, speedup
+from harness.report.findings.conclusion import order_of, speedup
 from harness.report.text.terminal_text import BOLD, Paint, hanging
 from harness.report.view import point_words
-from harness.report.wording import NOT_KNOWN, listing, markdown_escaped, markdown_row, plain
+from harness.report.wording import NOT_KNOWN, aligned, listing, markdown_escaped, markdown_row, plain
 from harness.verdicts.accuracy import METRIC
 from harness.verdicts.missing import Missing
 
@@ -54,7 +54,8 @@ def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[s
             yield "  no load point in common"
         for point, findings in by_load(pair):
             yield f"  {point_words(point)}"
-            yield from _table([heads(pair), *map(finding_row, findings)])
+            rows = [heads(pair), *map(finding_row, findings)]
+            yield from (f"  {line}" for line in aligned(rows, figures=False))
             yield from _indented([legend(findings)], columns)
             yield from _indented(_reasons(findings), columns)
         yield from _indented((f"differs: {_difference(entry)}" for entry in pair.differences), columns)
@@ -113,13 +114,6 @@ def _reasons(findings: Sequence[ComparedFigure]) -> Iterator[str]:
             metrics.setdefault(finding.lacks or finding.why, []).append(measure(finding.metric).name)
     for why, names in metrics.items():
         yield plain(f"{'all' if len(names) == len(findings) > 1 else listing(names)}: {why}")
-
-
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        first, *rest = (f"{text:<{width}}" for text, width in zip(row, widths, strict=True))
-        yield f"  {first}  {'  '.join(rest)}".rstrip()
 
 
 def _markdown(document: RunComparison) -> Iterator[str]:
@@ -218,21 +212,11 @@ def _order(pair: ComparedPair, figure: ComparedFigure) -> Order:
     alike = pair.a.label == pair.b.label
     a, b = (f"{side.label} ({side.run})" if alike else side.label for side in (pair.a, pair.b))
     found = (speedup(msgspec.structs.replace(figure, a=a, b=b)),)
-    sign = -1 if measure(figure.metric).metric.better == "higher" else 1
-    places = sorted(
-        (
-            Place(label=label, median=value, repeats=runs, doubt="")
-            for label, value, runs in zip((a, b), figure.values, figure.runs, strict=True)
-        ),
-        key=lambda standing: (standing.median is None, sign * (standing.median or 0.0)),
-    )
-    return Order(
-        load=figure.load,
-        metric=figure.metric,
-        places=tuple(places),
-        groups=groups_of(places, found),
-        pairs=found,
-    )
+    places = [
+        Place(label=label, median=value, repeats=runs, doubt="")
+        for label, value, runs in zip((a, b), figure.values, figure.runs, strict=True)
+    ]
+    return order_of(figure.load, figure.metric, places, found)
 
 
 def _difference(difference: Difference) -> str:

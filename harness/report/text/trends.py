@@ -6,7 +6,7 @@ from itertools import compress
 from harness.model.lines import wrap
 from harness.model.measures import measure
 from harness.model.numbers import counted
-from harness.report.wording import engine_words, listing, markdown_escaped, markdown_row, plain
+from harness.report.wording import listing, markdown_escaped, markdown_row, plain, version_words
 from harness.verdicts.history import LEAST_NIGHTS, Drift, Series
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -118,8 +118,8 @@ def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[st
         kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
         yield plain(
             f"{name}: {100 * drift.share:.1f} % worse than its best level, "
-            f"{kind}, since {drift.since.run} ({engine_words(drift.since.engine_version)}); "
-            f"the best level ended with {drift.best.run} ({engine_words(drift.best.engine_version)})",
+            f"{kind}, since {drift.since.run} ({version_words(drift.since.engine_version)}); "
+            f"the best level ended with {drift.best.run} ({version_words(drift.best.engine_version)})",
             600,
         )
 
