@@ -1,6 +1,6 @@
 """The files that a person reads, from the files of a run."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -52,10 +52,14 @@ def _pictures(
     Removes files of an earlier report, of cells measured again since.
     """
     files = folder.files
-    caption, recorded = _caption(summary, manifest), _reader(folder)
+    caption = _caption(summary, manifest)
     own = {chart.name for chart in drawn}  # which the page draws itself
     shown, names = [], []
     files.make_folder("plots")
+
+    def recorded(cell: str) -> tuple[Records, Telemetry]:
+        return folder.read_cell(cell)[0], folder.read_telemetry(cell)
+
     for drawing in plots.draw(summary, drawn, samples, recorded, caption):
         picture = drawing.picture
         for ending, data in (("png", drawing.png), ("svg", drawing.svg)):
@@ -123,10 +127,9 @@ def _samples(
             for name, view in recompute(TOOLS.values(), records, facts).items():
                 views[name][cell] = view
     if manifest and (missing := [cell for cell in _due(manifest) if cell not in complete]):
-        shown = [
-            *missing[:MISSING_SHOWN],
-            *([f"{more} more"] if (more := len(missing) - MISSING_SHOWN) > 0 else []),
-        ]
+        shown = missing[:MISSING_SHOWN]
+        if more := len(missing) - len(shown):
+            shown.append(f"{more} more")
         be = "was" if len(missing) == 1 else "were"
         warnings.append(notices.CELL_MISSING.warning(f"{listing(shown)} {be} planned and never finished"))
     return samples, views, warnings
@@ -147,10 +150,6 @@ def _due(manifest: Manifest) -> Iterator[str]:
         repeat = cell.rpartition("-r")[2]
         if not repeat.isdecimal() or int(repeat) < repeats:
             yield cell
-
-
-def _reader(folder: RunFolder) -> Callable[[str], tuple[Records, Telemetry]]:
-    return lambda cell: (folder.read_cell(cell)[0], folder.read_telemetry(cell))
 
 
 def _write(folder: RunFolder, name: str, text: str) -> Path:

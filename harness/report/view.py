@@ -13,8 +13,6 @@ from harness.model.json_path import number_at
 from harness.model.numbers import as_given, counted
 from harness.report.wording import listing
 
-Json = Mapping[str, object]
-
 
 @dataclass(frozen=True, slots=True)
 class Spread:
@@ -99,14 +97,13 @@ def _rows(point: LoadPoint, cells: Sequence[CellResult], estimates: Sequence[Est
     here = [cell for cell in cells if cell.point == point]
     for label in dict.fromkeys(cell.label for cell in here):
         mine = tuple(cell for cell in here if cell.label == label)
-        known = [
-            estimate
+        pooled = {
+            estimate.metric: estimate.whole
             for estimate in estimates
-            if (estimate.label, estimate.load) == (label, point) and estimate.runs > 1
-        ]
-        yield Row(
-            label, mine, {estimate.metric: estimate.whole for estimate in known if estimate.whole is not None}
-        )
+            if (estimate.label, estimate.load) == (label, point)
+            if estimate.runs > 1 and estimate.whole is not None
+        }
+        yield Row(label, mine, pooled)
 
 
 def labels(summary: Summary) -> list[str]:

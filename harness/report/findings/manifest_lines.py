@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.model import HostFacts, Summary
-from harness.report.view import Json
 from harness.report.wording import plain
 
 NOT_GIVEN = "not given"
@@ -50,7 +49,7 @@ def leaf(value: Any) -> str:
     return str(value) if value != {} else "none"
 
 
-def differences(backends: Json) -> list[tuple[str, list[str]]]:
+def differences(backends: Mapping[str, object]) -> list[tuple[str, list[str]]]:
     """Keys whose values differ between backends, each with the values in the backends' order."""
     facts = [dict(flat(entry)) for entry in backends.values()]
     every = dict.fromkeys(key for entry in facts for key in entry)

@@ -174,13 +174,9 @@ def _work(summary: Summary) -> Iterator[Note]:
 
 
 def _tracks(summary: Summary) -> Iterator[Note]:
-    if not odd_tracks(summary):
-        return
-    first = labels(summary)[0]
-    yield Note(
-        "note",
-        plain(f"* weights other than those of {first}, or unknown"),
-    )
+    if odd_tracks(summary):
+        first = labels(summary)[0]
+        yield Note("note", plain(f"* weights other than those of {first}, or unknown"))
 
 
 def _divisions(summary: Summary) -> Iterator[Note]:

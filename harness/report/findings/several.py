@@ -8,7 +8,6 @@ from msgspec.structs import replace
 from harness.errors import SpecError
 from harness.model import (
     CellResult,
-    ComparedLabel,
     ComparedPair,
     Estimate,
     PairVerdict,
@@ -19,8 +18,6 @@ from harness.report.findings.against import run_names
 from harness.report.wording import plain
 from harness.verdicts.baseline import Run
 from harness.verdicts.knee import knees
-
-Member = tuple[str, str]  # name of the run, backend as that run names it
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,7 @@ def _reason(document: RunComparison) -> str:
 
 def _merged(runs: Sequence[Run], pairs: Sequence[ComparedPair], names: dict[str, str]) -> Summary:
     """The cells of these pairs, each backend with the name of its run."""
-    members = dict.fromkeys(_member(side) for pair in pairs for side in (pair.b, pair.a))
+    members = dict.fromkeys((side.run, side.label) for pair in pairs for side in (pair.b, pair.a))
     wholes = {run.name: run.summary for run in runs if run.summary is not None}
     cells: list[CellResult] = []
     estimates: list[Estimate] = []
@@ -107,7 +104,3 @@ def _verdicts(pairs: Sequence[ComparedPair], names: dict[str, str]) -> Iterator[
     for pair in pairs:
         a, b = (f"{side.label}, {names[side.run]}" for side in (pair.a, pair.b))
         yield from (replace(finding, a=a, b=b) for finding in pair.findings)
-
-
-def _member(side: ComparedLabel) -> Member:
-    return side.run, side.label

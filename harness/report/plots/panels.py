@@ -92,20 +92,18 @@ def _queue(telemetry: Telemetry, end_s: float) -> Panel | None:
         Curve(name, *_visible(telemetry.get(f"engine.{name}"), end_s), color, style="steps-post")
         for name, color in (("running", BLUE), ("waiting", RED))
     ]
-    return _panel("engine's\nrequests", curves, "{name} up to {top}")
+    return _panel("engine's\nrequests", curves)
 
 
 def _kv_cache(telemetry: Telemetry, end_s: float) -> Panel | None:
     samples = telemetry.get("engine.kv_use")
     curve = Curve("KV cache in use", *_visible(samples, end_s), GREEN, style="steps-post")
-    panel = _panel("KV cache\n%", [replace(curve, values=100 * curve.values)], "{name} up to {top} %")
-    return replace(panel, top=105.0) if panel else None
+    return _panel("KV cache\n%", [replace(curve, values=100 * curve.values)], "%", top=105.0)
 
 
 def _gpus(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | None:
     curves = [curve for gauge in _BUSY for curve in _by_gpu(telemetry, gpus, gauge, end_s, panels=len(gpus))]
-    panel = _panel("GPU\n%", curves, "{name} up to {top} %")
-    return replace(panel, top=105.0) if panel else None
+    return _panel("GPU\n%", curves, "%", top=105.0)
 
 
 def _by_gpu(
@@ -141,8 +139,7 @@ def _cpus(telemetry: Telemetry, cpus: float | None, end_s: float) -> Panel | Non
             curves.append(Curve(owner, grid, np.interp(grid, *samples), color))
             others = others - curves[-1].values
     curves.append(Curve("other work", grid, np.maximum(others, 0), MUTED))
-    panel = _panel("CPU\ncores", curves, "{name} up to {top} cores")
-    return replace(panel, top=1.05 * (cpus or 0.0), stacked=True) if panel else None
+    return _panel("CPU\ncores", curves, "cores", top=1.05 * (cpus or 0.0), stacked=True)
 
 
 def _nodes(
@@ -157,7 +154,7 @@ def _nodes(
         Curve(address, seconds, gauge.scale * values, color)
         for (address, (seconds, values)), color in zip(known, PALETTE, strict=False)
     ]
-    return _panel(gauge.axis, shown, f"{{name}} up to {{top}} {gauge.unit}")
+    return _panel(gauge.axis, shown, gauge.unit)
 
 
 def _summed(own: Telemetry, gauge: NodeGauge, end_s: float) -> tuple[Floats, Floats]:
@@ -171,15 +168,17 @@ def _power(telemetry: Telemetry, gpus: Sequence[int], end_s: float) -> Panel | N
     packages = telemetry.matching("cpu", "energy_j")
     for (package, samples), color in zip(packages, cycle(PALETTE), strict=False):
         curves.append(Curve(f"CPU package {package}", *_per_second(samples, end_s), color, DASHED))
-    return _panel("power\nW", curves, "{name} up to {top} W")
+    return _panel("power\nW", curves, "W")
 
 
-def _panel(axis: str, curves: Sequence[Curve], words: str) -> Panel | None:
+def _panel(
+    axis: str, curves: Sequence[Curve], unit: str = "", *, top: float = 0.0, stacked: bool = False
+) -> Panel | None:
     drawn = [curve for curve in curves if len(curve.seconds)]
     if not drawn:
         return None
-    tops = [words.format(name=curve.name, top=number(float(curve.values.max()))) for curve in drawn]
-    return Panel(axis, drawn, ", ".join(tops))
+    tops = [f"{curve.name} up to {number(float(curve.values.max()))} {unit}".strip() for curve in drawn]
+    return Panel(axis, drawn, ", ".join(tops), top, stacked)
 
 
 def _visible(samples: Samples, end_s: float) -> tuple[Floats, Floats]:

@@ -1,7 +1,6 @@
 """The first screen of a run: its findings, one table, what is wrong with it, and what to do next."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import groupby
 
 from harness.model import Summary
 from harness.model.lines import wrap
@@ -111,20 +110,13 @@ def _below_table(summary: Summary, left_out: Sequence[Column], columns: int) -> 
 def _weights(summary: Summary) -> str:
     """The meaning of the `*` of a name; "" without one."""
     odd = odd_tracks(summary)
-    cells = first_cells(summary)
     if not odd:
         return ""
-    kinds = groupby(sorted(cells, key=lambda label: label in odd), lambda label: label in odd)
-    texts = []
-    for starred, names in kinds:
-        weights = dict.fromkeys(_weights_of(summary, label) for label in names)
-        texts.append(f"{'* weights ' if starred else 'the others '}{listing(list(weights))}")
-    return plain(f"{', '.join(reversed(texts))}: a difference may be theirs")
-
-
-def _weights_of(summary: Summary, label: str) -> str:
-    cell = first_cells(summary)[label]
-    return cell.quantisation or cell.track or "unknown"
+    weights: dict[bool, dict[str, None]] = {True: {}, False: {}}  # by whether they are starred
+    for label, cell in first_cells(summary).items():
+        weights[label in odd][cell.quantisation or cell.track or "unknown"] = None
+    starred, others = (listing(list(weights[key])) for key in (True, False))
+    return plain(f"* weights {starred}, the others {others}: a difference may be theirs")
 
 
 def _warnings(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
