@@ -1,6 +1,7 @@
 """`bench engines`: the environments engines run in as processes."""
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,16 +47,13 @@ def _install(arguments: argparse.Namespace) -> int:
     from harness.engines.provide.install import install_engine
 
     definitions = _definitions(arguments.names, arguments.device)
-    ui = progress_display()
-    try:
+    with closing(progress_display()) as ui:
         for definition in definitions:
             if arguments.dry_run:
                 print(_shown(definition, ui))
                 continue
             environment = install_engine(definition, ui.stage, force=arguments.force)
             ui.note(f"{definition.name} {environment.version}: {environment.python}")
-    finally:
-        ui.close()
     return ExitCode.OK
 
 
@@ -72,11 +70,8 @@ def _lock(arguments: argparse.Namespace) -> int:
             hint=f'add lock = "{arguments.name}.txt" to the table with its requirements',
         )
     device = f" --device {arguments.device}" if arguments.device != "auto" else ""
-    ui = progress_display()
-    try:
+    with closing(progress_display()) as ui:
         text = lock(definition, f"bench engines lock {arguments.name}{device}", ui.stage)
-    finally:
-        ui.close()
     path = Path("backends") / "locks" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -140,13 +135,10 @@ def _outdated() -> int:
     from harness.engines.check.outdated import images, packages, tools
     from harness.metrics.peers import READ_IN
 
-    ui = progress_display()
-    try:
+    with closing(progress_display()) as ui:
         lines = [f"{name:<19} {pin}" for name, pin in packages(_installable(), ui.stage)]
         lines += [f"tool {name:<21} {read}" for name, read in tools(READ_IN, ui.stage)]
         lines += images(_all(), ui.stage)
-    finally:
-        ui.close()
     print("\n".join(lines))
     return ExitCode.OK
 

@@ -1,6 +1,7 @@
 """`bench kit`: everything for a machine without network, in one folder."""
 
 import argparse
+from contextlib import closing
 from pathlib import Path
 
 from harness.errors import ExitCode, SetupError, SpecError
@@ -73,14 +74,9 @@ def _make(arguments: argparse.Namespace) -> int:
     if arguments.max_mb is not None and not arguments.max_mb > 0:
         raise SpecError("must be above 0", where=f"--max-mb {arguments.max_mb:g}")
     engines = [name.strip() for name in arguments.engines.split(",") if name.strip()]
-    ui = progress_display()
-    try:
-        kit = make(
-            Asked(arguments.target, arguments.glibc, engines, arguments.model, arguments.have, arguments.out),
-            ui.stage,
-        )
-    finally:
-        ui.close()
+    asked = Asked(arguments.target, arguments.glibc, engines, arguments.model, arguments.have, arguments.out)
+    with closing(progress_display()) as ui:
+        kit = make(asked, ui.stage)
     print(f"{kit}: for {arguments.target}")
     print("\n".join(listing(kit)))
     if arguments.max_mb:

@@ -60,13 +60,7 @@ def main(arguments: argparse.Namespace) -> int:
     extra = [
         word for key, value in arguments.engine_values.items() for word in ("--engine-set", f"{key}={value}")
     ]
-    night = spend(
-        suite,
-        arguments.out,
-        lambda text: print(text, file=sys.stderr, flush=True),
-        extra,
-        arguments.allow_missing,
-    )
+    night = spend(suite, arguments.out, _say, extra, arguments.allow_missing)
     text = page(replace(night, behind=tuple(_behind(suite))))
     print(text, end="")
     _store(text, arguments.out, f"{began}-{suite.suite.name}.md")
@@ -96,12 +90,13 @@ def _behind(suite: "Suite") -> "Iterator[str]":
         pins = [ref.definition for ref in refs if not ref.version and not ref.url]
         found |= {definition.name: definition for definition in pins if needs_install(definition)}
 
-    def say(text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
-
-    yield from behind(packages(found, say))
+    yield from behind(packages(found, _say))
     if any(entry.files for entry in suite.run):
-        yield from behind(tools(READ_IN, say))
+        yield from behind(tools(READ_IN, _say))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def _store(text: str, out: Path, name: str) -> None:

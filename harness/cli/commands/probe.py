@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from harness.cli.flags import options
@@ -54,14 +55,10 @@ def main(arguments: argparse.Namespace) -> int:
     ref, *others = parse_backend_list(arguments.backend)
     if others:
         raise SpecError("one backend at a time", where=f"bench probe {arguments.backend}")
-    ui = progress_display()
-    try:
-        with _engine(ref, arguments, ui.stage) as engine:
-            ui.stage(f"{ref.label}: probing")
-            probed = examine(engine, variant=ref.variant, limit_s=arguments.timeout)
-            known = engine.facts["known"]
-    finally:
-        ui.close()
+    with closing(progress_display()) as ui, _engine(ref, arguments, ui.stage) as engine:
+        ui.stage(f"{ref.label}: probing")
+        probed = examine(engine, variant=ref.variant, limit_s=arguments.timeout)
+        known = engine.facts["known"]
     if arguments.json:
         from harness.model import as_json
 
@@ -92,13 +89,7 @@ def _engine(
     model = find_model(arguments.model)
     require([Planned(ref, ref.label, choice, *model, {})], Machine(say))
     logs = paths.made(paths.cache_dir() / "logs")
-    wanted = EngineRequest(
-        ref,
-        choice,
-        *model,
-        log_path=logs / f"probe-{ref.label}.log",
-    )
-    return open_engine(wanted, say)
+    return open_engine(EngineRequest(ref, choice, *model, log_path=logs / f"probe-{ref.label}.log"), say)
 
 
 def as_text(probed: "Probed") -> str:

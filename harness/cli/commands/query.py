@@ -73,7 +73,10 @@ def main(arguments: argparse.Namespace) -> int:
             raise SpecError("no run can be read", where=str(arguments.out))
         try:
             names, rows = selected(connected, arguments.sql)
-            (_print_csv if arguments.csv else _print_json if arguments.json else _print_table)(names, rows)
+            if arguments.csv:
+                write_csv(names, rows, sys.stdout)
+            else:
+                (_print_json if arguments.json else _print_table)(names, rows)
         except duckdb.Error as error:
             raise SpecError(
                 " ".join(str(error).split("\n\nLINE ")[0].split()),  # without DuckDB's drawing of the place
@@ -133,10 +136,6 @@ def _word(value: Any) -> str:
         return f"{value:.4g}" if -1000 < value < 1000 else f"{value:.0f}"
     text = inert(" ".join(str(value).split()))
     return text if len(text) <= TABLE_WORD else f"{text[: TABLE_WORD - 1]}…"
-
-
-def _print_csv(names: Sequence[str], rows: Iterator[Row]) -> None:
-    write_csv(names, rows, sys.stdout)
 
 
 def write_csv(names: Sequence[str], rows: Iterator[Row], stream: TextIO) -> None:

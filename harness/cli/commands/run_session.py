@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import closing
 
 from harness import report
 from harness.cli.display.live import wrapped
@@ -24,12 +25,11 @@ def run_and_show(
     arguments: argparse.Namespace,
     sketch: Sketch | None = None,
 ) -> int:
-    ui = progress_display(verbose=arguments.verbose)
-    try:
-        with serving(arguments.metrics_port, ui.state):
-            run = _run(prepared, begin, ui, draw=not arguments.no_report)
-    finally:
-        ui.close()
+    with (
+        closing(progress_display(verbose=arguments.verbose)) as ui,
+        serving(arguments.metrics_port, ui.state),
+    ):
+        run = _run(prepared, begin, ui, draw=not arguments.no_report)
     _show(run, arguments, sketch)
     return _exit_code(run)
 

@@ -3,6 +3,7 @@
 import argparse
 import shlex
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,21 +88,16 @@ def main(arguments: argparse.Namespace) -> int:
         raise SpecError("is no file that can be replaced", where=f"--to {target}")
     command = ("bench", *sys.argv[1:])
     wanted = options.run_options(arguments, backends=arguments.backend, command=command)
-    ui = progress_display()
-    try:
-        result = tune(
-            Settings(
-                wanted,
-                budget_s=arguments.budget,
-                load=arguments.load,
-                metric=arguments.metric,
-                repeats=arguments.comparison_repeats,
-                out=arguments.to,
-            ),
-            ui,
-        )
-    finally:
-        ui.close()
+    settings = Settings(
+        wanted,
+        budget_s=arguments.budget,
+        load=arguments.load,
+        metric=arguments.metric,
+        repeats=arguments.comparison_repeats,
+        out=arguments.to,
+    )
+    with closing(progress_display()) as ui:
+        result = tune(settings, ui)
     return _show(result, arguments)
 
 

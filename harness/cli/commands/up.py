@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from contextlib import closing
 
 from harness.cli.flags import options
 from harness.errors import ExitCode, SetupError, SpecError
@@ -60,9 +61,8 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.port is not None:
         values["port"] = str(arguments.port)
     model_name, model = find_model(arguments.model)
-    ui = progress_display()
-    ui.note(choice.why)
-    try:
+    with closing(progress_display()) as ui:
+        ui.note(choice.why)
         host = arguments.host or HOST
         machine = Machine(ui.stage, gpu_wait_s=arguments.gpu_wait_s, gpus=arguments.gpus, host=host)
         require([Planned(ref, ref.label, choice, model_name, model, dict(values))], machine)
@@ -78,10 +78,7 @@ def main(arguments: argparse.Namespace) -> int:
             host=host,
             keep=choice.mode == "compose",
         )
-        with (
-            Interrupts(),
-            open_engine(wanted, ui.stage) as engine,
-        ):
+        with Interrupts(), open_engine(wanted, ui.stage) as engine:
             ui.close()
             print(f"{ref.label} serves model '{engine.served_name}' at {engine.base_url}")
             metrics = [
@@ -98,8 +95,6 @@ def main(arguments: argparse.Namespace) -> int:
             while (ended := engine.exited()) is None:
                 time.sleep(_POLL_S)
             raise SetupError(f"ended: {ended}", where=ref.label, below=engine.log_tail(15))
-    finally:
-        ui.close()
 
 
 def _refuse_twice(label: str) -> None:

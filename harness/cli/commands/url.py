@@ -14,7 +14,6 @@ from harness.errors import ExitCode, SetupError, SpecError
 if TYPE_CHECKING:
     from harness.engines.speak.server import Server
     from harness.host.access import Access
-    from harness.model import Summary
     from harness.probe import Look
     from harness.run.setup.options import Ui
     from harness.run.setup.sizing import Loads
@@ -31,7 +30,6 @@ SCENARIO = "first-look"
 MINUTES = 2.0
 _LOOK_SHARE = 0.25  # of the time, for the first look at all servers together
 _NAMED = 8
-_WIDTH = 80  # of the chart, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +65,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import printed_command, progress_display
     from harness.engines.speak.access import access_of
     from harness.model.numbers import duration
+    from harness.report.text.sketch import sketch
     from harness.run.setup.sizing import fit
     from harness.spec.reach import reach_of
     from harness.spec.scenario.limits import positive
@@ -74,29 +73,19 @@ def main(arguments: argparse.Namespace) -> int:
     urls = _urls(arguments.urls)
     positive(arguments.minutes, "--minutes")
     began, budget_s = time.monotonic(), 60 * arguments.minutes
-    ui = progress_display(verbose=arguments.verbose)
-    try:
+    with closing(progress_display(verbose=arguments.verbose)) as ui:
         access = access_of(reach_of(options.reach_flags(arguments)))
         models = _models(urls, access, arguments.served_name, ui)
         limit_s = _LOOK_SHARE * budget_s / len(urls)
         servers = [_find(url, model, access, limit_s, ui) for url, model in zip(urls, models, strict=True)]
         loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
         words = words_of(servers, loads, arguments)
-        line = shlex.join(["bench", "run", *words])
-        ui.note(f"takes about {duration(loads.expected_s)}: {line}")
-    finally:
-        ui.close()
-    code = run.measure(parsed(words), ("bench", "run", *words), _sketch)
+        command = ("bench", "run", *words)
+        ui.note(f"takes about {duration(loads.expected_s)}: {shlex.join(command)}")
+    code = run.measure(parsed(words), command, sketch)
     if not arguments.json and code != ExitCode.INTERRUPTED:
-        print(printed_command("the same as: ", ["bench", "run", *words]))
+        print(printed_command("the same as: ", command))
     return code
-
-
-def _sketch(summary: "Summary", width: int) -> str:
-    """Two figures as bars."""
-    from harness.report.text.sketch import sketch
-
-    return sketch(summary, min(width, _WIDTH))
 
 
 def _urls(given: Sequence[str]) -> list[str]:
@@ -253,12 +242,8 @@ def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Names
         words += ["--out", str(arguments.out)]
     if arguments.metrics_port:
         words += ["--metrics-port", "{}:{}".format(*arguments.metrics_port)]
-    return [
-        *words,
-        *(["--verbose"] if arguments.verbose else []),
-        *(["--json"] if arguments.json else []),
-        *(["--no-report"] if arguments.no_report else []),
-    ]
+    given = {"--verbose": arguments.verbose, "--json": arguments.json, "--no-report": arguments.no_report}
+    return [*words, *(flag for flag, is_given in given.items() if is_given)]
 
 
 def parsed(words: Sequence[str]) -> argparse.Namespace:

@@ -32,15 +32,22 @@ _OF_PROMPTS = {  # keys that the prompts of only some scenarios have
     "prompts.output_tokens": "--output-tokens",
     "prompts.classes": "--depth",
 }
-_REACH = {  # fields of ReachFlags
-    "served_name": "--model-name",
-    "api_key_env": "--api-key-env",
-    "headers": "--header",
-    "query": "--query",
-    "ca_cert": "--ca-cert",
-    "client_cert": "--client-cert",
-    "client_key": "--client-key",
+# By field of ReachFlags: the flag, what it takes, and its help.
+_REACH_ONCE = {
+    "served_name": ("--model-name", "NAME", "name by which the server calls its model"),
+    "api_key_env": ("--api-key-env", "VAR", "environment variable that holds the API key"),
 }
+_REACH_REPEATABLE = {
+    "headers": ("--header", "NAME=ENV:VAR", "send this header; NAME=VALUE where it is no secret, in which "
+                "{session} is the number of a chat (repeatable)"),
+    "query": ("--query", "NAME=ENV:VAR", "add this to the query of every URL; NAME=VALUE where it is no "
+              "secret (repeatable)"),
+    "ca_cert": ("--ca-cert", "FILE", "certificate authorities to trust, and no others (PEM)"),
+    "client_cert": ("--client-cert", "FILE", "client certificate to show (PEM, with its key or with "
+                    "--client-key)"),
+    "client_key": ("--client-key", "FILE", "key of --client-cert"),
+}  # fmt: skip
+_REACH = _REACH_ONCE | _REACH_REPEATABLE
 
 
 def add_runs(parser: argparse._ActionsContainer, *, files: bool = False) -> None:
@@ -138,21 +145,10 @@ def add_reach(parser: argparse.ArgumentParser) -> None:
         "reaching a running server",
         "where there are several, a value may begin with BACKEND=; no flag takes a secret",
     )
-    for field, metavar, text in (
-        ("served_name", "NAME", "name by which the server calls its model"),
-        ("api_key_env", "VAR", "environment variable that holds the API key"),
-    ):
-        reach.add_argument(_REACH[field], dest=field, metavar=metavar, help=text)
-    for field, metavar, text in (
-        ("headers", "NAME=ENV:VAR", "send this header; NAME=VALUE where it is no secret, in which "
-         "{session} is the number of a chat (repeatable)"),
-        ("query", "NAME=ENV:VAR", "add this to the query of every URL; NAME=VALUE where it is no secret "
-         "(repeatable)"),
-        ("ca_cert", "FILE", "certificate authorities to trust, and no others (PEM)"),
-        ("client_cert", "FILE", "client certificate to show (PEM, with its key or with --client-key)"),
-        ("client_key", "FILE", "key of --client-cert"),
-    ):  # fmt: skip
-        reach.add_argument(_REACH[field], dest=field, action="append", default=[], metavar=metavar, help=text)
+    for field, (flag, metavar, text) in _REACH_ONCE.items():
+        reach.add_argument(flag, dest=field, metavar=metavar, help=text)
+    for field, (flag, metavar, text) in _REACH_REPEATABLE.items():
+        reach.add_argument(flag, dest=field, action="append", default=[], metavar=metavar, help=text)
 
 
 def reach_flags(arguments: argparse.Namespace) -> "ReachFlags":
@@ -164,7 +160,7 @@ def reach_flags(arguments: argparse.Namespace) -> "ReachFlags":
 def reach_words(arguments: argparse.Namespace) -> list[str]:
     """The flags again, for a command line."""
     words = []
-    for field, flag in _REACH.items():
+    for field, (flag, _metavar, _help) in _REACH.items():
         given = getattr(arguments, field)
         for text in given if isinstance(given, list) else filter(None, [given]):
             words += [flag, text]

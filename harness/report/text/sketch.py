@@ -10,14 +10,15 @@ from harness.report.wording import NOT_KNOWN, short_names
 
 _FIGURES = ("output_tokens_per_s", "ttft_ms.p50")
 _EIGHTHS = " ▏▎▍▌▋▊▉"
+_WIDEST = 80
 _NAME = 24
 _VALUE = 7
 
 
 def sketch(summary: Summary, width: int) -> str:
-    """Fits `width` from 40 on; "" if nothing was measured."""
+    """Fits `width` from 40 on, and is never wider than 80; "" if nothing was measured."""
     rows = [(group.point.label, row) for group in groups(summary) for row in group.rows]
-    return "\n".join(line for path in _FIGURES for line in _bars(path, rows, width)).rstrip()
+    return "\n".join(line for path in _FIGURES for line in _bars(path, rows, min(width, _WIDEST))).rstrip()
 
 
 def _bars(path: str, rows: list[tuple[str, Row]], width: int) -> Iterator[str]:
