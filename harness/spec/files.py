@@ -13,6 +13,8 @@ from harness.host import paths
 from harness.spec.strict import nearest
 from harness.untrusted import BadDocumentError, read_tables
 
+_MOST = 1 << 20  # characters; a tenth of it is much for people to write
+
 
 def locate(kind: paths.Kind, name: str) -> Path:
     """Finds the file for the name of a known definition, or a path ending in .toml. Raises SpecError."""
@@ -38,10 +40,15 @@ def read_toml(path: Path) -> dict[str, object]:
 
 
 def read_text(path: Path) -> str:
+    """The text of a file that people write. Raises SpecError for one that is too long, as /dev/zero is."""
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(_MOST + 1)
     except (OSError, ValueError) as error:  # not UTF-8, or a NUL in the name
         raise SpecError(f"cannot be read: {reason(error)}", where=str(path)) from None
+    if len(text) > _MOST:
+        raise SpecError(f"is longer than {_MOST:,} characters", where=str(path))
+    return text
 
 
 def read_tables_of(text: str, where: str) -> dict[str, object]:

@@ -1,5 +1,7 @@
 """A price is what the user says it is, or an error that says what is wrong."""
 
+from pathlib import Path
+
 import pytest
 
 from harness.errors import SpecError
@@ -60,3 +62,8 @@ def test_a_wrong_file_is_one_clear_error(tmp_path, text, words):
 def test_two_prices_are_one_too_many(tmp_path):
     with pytest.raises(SpecError, match="exclude each other"):
         given_prices("1", "2", None)
+
+
+def test_a_file_without_an_end_is_not_read_to_it():
+    with pytest.raises(SpecError, match="is longer than 1,048,576 characters"):
+        given_prices(None, None, Path("/dev/zero"))
