@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 _INTEGERS = {1: "tinyint", 2: "smallint", 4: "integer", 8: "bigint"}  # by bytes
 _PANDAS_TYPES = {kind: f"Int{8 * size}" for size, kind in _INTEGERS.items()}
 _GROUP = 1_000_000  # rows: a row group as it is written, about as many as are read at a time
-_FETCHED = 2048  # rows: texts that are fetched at a time
 _READ_MEMORY = "1GB"  # of DuckDB itself; what is read comes on top
 # What a file may say that it holds, by its size on the disk. Stamps do not compress: a row takes 7 bytes.
 _FREE_ROWS, _ROWS_PER_BYTE = 20_000, 1
 _FREE_BYTES, _BYTES_PER_BYTE = 64 << 20, 64
-_BATCH_BYTES = 8 << 20  # of texts that are fetched at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,35 +219,34 @@ class _Texts:
     values: list[str] = field(default_factory=list)
     distinct: dict[str, str] = field(default_factory=dict)
 
-    def add(self, values: Sequence[str]) -> None:
-        for value in values:
-            if value not in self.distinct:
-                self.distinct[value] = value
-                self.left -= len(value)
-            self.values.append(self.distinct[value])
-        if self.left < 0:
-            raise ValueError(f"{self.name}: more text than a file of this size may hold")
+    def add(self, value: str) -> None:
+        if value not in self.distinct:
+            self.distinct[value] = value
+            self.left -= len(value)
+            if self.left < 0:
+                raise ValueError(f"{self.name}: more text than a file of this size may hold")
+        self.values.append(self.distinct[value])
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An open file."""
+    """An open file, and what it declares: its columns, its rows and the size of its values."""
 
     place: str
     connected: "DuckDBPyConnection"
     names: Sequence[str]
     rows: int
+    value_bytes: int
 
     def groups(self, columns: Mapping[str, str]) -> Iterator[Mapping[str, NDArray[Any]]]:
         """SQL expressions by name, in the order of the file, a part of the rows at a time. Raises ValueError
         where an expression is null."""
         wanted = ", ".join(f"{expression} as {name}" for name, expression in columns.items())
+        whole = f"select {wanted} from read_parquet($1"
         for start in range(0, self.rows, _GROUP):
-            part: dict[str, Any] = self.connected.execute(
-                f"select {wanted} from read_parquet($1, file_row_number = true) "
-                f"where file_row_number >= {start} and file_row_number < {start + _GROUP}",
-                [self.place],
-            ).fetchnumpy()
+            rows = f"file_row_number >= {start} and file_row_number < {start + _GROUP}"
+            query = f"{whole}, file_row_number = true) where {rows}" if self.rows > _GROUP else f"{whole})"
+            part: dict[str, Any] = self.connected.execute(query, [self.place]).fetchnumpy()
             for name, values in part.items():
                 if np.ma.is_masked(values):
                     raise ValueError(f"a row has no {name}")
@@ -261,22 +258,20 @@ class Source:
         """The texts of each column. Equal texts of a column are one object. Raises ValueError for more than a
         file of this size may hold."""
         wanted = [f"coalesce({name}::varchar, '')" for name in names]
-        longest = self._fetched(", ".join(f"max(strlen({text}))" for text in wanted))[0]
-        batch = _BATCH_BYTES // max(1, sum(length or 0 for length in longest))
         result = self.connected.execute(f"select {', '.join(wanted)} from read_parquet($1)", [self.place])
         columns = [_Texts(name, self._most_bytes()) for name in names]
-        while rows := result.fetchmany(max(1, min(_FETCHED, batch))):
-            for column, values in zip(columns, zip(*rows, strict=True), strict=True):
-                column.add(values)
+        while row := result.fetchone():  # a single text may stand in every row and be long
+            for column, value in zip(columns, row, strict=True):
+                column.add(value)
         return [column.values for column in columns]
 
     def distinct(self, name: str, most: int) -> list[str]:
         """Sorted by their first row. Raises ValueError for more than `most`, and where one is null."""
-        rows = self._fetched(
-            f"{name}::varchar",
-            "read_parquet($1, file_row_number = true)",
+        rows = self.connected.execute(
+            f"select {name}::varchar from read_parquet($1, file_row_number = true) "
             f"group by 1 order by min(file_row_number) limit {most + 1}",
-        )
+            [self.place],
+        ).fetchall()
         if len(rows) > most:
             raise ValueError(f"{name}: more than {most:,} different values")
         if (None,) in rows:
@@ -285,12 +280,12 @@ class Source:
 
     def check_size(self) -> None:
         """Raises ValueError if the file says that it holds more than one of its size can."""
-        row_bytes = self._fetched("coalesce(sum(total_uncompressed_size), 0)", "parquet_metadata($1)")[0][0]
         stored = self._stored()
         most_rows = max(_FREE_ROWS, _ROWS_PER_BYTE * stored)
-        if self.rows > most_rows or row_bytes > self._most_bytes():
+        if self.rows > most_rows or self.value_bytes > self._most_bytes():
             raise ValueError(
-                f"{stored:,} bytes that claim to hold {self.rows:,} rows and {row_bytes:,} bytes of values"
+                f"{stored:,} bytes that claim to hold {self.rows:,} rows "
+                f"and {self.value_bytes:,} bytes of values"
             )
 
     def _stored(self) -> int:
@@ -298,9 +293,6 @@ class Source:
 
     def _most_bytes(self) -> int:
         return max(_FREE_BYTES, _BYTES_PER_BYTE * self._stored())
-
-    def _fetched(self, wanted: str, table: str = "read_parquet($1)", rest: str = "") -> list[Any]:
-        return self.connected.execute(f"select {wanted} from {table} {rest}", [self.place]).fetchall()
 
 
 @contextmanager
@@ -319,9 +311,11 @@ def reading(files: Confined, name: str) -> Iterator[Source]:
 
 def opened(connected: "DuckDBPyConnection", path: str) -> Source:
     """Raises duckdb.Error for a damaged file."""
-    about = connected.execute("describe from read_parquet($1)", [path]).fetchall()
-    rows = connected.execute("select count(*) from read_parquet($1)", [path]).fetchall()
-    return Source(path, connected, [column[0] for column in about], rows[0][0])
+    columns = "select name, 0, 0 from parquet_schema($1)"
+    sizes = "if(column_id = 0, row_group_num_rows, 0), total_uncompressed_size"  # of a column in a row group
+    query = f"{columns} union all select '', {sizes} from parquet_metadata($1)"
+    names, rows, value_bytes = zip(*connected.execute(query, [path]).fetchall(), strict=True)
+    return Source(path, connected, names, sum(rows), sum(value_bytes))
 
 
 def first_line(error: Exception) -> str:
