@@ -219,8 +219,8 @@ class _Pair:
         return pairs
 
     def _refused_at(self, a: Series, b: Series) -> str | None:
-        manifests = (self.old.run.manifest, self.new.run.manifest)
-        unlike = other_requests(*manifests) if _requests_differ(a, b) else None
+        sides = Side(self.old.run.manifest, b.label, b.cells), Side(self.new.run.manifest, a.label, a.cells)
+        unlike = other_requests(*sides) if _requests_differ(a, b) else None
         return "; ".join(filter(None, (self.refused, unlike))) or None
 
     def accuracy(self, pairs: int) -> Iterator[ComparedAccuracy]:

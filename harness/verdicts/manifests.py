@@ -1,6 +1,6 @@
 """Finds differences between the conditions of two measurements, from their manifests."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,12 +63,13 @@ def differences(baseline: Side, new: Side) -> list[Difference]:
     ]
 
 
-def other_requests(baseline: Manifest, new: Manifest) -> str:
+def other_requests(baseline: Side, new: Side) -> str:
     """What makes the requests of two runs unlike: `other requests: prompts.groups 2 (baseline), 4 (new)`.
 
-    What only the manifest of one side has is none of it, because older versions had fewer settings.
+    What only the manifest of one side has is none of it, because older versions had fewer settings. `cells`:
+    those of the load point; a capacity search sends as many requests as the answers' time allows.
     """
-    before, after = dict(_of_requests(baseline)), dict(_of_requests(new))
+    before, after = dict(_of_requests(baseline.manifest)), dict(_of_requests(new.manifest))
     if before.get(_GENERATOR) != after.get(_GENERATOR):
         own = {name for name in before if name.startswith("prompts.")} - {_GENERATOR}
         before = {name: value for name, value in before.items() if name not in own}
@@ -79,9 +80,17 @@ def other_requests(baseline: Manifest, new: Manifest) -> str:
     ]
     if unlike:
         return f"other requests: {'; '.join(unlike)}"
-    first, second = (manifest.packages.get("llm-servebench") for manifest in (baseline, new))
+    sizes, other_sizes = _probe_sizes(baseline.cells), _probe_sizes(new.cells)
+    if sizes != other_sizes:
+        return f"other requests: requests of a probe {sizes} (baseline), {other_sizes} (new)"
+    first, second = (side.manifest.packages.get("llm-servebench") for side in (baseline, new))
     versions = "" if first == second else f", or by bench {first} (baseline), {second} (new)"
     return f"other requests, though scenario and seed are the same: counted by another tokenizer{versions}"
+
+
+def _probe_sizes(cells: Iterable[CellResult]) -> str:
+    """Requests of each probe of a capacity search: `40, 160`."""
+    return ", ".join(str(cell.requests.planned) for cell in cells if cell.probe is not None) or "none"
 
 
 def _of_requests(manifest: Manifest) -> Iterator[tuple[str, Any]]:

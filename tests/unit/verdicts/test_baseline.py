@@ -249,6 +249,17 @@ def test_other_requests_are_refused_with_what_makes_them_others(changes, words):
     assert answers(document)[0].endswith(f": {words}.")
 
 
+def test_probes_of_two_searches_have_other_requests_by_their_sizes():
+    def searched(name, answers):
+        size = {"seconds": 10.0, "answers": answers}
+        made = cells("vllm", 100, work=name, repeats=1, probe=size)
+        return run(name, [changed(cell, requests={"planned": answers, "ok": answers}) for cell in made])
+
+    document = compare_runs([searched("base", 40), searched("new", 160)])
+    words = "other requests: requests of a probe 40 (baseline), 160 (new)"
+    assert {found.why for found in document.pairs[0].findings} == {words}
+
+
 def test_reasons_name_the_sides_as_a_reader_calls_them():
     def drifting(name, label):
         steady, *rest = cells(label, 100, repeats=3)
