@@ -119,6 +119,7 @@ def _health(watched: Sampled) -> TelemetryHealth:
             unavailable=source.unavailable,
             last_failure=source.last_failure,
             failing_since_s=source.failing_since_s,
+            failures=source.failures,
             about={key: source.about[key] for key in ("broken", "lost") if key in source.about},
         )
         for name, source in watched.sources.items()

@@ -65,18 +65,21 @@ class AmdGpus:
         for index, handle in self._handles.items():
             readings = [self._activity, self._memory, self._power, self._energy]
             for reading in readings + [self._clocks, self._heat, self._owners] * slowly:
-                name = f"gpu.{index}"
+                whole = f"gpu.{index}.{reading.__name__.strip('_')}"
                 try:
                     values = dict(reading(handle))
                 except self._smi.AmdSmiException as error:
-                    self.missing[f"{name}.{reading.__name__.strip('_')}"] = f"amdsmi: {error}"
+                    self.missing[whole] = f"amdsmi: {error}"
                     continue
+                self.missing.pop(whole, None)
                 for key, value in values.items():
+                    name = f"gpu.{index}.{key}"
                     if isinstance(value, int | float):
-                        put(f"{name}.{key}", value)
+                        put(name, value)
+                        self.missing.pop(name, None)
                         read_any = True
                     else:
-                        self.missing[f"{name}.{key}"] = "amdsmi: N/A"
+                        self.missing[name] = "amdsmi: N/A"
         if not read_any:
             raise UnreadableError("amdsmi: no GPU could be read")
 

@@ -26,6 +26,8 @@ _NEVER = (
 # Without a GPU there is nothing to be said; anything else NVML complains of is a fault of this machine.
 _NONE_HERE = (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, pynvml.NVML_ERROR_DRIVER_NOT_LOADED)
 
+_OWNERS = "gpu.*.engine_memory_bytes"
+
 Handle = Any
 Values = Mapping[str, float]
 
@@ -221,6 +223,7 @@ class NvidiaGpus(Gpus):
             name = f"{device.name}.mig.{number}.memory_used_bytes"
             try:
                 put(name, memory(handle)["memory_used_bytes"])
+                self.missing.pop(name, None)
             except pynvml.NVMLError as error:
                 self.missing[name] = f"NVML: {error}"
 
@@ -246,6 +249,10 @@ class NvidiaGpusSlowly(Gpus):
             Reading(Profile.FIELDS, Profile()),
         ]
 
+    def read(self, put: Put) -> None:
+        self.missing.pop(_OWNERS, None)
+        super().read(put)
+
     def _owners(self, handle: Handle) -> Values:
         """The GPU's memory by process of the engine; nothing if its pids are not known or of another
         namespace."""
@@ -255,7 +262,7 @@ class NvidiaGpusSlowly(Gpus):
         if not engine or len(known) < len(used):
             return {}
         if not all(Path(f"/proc/{pid}").exists() for pid in used):
-            self.missing["gpu.*.engine_memory_bytes"] = "the GPU lists processes unknown here"
+            self.missing[_OWNERS] = "the GPU lists processes unknown here"
             return {}
         ours = sum(size for pid, size in known.items() if pid in engine)
         return {"engine_memory_bytes": ours, "other_memory_bytes": sum(known.values()) - ours}

@@ -253,6 +253,14 @@ def test_a_dead_exporter_is_a_warning_once_per_reason():
     assert gaps([sampled("0", engine=source())]) == []
 
 
+@pytest.mark.parametrize(("failures", "found"), [(0, 0), (10, 0), (11, 1), (90, 1)])
+def test_a_source_that_fails_again_and_again_is_a_warning(failures, found):
+    """Its last read worked, and its figures are of the reads between those that failed."""
+    flaky = source(reads=90, failures=failures, last_failure="answers 503")
+    words = ["the engine's metrics often did not answer: answers 503 (0)"] * found
+    assert [warning.text for warning in gaps([sampled("0", engine=flaky)])] == words
+
+
 @pytest.mark.parametrize(("stall_ms", "found"), [(None, 0), (1000.0, 0), (1001.0, 1)])
 def test_a_sampler_that_stood_still_leaves_a_hole(stall_ms, found):
     """None: an older version did not record it."""

@@ -116,6 +116,10 @@ def test_what_one_gpu_lacks_is_missing_there_and_the_rest_is_read(library):
     assert "gpu.0.energy_j" in found
     assert "gpu.1.energy_j" not in found
     assert found["gpu.1.utilisation_pct"] == 97
+    library.amdsmi_get_gpu_activity = lambda _gpu: {"gfx_activity": 97, "umc_activity": 33}
+    library.amdsmi_get_energy_count = count
+    read(gpus)
+    assert gpus.missing == {}
 
 
 def test_where_no_gpu_answers_the_source_cannot_be_read(library):

@@ -244,6 +244,9 @@ def test_instances_that_cannot_be_read_are_missing_and_their_gpu_is_read(mig):
     assert gpus.missing == {
         f"gpu.1.mig.{number}.memory_used_bytes": "NVML: Insufficient Permissions" for number in (2, 5)
     }
+    del mig.errors["nvmlDeviceGetMemoryInfo", "b2"]
+    read(gpus)
+    assert set(gpus.missing) == {"gpu.1.mig.5.memory_used_bytes"}
 
 
 def owners(*used):
@@ -265,6 +268,9 @@ def test_memory_of_unknown_processes_or_sizes_is_nobody_s(library):
     gpus = slow([own])
     assert not any("memory_bytes" in name for name in read(gpus))
     assert gpus.missing["gpu.*.engine_memory_bytes"] == "the GPU lists processes unknown here"
+    library.answers["nvmlDeviceGetComputeRunningProcesses"] = owners((own, GIB))
+    read(gpus)
+    assert "gpu.*.engine_memory_bytes" not in gpus.missing
     library.answers["nvmlDeviceGetComputeRunningProcesses"] = owners((own, None))
     assert not any("memory_bytes" in name for name in read(slow([own])))
 
