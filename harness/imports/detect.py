@@ -147,6 +147,9 @@ def _reader(document: Document) -> Callable[[Document], Iterator[Taken]]:
     of_aiperf = aiperf.kind_of(document, keys)
     if of_aiperf == "runs":
         raise wrong("has figures over several runs of aiperf", document.where, hint="import the runs")
+    if keys >= genai.ABOUT_KEYS:
+        hint = "import its folder, or the files next to it: one for each scenario and load"
+        raise wrong(f"has the settings of {genai.TOOL} and no measurement", document.where, hint=hint)
     if of_aiperf == "request":  # one alone is a line too
         return lambda candidate: aiperf.read(Source(candidate.path), [candidate])
     for wanted, reader in _BY_KEYS:

@@ -14,6 +14,7 @@ from harness.records.layout import Outcome
 TOOL = "genai-bench"
 KEYS = {"aggregated_metrics", "individual_request_metrics"}
 ABOUT = "experiment_metadata.json"
+ABOUT_KEYS = {"benchmark_version", "experiment_folder_name", "traffic_scenario"}
 _UNITS = {"s": 1.0, "ms": 1e-3}
 _TO_THE_END = f"{TOOL}: to the end of the stream, which is later than the last text"
 _SOME = f"{_TO_THE_END}; without answers whose text it read within 1 ms"

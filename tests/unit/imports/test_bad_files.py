@@ -98,6 +98,12 @@ def test_a_file_that_contradicts_itself(tmp_path, change):
     refused(foreign.write(tmp_path / "r.json", foreign.vllm() | change))
 
 
+def test_settings_without_their_measurements():
+    captures = Path(__file__).resolve().parents[2] / "captures" / "imports"
+    found = refused(captures / "genai-bench" / "experiment_metadata.json")
+    assert "has the settings of genai-bench and no measurement" in found
+
+
 def test_a_unit_that_nobody_knows(tmp_path):
     lines = foreign.aiperf_lines()
     lines[7]["metrics"]["time_to_first_token"]["unit"] = "jiffies"
