@@ -152,7 +152,8 @@ def _markdown(document: RunComparison) -> Iterator[str]:
 
 def run_words(run: ComparedRun) -> str:
     made_up = "SIMULATED" if run.simulated else None
-    parts = (run.name, run.scenario, run.created_utc, run.hostname, run.state, made_up, *run.imported)
+    scenario = None if run.imported else run.scenario  # which says that it was imported as well
+    parts = (run.name, scenario, run.created_utc, run.hostname, run.state, made_up, *run.imported)
     return plain("  ".join(str(part) for part in parts if part))
 
 
