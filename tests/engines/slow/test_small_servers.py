@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.engines.capture import of, shapes, stored
 from tests.engines.runs import bench_run
 
 pytestmark = pytest.mark.engine
@@ -40,3 +41,8 @@ def test_their_definitions_hold(run):
         assert run("manifest")["backends"][label]["engine"]["package_version"]
         findings = run(f"probe-{label}")["findings"]
         assert [one for one in findings if one["holds"] is False] == [], label
+
+
+def test_transformers_answers_as_captured(start):
+    with start("transformers") as engine:
+        assert shapes(of(engine)["answers"]) == shapes(stored("transformers")["answers"])
