@@ -20,6 +20,7 @@ from harness.model import (
     Limiter,
     LoadNodeUse,
     Sampled,
+    SampledSource,
     Server,
     SourceHealth,
     TelemetryHealth,
@@ -111,6 +112,11 @@ def describe(
     return replace(usage, nulls={key: why for key, why in nulls.items() if why and figures[key] is None})
 
 
+def _fails_often(source: SampledSource) -> bool:
+    """Whether more than a tenth of its reads failed; after one that failed, the next is a second later."""
+    return source.failures * 9 > source.reads
+
+
 def _health(watched: Sampled) -> TelemetryHealth:
     """How many samples of each source came or failed. Its description is in cell.json."""
     sources = {
@@ -119,7 +125,7 @@ def _health(watched: Sampled) -> TelemetryHealth:
             unavailable=source.unavailable,
             last_failure=source.last_failure,
             failing_since_s=source.failing_since_s,
-            failures=source.failures,
+            failures=source.failures if _fails_often(source) else UNSET,
             about={key: source.about[key] for key in ("broken", "lost") if key in source.about},
         )
         for name, source in watched.sources.items()

@@ -7,7 +7,7 @@ import pytest
 
 from harness.metrics import cost, cpu_use, energy
 from harness.metrics.scaling import scaling
-from harness.metrics.usage import Usage, describe
+from harness.metrics.usage import Usage, _health, describe
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window
 from harness.model import (
@@ -22,9 +22,11 @@ from harness.model import (
     Price,
     Prices,
     Range,
+    Sampled,
     SampledSource,
     Server,
     TelemetryHealth,
+    as_json,
 )
 from harness.records.series import Samples, Telemetry
 from harness.report.findings.notes import notes
@@ -256,9 +258,12 @@ def test_a_dead_exporter_is_a_warning_once_per_reason():
 @pytest.mark.parametrize(("failures", "found"), [(0, 0), (10, 0), (11, 1), (90, 1)])
 def test_a_source_that_fails_again_and_again_is_a_warning(failures, found):
     """Its last read worked, and its figures are of the reads between those that failed."""
-    flaky = source(reads=90, failures=failures, last_failure="answers 503")
-    words = ["the engine's metrics often did not answer: answers 503 (0)"] * found
-    assert [warning.text for warning in gaps([sampled("0", engine=flaky)])] == words
+    flaky = documents.made(
+        Sampled, sources={"engine": {"reads": 90, "failures": failures, "last_failure": "503"}}
+    )
+    one = documents.made(CellResult, cell="0", telemetry=as_json(_health(flaky)))
+    words = ["the engine's metrics often did not answer: 503 (0)"] * found
+    assert [warning.text for warning in gaps([one])] == words
 
 
 @pytest.mark.parametrize(("stall_ms", "found"), [(None, 0), (1000.0, 0), (1001.0, 1)])
