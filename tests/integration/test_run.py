@@ -272,6 +272,18 @@ def test_a_server_that_dies_invalidates_its_cell_and_the_rest_goes_on(here):
     assert {"engine-died", "failed-requests"} <= {reason["code"] for reason in mortal["validity"]["reasons"]}
 
 
+def test_a_server_without_metrics_that_takes_a_while_to_be_gone_died_in_its_cell(here):
+    """It answers no more, and its process goes on for half a second, as one that frees its GPUs does."""
+    file = define("mortal", "--fault", "die:at=8")
+    text = file.read_text().partition("[metrics]")[0]
+    lingers = '["sh", "-c", "{harness_python} -m harness truth \\"$@\\"; sleep 0.5; exit 7", "truth"]'
+    file.write_text(text.replace('["{harness_python}", "-m", "harness", "truth"]', lingers))
+    bench("run", "--scenario", "fixed-length", "--backends", "mortal", *ONCE, *FEW, code=4)
+    (cell,) = summary()["cells"]
+    found = {reason["code"]: reason["measured"] for reason in cell["validity"]["reasons"]}
+    assert found["engine-died"] == "exit code 7"
+
+
 def test_a_server_that_dies_before_its_first_window_says_so_with_its_log(here):
     define("mortal", "--fault", "die:at=1")  # number 0 is the greeting; the next one fills its cache
     flags = (*ONCE, *FEW, "--set", "cache.state=primed")

@@ -162,7 +162,8 @@ def measure(
         telemetry = watcher.stop(result.t0_monotonic_ns)
         if worker_pool is not None:
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
-    exited = engine.exited(suspected=before[0] is not None and after[0] is None)
+    silent = any(first is not None and last is None for first, last in zip(before, after, strict=True))
+    exited = engine.exited(suspected=silent or result.client.socket_errors > 0)
     during = telemetry.between(0, ended_ns - result.t0_monotonic_ns)
     counts = [
         counted(*ends, during, COUNTERS, f"engine.{index}" if len(sources) > 1 else "engine")
