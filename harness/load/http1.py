@@ -187,15 +187,22 @@ def _decompress(parts: list[bytes], encoding: bytes, most_bytes: int) -> list[by
     first = next(filter(None, parts), b"")
     # Servers send "deflate" with the zlib header and without; its first byte tells.
     bare = encoding == b"deflate" and first[:1] != b"\x78"
-    inflate = zlib.decompressobj(-zlib.MAX_WBITS if bare else zlib.MAX_WBITS | 32)
+    window = -zlib.MAX_WBITS if bare else zlib.MAX_WBITS | 32
+    inflate = zlib.decompressobj(window)
     inflated: list[bytes] = []
     left = most_bytes
     try:
         for part in parts:
-            inflated.append(inflate.decompress(part, left + 1))
+            inflated.append(b"")
+            rest = part
+            while rest:
+                if inflate.eof:  # gzip may have several members, perhaps one for each event
+                    inflate = zlib.decompressobj(window)
+                inflated[-1] += inflate.decompress(rest, left + 1 - len(inflated[-1]))
+                if len(inflated[-1]) > left:
+                    raise OversizedError(f"the decompressed answer is longer than {most_bytes} bytes")
+                rest = inflate.unused_data
             left -= len(inflated[-1])
-            if left < 0:
-                raise OversizedError(f"the decompressed answer is longer than {most_bytes} bytes")
     except zlib.error as error:
         raise DecodeError(str(error)) from error
     return inflated

@@ -107,6 +107,15 @@ def test_gzip_flushed_per_event_keeps_each_arrival() -> None:
     assert settled.events["stamp_ns"].tolist() == [2, 3, 4, 5, 6, 7, 8]
 
 
+def test_gzip_with_a_member_for_each_event_is_read_to_its_end() -> None:
+    """The cuts between reads are inside members."""
+    body = b"".join(map(gzip.compress, _EVENTS))
+    reads = [body[at : at + 50] for at in range(0, len(body), 50)]
+    settled = play([head("content-encoding: gzip", f"content-length: {len(body)}"), *reads])
+    assert (settled.outcome, settled.text) == (Outcome.OK, "né\nb")
+    assert len(settled.events) == len(_EVENTS)
+
+
 def test_interim_answers_are_passed_over() -> None:
     settled = play(
         [
