@@ -28,6 +28,11 @@ def sse(document: Mapping[str, object]) -> bytes:
     return b"data: " + dump(document) + b"\n\n"
 
 
+def cut_at_text(event: bytes) -> tuple[bytes, bytes]:
+    before, after = event.split(JSON_NUL)
+    return before, after
+
+
 def _quoted(words: Sequence[str]) -> tuple[bytes, ...]:
     """Returns the words as they stand inside a JSON string."""
     return tuple(dump(word)[1:-1] for word in words)
@@ -99,7 +104,7 @@ class Answer:
                 and self.ask.style is None
                 and number % self.habits.empty_delta_every == 0
             ):
-                pending += self._event({"content": ""})
+                pending += sse(self._chunk({"content": ""}, None, {}))
             pending += event.data
             events += 1
             tokens += event.tokens
@@ -165,9 +170,10 @@ class Answer:
         reason = None
         if finish:
             extra, reason = {**extra, **self.shape.finish_choice}, self.script.finish_reason
-        event = self._event(delta, finish=reason, usage_tokens=usage_tokens, choice=extra)
-        before, after = event.split(JSON_NUL)
-        return before, after
+        document = self._chunk(delta, reason, extra)
+        if usage_tokens is not None:
+            document["usage"] = self._usage(usage_tokens, stream=True)
+        return cut_at_text(sse(document))
 
     def _tail(self, first_ns: int, last_ns: int) -> bytes:
         total, usage = self.script.tokens, self.habits.usage
@@ -231,19 +237,6 @@ class Answer:
     def _role_event(self) -> bytes:
         document = self._chunk(self.shape.role_delta, None, {})
         return sse(document | self.shape.role_chunk)
-
-    def _event(
-        self,
-        delta: Mapping[str, str],
-        *,
-        finish: str | None = None,
-        usage_tokens: int | None = None,
-        choice: dict[str, object] | None = None,
-    ) -> bytes:
-        document = self._chunk(delta, finish, choice or {})
-        if usage_tokens is not None:
-            document["usage"] = self._usage(usage_tokens, stream=True)
-        return sse(document)
 
     def _chunk(
         self, delta: Mapping[str, object], finish: str | None, extra: dict[str, object]

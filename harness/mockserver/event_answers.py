@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from harness.mockserver.answer import JSON_NUL, Answer, dump
+from harness.mockserver.answer import Answer, cut_at_text, dump
 from harness.mockserver.ask import Ask, Messages
 from harness.mockserver.event_style import MessagesStyle, ResponsesStyle
 from harness.mockserver.script import Write
@@ -36,11 +36,6 @@ def _block_delta(index: int, **delta: object) -> bytes:
     return _named({"type": "content_block_delta", "index": index, "delta": delta})
 
 
-def _cut_at_text(event: bytes) -> tuple[bytes, bytes]:
-    before, after = event.split(JSON_NUL)
-    return before, after
-
-
 @dataclass(frozen=True, slots=True)
 class EventAnswer(Answer, ABC):
     """Answer in events. Its text comes in parts, first what was thought: each is opened, written piece by
@@ -56,7 +51,7 @@ class EventAnswer(Answer, ABC):
                 ahead = self._closed(index, thought=True) if open_part else b""
                 index, open_part = index + 1, piece.thought
                 ahead += self._opened(index, thought=piece.thought)
-                around = _cut_at_text(self._delta(index, thought=piece.thought))
+                around = cut_at_text(self._delta(index, thought=piece.thought))
             yield Write(piece.due_ns, ahead + around[0] + piece.data + around[1], 1, piece.tokens)
 
     @abstractmethod
@@ -189,8 +184,7 @@ class MessagesAnswer(EventAnswer):
     def _opening(self) -> tuple[bytes, bytes]:
         usage = self._counts(all_input=self.style.start_counts_all, output=0)
         message = self._message([], None, usage)
-        data = _named({"type": "message_start", "message": message})
-        return (data, b"") if self.style.opens == "early" else (b"", data)
+        return b"", _named({"type": "message_start", "message": message})
 
     def _opened(self, index: int, *, thought: bool) -> bytes:
         key = "thinking" if thought else "text"

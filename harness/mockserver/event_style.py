@@ -45,8 +45,6 @@ class MessagesStyle:
         False  # what cache_control has it keep, as the API says; engines count no such thing
     )
     signature: bool = False  # an empty signature_delta ends a thinking block
-    opens: Literal["early", "first"] = "first"
-    takes_from_limit: int = 0
     forces_length: bool = False
 
     def marked(self, fields: Mapping[str, object]) -> bool:

@@ -66,10 +66,7 @@ class Ledger:
         self.dropped = self.blocked_writes = 0
 
     def statistics(self) -> dict[str, object]:
-        """Returns statistics of the requests that are kept.
-
-        Latencies are of complete answers only, from received; ITL is between text events, pooled.
-        """
+        """Returns statistics of the requests that are kept, and counts of those that are not."""
         from harness.mockserver.statistics import statistics  # loads numpy, which no answer needs
 
         return statistics(self.records) | {"dropped": self.dropped, "blocked_writes": self.blocked_writes}

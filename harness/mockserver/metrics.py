@@ -91,9 +91,9 @@ class Meter:
         return [
             {
                 "iter": self._iterations,
-                "numActiveRequests": self._value("running"),
-                "numQueuedRequests": self._value("waiting"),
-                "kvCacheStats": {"cacheHitRate": self._value("hit_rate")},
+                "numActiveRequests": _VALUES["running"](self._engine),
+                "numQueuedRequests": _VALUES["waiting"](self._engine),
+                "kvCacheStats": {"cacheHitRate": _VALUES["hit_rate"](self._engine)},
             }
         ]
 
@@ -103,38 +103,25 @@ class Meter:
             yield from self._histograms[series.name].lines(series.name, self._labels)
         else:
             labels = ",".join(filter(None, (self._labels, series.label)))
-            yield f"{series.name}{f'{{{labels}}}' if labels else ''} {self._value(series.quantity)}"
+            yield f"{series.name}{f'{{{labels}}}' if labels else ''} {_VALUES[series.quantity](self._engine)}"
 
-    def _value(self, quantity: Quantity) -> float:
-        engine = self._engine
-        match quantity:
-            case "running":
-                return len(engine.running)
-            case "waiting":
-                return len(engine.waiting)
-            case "kv_use":
-                return engine.cache.used_share
-            case "hit_rate":
-                return engine.cached_tokens / engine.prompt_tokens if engine.prompt_tokens else 0.0
-            case "prompt":
-                return engine.prompt_tokens
-            case "uncached":
-                return engine.prompt_tokens - engine.cached_tokens
-            case "cached":
-                return engine.cached_tokens
-            case "device_cached":
-                return engine.cached_tokens - engine.host_cached_tokens
-            case "host_cached":
-                return engine.host_cached_tokens
-            case "image_queries":
-                return engine.image_cache.queries
-            case "image_hits":
-                return engine.image_cache.hits
-            case "generated":
-                return engine.generated_tokens
-            case "finished":
-                return engine.finished
-        return 0
+
+_VALUES: dict[Quantity, Callable[[Engine], float]] = {
+    "running": lambda engine: len(engine.running),
+    "waiting": lambda engine: len(engine.waiting),
+    "kv_use": lambda engine: engine.cache.used_share,
+    "hit_rate": lambda engine: engine.cached_tokens / max(engine.prompt_tokens, 1),
+    "prompt": lambda engine: engine.prompt_tokens,
+    "uncached": lambda engine: engine.prompt_tokens - engine.cached_tokens,
+    "cached": lambda engine: engine.cached_tokens,
+    "device_cached": lambda engine: engine.cached_tokens - engine.host_cached_tokens,
+    "host_cached": lambda engine: engine.host_cached_tokens,
+    "image_queries": lambda engine: engine.image_cache.queries,
+    "image_hits": lambda engine: engine.image_cache.hits,
+    "generated": lambda engine: engine.generated_tokens,
+    "finished": lambda engine: engine.finished,
+    "zero": lambda _: 0,
+}
 
 
 def _itl(record: Record) -> list[float]:

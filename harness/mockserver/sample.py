@@ -51,9 +51,6 @@ _ANNOTATIONS = frozenset(
 )
 
 
-# A JSON schema of a client's is any JSON: every key is looked at where it is used.
-
-
 class _Values:
     """Values of a schema and its parts: tried by the keywords below, and judged by all of the schema."""
 
