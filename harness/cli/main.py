@@ -103,11 +103,20 @@ def _unrecognized(
     arguments = given[given.index("--") :] if "--" in given else ()
     flag = next((word for word in unknown if word.startswith("-") and word not in arguments), None)
     if flag is None:
-        return SpecError(
-            f"unexpected argument '{unknown[0]}'", hint=f"`{asked.prog} --help` shows what it takes"
-        )
+        hint = _as_list(asked, unknown[0], given) or f"`{asked.prog} --help` shows what it takes"
+        return SpecError(f"unexpected argument '{unknown[0]}'", hint=hint)
     name = flag.partition("=")[0]
     return SpecError(f"unknown option '{name}'", hint=suggested(name, _flags(asked, action), asked.prog))
+
+
+def _as_list(asked: argparse.ArgumentParser, word: str, given: Sequence[str]) -> str:
+    """Joins a word to the list that it follows, as in `--concurrency 4 8`; "" if it follows none."""
+    at = given.index(word) if word in given else 0
+    flag, before = given[at - 2 : at] if at > 1 else ("", "")
+    action = asked._option_string_actions.get(flag)
+    if action is None or not str(action.metavar).endswith(("LIST", ",…")):
+        return ""
+    return f"a list has commas and no spaces: {flag} {before.rstrip(',')},{word.lstrip(',')}"
 
 
 def _unknown_flags(parser: argparse.ArgumentParser, command: str, given: Sequence[str]) -> list[str]:

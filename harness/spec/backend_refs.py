@@ -29,6 +29,7 @@ from harness.spec.tuned import VARIANT, load_tuned, tuned_path
 from harness.spec.versions import at_version, pinned
 
 _BEFORE_URL = re.compile("(?<!=)=(?!=)")  # NAME==VERSION has no URL yet
+_ADDRESS = re.compile(r"://|:\d+(/|$)|^localhost$")
 _NAMES = ("served_name", "model", "listed")
 _STEP_PLACEHOLDERS = ("model", "served_name", "model_digest")
 
@@ -322,7 +323,7 @@ def _parse_entry(entry: str, apis: Sequence[ApiName]) -> list[BackendRef]:
 
 def _parse_ref(entry: str) -> BackendRef:
     label, *rest = _BEFORE_URL.split(entry, maxsplit=1)
-    if "://" in label:  # and not shown: a password may stand in it
+    if _ADDRESS.search(label):  # and not shown: a password may stand in it
         raise SpecError(
             "a running server is written NAME=URL",
             where="--backends",

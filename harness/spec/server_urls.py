@@ -45,7 +45,9 @@ def server_url(url: str, where: str) -> str:
             hint="--header Authorization=ENV:VAR, the variable with `Basic` and the base64 of user:password",
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where)
+        host = f"127.0.0.1:{url}" if url.isdecimal() else url
+        hint = "" if "://" in url else f"write http://{host}"
+        raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where, hint=hint)
     if parts.query or parts.fragment:
         hint = "--query NAME=VALUE adds to the query of each request" if parts.query else ""
         raise SpecError("the URL must be a server's address, without '?' or '#'", where=where, hint=hint)

@@ -34,7 +34,7 @@ SUGGESTED = 5  # names in a hint: a longer list is not read
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Hint for a name that does not exist, with at most `SUGGESTED` others; None if there are none."""
     names = sorted(known)
-    begun = [known_name for known_name in names if name and known_name.startswith(name)]
+    begun = sorted((known_name for known_name in names if name and known_name.startswith(name)), key=len)
     alike = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     alike += difflib.get_close_matches(name, names, n=SUGGESTED, cutoff=0.7)
     close = list(dict.fromkeys([*begun, *alike]))[:SUGGESTED]

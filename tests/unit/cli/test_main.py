@@ -35,6 +35,21 @@ from harness.errors import ExitCode
             "argument --tail: '1.5' is not a whole number",
             "`bench logs --help`",
         ),
+        (
+            ["run", "--backends", "vllm,", "sglang", "--scenario", "x"],
+            "unexpected argument 'sglang'",
+            "a list has commas and no spaces: --backends vllm,sglang",
+        ),
+        (
+            ["run", "--backends", "vllm", "--concurrency", "4", "8"],
+            "unexpected argument '8'",
+            "--concurrency 4,8",
+        ),
+        (
+            ["run", "--backends", "vllm", "--seed", "4", "8"],
+            "unexpected argument '8'",
+            "`bench run --help`",
+        ),
         (["verify", "a", "b", "c\udcff"], "is not UTF-8 text", "rename the file"),
         (["run", "--seed=--"], "argument --seed: expected one argument", "`bench run --help`"),
         (["run", "--backends=--"], "argument --backends: expected one argument", "`bench run --help`"),

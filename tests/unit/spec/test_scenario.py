@@ -7,6 +7,7 @@ from harness.errors import SpecError
 from harness.host import paths
 from harness.spec import files
 from harness.spec.scenario import FixedLength, load_scenario, parse_scenario
+from harness.spec.strict import nearest
 
 SCENARIO = """
 [scenario]
@@ -133,6 +134,11 @@ def test_an_override_of_a_key_that_does_not_exist_is_refused():
 def test_a_value_from_the_command_line_is_not_blamed_on_the_file():
     with pytest.raises(SpecError, match=r"^load\.requests, as given: must be at least 1, not 0$"):
         load_scenario("fixed-length", {"load.requests": 0})
+
+
+def test_a_beginning_suggests_the_shortest_names_that_have_it():
+    hint = nearest("ttft", ["ttft_answer_ms.p50", "ttft_ms.p50", "ttft_ms.mean"])
+    assert hint.startswith("did you mean 'ttft_ms.p50'?")
 
 
 def test_an_unknown_name_suggests_the_nearest():

@@ -49,11 +49,23 @@ def test_what_is_no_list_of_servers_is_one_error(given, said):
         refs(f"vllm={given}")
 
 
-@pytest.mark.parametrize("given", [A, "http://u:secret@a:8000", f"vllm,{A}"])
+@pytest.mark.parametrize(
+    "given", [A, "http://u:secret@a:8000", f"vllm,{A}", "localhost:8000", "localhost", "10.0.0.1:80/v1"]
+)
 def test_an_address_alone_is_refused_with_the_form_to_write(given):
     with pytest.raises(SpecError, match=r"^--backends: a running server is written NAME=URL") as refused:
         refs(given)
     assert "secret" not in f"{refused.value} {refused.value.hint}"
+
+
+@pytest.mark.parametrize(
+    ("given", "hint"),
+    [("a:8000", "write http://a:8000"), ("8000", "write http://127.0.0.1:8000"), ("ftp://a:8000", None)],
+)
+def test_an_address_without_its_scheme_is_shown_with_it(given, hint):
+    with pytest.raises(SpecError, match="is not an http:// or https:// URL") as refused:
+        refs(f"vllm={given}")
+    assert (refused.value.hint or None) == hint
 
 
 @pytest.mark.parametrize("launch", ["process", "compose", "simulate"])
