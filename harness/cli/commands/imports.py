@@ -101,7 +101,7 @@ def results_at(name: str) -> Found | None:
         if kind != "folder":
             return None
         below = entries_below(path)
-        if any(entry.name in OF_RUN and len(entry.relative_to(path).parts) <= 2 for entry in below):
+        if any(entry.name in OF_RUN and _near(entry, path) for entry in below):
             return None
         files, left_out = results_among(below)
     except OSError:  # not to be read, or gone meanwhile; whoever opens it as a run says so
@@ -130,10 +130,19 @@ def _results_named(text: str) -> Found:
         return Found(label, [path], [])
     if kind != "folder":
         raise SpecError("no such file", where=str(path), hint="[NAME=]FILE, or a folder of files")
-    files, left_out = results_among(entries_below(path))
+    below = entries_below(path)
+    if {"manifest.json", "checksums.json"} <= {entry.name for entry in below if _near(entry, path)}:
+        hint = "`bench compare` and the other commands take a run folder as it is"
+        raise SpecError("holds runs of bench, which need no import", where=str(path), hint=hint)
+    files, left_out = results_among(below)
     if not files:
         raise SpecError("no result of any tool in this folder", where=str(path))
     return Found(label, files, left_out)
+
+
+def _near(entry: Path, folder: Path) -> bool:
+    """Whether it is in the folder, or in one of its folders."""
+    return len(entry.relative_to(folder).parts) <= 2
 
 
 def _parts(found: Found, tool_version: str | None) -> "Iterator[Part]":

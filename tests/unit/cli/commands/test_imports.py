@@ -44,11 +44,15 @@ def test_of_a_folder_the_files_of_the_tool_are_taken_and_the_others_named(tmp_pa
         ("vllm=absent.json", "absent.json: no such file"),
         ("empty", "empty: no result of any tool in this folder"),
         ("vllm=empty", "empty: no result of any tool in this folder"),
+        ("results", "results: holds runs of bench, which need no import"),
+        ("results/a", "results/a: holds runs of bench, which need no import"),
     ],
 )
 def test_what_holds_no_result_is_an_error_with_its_path(tmp_path, monkeypatch, text, says):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "empty").mkdir()
+    for name in ("manifest.json", "checksums.json"):
+        foreign.write(tmp_path / "results" / "a" / name, {})
     with pytest.raises(SpecError) as caught:
         named(text)
     assert str(caught.value) == says
