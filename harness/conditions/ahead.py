@@ -31,10 +31,9 @@ def foreseen(
 ) -> Iterator[tuple[Key | None, Unequal]]:
     """A row of the table and its difference, for each pair of labels and condition that refuses a verdict.
 
-    No row belongs to what one of the pair has no field for.
-
-    In the order of the pairs, with the text that `unequal` finds in their cells. `in_flight`: the most
-    requests of a closed loop at once; None: no limit is known.
+    They come in the order of the pairs, with the text that `unequal` finds in their cells. No row belongs to
+    what one of the pair has no field for. `in_flight`: the most requests of a closed loop at once; None: no
+    limit is known.
     """
     known = {label: of_engine(label_of.engine, label_of.backend) for label, label_of in backends.items()}
     for pair in combinations(backends, 2):

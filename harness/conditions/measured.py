@@ -95,12 +95,11 @@ def _output_length(group: Group) -> Iterator[Unequal]:
     means = {label: cell.conditions.output_tokens_mean for label, cell in right.items()}
     known = {label: mean for label, mean in means.items() if mean is not None}
     if len(known) > 1 and (spread := _spread(known.values())) > SHOWN:
-        words = _figures(known, 1)
         alone = all(cell.point == LoadPoint("concurrency", 1) for cell in group.values())
         # Longer answers of the others are what a first token waits behind.
         metrics = distorted_by("output-length", *(() if alone else ("queued-output-length",)))
         what = "tokens per answer"
-        text = f"{what}: {words}"
+        text = f"{what}: {_figures(known, 1)}"
         yield Unequal("output-length", tuple(known), text, spread > MATTERS, metrics, spread, what)
 
 
@@ -108,12 +107,12 @@ def _tokens_per_event(group: Group) -> Iterator[Unequal]:
     """A gap between events of several tokens is not a gap between tokens."""
     sizes = {label: cell.output_tokens.tokens_per_event for label, cell in group.items()}
     known = {label: size for label, size in sizes.items() if size is not None}
-    if len(known) > 1 and (spread := _spread(known.values())) > MATTERS:
-        words = _figures(known, 2)
-        metrics = distorted_by("tokens-per-event")
+    if len(known) > 1 and _spread(known.values()) > MATTERS:
         what = "tokens per event"
-        text = f"{what}: {words}"
-        yield Unequal("tokens-per-event", tuple(known), text, spread > MATTERS, metrics, what=what)
+        text = f"{what}: {_figures(known, 2)}"
+        yield Unequal(
+            "tokens-per-event", tuple(known), text, True, distorted_by("tokens-per-event"), what=what
+        )
 
 
 def _usage(group: Group) -> Iterator[Unequal]:

@@ -62,7 +62,7 @@ def compare(
             highest.setdefault(ranking.metric, []).append(ranking.line)
     return Compared(
         tuple(findings),
-        noise(findings),
+        tuple(noise(findings)),
         tuple(estimates),
         {metric: "; ".join(lines) for metric, lines in highest.items()},
         tuple(rankings),

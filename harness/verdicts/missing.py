@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from harness.errors import SpecError
 from harness.model import CellResult, LoadPoint, Manifest, MissingFigure, better_of
 from harness.model.json_path import number_at
+from harness.model.numbers import counted
 from harness.spec.strict import nearest
 from harness.verdicts.run_values import Series, loads, series
 
@@ -55,8 +56,7 @@ def missing(
             yield Missing(label, load, None, "not measured")
             continue
         if after.measured < (least := min(before.measured, decided_by or before.measured)):
-            runs = "run" if after.measured == 1 else "runs"
-            yield Missing(label, load, None, f"{after.measured} {runs}, the baseline has {least}")
+            yield Missing(label, load, None, f"{counted(after.measured, 'run')}, the baseline has {least}")
         if _share(len(after.invalid), after) > _share(len(before.invalid), before):
             yield Missing(label, load, None, invalid_words(after))
         if after.cells:
@@ -101,8 +101,8 @@ def failed_to_start(manifest: Manifest, label: str) -> Missing | None:
     failures = [failure for failure in manifest.failures if failure.backend == label]
     if not failures:
         return None
-    runs = "run" if len(failures) == 1 else "runs"
-    return Missing(label, None, None, f"did not start in {len(failures)} {runs}: {failures[0].error}")
+    runs = counted(len(failures), "run")
+    return Missing(label, None, None, f"did not start in {runs}: {failures[0].error}")
 
 
 def check_allowed(allowed: Iterable[str], cells: Sequence[CellResult], metrics: Iterable[str]) -> None:

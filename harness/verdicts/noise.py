@@ -1,20 +1,16 @@
 """Noise of a machine: how far apart equal engines are measured on it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from harness.model import Noise, PairVerdict
 
 
-def noise(findings: Sequence[PairVerdict]) -> tuple[Noise, ...]:
+def noise(findings: Iterable[PairVerdict]) -> Iterator[Noise]:
     """Takes the pairs `NAME#a` and `NAME#b` of one backend from the findings of a run with --aa.
 
     `difference` is its size as a share. `difference_upper` is the farther end of its interval, and the floor
     of later verdicts: one experiment does not know more exactly how far apart equal engines may be.
     """
-    return tuple(_noise(findings))
-
-
-def _noise(findings: Sequence[PairVerdict]) -> Iterator[Noise]:
     for finding in findings:
         name = finding.a.partition("#")[0]
         if finding.ratio is None or name != finding.b.partition("#")[0]:
