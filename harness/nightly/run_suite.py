@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from harness.errors import ExitCode, SpecError
+from harness.host import paths
 from harness.host.helper_process import asked_to_stop, follow
 from harness.model import HistoryEntry
 from harness.model.imported import RESULT_SUFFIXES
@@ -164,7 +165,7 @@ def _step(
 
 def _files(entry: Entry, out: Path, note: Callable[[str], None]) -> Step:
     """The files that the team's own client left tonight. A file of an earlier night is no new measurement."""
-    began, found = time.monotonic(), entry.matching()
+    began, found = time.monotonic(), paths.matching(entry.files)
     if not found:
         return Step(entry, "failed", f"no file matches {', '.join(entry.files)}", ExitCode.SETUP, 0.0)
     if old := _seen_before(found, out, note):

@@ -68,10 +68,6 @@ class Entry:
     def title(self) -> str:
         return f"{self.scenario or 'files'}: {', '.join(self.backends)}"
 
-    def matching(self) -> list[Path]:
-        """Files of tonight, in order."""
-        return paths.matching(self.files)
-
     def flags(self) -> list[str]:
         return ["--scenario", self.scenario, "--backends", ",".join(self.backends), *self._others()]
 

@@ -6,12 +6,11 @@ from dataclasses import asdict, fields
 from urllib.parse import urlsplit
 
 from harness.engines.session import EngineSession
-from harness.engines.speak.server import Server
 from harness.engines.start.started import EngineFacts
 from harness.host.address import port_of
 from harness.sampling import machine
 from harness.sampling.job import Exporter, Watch
-from harness.spec.engine_metrics import Counters, Metrics
+from harness.spec.engine_metrics import Counters
 
 # Only these have a difference over a cell; gauges (running, waiting) have none.
 COUNTERS = frozenset(field.name for field in fields(Counters))
@@ -37,7 +36,7 @@ def watch_of(
     return Watch(
         bench_pid=os.getpid(),
         hz=hz,
-        exporters=tuple(_exporter(*exported) for exported in _with_metrics(engine)),
+        exporters=tuple(_exporters(engine)),
         engine_pid=engine.facts.get("pid") if here else None,
         engine_ports=tuple(map(port_of, engine.urls)) if here else (),
         engine_env=gpu_env(engine.facts),
@@ -68,23 +67,19 @@ def gpu_env(facts: EngineFacts) -> dict[str, str]:
     return {name: given[name] for name in _GPU_ENV if name in given}
 
 
-def _with_metrics(engine: EngineSession) -> Iterator[tuple[Server, Metrics]]:
+def _exporters(engine: EngineSession) -> Iterator[Exporter]:
     for source in engine.counter_sources:
-        if source.definition.metrics is not None:
-            yield source, source.definition.metrics
-
-
-def _exporter(source: Server, metrics: Metrics) -> Exporter:
-    json = metrics.json
-    return Exporter(
-        url=source.base_url + metrics.path,
-        access=source.access,
-        counters=_named(asdict(metrics.counters)),
-        gauges=_named(asdict(metrics.gauges)),
-        prompt_tokens_exclude_cached=metrics.prompt_tokens_exclude_cached,
-        json_url=source.base_url + json.path if json else "",
-        json_gauges=_named(asdict(json.gauges)) if json else {},
-    )
+        if (metrics := source.definition.metrics) is not None:
+            json = metrics.json
+            yield Exporter(
+                url=source.base_url + metrics.path,
+                access=source.access,
+                counters=_named(asdict(metrics.counters)),
+                gauges=_named(asdict(metrics.gauges)),
+                prompt_tokens_exclude_cached=metrics.prompt_tokens_exclude_cached,
+                json_url=source.base_url + json.path if json else "",
+                json_gauges=_named(asdict(json.gauges)) if json else {},
+            )
 
 
 def _named(series: dict[str, str]) -> dict[str, str]:
