@@ -1,5 +1,6 @@
 """The map from kernel stamps to the monotonic clock, on made-up clocks."""
 
+import errno
 import select
 import socket
 import struct
@@ -7,9 +8,11 @@ import threading
 import time
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.load import stamps
 from harness.load.socket_checks import SocketChecks
 from harness.load.stamps import TOLERANCE_NS, StampClock, bound, bounded
 
@@ -119,3 +122,11 @@ def test_a_look_that_slept_woke_when_something_came() -> None:
         timer.join()
         empty, floor, _ = looks.current
         assert floor - empty > 40_000_000
+
+
+def test_a_sandbox_that_knows_no_stamps_is_a_kernel_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> bool:
+        raise OSError(errno.ENOPROTOOPT, "Protocol not available")
+
+    monkeypatch.setattr(stamps, "_stamped_over_loopback", refuse)
+    assert stamps.kernel_stamps_work() is False
