@@ -156,6 +156,11 @@ def point_words(point: LoadPoint) -> str:
     return f"open loop, {value} requests/s"
 
 
+def kind_and_value(point: LoadPoint) -> str:
+    """`concurrency 8`: as the flags have it."""
+    return f"{point.kind} {as_given(point.value)}"
+
+
 def cell_name(cell: CellResult) -> str:
     """Includes its verdict if that is not VALID."""
     verdict = cell.validity.verdict

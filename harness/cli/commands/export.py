@@ -126,11 +126,12 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
         ]
     if not written:
         raise SpecError("no cell was measured, so there is no document to write")
-    if to == "-" and len(written) == 1:
+    if to == "-":
+        if len(written) > 1:
+            what = f"{len(written)} documents, one for each cell"
+            raise SpecError(what, where="--to -", hint="--to FOLDER")
         print(written[0][1])
         return
-    if to == "-":
-        raise SpecError(f"{len(written)} documents, one for each cell", where="--to -", hint="--to FOLDER")
     try:
         Path(to).mkdir(parents=True, exist_ok=True)
         for name, text in written:

@@ -298,11 +298,11 @@ def measure(
         from harness.cli.display.dry_run import describe
         from harness.model import as_json
 
-        print(
-            json.dumps(as_json(describe(prepared).document), indent=1)
-            if arguments.json
-            else describe(prepared).as_text(verbose=arguments.verbose, width=page_width())
-        )
+        plan = describe(prepared)
+        if arguments.json:
+            print(json.dumps(as_json(plan.document), indent=1))
+        else:
+            print(plan.as_text(verbose=arguments.verbose, width=page_width()))
         return ExitCode.OK
 
     from harness.cli.commands.run_session import run_and_show

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from harness.errors import SetupError, SpecError, extra_hint
 from harness.model import CellResult, LoadPoint, Summary
-from harness.model.numbers import as_given
+from harness.report.view import kind_and_value
 
 
 class Entry(NamedTuple):
@@ -23,17 +23,14 @@ def entries(summary: Summary) -> Iterator[Entry]:
     """None for cells without an estimate."""
     estimates: dict[tuple[str, LoadPoint], dict[str, float]] = {}
     for estimate in summary.estimates:
-        named = zip(
-            (f"{estimate.metric}.low", estimate.metric, f"{estimate.metric}.high"),
-            estimate.interval,
-            strict=True,
-        )
+        names = (f"{estimate.metric}.low", estimate.metric, f"{estimate.metric}.high")
+        named = zip(names, estimate.interval, strict=True)
         known = {name: value for name, value in named if value is not None}
         estimates.setdefault((estimate.label, estimate.load), {}).update(known)
     for (label, point), figures in estimates.items():
         cells = [cell for cell in summary.cells if cell.label == label and cell.point == point]
         yield Entry(
-            f"{summary.run} {label} {point.kind} {as_given(point.value)}",
+            f"{summary.run} {label} {kind_and_value(point)}",
             _settings(summary, cells, point),
             figures,
         )

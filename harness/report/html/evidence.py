@@ -113,11 +113,11 @@ def probe(source: Source) -> Html | None:
     """None in runs that were not probed."""
     if not source.probes:
         return None
-    topics = dict.fromkeys(finding.topic for probed in source.probes.values() for finding in probed.findings)
     by_label = {
         label: {finding.topic: finding for finding in probed.findings}
         for label, probed in source.probes.items()
     }
+    topics = dict.fromkeys(topic for findings in by_label.values() for topic in findings)
     rows = ([topic, *(_probed(finding.get(topic)) for finding in by_label.values())] for topic in topics)
     result = table("What each backend does", ["topic", *by_label], rows, class_="facts")
     odd = [

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from harness.model.numbers import as_given, counted, number
+from harness.model.numbers import counted, number
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, join, tag
-from harness.report.view import Group, Row, groups, repeats
+from harness.report.view import Group, Row, groups, kind_and_value, repeats
 from harness.report.wording import NOT_KNOWN
 
 Shown = Callable[[float], str]
@@ -13,7 +13,7 @@ Shown = Callable[[float], str]
 
 def where(source: Source, group: Group, row: Row) -> Html:
     """`vllm, concurrency 8`: the label of a row."""
-    return join([source.name(row.label), f", {group.point.kind} {as_given(group.point.value)}"])
+    return join([source.name(row.label), f", {kind_and_value(group.point)}"])
 
 
 def every_row(source: Source) -> Iterator[tuple[Group, Row]]:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from harness.model import LoadPoint, Speedup
 from harness.model.measures import measure
-from harness.model.numbers import as_given
 from harness.report.findings import verdict_words
 from harness.report.findings.pairing import pairing_lines
 from harness.report.findings.stopping import stopping_lines
@@ -12,7 +11,7 @@ from harness.report.findings.verdict_words import SIGNS, Finding
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, details, items, join, section, table, tag
 from harness.report.html.verdict_evidence import evidence
-from harness.report.view import groups, point_words
+from harness.report.view import groups, kind_and_value, point_words
 
 PAIRWISE = 3  # backends: with more, a matrix of the primary metric is shown and the pairs are folded
 
@@ -67,7 +66,7 @@ def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Ht
             by_pair.setdefault((entry.a, entry.b), {})[entry.metric] = finding
         for (a, b), mine in by_pair.items():
             pair = join([source.name(a), " against ", source.name(b)])
-            rows.append([pair, _load(point), *(_cell(mine.get(metric)) for metric in metrics)])
+            rows.append([pair, kind_and_value(point), *(_cell(mine.get(metric)) for metric in metrics)])
             owners.append(f"{source.index(a)} {source.index(b)}")
     heads = [f"{measure(metric).name}{' (primary)' if metric == metrics[0] else ''}" for metric in metrics]
     caption = (
@@ -75,10 +74,6 @@ def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Ht
         f"{verdict_words.confidence(source.summary)} interval over {verdict_words.runs(source.summary)}"
     )
     return table(caption, ["first against second", "load", *heads], rows, owners, "verdicts")
-
-
-def _load(point: LoadPoint) -> str:
-    return f"{point.kind} {as_given(point.value)}"
 
 
 def _cell(finding: Finding | None) -> Html:

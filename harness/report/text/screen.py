@@ -58,12 +58,12 @@ def _table(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
     for head in heads[:-1]:
         if any(head):
             yield (" " * used + _right(head, sizes)).rstrip()
-    for index, name in enumerate(names):
-        left = "  ".join(text.ljust(size) for text, size in zip(name, firsts, strict=True))
-        if not index:
-            yield (left + _right(heads[-1], sizes)).rstrip()
-            continue
-        yield (left + "".join(_cells(rows[index - 1], kept, sizes, paint))).rstrip()
+    heading, *lefts = (
+        "  ".join(text.ljust(size) for text, size in zip(name, firsts, strict=True)) for name in names
+    )
+    yield (heading + _right(heads[-1], sizes)).rstrip()
+    for left, row in zip(lefts, rows, strict=True):
+        yield (left + "".join(_cells(row, kept, sizes, paint))).rstrip()
     for line in _below_table(summary, left_out, columns):
         yield paint(line, DIM)
     for table in session_tables(summary):
