@@ -69,7 +69,9 @@ def _tests(pairing: Pairing, alpha: float | None) -> list["_Test"]:
     metrics = rules.metrics
     if IN_TOKENS in metrics and IN_CHARACTERS not in metrics and found.other_tokens:
         metrics = (*metrics, IN_CHARACTERS)  # throughput in a unit that both share
-    a, b = (side.as_least() if side.label == found.idle else side for side in (pairing.a, pairing.b))
+    a, b = (
+        replace(side, at_least=True) if side.label == found.idle else side for side in (pairing.a, pairing.b)
+    )
     of_look = replace(pairing, a=a, b=b, rules=rules)
     return [
         _Test(

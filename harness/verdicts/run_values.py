@@ -59,7 +59,7 @@ class Series:
     def failures(self, metric: str) -> int:
         """Number of runs that failed, and of runs whose failed requests make this figure infinite."""
         if metric not in self._failures:
-            infinite = sum(_infinite(cell, metric) for cell in self.cells)
+            infinite = sum(made_infinite(cell.null_reasons.get(metric, "")) for cell in self.cells)
             self._failures[metric] = len(self.failed) + infinite
         return self._failures[metric]
 
@@ -89,10 +89,6 @@ class Series:
         out = self.doubtful(kind_of(metric))
         return replace(self, out=frozenset(out)) if out else self
 
-    def as_least(self) -> "Series":
-        """The same runs, marked as the least that the server can do."""
-        return replace(self, at_least=True)
-
     def before(self, repeat: int) -> "Series":
         """The series of the repeats before this one."""
 
@@ -104,16 +100,12 @@ class Series:
     def values(self, metric: str) -> dict[Work, float]:
         """Values by the work of a run: the hash of its requests, and its repeat."""
         if metric not in self._values:
-            self._values[metric] = self._read(metric)
+            self._values[metric] = {
+                work: value
+                for cell, work in self._works()
+                if cell.cell not in self.out and (value := number_at(cell, metric)) is not None
+            }
         return self._values[metric]
-
-    def _read(self, metric: str) -> dict[Work, float]:
-        values = {}
-        for cell, work in self._works():
-            value = None if cell.cell in self.out else number_at(cell, metric)
-            if value is not None:
-                values[work] = value
-        return values
 
     def _works(self) -> Iterator[tuple[CellResult, Work]]:
         """Yields each cell with its work. Repeats may have the same requests, and INVALID ones are gaps."""
@@ -188,10 +180,6 @@ def _start_s(cell: CellResult) -> float | None:
     """
     steps = [(cell.start or {}).get(step) for step in ("load_s", "first_answer_s")]
     return sum(filter(None, steps)) if any(steps) else None
-
-
-def _infinite(cell: CellResult, metric: str) -> bool:
-    return made_infinite(cell.null_reasons.get(metric, ""))
 
 
 def by_start(values: Mapping[Work, T], starts: Mapping[Work, int]) -> list[list[T]]:
