@@ -133,10 +133,9 @@ def speed_parts(progress: "Progress") -> list[str]:
 
 
 def _whole(value: float) -> str:
-    """More digits where it is not nothing."""
+    """No decimals, unless a value above 0 would read as 0."""
     return fixed(value, digits_apart(value, 0.0, least=0))
 
 
 def load_text(words: str, progress: "Progress") -> str:
-    """All of it in one line."""
     return "  ".join([in_flight_text(words, progress), *speed_parts(progress)])

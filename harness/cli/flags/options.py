@@ -266,7 +266,6 @@ def add_fail_on(parser: argparse._ActionsContainer, what: str, *more: str) -> No
 
 
 def add_allow_missing(parser: argparse._ActionsContainer) -> None:
-    """Adds the flag of every gate."""
     parser.add_argument(
         "--allow-missing",
         action="append",

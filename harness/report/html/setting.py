@@ -36,9 +36,11 @@ def unequal(source: Source) -> Html:
     )
 
 
-# `started`: of each backend its entry of the manifest, as JSON.
 def _known(started: Mapping[str, Mapping[str, Any]]) -> Iterator[Html]:
-    """Known biases by the definitions; runs from before it was kept have none."""
+    """Known biases by the definitions; runs from before it was kept have none.
+
+    `started`: by backend, its entry of the manifest as JSON.
+    """
     rows = [[label, line] for label, entry in started.items() for line in entry["engine"].get("known") or ()]
     if rows:
         yield table(

@@ -117,7 +117,7 @@ def _interval(ratio: Interval) -> str:
 
 
 def _ratio(value: float) -> str:
-    """Three decimals; more where they are nothing."""
+    """Three decimals; more where these would all be 0."""
     return fixed(value, digits_apart(value, 0.0, least=3))
 
 

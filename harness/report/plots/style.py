@@ -60,7 +60,7 @@ _STYLE: dict[RcKeyType, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """One backend in every picture."""
+    """Colour, marker and dash of one backend, the same in every picture."""
 
     index: int
 
@@ -79,7 +79,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """The origin of a picture, below each."""
+    """Says below a picture what was measured, and where."""
 
     scenario: str
     model: str
