@@ -65,7 +65,6 @@ from harness.model.comparison import (
 )
 from harness.model.conclusion import (
     ComparedConclusion,
-    Concluded,
     Conclusion,
     Good,
     Goodput,
@@ -128,10 +127,10 @@ from harness.model.figures import (
     TemplateTokens,
 )
 from harness.model.history import HistoryEntry, HistoryFigure, HistoryHost
-from harness.model.identity import Division, Identity
+from harness.model.identity import Identity
 from harness.model.imported import Fact, Imported, Level
 from harness.model.issue import IssueCode
-from harness.model.load import Load, LoadKind, LoadPoint, RateSegment, WorkingSet
+from harness.model.load import Load, LoadPoint, RateSegment, WorkingSet
 from harness.model.machine import (
     BusiestProcess,
     Cost,
@@ -162,7 +161,7 @@ from harness.model.manifest import (
     ScenarioTables,
     Seeds,
 )
-from harness.model.metric import PERCENTILES, STATISTICS, WITHOUT_TEXT, Better, Column, Distortion, Metric
+from harness.model.metric import PERCENTILES, STATISTICS, WITHOUT_TEXT, Distortion, Metric
 from harness.model.metric_table import METRICS, SLO_METRICS, VERDICT_METRICS, better_of, distorted_by, family
 from harness.model.plan import (
     DryRun,
@@ -176,8 +175,8 @@ from harness.model.plan import (
 )
 from harness.model.probe import Finding, Probed
 from harness.model.record import UNSET, Record, UnsetType, as_json, doc, from_json, known
-from harness.model.summary import ModelName, RunState, RunWarning, Summary
-from harness.model.validity import VERDICTS, Reason, Validity, Verdict
+from harness.model.summary import ModelName, RunWarning, Summary
+from harness.model.validity import VERDICTS, Reason, Validity
 from harness.model.workload import (
     ArrivalStatistics,
     CardLoad,
@@ -211,7 +210,6 @@ __all__ = [
     "BackendAgreement",
     "BackendEntry",
     "Backlog",
-    "Better",
     "BusiestProcess",
     "CachePreparation",
     "CacheState",
@@ -229,7 +227,6 @@ __all__ = [
     "ClientErrors",
     "ClientStats",
     "ClockFacts",
-    "Column",
     "ComparedAccuracy",
     "ComparedConclusion",
     "ComparedFigure",
@@ -237,7 +234,6 @@ __all__ = [
     "ComparedPair",
     "ComparedRun",
     "ComparisonVerdict",
-    "Concluded",
     "Conclusion",
     "ConditionAgreement",
     "Conditions",
@@ -249,7 +245,6 @@ __all__ = [
     "Disagreement",
     "Dispersions",
     "Distortion",
-    "Division",
     "DoctorResult",
     "DryRun",
     "Energy",
@@ -291,7 +286,6 @@ __all__ = [
     "LimitFacts",
     "Limiter",
     "Load",
-    "LoadKind",
     "LoadNode",
     "LoadNodeUse",
     "LoadPoint",
@@ -342,7 +336,6 @@ __all__ = [
     "RoleFacts",
     "Roles",
     "RunComparison",
-    "RunState",
     "RunWarning",
     "Sample",
     "Sampled",
@@ -380,7 +373,6 @@ __all__ = [
     "Validity",
     "ValuesAgreement",
     "ValuesPair",
-    "Verdict",
     "VerdictRules",
     "Warned",
     "Workers",

@@ -6,8 +6,6 @@ together.
 
 from harness.spec.scenario.definition import (
     PROFILES,
-    Cache,
-    Header,
     Profile,
     Request,
     Scenario,
@@ -27,9 +25,7 @@ from harness.spec.scenario.verdict import Verdict
 __all__ = [
     "GENERATORS",
     "PROFILES",
-    "Cache",
     "FixedLength",
-    "Header",
     "Images",
     "Load",
     "LoraMix",
