@@ -392,7 +392,3 @@ _HOST = (
 )  # fmt: skip
 
 TABLE = (*_WORK, *_NUMERICS, *_RESOURCES, *_SCHEDULING, *_INTERFACE, *_BUILD, *_HOST)
-
-
-def key(code: str) -> Key:
-    return next(row for row in TABLE if row.code == code)
