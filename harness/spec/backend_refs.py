@@ -10,7 +10,6 @@ from harness.apis import API_NAMES, APIS, ApiName
 from harness.errors import SpecError
 from harness.spec import files
 from harness.spec.backend import (
-    DEVICES,
     PLACEHOLDERS,
     PROVIDED,
     Backend,
@@ -95,8 +94,7 @@ def candidates(given: tuple[Value, ...] | Range) -> tuple[Value, ...]:
 
 
 def _check_placeholders(definition: Backend, where: str) -> None:
-    engine, process, compose = definition.engine, definition.process, definition.compose
-    cuda = definition.process_cuda
+    engine = definition.engine
     known = {*PLACEHOLDERS, *engine.values}
     places: list[tuple[str, Iterable[str]]] = [
         ("engine.model_args", (*engine.model_args, *engine.hub_model_args)),
@@ -104,26 +102,24 @@ def _check_placeholders(definition: Backend, where: str) -> None:
         ("engine.values", (value for value in engine.values.values() if isinstance(value, str))),
         ("engine.env", engine.env.values()),
         ("engine.files", engine.files.values()),
-        ("process.program", process.program if process else ()),
-        ("process.args", process.args if process else ()),
-        ("process.env", process.env.values() if process else ()),
-        ("process_cuda.program", cuda.program if cuda else ()),
-        ("process_cuda.args", cuda.args if cuda else ()),
-        ("process_cuda.env", cuda.env.values() if cuda else ()),
-        ("compose.program", compose.program if compose else ()),
-        ("compose.args", compose.args if compose else ()),
-        ("compose.env", compose.env.values() if compose else ()),
-        ("lora.args", definition.lora.args if definition.lora else ()),
     ]
+    for table in ("process", "process_cuda", "compose"):
+        start: Process | Compose | None = getattr(definition, table)
+        if start is not None:
+            places += [
+                (f"{table}.program", start.program),
+                (f"{table}.args", start.args),
+                (f"{table}.env", start.env.values()),
+            ]
+    places.append(("lora.args", definition.lora.args if definition.lora else ()))
     _known_only(placeholders(engine.vision_args), {*known, "vision"}, f"{where}:engine.vision_args")
     if definition.lora:
         _known_only(placeholders(definition.lora.each), ("adapter", "adapter_path"), f"{where}:lora.each")
         scales = ("adapter", "adapter_scales")
         _known_only(placeholders(definition.lora.request), scales, f"{where}:lora.request")
-    for device in DEVICES:
+    for device in definition.devices:
         image = getattr(definition.image, device)
-        if image:
-            places += [(f"image.{device}.args", image.args), (f"image.{device}.env", image.env.values())]
+        places += [(f"image.{device}.args", image.args), (f"image.{device}.env", image.env.values())]
     for table, texts in places:
         _known_only(placeholders(list(texts)), known, f"{where}:{table}")
 
@@ -167,9 +163,8 @@ def _check_info_key(key: str, info_keys: Iterable[str], where: str) -> None:
 
 
 def _check_compose(definition: Backend, where: str) -> None:
-    compose: Compose | None = definition.compose
-    images = [device for device in DEVICES if getattr(definition.image, device)]
-    if (compose is None) != (not images):
+    compose = definition.compose
+    if (compose is None) != (not definition.devices):
         raise SpecError("[compose] and [image.DEVICE] go together", where=where)
     if compose is None:
         return

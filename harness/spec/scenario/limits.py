@@ -40,6 +40,6 @@ def at_most(value: float, where: str, most: float) -> None:
         raise SpecError(f"must be at most {most:,}, not {value:,.10g}", where=where)
 
 
-def is_share(table: Any, where: str, key: str) -> None:
-    if not 0 <= getattr(table, key) < 1:
-        raise SpecError(f"must be from 0 to below 1, not {getattr(table, key)}", where=f"{where}.{key}")
+def check_spread(spread: float, where: str) -> None:
+    if not 0 <= spread < 1:
+        raise SpecError(f"must be from 0 to below 1, not {spread}", where=f"{where}.output_spread")

@@ -5,7 +5,7 @@ from typing import Literal
 
 from harness.errors import SpecError
 from harness.spec.recordings import read_recordings
-from harness.spec.scenario.limits import at_least, is_share
+from harness.spec.scenario.limits import at_least, check_spread
 from harness.spec.schemas import read_schemas
 
 # Those that harness.workload.prompts.topics has words for.
@@ -23,7 +23,7 @@ class FixedLength:
 
     def check(self, where: str) -> None:
         at_least(self, where, 1, "input_tokens", "output_tokens")
-        is_share(self, where, "output_spread")
+        check_spread(self.output_spread, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Mix:
                 raise SpecError(
                     f"must be above 0, not {length_class.weight}", where=f"{where}.classes[{index}].weight"
                 )
-        is_share(self, where, "output_spread")
+        check_spread(self.output_spread, where)
         names = [length_class.name for length_class in self.classes]
         if len(set(names)) < len(names):
             raise SpecError("duplicate name", where=f"{where}.classes")
@@ -120,7 +120,7 @@ class FewShot:
     def check(self, where: str) -> None:
         keys = ("tasks", "examples", "example_tokens", "question_tokens", "output_tokens")
         at_least(self, where, 1, *keys)
-        is_share(self, where, "output_spread")
+        check_spread(self.output_spread, where)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Rag:
         keys = ("documents", "document_tokens", "retrieved", "instruction_tokens", "question_tokens")
         at_least(self, where, 1, *keys, "output_tokens")
         at_least(self, where, 0, "zipf_exponent")
-        is_share(self, where, "output_spread")
+        check_spread(self.output_spread, where)
         if self.retrieved > self.documents:
             raise SpecError("more than there are documents", where=f"{where}.retrieved")
 
@@ -251,7 +251,7 @@ class CopyAndWrite:
 
     def check(self, where: str) -> None:
         at_least(self, where, 1, "passage_tokens", "output_tokens")
-        is_share(self, where, "output_spread")
+        check_spread(self.output_spread, where)
 
 
 @dataclass(frozen=True, slots=True)
