@@ -165,7 +165,11 @@ def _failure(error: httpx.TransportError) -> tuple[Outcome, str]:
 
 
 def _system_error(error: BaseException) -> OSError | None:
+    """The first of its causes with a number of the system; anyio puts one without it in front."""
+    found: OSError | None = None
     cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, OSError):
+    while cause is not None and (found is None or found.errno is None):
+        if isinstance(cause, OSError):
+            found = cause
         cause = cause.__cause__ or cause.__context__  # httpcore cuts the chain of causes
-    return cause
+    return found

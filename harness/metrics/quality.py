@@ -104,8 +104,11 @@ def _why_unknown(check: str, requested: RequestTable | None, answers: Answers | 
 
 
 def unanswered(requests: Rows, requested: RequestTable | None) -> Mask:
-    """Requests that the server owes an answer: those that failed or were dropped, without `form_refused`."""
-    mask: Mask = (requests["outcome"] != Outcome.OK) & ~form_refused(requests, requested)
+    """Requests that the server owes an answer: those that failed or were dropped, without `form_refused` and
+    without those that the load generator had no socket for.
+    """
+    ended = np.isin(requests["outcome"], (Outcome.OK, Outcome.NO_SOCKET))
+    mask: Mask = ~ended & ~form_refused(requests, requested)
     return mask
 
 

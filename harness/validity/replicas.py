@@ -10,6 +10,7 @@ from harness.metrics.quality import unanswered
 from harness.metrics.view import Floats, RequestView
 from harness.model import IssueCode, known
 from harness.model.numbers import apart
+from harness.records.layout import Outcome
 from harness.validity.nodes import LEAST_ANSWERS, NOISE_ERRORS, chance_ms, finite
 from harness.validity.requests import MAX_FAILED_SHARE
 from harness.validity.rule import Evidence, Rule, Violation
@@ -52,7 +53,8 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
         part = cell.view.without_events(cell.records.requests["replica"] == index)
         rows, ok = part.measured_requests, len(part.answers)
         missing = np.count_nonzero(unanswered(rows, cell.requested))
-        if not ok or missing > MAX_FAILED_SHARE * len(rows):
+        unopened = np.count_nonzero(rows["outcome"] == Outcome.NO_SOCKET)
+        if not (ok or unopened) or missing > MAX_FAILED_SHARE * len(rows):
             yield Violation(f"{url}: {ok} of {len(rows)} requests answered")
 
 

@@ -46,7 +46,7 @@ def _form_refused(cell: Evidence) -> Iterator[Violation]:
 
 def _failures(cell: Evidence) -> Mask:
     rows = cell.view.requests
-    sent: Mask = cell.view.measured & ~np.isin(rows["outcome"], (Outcome.DROPPED, Outcome.NO_SOCKET))
+    sent: Mask = cell.view.measured & (rows["outcome"] != Outcome.DROPPED)
     return sent & unanswered(rows, cell.requested)
 
 

@@ -6,7 +6,7 @@ import pytest
 from harness.metrics.replicas import fairness, replicas
 from harness.metrics.view import RequestView
 from harness.metrics.window import Window
-from harness.records.layout import UNKNOWN
+from harness.records.layout import UNKNOWN, Outcome
 from harness.validity import Evidence, judge
 from tests.factories.recorded import facts, records
 
@@ -99,6 +99,13 @@ def test_a_median_between_hits_and_misses_of_a_cache_is_a_matter_of_chance(hits,
         assert found["replica-slower"].measured.startswith(
             "http://b: TTFT +80.00 ms, 20.00 ms at the fastest"
         )
+
+
+def test_a_url_that_the_client_had_no_socket_for_has_not_failed():
+    whole = made(20, None)
+    assert codes(whole).keys() == {"replica-failed"}
+    whole.requests["outcome"][1::2] = Outcome.NO_SOCKET
+    assert codes(whole) == {}
 
 
 def test_the_slower_is_named():
