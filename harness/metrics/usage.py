@@ -113,8 +113,8 @@ def describe(
 
 
 def _fails_often(source: SampledSource) -> bool:
-    """Whether more than a tenth of its reads failed; after one that failed, the next is a second later."""
-    return source.failures * 9 > source.reads
+    """Whether several and more than a tenth of its reads failed; after each, the next is a second later."""
+    return source.failures > 2 and source.failures * 9 > source.reads
 
 
 def _health(watched: Sampled) -> TelemetryHealth:

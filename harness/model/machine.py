@@ -269,7 +269,8 @@ class SourceHealth(Record, frozen=True, kw_only=True):
 
     reads: Annotated[int, doc("Reads that worked.")]
     failures: Annotated[
-        int | UnsetType, doc("Reads that failed, if more than a tenth did; missing: fewer.")
+        int | UnsetType,
+        doc("Reads that failed, if more than two and more than a tenth did; missing: fewer."),
     ] = UNSET
     unavailable: Annotated[str, doc("Reason that the source was not available; empty: it was.")]
     last_failure: Annotated[str, doc("Error of the last failed read; empty: none failed.")]

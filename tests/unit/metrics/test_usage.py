@@ -255,11 +255,13 @@ def test_a_dead_exporter_is_a_warning_once_per_reason():
     assert gaps([sampled("0", engine=source())]) == []
 
 
-@pytest.mark.parametrize(("failures", "found"), [(0, 0), (10, 0), (11, 1), (90, 1)])
-def test_a_source_that_fails_again_and_again_is_a_warning(failures, found):
+@pytest.mark.parametrize(
+    ("reads", "failures", "found"), [(90, 0, 0), (90, 10, 0), (90, 11, 1), (90, 90, 1), (4, 2, 0), (4, 3, 1)]
+)
+def test_a_source_that_fails_again_and_again_is_a_warning(reads, failures, found):
     """Its last read worked, and its figures are of the reads between those that failed."""
     flaky = documents.made(
-        Sampled, sources={"engine": {"reads": 90, "failures": failures, "last_failure": "503"}}
+        Sampled, sources={"engine": {"reads": reads, "failures": failures, "last_failure": "503"}}
     )
     one = documents.made(CellResult, cell="0", telemetry=as_json(_health(flaky)))
     words = ["the engine's metrics often did not answer: 503 (0)"] * found
