@@ -10,6 +10,8 @@ from harness.model.choices import ROLES
 from harness.spec.backend import BackendRef
 from harness.spec.strict import nearest
 
+_HOST = re.compile(r"([\w.-]+|\[[\da-fA-F:.]+\])(:\d+)?(/[^/].*)?")  # of a URL whose scheme was left out
+
 MOST_URLS = 64  # each has connections and a sampler's reads of its own
 
 
@@ -45,9 +47,10 @@ def server_url(url: str, where: str) -> str:
             hint="--header Authorization=ENV:VAR, the variable with `Basic` and the base64 of user:password",
         )
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        host = f"127.0.0.1:{url}" if url.isdecimal() else url
-        hint = "" if "://" in url else f"write http://{host}"
-        raise SpecError(f"'{url}' is not an http:// or https:// URL", where=where, hint=hint)
+        shown = url.rpartition("@")[2]  # a password may stand before it
+        host = f"127.0.0.1:{url}" if url.isdecimal() else shown
+        hint = f"write http://{host}" if _HOST.fullmatch(host) else ""
+        raise SpecError(f"'{shown}' is not an http:// or https:// URL", where=where, hint=hint)
     if parts.query or parts.fragment:
         hint = "--query NAME=VALUE adds to the query of each request" if parts.query else ""
         raise SpecError("the URL must be a server's address, without '?' or '#'", where=where, hint=hint)

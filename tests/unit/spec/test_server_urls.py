@@ -60,12 +60,23 @@ def test_an_address_alone_is_refused_with_the_form_to_write(given):
 
 @pytest.mark.parametrize(
     ("given", "hint"),
-    [("a:8000", "write http://a:8000"), ("8000", "write http://127.0.0.1:8000"), ("ftp://a:8000", None)],
+    [
+        ("a:8000", "write http://a:8000"),
+        ("8000", "write http://127.0.0.1:8000"),
+        ("[::1]:80/v1", "write http://[::1]:80/v1"),
+        ("u:secret@a:8000", "write http://a:8000"),
+        ("ftp://a:8000", None),
+        ("http:/a", None),
+        ("http//a:80", None),
+        (":8000", None),
+        ("//a:80", None),
+    ],
 )
 def test_an_address_without_its_scheme_is_shown_with_it(given, hint):
     with pytest.raises(SpecError, match="is not an http:// or https:// URL") as refused:
         refs(f"vllm={given}")
     assert (refused.value.hint or None) == hint
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize("launch", ["process", "compose", "simulate"])
