@@ -245,8 +245,8 @@ def _planned(prepared: Prepared, cell: Cell, history: History) -> PlannedCell:
         count = min(count, len(source))
     requests = counted(count, "request")
     if isinstance(source, Trace):
-        sent = window(source, max_requests=count)
-        requests = f"{len(sent)} of {counted(source.lines, 'request')} of the trace"
+        sent, held = len(window(source, max_requests=count)), counted(source.lines, "request")
+        requests = f"{held if sent == source.lines else f'{sent} of {held}'} of the trace"
     label = prepared.of(cell).label
     words = {
         "concurrency": "in flight",

@@ -145,6 +145,8 @@ def test_a_trace_says_how_many_of_its_requests_are_used(here, capsys):
     shown = capsys.readouterr().out.splitlines()
     assert "  vllm  1 times the trace's pace  5 s each: 6 of 8 requests of the trace" in shown
     assert shown[-1] == "warning: trace-changed: t.jsonl: 2 requests after the first 6, left out"
+    assert main([*words, "--requests", "9"]) == ExitCode.OK
+    assert "7 s each: 8 requests of the trace\n" in capsys.readouterr().out
     assert main([*words, "--json"]) == ExitCode.OK
     assert [warning["code"] for warning in json.loads(capsys.readouterr().out)["warnings"]] == [
         "trace-changed"
