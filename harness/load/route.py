@@ -4,6 +4,7 @@ import base64
 import errno
 import socket
 import ssl
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,7 +69,8 @@ def resolve(host: str, port: int) -> Address:
         return Address(socket.AF_INET, (host, port))
     addresses = [Address(family, sockaddr) for family, _, _, _, sockaddr in known]
     for address in addresses[:8] if len(addresses) > 1 else ():
-        with socket.socket(address.family) as probe:
+        # A machine without IPv6 may know the address and not the family.
+        with suppress(OSError), socket.socket(address.family) as probe:
             probe.settimeout(2.0)
             if probe.connect_ex(address.sockaddr) == 0:
                 return address
