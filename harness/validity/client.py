@@ -10,6 +10,7 @@ from harness.metrics.view import Floats
 from harness.model import IssueCode, Quantiles, known
 from harness.model.numbers import apart, percent_apart
 from harness.records.layout import Outcome
+from harness.untrusted.text import one_line
 from harness.validity.rule import Evidence, Rule, Violation
 from harness.validity.stalls import suspended
 
@@ -18,6 +19,7 @@ MAX_LOOP_LAG_MS = 5.0
 MAX_STAMP_UNCERTAINTY_MS = 0.1
 # Events that share a read have one stamp, and the gap between them is lost.
 MERGED_SUSPECT, MERGED_INVALID = 0.01, 0.1
+_ERROR_CHARS = 80
 _MERGED = f"{MERGED_SUSPECT:.0%} suspect, {MERGED_INVALID:.0%} invalid"
 
 
@@ -34,9 +36,12 @@ def _worker_lost(cell: Evidence) -> Iterator[Violation]:
 
 
 def _no_sockets(cell: Evidence) -> Iterator[Violation]:
-    rows = cell.view.measured_requests
-    if unsent := int(np.count_nonzero(rows["outcome"] == Outcome.NO_SOCKET)):
-        yield Violation(f"{unsent} of {len(rows)}")
+    """Names what the system said of the first: files and ports have limits of their own."""
+    measured, errors = cell.view.measured, cell.records.errors
+    unsent = np.flatnonzero(measured & (cell.view.requests["outcome"] == Outcome.NO_SOCKET)).tolist()
+    if unsent:
+        text = one_line(errors[unsent[0]], _ERROR_CHARS) if errors else ""
+        yield Violation(f"{len(unsent)} of {np.count_nonzero(measured)}{text and f': {text}'}")
 
 
 def _busy(cell: Evidence) -> Iterator[Violation]:
