@@ -49,7 +49,7 @@ def older(value, place, names):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    return make_run(tmp_path_factory.mktemp("runs"), Shape(TWO, repeats=3, output_tokens=8))
+    return make_run(tmp_path_factory.mktemp("runs"), Shape(TWO, repeats=3, requests=8, output_tokens=4))
 
 
 @pytest.mark.parametrize(

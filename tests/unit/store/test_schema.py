@@ -26,9 +26,7 @@ PUBLISHED = sorted(Path(__file__).parents[3].glob("results/published/*/manifest.
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """Has every key that a run of made-up engines can have."""
-    return make_run(
-        tmp_path_factory.mktemp("runs"), Shape(TWO, repeats=3, concurrency=(1, 4), output_tokens=8)
-    )
+    return make_run(tmp_path_factory.mktemp("runs"), Shape(TWO, repeats=3, requests=8, output_tokens=4))
 
 
 @pytest.fixture(scope="module")

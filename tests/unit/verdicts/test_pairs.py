@@ -655,10 +655,10 @@ def test_too_few_requests_in_all_runs_have_none():
 def test_two_servers_that_serve_all_of_an_open_loop_from_records_to_words(tmp_path):
     """Audit 13, through the whole of a run folder: 499 against 382 tokens/s, and `>>` in the rank line."""
     engines = (
-        Engine("quick", "Quick", 40, 20, crowd=0.0),
-        Engine("patient", "Patient", 40, 100, crowd=0.0),
+        Engine("quick", "Quick", 160, 80, crowd=0.0),
+        Engine("patient", "Patient", 160, 400, crowd=0.0),
     )
-    shape = Shape(engines, concurrency=(), rates=(10,), repeats=3, requests=300, output_tokens=50)
+    shape = Shape(engines, concurrency=(), rates=(10,), repeats=3, requests=300, output_tokens=12)
     made = make_run(tmp_path, shape).read_summary()
     assert {cell.state for cell in made.cells} == {"under load"}
     found = {one.metric: one for one in made.comparison}
