@@ -3,6 +3,7 @@
 from functools import cache
 
 from msgspec import inspect
+from msgspec.structs import fields, replace
 
 from harness.model import Validity, as_json, from_json
 
@@ -16,12 +17,19 @@ def made(kind, given=None, **keys):
 
 def changed(document, **keys):
     """The same with these keys, as JSON has them; what they hold is filled as in `made`."""
-    return made(type(document), as_json(document), **keys)
+    types, hints = _keys(type(document))[0], _hints(type(document))
+    given = {key: _filled(types[key], as_json(value)) for key, value in keys.items()}
+    return replace(document, **{key: from_json(value, hints[key]) for key, value in given.items()})
 
 
 @cache
 def _type(kind):
     return inspect.type_info(kind)
+
+
+@cache
+def _hints(cls):
+    return {field.name: field.type for field in fields(cls)}
 
 
 @cache
@@ -44,7 +52,7 @@ def _filled(kind, given):
             return _filled(inner[0], given) if inner else given
         case inspect.StructType(array_like=False) if isinstance(given, dict):
             types, blank = _keys(kind.cls)
-            return blank | {k: _filled(types[k], v) if k in types else v for k, v in given.items()}
+            return blank | {k: _filled(types[k], v) for k, v in given.items()}
         case inspect.DictType() if isinstance(given, dict):
             return {key: _filled(kind.value_type, value) for key, value in given.items()}
         case inspect.ListType() | inspect.VarTupleType() if isinstance(given, list | tuple):

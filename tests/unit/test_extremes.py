@@ -12,8 +12,9 @@ from msgspec.structs import replace
 
 from harness.cli.main import main
 from harness.errors import ExitCode, StorageError
+from harness.model import as_json
 from harness.records.layout import UNKNOWN
-from harness.records.request_table import NUMBERS, Part, RequestTable
+from harness.records.request_table import Part, RequestTable
 from harness.records.series import Samples, Telemetry
 from harness.store import RunFolder, seal
 from harness.summary import summarise_folder
@@ -71,8 +72,9 @@ def write_altered(folder: RunFolder, cell: str, written, how) -> None:
     for name in STAMPS if how["together"] else ():
         rows[name] = np.where(rows[name] == UNKNOWN, UNKNOWN, rows["sent_ns"])
     if how["shares"]:
-        table = RequestTable.of([([4] * len(NUMBERS), "", (Part(1, 3),))] * len(rows), [])
-        facts = changed(facts, workload__file=folder.write_requested(cell, table))
+        table = RequestTable.of([([4, 4], "", (Part(1, 3),))] * len(rows), [])
+        file = folder.write_requested(cell, table)
+        facts = changed(facts, workload={**as_json(facts.workload), "file": file})
     at_ns = np.arange(5) * 1_000_000_000
     samples = {name: Samples(at_ns, np.resize(values, 5)) for name, values in how["samples"].items()}
     folder.write_cell(records, facts, Telemetry(samples))
