@@ -40,7 +40,7 @@ def tokens_of_first_events(view: RequestView) -> tuple[float, float] | None:
     of_one = float(single.mean()) if len(single) else per_token
     later = rows["text_events"] - np.maximum(events, 1)
     beyond = np.where(unknown, np.maximum(rows["output_tokens"] - 1 - later, 0), 0)
-    low = float(np.median(beyond / (rows["output_tokens"] - 1)))
+    low = float(np.median(beyond / np.maximum(rows["output_tokens"] - 1, 1)))
     return float(letters[unknown].mean()) / max(of_one, 1e-9), low
 
 

@@ -121,6 +121,14 @@ def test_the_events_that_came_as_one_with_the_first_hold_tokens_too():
     assert tokens_of_first_events(RequestView(made)) == pytest.approx((5.0, 14 / 24))
 
 
+def test_an_answer_of_one_token_whose_first_event_holds_none_is_no_share_of_nothing():
+    """A server may count the first event as 0 tokens; then one token of two events has a TPOT."""
+    made = records({"texts": [10, 20], "tokens": 1}, {"texts": [10, 20], "tokens": 5})
+    made.requests["first_tokens"] = [0, UNKNOWN]
+    _, low = tokens_of_first_events(RequestView(made))
+    assert low == pytest.approx((0 + 3 / 4) / 2)
+
+
 def test_itl_is_pooled_over_gaps_and_never_crosses_requests():
     made = records({"texts": [10, 12, 15]}, {"texts": [100]}, {"texts": [200, 207]})
     assert latency.itl_ms(RequestView(made)).tolist() == [2, 3, 7]
