@@ -159,10 +159,13 @@ def test_the_page_lists_every_column(shown):
         assert set(shown[view].columns) - figures <= listed
 
 
-@pytest.mark.parametrize("place", [path for _kind, path in tables.PLACES.values()])
-def test_a_column_of_the_cells_is_a_place_in_a_cell(run, place):
+def test_a_column_of_the_cells_is_a_place_in_a_cell(run):
     """A misspelt place would be a column that is always null."""
     cell = run.summary.cells[0]
-    head, _, rest = place.partition(".")
-    assert head in cell.__struct_fields__
-    assert not rest or getattr(cell, head) is None or hasattr(getattr(cell, head), rest)
+    missing = []
+    for _kind, place in tables.PLACES.values():
+        head, _, rest = place.partition(".")
+        held = getattr(cell, head, None)
+        if head not in cell.__struct_fields__ or (rest and held is not None and not hasattr(held, rest)):
+            missing.append(place)
+    assert missing == []
