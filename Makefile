@@ -45,7 +45,7 @@ demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix
 	$(BIN)/bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache --concurrency 2 --repeats 3 --requests 8 --output-tokens 16 --set prompts.prefix_tokens=128 --set load.min_answers=8 --set load.min_seconds=1 --no-agreement
 
 unit: $(VENV)/ready ## unit tests, on all cores; HYPOTHESIS_PROFILE=ci draws more examples
-	$(BIN)/python -m pytest tests/unit --numprocesses auto --dist loadfile --no-loadscope-reorder --quiet
+	$(BIN)/python -m pytest tests/unit --numprocesses auto --dist worksteal --quiet
 
 integration: integration-wait integration-time integration-long ## integration tests
 
@@ -65,7 +65,7 @@ test: $(VENV)/ready ## unit tests next to integration tests that wait, then thos
 # Where a test lets no file grow, coverage's own file of that process is cut off.
 coverage: $(VENV)/ready ## lines of harness/ that unit and integration tests run, in every process; twenty minutes
 	rm -rf build/coverage && mkdir -p build/coverage
-	-$(BIN)/coverage run -m pytest tests/unit --numprocesses auto --dist loadfile --no-loadscope-reorder --quiet
+	-$(BIN)/coverage run -m pytest tests/unit --numprocesses auto --dist worksteal --quiet
 	-$(BIN)/coverage run -m pytest tests/integration -m "not time" -k "not (files and (byte or KiB))" --numprocesses $(WAITERS) --dist loadgroup --quiet
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
