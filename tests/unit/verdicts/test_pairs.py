@@ -307,7 +307,7 @@ def test_same_is_the_whole_interval_of_the_family_within_five_per_cent():
     assert "within 5 % by itself, but not as one of 2 comparisons" in found[0].why
 
 
-def test_a_measured_floor_only_ever_leaves_it_open():
+def test_a_measured_floor_above_five_per_cent_leaves_it_open():
     floors = {"b": {"c4": {"ttft_ms.p50": 0.19}}}
     rules = Rules(primary="ttft_ms.p50", metrics=("ttft_ms.p50",), measured_floors=floors)
     quiet = {"kind": "concurrency", "value": 1}
@@ -317,6 +317,12 @@ def test_a_measured_floor_only_ever_leaves_it_open():
         assert "not beyond 19 %, by which this machine differs from itself" in one.why
     assert judged(cells("a", 130), cells("b", 100), rules).verdict == "slower"
     assert judged(cells("a", 110, load=quiet), cells("b", 100, load=quiet), rules).verdict == "slower"
+
+
+def test_a_difference_within_a_measured_floor_may_be_the_same():
+    a, b = cells("a", 103), cells("b", 100)
+    assert judged(a, b).verdict == "slower"
+    assert judged(a, b, replace(ONE, measured_floors={"b": {"c4": {"ttft_ms.p50": 0.04}}})).verdict == "same"
 
 
 def test_no_number_of_runs_is_promised_where_the_floor_forbids_same():
