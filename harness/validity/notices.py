@@ -123,7 +123,7 @@ LONGER_THAN_CONTEXT = Notice(
 )
 FILE_LINES_LEFT_OUT = Notice(
     IssueCode.FILE_LINES_LEFT_OUT,
-    "lines of a trace or prompt file could not be used",
+    "lines of a trace or prompt file could not be used, or its prompts have other lengths than are asked for",
     f"{page_address('traces')} says what a line must hold",
 )
 TRACE_CHANGED = Notice(

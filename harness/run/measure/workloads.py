@@ -105,6 +105,7 @@ class Workloads:
         self._texts = TextMaker(counter, scenario.text)
         self.exact = self._texts.exact
         self._made: dict[tuple[LoadPoint, int], Workload] = {}
+        self.fitting: int | None = None  # prompts of a file, where a load asked for more of them
         points = load_points(scenario.load)
         self._points = points if sizes is None else points[:1]
         descriptors.allow(repeats * len(self._points))  # each workload is an open file
@@ -133,9 +134,10 @@ class Workloads:
     def of(self, cell: Cell) -> Workload:
         key = cell.load, cell.repeat
         if key not in self._made:
+            asked = all_requests(self._scenario, cell.load, cell.probe)
             self._made[key] = generate(
                 prompts_at(self._scenario, cell.load),
-                all_requests(self._scenario, cell.load, cell.probe),
+                asked,
                 seed_for(self._seed, "prompts", cell.load.label, cell.repeat),
                 self._texts,
                 self._decorate,
@@ -143,6 +145,8 @@ class Workloads:
                 each_first=cell.load.kind == "working-set",
             )
             check_warm(self._scenario, self._made[key].requested)
+            if len(self._made[key]) < asked:
+                self.fitting = len(self._made[key])
         return self._made[key]
 
     def cards(self, seed: int) -> dict[str, WorkloadCard]:

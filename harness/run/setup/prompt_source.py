@@ -41,6 +41,18 @@ def source_warnings(source: Trace | Dataset | None) -> tuple[RunWarning, ...]:
     return tuple(parts)
 
 
+def length_warnings(source: Trace | Dataset | None, fitting: int | None) -> tuple[RunWarning, ...]:
+    """The warning about prompts of a file that its scenario leaves out for their length.
+
+    `fitting`: how many are left; None: as many as every load needs.
+    """
+    if not isinstance(source, Dataset) or fitting is None or fitting == len(source):
+        return ()
+    text = f"{source.source}: {len(source) - fitting} of {len(source)} prompts left out for their length"
+    hint = "prompts.min_input_tokens and prompts.max_input_tokens say which lengths are sent"
+    return (notices.FILE_LINES_LEFT_OUT.warning(text, hint),)
+
+
 def _check_sessions(scenario: Scenario) -> None:
     """Refuses what recorded sessions do not take: it would have no effect, or cut them."""
     for key in ("think_time_s", "rest_s"):

@@ -82,6 +82,18 @@ def test_a_resumed_run_is_counted_by_the_backend_that_it_began_with(cut_short, m
     assert opened == [first], "once, and not where it is up first anyway"
 
 
+@pytest.mark.parametrize(("requests", "said"), [(9, "2 of 5 prompts left out for their length"), (3, "")])
+def test_prompts_that_are_left_out_for_their_length_are_a_warning(tmp_path, requests, said):
+    file = tmp_path / "mine.jsonl"
+    file.write_text("".join(f'{{"prompt": "{"word " * words}{words}"}}\n' for words in (1, 2, 3, 30, 40)))
+    given = {"prompts.file": str(file), "prompts.max_input_tokens": 20, "load.requests": requests}
+    prepared = prepare(RunOptions("prompt-file", "truth", overrides=given, out=tmp_path / "results"))
+    begun = Run.start(prepared, UI)
+    begun.workloads_of(prepared.plan[0], up(letters))
+    found = [warning for warning in begun.manifest.document.warnings if warning.code == "file-lines-left-out"]
+    assert [warning.text for warning in found] == ([f"{file}: {said}"] if said else [])
+
+
 def test_words_stay_words_when_another_backend_has_a_tokenizer(cut_short):
     begun, resumed, first, second = cut_short
     made = begun.workloads_of(first, up(None))
