@@ -4,8 +4,11 @@ from dataclasses import replace
 
 from harness.imports.source import finite, wrong
 from harness.imports.taken import COUNTS, LOAD, REQUESTS, Taken, as_name, figures_of
-from harness.model.exchanged import KEY, Exchanged
+from harness.model import STATISTICS
+from harness.model.exchanged import KEY, REPORT_LATENCIES, REPORT_RATES, Exchanged
 from harness.model.record import from_json
+
+_FIGURES = {*REPORT_RATES, *(f"{metric}.{name}" for metric in REPORT_LATENCIES for name in STATISTICS)}
 
 
 def restored(taken: Taken, field: object, where: str) -> Taken:
@@ -28,6 +31,8 @@ def restored(taken: Taken, field: object, where: str) -> Taken:
         lacks.append(LOAD)
     if doubts:
         lacks.append(f"the evidence for its doubts: {', '.join(doubts)}")
+    if strange := next((path for path in ours.figures if path not in _FIGURES), ""):
+        raise wrong(f"its field '{KEY}' has a figure '{strange}', which this version does not know", where)
     more = {path: finite(value, path, where) for path, value in ours.figures.items()}
     return replace(
         taken,

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from harness.metrics.distribution import samples_needed
 from harness.metrics.reason import OfServer, OfTimes
 from harness.model import CellResult, Imported, LatencyStats, Requests
+from harness.model.exchanged import KEY
 from harness.model.numbers import counted
 
 _NONE = LatencyStats(mean=None, p50=None, p90=None, p95=None, p99=None)
@@ -42,7 +43,9 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
     nulls |= {path: _ONLY_SUMMED for path in nulls if path.partition(".")[0] in summed}
     for path, value in file.reported.items():
         metric, _, statistic = path.partition(".")
-        if why := _too_few(statistic, answered):
+        # Gaps are more than answers, and bench itself exports no percentile of too few.
+        bounded = metric != "itl_ms" and file.tool != KEY
+        if bounded and (why := _too_few(statistic, answered)):
             nulls[path] = why
             continue
         nulls.pop(path, None)

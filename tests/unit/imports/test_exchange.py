@@ -193,6 +193,14 @@ def test_what_bench_put_there_and_somebody_damaged_is_an_error(tmp_path):
         read(foreign.write(tmp_path / "r.json", document))
 
 
+def test_a_figure_that_no_export_has_is_an_error(tmp_path):
+    for strange in ("foo", "label", "ttft_ms.best", "slot_idle_ms.p50"):
+        document = exported()
+        ours(document)["figures"] = {strange: 1.0}
+        with pytest.raises(SpecError, match=f"'llm-servebench' has a figure '{strange}'"):
+            read(foreign.write(tmp_path / "r.json", document))
+
+
 def test_a_rate_per_gpu_is_not_made_up_where_no_gpu_was_seen():
     row = exported("inferencex")
     assert row["tp"] is None

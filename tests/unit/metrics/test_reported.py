@@ -8,6 +8,7 @@ from harness.metrics.reason import OfServer, OfTimes
 from harness.metrics.reported import with_reported
 from harness.metrics.view import CellView
 from harness.model import Imported
+from harness.model.exchanged import KEY
 from tests.factories import documents
 from tests.factories.recorded import facts, records
 from tests.factories.summaries import cell
@@ -112,6 +113,19 @@ def test_a_percentile_of_a_tool_needs_as_many_answers_as_one_of_ours(answered, s
     assert made.ttft_ms.p99 == (70.0 if shown else None)
     why = made.null_reasons.get("ttft_ms.p99")
     assert why == (None if shown else "298 samples; p99 needs 299")
+
+
+def test_gaps_are_more_than_answers():
+    given = file("summary", answered=12, reported={"itl_ms.p99": 70.0, "tpot_ms.p99": 70.0})
+    made = with_reported(cell(), given)
+    assert (made.itl_ms.p99, made.tpot_ms.p99) == (70.0, None)
+    assert "itl_ms.p99" not in made.null_reasons
+
+
+def test_percentiles_that_bench_exported_had_samples_enough():
+    """Two of 300 requests failed: the p99 of all is known, though 298 were answered."""
+    given = file("summary", answered=298, failed=2, tool=KEY, reported={"ttft_ms.p99": 70.0})
+    assert with_reported(cell(), given).ttft_ms.p99 == 70.0
 
 
 def test_a_latency_that_the_cell_lacks_has_what_the_tool_says_alone():
