@@ -16,20 +16,27 @@ SHOWN_APART = ("schema", "backends", "scenario", "command", "warnings", "order",
 
 
 def unequal(source: Source) -> Html:
+    """Imported backends have no `engine` in the manifest; it is null for one that was never started."""
     backends = as_json(source.manifest.backends) if source.manifest else {}
     started = {label: entry for label, entry in backends.items() if entry.get("engine")}
     rows = differences(started)
     if rows:
         head, body = ["setting", *started], ([key, *values] for key, values in rows)
         shown = table("What is not the same for every backend", head, body, class_="facts")
+    elif len({*source.labels, *started}) == 1:
+        shown = tag("p", "One backend: nothing to tell apart.")
     else:
-        alone = len(started) < 2
-        shown = tag("p", "One backend: nothing to tell apart." if alone else "Nothing recorded differs.")
+        known = len(started) > 1
+        shown = tag("p", "Nothing recorded differs." if known else "No settings of the backends are known.")
     return section(
         "differences",
         "What makes the backends unequal",
         *_findings(source),
-        *(tag("p", f"{label} was never started.") for label in backends if label not in started),
+        *(
+            tag("p", f"{label} was never started.")
+            for label, entry in backends.items()
+            if entry.get("engine", {}) is None
+        ),
         shown,
         *_known(started),
         *(details(label, facts(f"Recorded of {label}", entry)) for label, entry in backends.items()),

@@ -17,12 +17,12 @@ PAIRWISE = 3  # backends: with more, a matrix of the primary metric is shown and
 
 
 def pairs(source: Source) -> Html | None:
-    """None if no pair was compared."""
+    """None if no pair was compared, or if no pair has runs enough and there is no more to say of it."""
     if not source.summary.comparison:
         return None
     noise = (tag("p", line) for line in verdict_words.noise_lines(source.summary))
     parts = (*_tables(source), *_ranks(source), *noise, *evidence(source))
-    return section("verdicts", "Which pairs are separated?", *parts)
+    return section("verdicts", "Which pairs are separated?", *parts) if parts else None
 
 
 def _ranks(source: Source) -> Iterator[Html]:

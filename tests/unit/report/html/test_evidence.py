@@ -2,7 +2,9 @@
 
 from types import SimpleNamespace
 
+from harness.report.html.source import Source
 from harness.report.html.verdict_evidence import evidence
+from harness.report.html.verdicts import pairs
 from harness.verdicts import compare
 from harness.verdicts.rules import Rules
 from tests.factories.documents import changed
@@ -77,3 +79,10 @@ def test_a_ratio_that_is_not_nothing_never_reads_as_nothing():
 
 def test_nothing_tested_is_nothing():
     assert opened(cell("a"), cell("b")) == ""
+
+
+def test_without_runs_enough_for_any_pair_there_are_no_verdicts_to_open():
+    few = interleaved((10.0, 11.0), (20.0, 22.5))
+    found = summary(*few, **compare(few, RULES)._asdict())
+    assert found.comparison
+    assert pairs(Source(found, None, {}, (), (), {}, {}, ())) is None
