@@ -6,7 +6,7 @@ from msgspec import field
 
 from harness.model.comparison import Interval
 from harness.model.load import LoadPoint
-from harness.model.numbers import signed
+from harness.model.numbers import digits_apart, short, signed
 from harness.model.record import UNSET, Record, UnsetType, doc
 
 
@@ -231,7 +231,12 @@ class ValuesPair(Record, frozen=True, kw_only=True):
         pair = f"{self.a} alone and in a batch" if self.a == self.b else f"{self.a} and {self.b}"
         if self.least is None:
             return f"{pair}: nothing to compare, or vectors of different sizes"
-        return f"{pair}: {self.measure} down to {self.least:.3g}, at least {self.limit:g} is needed"
+        if self.least >= self.limit:
+            return f"{pair}: not all compare: sizes differ, or the values of one are all equal"
+        digits = digits_apart(self.least, self.limit, least=3, shown=short)
+        return (
+            f"{pair}: {self.measure} down to {short(self.least, digits)}, at least {self.limit:g} is needed"
+        )
 
 
 class ValuesAgreement(Record, frozen=True, kw_only=True):

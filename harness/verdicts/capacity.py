@@ -161,8 +161,11 @@ def sentence(capacity: Capacity, limits: Sequence[Limit]) -> str | None:
     within = " and ".join(
         f"{METRICS[limit.metric].short} {limit.share} {as_given(limit.limit_ms / 1000)} s" for limit in limits
     )
-    users = f"about {float(f'{value * USER_EVERY_S:.2g}'):,.0f} users who send one every {USER_EVERY_S} s"
-    return f"{capacity.label} carries {as_given(value)} requests/s{span} within {within}: {users}."
+    count = float(f"{value * USER_EVERY_S:.2g}")
+    users = f"{count:,.0f}" if count >= 10 else short(count, 2)
+    send = "user who sends" if count == 1 else "users who send"
+    carries = f"{capacity.label} carries {as_given(value)} requests/s{span}"
+    return f"{carries} within {within}: about {users} {send} one every {USER_EVERY_S} s."
 
 
 def _answer_words(capacity: Capacity, unit: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.model import ComparedFigure, ComparedPair, ComparedRun, RunComparison
 from harness.model.measures import measure
-from harness.model.numbers import counted, percent, short
+from harness.model.numbers import counted, percent, percent_of_all, short
 from harness.report.findings.sentences import load_words, waited
 from harness.report.wording import listing, plain
 
@@ -117,5 +117,8 @@ def _span(near: float, far: float) -> str:
 
 
 def _by(ratio: float) -> str:
-    """`33 %` of the baseline, as the table has it; from a doubling on `2.3×`."""
-    return f"{short(ratio)}×" if ratio >= 2 else f"{percent(abs(ratio - 1))} %"
+    """`33 %` of the baseline, as the table has it; from a doubling on `2.3×`. Less than all is not 100 %."""
+    shown = percent(abs(ratio - 1))
+    if ratio < 1 and shown == "100":
+        shown = percent_of_all(1 - ratio)
+    return f"{short(ratio)}×" if ratio >= 2 else f"{shown} %"

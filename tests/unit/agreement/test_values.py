@@ -49,6 +49,20 @@ def test_one_text_below_the_limit_is_enough() -> None:
     assert "x and y: cosine down to" in pair.words
 
 
+def test_what_is_below_the_limit_never_reads_as_the_limit() -> None:
+    near = (0.9799, (1 - 0.9799**2) ** 0.5)
+    pairs = compare_values({"x": stored({"a": (1.0, 0.0)}), "y": stored({"a": near})}).pairs
+    (words,) = [pair.words for pair in pairs if pair.a != pair.b]
+    assert words == "x and y: cosine down to 0.9799, at least 0.98 is needed"
+
+
+def test_where_some_do_not_compare_the_others_are_not_the_reason() -> None:
+    found = compare_values({"x": stored(ONE), "y": stored(ONE | {"b": (0.0, 0.0)})})
+    (pair,) = [one for one in found.pairs if one.a != one.b]
+    assert not pair.alike
+    assert pair.words == "x and y: not all compare: sizes differ, or the values of one are all equal"
+
+
 def test_vectors_of_another_size_are_never_alike() -> None:
     found = alike(x=stored(ONE), y=stored({"a": (1.0, 0.0, 0.0), "b": (0.0, 1.0, 0.0)}))
     assert found["x", "y"] is False

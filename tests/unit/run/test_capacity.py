@@ -329,6 +329,13 @@ def test_the_last_sentence_says_what_a_server_carries_and_how_many_users_that_is
     assert sentence(changed(found, interval=(15.0, 15.0, None)), [limit]).startswith(
         "vllm carries 15 requests/s or more within"
     )
+    for rate, users in (
+        (0.012, "0.36 users who send"),
+        (1 / 30, "1 user who sends"),
+        (0.15, "4.5 users who send"),
+    ):
+        slow = sentence(changed(found, interval=(rate, rate, 2 * rate)), [limit])
+        assert slow.endswith(f": about {users} one every 30 s.")
     assert sentence(structs.replace(found, kind="concurrency"), [limit]) is None
     below = changed(found, interval=(None, 15.0, 16.0))
     assert " (95 % interval up to 16) within" in sentence(below, [limit])

@@ -76,7 +76,7 @@ def test_runs_of_one_minute_whose_names_end_alike_have_their_whole_names():
 @pytest.mark.parametrize(
     ("ratio", "shown"),
     [(1.126, "13 %"), (1.0031, "0.31 %"), (1.997, "100 %"), (2.0, "2×"), (1024.4, "1024×"), (0.953, "4.7 %"),
-     (0.51, "49 %"), (0.25, "75 %")],
+     (0.51, "49 %"), (0.25, "75 %"), (0.003, "99.7 %"), (0.00001, "99.999 %")],
 )  # fmt: skip
 def test_a_difference_is_a_percentage_of_the_baseline_until_it_is_a_doubling(ratio, shown):
     assert _by(ratio) == shown
