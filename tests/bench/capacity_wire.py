@@ -48,10 +48,11 @@ def _searched(server: Served, folder: Path, searches: int, seconds: float, reque
     try:
         (folder / "backends").mkdir()
         half = server.service_ms // 2
+        timed = ("--probe-seconds", f"{seconds:g}") if "--rate" in server.load else ()
         define("served", "--max-running", str(server.slots), ttft_ms=half, gap_ms=half / 3)
         done = bench(
             "run", "--scenario", "fixed-length", "--backends", "served", "--find-capacity", *server.load,
-            "--probe-seconds", f"{seconds:g}", "--requests", str(requests), "--output-tokens", "4",
+            *timed, "--requests", str(requests), "--output-tokens", "4",
             "--repeats", str(searches), "--set", server.limit, "--no-probe",
             code=(0, 4), limit_s=3600, BENCH_CACHE=str(folder / "cache"),
         )  # fmt: skip

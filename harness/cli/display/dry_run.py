@@ -151,11 +151,13 @@ class Description:
             most = "at most " if self.prepared.looks else ""
             measured = "" if self.expected_s is None else f", about {self.expected_s:.0f} s of load"
             return f"{most}{counted(len(self.cells), 'cell')}{measured}"
-        loads = len(self.prepared.plan[0].cells)
+        loads = self.prepared.plan[0].cells
+        lasts = f"lasts {sizes.seconds:g} to {MOST_LONGER * sizes.seconds:g} s"
+        if loads[0].load.kind == "concurrency":
+            lasts = f"has {sizes.long(loads[0].load).waves} answers of each slot or more"
         return (
-            f"for each engine a search among {loads} loads in {counted(self.prepared.repeats, 'start')}, "
-            f"usually 8 to 14 probes; the last one in a start decides and lasts {sizes.seconds:g} to "
-            f"{MOST_LONGER * sizes.seconds:g} s"
+            f"for each engine a search among {len(loads)} loads in {counted(self.prepared.repeats, 'start')}, "
+            f"usually 8 to 14 probes; the last one in a start decides and {lasts}"
         )
 
     @property

@@ -44,6 +44,12 @@ def probe_sizes(options: RunOptions, scenario: Scenario) -> ProbeSizes | None:
         if given is not None:
             raise SpecError("only applies to --find-capacity", where="--probe-seconds")
         return None
+    timed = bool(scenario.load.rate)
+    if given is not None and not timed:
+        raise SpecError(
+            "only applies to --rate: in a closed loop a number of answers ends a probe",
+            where="--probe-seconds",
+        )
     seconds = PROBE_SECONDS if given is None else given
     if not 0 < seconds < float("inf"):
         raise SpecError(f"must be above 0, not {seconds:g}", where="--probe-seconds")
@@ -51,7 +57,7 @@ def probe_sizes(options: RunOptions, scenario: Scenario) -> ProbeSizes | None:
         raise SpecError(
             f"ends a probe after {closes_s:g} s, and it may have to last {MOST_LONGER * seconds:g} s",
             where="load.duration_s",
-            hint="leave it out, or lower --probe-seconds",
+            hint="leave it out, or lower --probe-seconds" if timed else "leave it out",
         )
     at_most(seconds, "--probe-seconds", LONGEST_S)
     sizes = ProbeSizes(seconds, answers_needed(scenario.slo), scenario.load.requests)
