@@ -323,7 +323,7 @@ _INTERFACE = (
                "--sampling-defaults", "--enable-auto-tool-choice", "--tool-call-parser",
                "--extra_llm_api_options", "--model-repository", "--tokenizer", "--default-max-tokens",
                "--discovery-backend", "--config", "--quiet", "--skiplauncher", "--jinja", "--model_path",
-               "--model_name", "--task", "--metrics_enable", "--log_level", "-m", "--no-ui",
+               "--model_name", "--task", "--metrics_enable", "--log_level", "-P", "-m", "--no-ui",
                "--enable-structured-output", "--allow-extra-request-fields", "--model_alias", "--verbose",
                "--enable-lora", "--lora-modules", "--lora", "--lora-init-without-apply", "--mmproj"),
         variables=("VLLM_SERVER_DEV_MODE", "VLLM_NO_USAGE_STATS", "APHRODITE_SERVER_DEV_MODE",

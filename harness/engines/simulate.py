@@ -58,7 +58,7 @@ def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
         backend=dataclasses.replace(definition.backend, weights="none", simulated=True),
         server=dataclasses.replace(definition.server, effective={}),  # it has settings of its own
         engine=Engine(args=tuple(args), values=values, tunable=tunable),
-        process=Process(program=("{harness_python}", "-m", "harness", "truth")),
+        process=Process(program=("{harness_python}", "-P", "-m", "harness", "truth")),
         lora=lora,  # its adapters are names alone
         metrics=metrics,  # which it serves besides its API
     )

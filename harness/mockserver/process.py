@@ -59,7 +59,7 @@ def running(**options: Any) -> Iterator[MockServer]:
     """
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "harness.mockserver", "--until-stdin-closes", *_flags(options)],
+            [sys.executable, "-P", "-m", "harness.mockserver", "--until-stdin-closes", *_flags(options)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

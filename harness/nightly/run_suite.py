@@ -126,7 +126,7 @@ def _step(
             return Step(entry, "failed", f"cannot be read: {error}", ExitCode.SETUP, 0.0)
     # A pair that gets no verdict must not keep the night from measuring the others.
     flags = [*entry.flags(), *extra, "--anyway"]
-    command = [sys.executable, "-m", "harness", "run", *flags, "--out", str(out)]
+    command = [sys.executable, "-P", "-m", "harness", "run", *flags, "--out", str(out)]
     needs_s = _expected_s(command)
     left_s = deadline - time.monotonic()
     if left_s <= 0 or (needs_s is not None and needs_s > left_s):
@@ -172,7 +172,7 @@ def _files(entry: Entry, out: Path, note: Callable[[str], None]) -> Step:
         why = f"{old[0]} was read in an earlier night: nothing new was measured"
         return Step(entry, "failed", why, ExitCode.SETUP, 0.0)
     words = [f"{entry.backends[0]}={path}" for path in found]
-    command = [sys.executable, "-m", "harness", "import", *words, "--out", str(out), "--json"]
+    command = [sys.executable, "-P", "-m", "harness", "import", *words, "--out", str(out), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     document = _document(done.stdout)
     folder, wall_s = _folder(document, out), time.monotonic() - began

@@ -85,7 +85,7 @@ def _of_no_python(install: Install, name: str) -> SetupError:
 def creating(version: Version, folder: Path) -> list[str]:
     """The command that makes an environment with pip, of a version that can be had (`unfit_python`)."""
     if program := _program(version):
-        return [program, "-m", "venv", str(folder)]
+        return [program, "-I", "-m", "venv", str(folder)]
     return [str(find_uv()), "venv", "--seed", "--python", _name(version), str(folder)]
 
 

@@ -93,6 +93,7 @@ def start_container(
         keeper = EngineProcess(
             [
                 sys.executable,
+                "-P",
                 "-m",
                 "harness.engines.start.containers.keeper",
                 project,

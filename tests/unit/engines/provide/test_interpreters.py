@@ -47,7 +47,8 @@ def test_ours_is_the_one_where_the_packages_are_made_for_it(sglang, monkeypatch,
     monkeypatch.setattr(interpreters, "OURS", (3, 12))
     assert made_for(sglang, "sglang") == [(3, 12)]
     assert unfit_python(sglang, "sglang") is None
-    assert creating(python_of(sglang, "sglang"), tmp_path) == [sys.executable, "-m", "venv", str(tmp_path)]
+    command = creating(python_of(sglang, "sglang"), tmp_path)
+    assert command == [sys.executable, "-I", "-m", "venv", str(tmp_path)]
 
 
 @pytest.mark.usefixtures("path")
@@ -65,7 +66,7 @@ def test_of_those_that_the_packages_are_made_for_the_newest_on_the_machine_is_ta
     program(path, "python3.14")
     program(path, "uv")
     assert python_of(sglang, "sglang") == (3, 12)
-    assert creating((3, 12), tmp_path) == [older, "-m", "venv", str(tmp_path)]
+    assert creating((3, 12), tmp_path) == [older, "-I", "-m", "venv", str(tmp_path)]
 
 
 def test_uv_fetches_the_newest_where_the_machine_has_none(path, sglang, tmp_path):

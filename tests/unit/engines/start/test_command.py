@@ -81,7 +81,7 @@ def test_files_of_an_engine_hold_its_values(monkeypatch):
 
 
 def test_the_harness_can_be_an_engine():
-    assert command("truth", weights=None).argv[:4] == (sys.executable, "-m", "harness", "truth")
+    assert command("truth", weights=None).argv[:5] == (sys.executable, "-P", "-m", "harness", "truth")
 
 
 def test_a_hub_model_may_go_online_and_gets_the_hub_token(monkeypatch):
