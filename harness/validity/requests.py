@@ -65,7 +65,8 @@ def _most_frequent_failure(cell: Evidence) -> str:
     texts: dict[str, Counter[str]] = {}
     for row in np.flatnonzero(_failures(cell)[: len(errors)]).tolist():
         outcome, status = Outcome(rows["outcome"][row]), int(rows["http_status"][row])
-        case = f"HTTP {status}" if outcome == Outcome.HTTP_ERROR else outcome.name.lower().replace("_", " ")
+        known = outcome == Outcome.HTTP_ERROR and status != UNKNOWN  # a file of another tool has none
+        case = f"HTTP {status}" if known else outcome.name.lower().replace("_", " ")
         texts.setdefault(case, Counter())[one_line(errors[row], _ERROR_CHARS)] += 1
     if not texts:
         return ""

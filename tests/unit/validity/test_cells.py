@@ -212,6 +212,8 @@ def test_failed_requests_say_why():
     made.requests["http_status"][10] = 503
     made.errors[10] = "HTTP 503"
     assert shown(made)[0] == "1 of 11: HTTP 503"
+    made.requests["http_status"][10], made.errors[10] = UNKNOWN, "busy"  # as in a file of another tool
+    assert shown(made)[0] == "1 of 11: http error, busy"
     assert shown(records(*GOOD, {"outcome": Outcome.RESET}))[0] == "1 of 11: reset"
 
 
