@@ -4,11 +4,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.model.lines import wrap
 from harness.model.numbers import number, percent_figure
 
 NOT_KNOWN = "n/a"
 _BETWEEN = "  "  # columns of a table
 _WIDE = 72  # columns of a head in one line
+_LEAST = 12  # letters of a name that is cut
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -18,11 +20,27 @@ class Table:
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
 
-    def lines(self) -> Iterator[str]:
-        """Lines for a terminal: names to the left, figures to the right."""
+    def lines(self, columns: int) -> Iterator[str]:
+        """Lines for a terminal: names to the left, cut where the table then fits, figures to the right."""
         yield ""
-        yield self.title
-        yield from aligned([*_head_lines(self.head), *self.rows])
+        yield from wrap(self.title, columns)
+        rows = [*self._head_lines(columns), *self.rows]
+        _, *figures = zip(*rows, strict=True)
+        room = columns - sum(len(_BETWEEN) + max(map(len, column)) for column in figures)
+        if room >= _LEAST:
+            names = short_names((name for name, *_ in rows), room)
+            rows = [(names[name], *texts) for name, *texts in rows]
+        yield from aligned(rows)
+
+    def _head_lines(self, columns: int) -> list[Sequence[str]]:
+        """The head as it is; where it or the table is too wide, a line for each of its words, the last next
+        to the rows."""
+        widest = max(map(len, aligned([self.head, *self.rows])))
+        if len(_BETWEEN.join(self.head)) <= _WIDE and widest <= columns:
+            return [self.head]
+        words = [title.split() for title in self.head]
+        lines = max(map(len, words))
+        return list(zip(*([""] * (lines - len(parts)) + parts for parts in words), strict=True))
 
 
 def aligned(rows: Sequence[Sequence[str]], *, figures: bool = True) -> Iterator[str]:
@@ -34,15 +52,6 @@ def aligned(rows: Sequence[Sequence[str]], *, figures: bool = True) -> Iterator[
             for index, (text, width) in enumerate(zip(row, widths, strict=True))
         )
         yield _BETWEEN.join(texts).rstrip()
-
-
-def _head_lines(head: Sequence[str]) -> list[Sequence[str]]:
-    """The head as it is; where it is wide, a line for each of its words, the last next to the rows."""
-    if len(_BETWEEN.join(head)) <= _WIDE:
-        return [head]
-    words = [title.split() for title in head]
-    lines = max(map(len, words))
-    return list(zip(*([""] * (lines - len(parts)) + parts for parts in words), strict=True))
 
 
 def or_unknown(value: float | None) -> str:

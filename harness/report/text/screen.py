@@ -67,7 +67,7 @@ def _table(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
     for line in _below_table(summary, left_out, columns):
         yield paint(line, DIM)
     for table in session_tables(summary):
-        yield from table.lines()
+        yield from table.lines(columns)
 
 
 def _names(

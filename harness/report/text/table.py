@@ -42,7 +42,7 @@ def _lines(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
     yield from first_lines(summary, width, paint, verdicts)
     yield from _figures(summary, width, paint)
     for table in _more_tables(summary):
-        yield from table.lines()
+        yield from table.lines(width)
     yield ""
     yield from _legend(summary, width)
     for line in verdicts:

@@ -288,7 +288,7 @@ def test_backends_are_compared():
     assert told["answers-differ"].startswith("a is right in 46 questions where b is wrong, and wrong in 0")
 
     text = "\n".join(
-        line for table in agreement_tables(made(Summary, agreement=found)) for line in table.lines()
+        line for table in agreement_tables(made(Summary, agreement=found)) for line in table.lines(80)
     )
     assert "58/58" in text
     assert "12/58" in text

@@ -27,8 +27,8 @@ def test_lists_read_as_english():
 
 def test_the_head_of_a_wide_table_has_a_line_for_each_word():
     narrow = Table("speeds", ("URL", "TTFT p50 ms"), [("http://a", "12.5")])
-    assert list(narrow.lines()) == ["", "speeds", "URL       TTFT p50 ms", "http://a         12.5"]
+    assert list(narrow.lines(80)) == ["", "speeds", "URL       TTFT p50 ms", "http://a         12.5"]
     head = ("URL", *["output tok/s"] * 6)
-    _, _, *heads, row = Table("speeds", head, [("http://a", *["345"] * 6)]).lines()
+    _, _, *heads, row = Table("speeds", head, [("http://a", *["345"] * 6)]).lines(80)
     assert [line.split() for line in heads] == [["output"] * 6, ["URL", *["tok/s"] * 6]]
     assert {len(line) for line in (*heads, row)} == {len("http://a") + 6 * len("  output")}

@@ -1,6 +1,6 @@
 from harness.model import CellResult
 from harness.report.text.sessions import session_tables
-from tests.factories.documents import made
+from tests.factories.documents import changed, made
 from tests.factories.summaries import summary
 
 
@@ -29,7 +29,16 @@ def test_repeats_are_summed_and_their_depths_are_medians_in_order():
         ["x", "1k", "6", "200", "10.0", "50.0"],
         ["x", "16k", "6", "900", "10.0", "90.0"],
     ]
-    assert max(len(line) for table in (ended, by_depth) for line in table.lines()) <= 80
+    assert max(len(line) for table in (ended, by_depth) for line in table.lines(80)) <= 80
+
+
+def test_long_names_and_a_narrow_terminal_break_no_row():
+    names = [f"llamacpp@a-variant-with-a-long-name-{number}" for number in range(2)]
+    rows = [changed(cell(sessions=COUNTS, by_depth={"1k": stats(100.0, 0.5)}), label=name) for name in names]
+    for columns in (60, 80):
+        lines = [line for table in session_tables(summary(*rows)) for line in table.lines(columns)]
+        assert max(map(len, lines)) <= columns
+        assert len(set(lines)) == len(lines) - 1  # but for the empty ones: cut names differ
 
 
 def test_sessions_not_begun_are_unknown_in_documents_of_before():
