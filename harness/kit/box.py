@@ -1,6 +1,7 @@
 """A kit at work on the machine without network: `python3 KIT/run.py`. The standard library only."""
 
 import argparse
+import contextlib
 import os
 import platform
 import re
@@ -39,7 +40,7 @@ def main(words: Sequence[str]) -> int:
     """`words`: the kit's folder, and the arguments. Returns the exit code."""
     try:
         return _run(*_parsed(words))
-    except (KitError, parts.PartsError) as error:
+    except (KitError, parts.PartsError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 3
     except KeyboardInterrupt:
@@ -98,10 +99,14 @@ def _run(given: argparse.Namespace, command: list[str]) -> int:
     results = work / f"{name}-{time.strftime('%Y%m%dT%H%M%S')}"
     results.mkdir()
     if command:
-        code = subprocess.run([str(python), "-P", "-m", "harness", *command], cwd=results).returncode
+        code = _ended([str(python), "-P", "-m", "harness", *command], results)
     else:
         step = Step(kit, work, results, python, began + 60 * given.minutes, given.model)
-        code = STEPS[name](step)
+        try:
+            code = STEPS[name](step)
+        except KeyboardInterrupt:
+            step.say("interrupted")
+            code = 130
     if not any(results.iterdir()):
         results.rmdir()
         return code
@@ -110,6 +115,14 @@ def _run(given: argparse.Namespace, command: list[str]) -> int:
     print(f"packed into {len(packed)} file(s), {size:.1f} MB: {packed[0]}")
     print(f"carry them back, then: bench kit join {results.name}.tar.xz.* --out results")
     return code
+
+
+def _ended(command: Sequence[str], folder: Path) -> int:
+    """The exit code of bench. The terminal sends Ctrl-C to it as well: it stores what it has measured."""
+    with subprocess.Popen(command, cwd=folder) as bench:
+        while True:
+            with contextlib.suppress(KeyboardInterrupt):
+                return bench.wait()
 
 
 def _minor(version: str) -> int:

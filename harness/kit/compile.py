@@ -82,10 +82,14 @@ def state(work: Path) -> str:
         if (folder / name).is_file():
             return words
     try:
-        os.kill(int((folder / "pid").read_text(encoding="ascii")), 0)
+        pid = int((folder / "pid").read_text(encoding="ascii"))
+        if (
+            Path(f"/proc/{pid}/cwd").readlink() == folder.resolve()
+        ):  # else the number is another process's now
+            return "building"
     except (OSError, ValueError):
-        return "failed" if folder.is_dir() else "absent"
-    return "building"
+        pass
+    return "failed" if folder.is_dir() else "absent"
 
 
 def progress(work: Path) -> str:

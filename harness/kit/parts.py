@@ -33,19 +33,24 @@ def split(folder: Path, target: Path, max_mb: float, *, pack: bool = False) -> l
     return written
 
 
-def join(parts: Sequence[Path], folder: Path) -> Path:
-    """Unpacks them below `folder`, after all have been checked. Raises PartsError."""
-    listed = [part for part in parts if part.name.endswith(_LIST)]
-    if not listed:
+def join(parts: Sequence[Path], folder: Path) -> list[Path]:
+    """Unpacks each archive below `folder`, after all have been checked. Raises PartsError."""
+    archives = [_whole(part) for part in parts if part.name.endswith(_LIST)]
+    if not archives:
         raise PartsError("the list of check sums (NAME.sha256) is not among the parts")
+    return [folder / unpack(io.BufferedReader(_Joined(names)), folder) for names in archives]
+
+
+def _whole(listed: Path) -> list[Path]:
+    """The parts of one archive, as its list has them. Raises PartsError."""
     names = []
-    for part, state in states(listed[0]):
-        if state == "missing" or part.parent != listed[0].parent:
+    for part, state in states(listed):
+        if state == "missing" or part.parent != listed.parent:
             raise PartsError(f"{part.name} is missing: carry it again")
         if state == "damaged":
             raise PartsError(f"{part.name} is damaged: its check sum is not the listed one; carry it again")
         names.append(part)
-    return folder / unpack(io.BufferedReader(_Joined(names)), folder)
+    return names
 
 
 def unpack(archive: IO[bytes], folder: Path) -> str:
@@ -166,6 +171,6 @@ class _Joined(io.RawIOBase):
 if __name__ == "__main__":
     here = Path(__file__).resolve().parent
     try:
-        print(join(sorted(here.glob("*.*")), Path(sys.argv[1]) if sys.argv[1:] else here))
+        print(*join(sorted(here.glob("*.*")), Path(sys.argv[1]) if sys.argv[1:] else here), sep="\n")
     except PartsError as error:
         sys.exit(f"error: {error}")

@@ -179,6 +179,14 @@ def _awaited(process: "subprocess.Popen[bytes]", limit_s: float) -> int:
         return process.wait(limit_s)
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
+    except KeyboardInterrupt:  # which the terminal sent to it as well
+        _ended(process)
+        raise
+    return _ended(process)
+
+
+def _ended(process: "subprocess.Popen[bytes]") -> int:
+    """The exit code of one that was interrupted, which may take its grace period to store what it has."""
     try:
         return process.wait(_GRACE_S)
     except subprocess.TimeoutExpired:

@@ -42,7 +42,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "rest", nargs=argparse.REMAINDER, metavar="ARGUMENTS", help="arguments of `python3 KIT/run.py`"
     )
     join = actions.add_parser("join", help="check and unpack parts", allow_abbrev=False)
-    join.add_argument("parts", nargs="+", type=Path, metavar="PART", help="parts of one kit")
+    join.add_argument(
+        "parts",
+        nargs="+",
+        type=Path,
+        metavar="PART",
+        help="parts of kits or results, with their lists of check sums",
+    )
     join.add_argument(
         "--out", type=Path, default=Path(), metavar="FOLDER", help="folder to unpack into (default: here)"
     )
@@ -58,7 +64,7 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.kit.parts import PartsError, join
 
     try:
-        print(join(arguments.parts, arguments.out))
+        print(*join(arguments.parts, arguments.out), sep="\n")
     except (PartsError, OSError) as error:
         raise SetupError(str(error), where="bench kit join") from None
     return ExitCode.OK

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import os
 import platform
 import re
 import shlex
@@ -11,7 +12,9 @@ import pytest
 from harness.cli.flags.parsers import command_parser
 from harness.host import kit_env
 from harness.host.kit_env import KitError
-from harness.kit import box
+from harness.kit import box, steps
+from harness.kit import compile as compiling
+from harness.kit.parts import join
 from harness.kit.steps import STEPS
 
 HERE = f"linux-{platform.machine()}-py{sys.version_info[0]}{sys.version_info[1]}"
@@ -81,6 +84,56 @@ def test_wrong_arguments_are_one_error_and_a_hint(words, wrong, capsys):
     first, hint = capsys.readouterr().err.splitlines()
     assert first.startswith(f"error: {wrong}")
     assert hint == "hint: --help shows what run.py takes"
+
+
+def test_a_folder_that_cannot_be_made_is_one_error(kit, tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert box.main([str(kit), "--out", str(tmp_path / "file" / "out"), "--", "list"]) == 3
+    assert re.fullmatch(r"error: .*Not a directory.*\n", capsys.readouterr().err)
+
+
+class Interrupted:
+    """A bench that the terminal sends Ctrl-C, and that stores what it has before it ends."""
+
+    def __init__(self, _command, cwd):
+        self.folder, self.asked = cwd, 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def wait(self, _limit_s=None):
+        self.asked += 1
+        if self.asked == 1:
+            raise KeyboardInterrupt
+        (self.folder / "stored").write_text("summary")
+        return 130
+
+
+def step_that_is_interrupted(step):
+    steps._awaited(Interrupted([], step.results), 60)
+
+
+@pytest.mark.parametrize("words", [["small"], ["--", "run"]])
+def test_what_was_measured_until_ctrl_c_is_packed(kit, tmp_path, monkeypatch, words):
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setattr(kit_env, "make", lambda *_: Path("/python"))
+    monkeypatch.setattr(box.subprocess, "Popen", Interrupted)
+    monkeypatch.setitem(STEPS, "small", step_that_is_interrupted)
+    out = tmp_path / "out"
+    assert box.main([str(kit), "--out", str(out), *words]) == 130
+    (folder,) = join(list(out.iterdir()), tmp_path / "back")
+    assert (folder / "stored").read_text() == "summary"
+
+
+def test_the_number_of_another_process_is_no_build(tmp_path):
+    """A build was killed, and the machine has given its number again: after a restart they are small."""
+    folder = tmp_path / "llama.cpp"
+    folder.mkdir()
+    (folder / "pid").write_text(str(os.getpid()))
+    assert compiling.state(tmp_path) == "failed"
 
 
 def test_packages_come_from_the_kit_alone(kit):

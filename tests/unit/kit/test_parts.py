@@ -23,13 +23,29 @@ def test_what_was_split_is_joined(folder, tmp_path, pack):
     made = split(folder, tmp_path / "out" / "kit.tar", 0.25, pack=pack)
     assert all(part.stat().st_size <= 250_000 for part in made)
     assert (len(made) == 1) == pack  # these bytes repeat, so that packed they are few
-    joined = join([*made, tmp_path / "out" / "kit.tar.sha256"], tmp_path / "back")
+    (joined,) = join([*made, tmp_path / "out" / "kit.tar.sha256"], tmp_path / "back")
     assert joined == tmp_path / "back" / "kit"
     assert (joined / "wheels" / "a.whl").read_bytes() == (folder / "wheels" / "a.whl").read_bytes()
 
 
 def test_parts_without_a_limit_are_a_single_one(folder, tmp_path):
     assert len(split(folder, tmp_path / "kit.tar", float("inf"))) == 1
+
+
+def test_each_of_several_archives_is_joined_if_all_are_whole(folder, tmp_path):
+    other = folder.with_name("other")
+    other.mkdir()
+    (other / "a").write_text("b")
+    for one in (folder, other):
+        split(one, tmp_path / "out" / f"{one.name}.tar", 0.25)
+    carried = sorted((tmp_path / "out").iterdir())
+    back = tmp_path / "back"
+    assert join(carried, back) == [back / "kit", back / "other"]
+    assert (back / "other" / "a").read_text() == "b"
+    (tmp_path / "out" / "other.tar.000").unlink()
+    with pytest.raises(PartsError, match=r"other\.tar\.000 is missing"):
+        join(carried, tmp_path / "again")
+    assert not (tmp_path / "again").exists()
 
 
 def test_a_damaged_part_is_named_and_nothing_is_unpacked(folder, tmp_path):
