@@ -18,6 +18,7 @@ from harness.plan import highest_load
 from harness.run.execute import Run
 from harness.run.interrupts import Interrupts
 from harness.run.setup.division import Place
+from harness.run.setup.mismatches import check_without_engine
 from harness.run.setup.options import RunOptions, Ui
 from harness.run.setup.prepare import Prepared, prepare
 from harness.run.setup.provision import check_machine
@@ -128,6 +129,7 @@ def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
     if len(first.backends) > 1:
         raise SpecError("one backend at a time", where="BACKEND")
     ref = first.backends[0].ref
+    check_without_engine(settings.options, [ref])
     if ref.url is not None:
         raise SpecError("an attached server cannot be restarted with other values", where="BACKEND")
     if ref.tuned is not None:

@@ -2,29 +2,33 @@
 
 import argparse
 
-from harness.errors import ExitCode, SetupError
+from harness.errors import ExitCode, SetupError, SpecError
 from harness.host.cpus import usable_cpus
+
+HOST, PORT = "127.0.0.1", 6379
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("up", "down", "status"), help="start, stop or show the cluster")
     parser.add_argument(
         "--host",
-        default="127.0.0.1",
         metavar="ADDRESS",
-        help="address of this machine for the nodes (default: 127.0.0.1)",
+        help=f"up: address of this machine for the nodes (default: {HOST})",
     )
+    parser.add_argument("--port", type=int, metavar="N", help=f"up: port of the head node (default: {PORT})")
     parser.add_argument(
-        "--port", type=int, default=6379, metavar="N", help="port of the head node (default: 6379)"
-    )
-    parser.add_argument(
-        "--cpus", type=int, metavar="N", help="CPUs that load may take here (default: every second one)"
+        "--cpus", type=int, metavar="N", help="up: CPUs that load may take here (default: every second one)"
     )
 
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cluster.options import require_ray
 
+    given = {"--host": arguments.host, "--port": arguments.port, "--cpus": arguments.cpus}
+    if arguments.action != "up" and (flags := [flag for flag, value in given.items() if value is not None]):
+        raise SpecError("only applies to `bench cluster up`", where=flags[0])
+    if arguments.cpus is not None and arguments.cpus < 1:
+        raise SpecError(f"must be at least 1, not {arguments.cpus}", where="--cpus")
     require_ray()
     return {"up": _up, "down": _down, "status": _status}[arguments.action](arguments)
 
@@ -33,9 +37,10 @@ def _up(arguments: argparse.Namespace) -> int:
     from harness.cluster import local
 
     cpus = arguments.cpus or max(usable_cpus() // 2, 1)
-    head = local.up(arguments.host, arguments.port, cpus)
+    port = PORT if arguments.port is None else arguments.port
+    head = local.up(arguments.host or HOST, port, cpus)
     print(f"a cluster of this machine alone is up at {head.address}, {cpus} CPU(s) for load")
-    if head.host == "127.0.0.1":
+    if head.host == HOST:
         print("for a second machine: bench cluster down, then up --host ADDRESS")
     else:
         print("on a second machine, with the same Python, Ray and llm-servebench:")

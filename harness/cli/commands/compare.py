@@ -83,6 +83,8 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.report.text import baseline
     from harness.verdicts.baseline import compare_runs, not_allowed, refused
 
+    if arguments.undecided == "pass" and not arguments.fail_on:
+        raise SpecError("only applies to --fail-on", where="--undecided", hint="--fail-on slower is the gate")
     if arguments.html:
         runs_page.check_several(arguments.runs)
     runs = runs_page.opened(arguments.runs, arguments.out, unverified=arguments.unverified)

@@ -61,7 +61,9 @@ def _lock(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
     from harness.engines.provide.install import lock, recipe_of
 
-    (definition,) = _definitions([arguments.name], arguments.device)
+    definition, *others = _definitions([arguments.name], arguments.device)
+    if others:
+        raise SpecError("one engine at a time", where=f"bench engines lock {arguments.name}")
     name = recipe_of(definition).lock
     if not name:
         raise SpecError(

@@ -55,6 +55,9 @@ def main(arguments: argparse.Namespace) -> int:
     ref, *others = parse_backend_list(arguments.backend)
     if others:
         raise SpecError("one backend at a time", where=f"bench probe {arguments.backend}")
+    if ref.url and arguments.model is not None:
+        hint = "--model-name NAME is the model's name there"
+        raise SpecError("has no effect on a server that runs already", where="--model", hint=hint)
     with closing(progress_display()) as ui, _engine(ref, arguments, ui.stage) as engine:
         ui.stage(f"{ref.label}: probing")
         probed = examine(engine, variant=ref.variant, limit_s=arguments.timeout)

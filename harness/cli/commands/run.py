@@ -284,7 +284,7 @@ def measure(
 ) -> int:
     """`command` is kept in the manifest; `sketch` draws what stands between the table and its conclusion."""
     from harness.cli.display.output import page_width
-    from harness.run.setup.mismatches import check_gpus
+    from harness.run.setup.mismatches import check_without_engine
     from harness.run.setup.prepare import prepare
     from harness.spec.strict import UnknownKeyError
 
@@ -293,7 +293,7 @@ def measure(
     except UnknownKeyError as error:
         raise options.by_flag(error, arguments.overrides) from None
     options.check_folder(prepared.options.out, f"--out {prepared.options.out}")
-    check_gpus(prepared.options.gpus, [backend.ref for backend in prepared.backends])
+    check_without_engine(prepared.options, [backend.ref for backend in prepared.backends])
     if arguments.dry_run:
         from harness.cli.display.dry_run import describe
         from harness.model import as_json

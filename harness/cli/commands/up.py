@@ -58,8 +58,9 @@ def main(arguments: argparse.Namespace) -> int:
     if choice.mode == "compose":
         _refuse_twice(ref.label)
     values = dict(arguments.engine_values)
-    if arguments.port is not None:
-        values["port"] = str(arguments.port)
+    port = None if arguments.port is None else str(arguments.port)
+    if port is not None and values.setdefault("port", port) != port:
+        raise SpecError("another flag sets it otherwise", where="--engine-set port", hint="leave it out")
     model_name, model = find_model(arguments.model)
     with closing(progress_display()) as ui:
         ui.note(choice.why)

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -58,12 +59,12 @@ def main(arguments: argparse.Namespace) -> int:
     sealed = all(arguments.seal in (None, run.seal) for run in checked.values())
     if arguments.json:
         print(json.dumps({name: _as_json(run) for name, run in checked.items()}, indent=1))
-    else:
-        for name, run in checked.items():
-            for line in _lines(run):
-                print(inert(f"{name}{line}"))
-            if not sealed:
-                print(inert(f"{name}: is not what was sealed: its seal is {run.seal}"))
+    for name, run in checked.items():
+        for line in () if arguments.json else _lines(run):
+            print(inert(f"{name}{line}"))
+        if not sealed:
+            stream = sys.stderr if arguments.json else sys.stdout
+            print(inert(f"{name}: is not what was sealed: its seal is {run.seal}"), file=stream)
     whole = all(run.whole for run in checked.values())
     return ExitCode.OK if whole and sealed else ExitCode.LIMIT_FAILED
 

@@ -291,7 +291,7 @@ def _frozen(value: Any) -> Any:
 def _add_pairs(
     parser: argparse._ActionsContainer, flag: str, dest: str, what: str, convert: Callable[[str], object]
 ) -> None:
-    """Adds a repeatable flag whose values make up one dict."""
+    """Adds a repeatable flag whose values make up one dict. A table has each of its keys by itself too."""
 
     class Add(argparse.Action):
         def __call__(
@@ -304,7 +304,11 @@ def _add_pairs(
                 converted = convert(value)
             except BadDocumentError as error:
                 raise SpecError(str(error), where=f"{flag} {text}") from None
-            setattr(into, dest, {**getattr(into, dest), key: converted})
+            given = getattr(into, dest)
+            if isinstance(converted, dict):  # in the place of all that was given below it
+                given = {name: old for name, old in given.items() if not name.startswith(f"{key}.")}
+                given |= {key: converted, **{f"{key}.{name}": below for name, below in converted.items()}}
+            setattr(into, dest, {**given, key: converted})
 
     parser.add_argument(flag, dest=dest, action=Add, default={}, metavar="KEY=VALUE", help=what)
 

@@ -1,7 +1,6 @@
 """Keys of the scenario that the command line sets: by a flag of their own, by --set, or by --depth."""
 
 import argparse
-from typing import Any
 
 from harness.errors import SpecError
 
@@ -22,23 +21,17 @@ def overrides_of(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.depth:
         output = given.pop("prompts.output_tokens", DEPTH_OUTPUT_TOKENS)
         given["prompts.classes"], implied = _depths(arguments.depth, output)
-    flags = given if arguments.repeats is None else {**given, "verdict.repeats": arguments.repeats}
+    chosen, others = arguments.overrides, {"verdict.repeats": arguments.repeats}
+    others["request.api"] = ",".join(arguments.apis) or None
+    flags = {**given, **{key: value for key, value in others.items() if value is not None}}
     for key, value in flags.items():
-        by_set = _set_value(arguments.overrides, key, value)
+        by_set = chosen.get(key, value)
         if by_set is not value and by_set != value:  # NaN, which is refused later, is not equal to itself
             raise SpecError(
                 "another flag sets it otherwise", where=f"--set {key}", hint="leave one of them out"
             )
-    chosen = arguments.overrides
-    unset = {key: value for key, value in implied.items() if _set_value(chosen, key, None) is None}
+    unset = {key: value for key, value in implied.items() if key not in chosen}
     return {**chosen, **unset, **given}
-
-
-def _set_value(overrides: dict[str, Any], key: str, otherwise: object) -> object:
-    """The value of a dotted key in those of --set, which may set it with the whole of its table."""
-    table, _, name = key.partition(".")
-    whole = overrides.get(table)
-    return overrides.get(key, whole.get(name, otherwise) if isinstance(whole, dict) else otherwise)
 
 
 def _depths(depths: list[tuple[str, int]], output: int) -> tuple[object, dict[str, object]]:

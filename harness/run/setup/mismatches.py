@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 from harness.engines.start.launch_choice import track_of
 from harness.errors import SpecError
 from harness.run.setup.backends import ChosenBackend
+from harness.run.setup.options import RunOptions
 from harness.sampling.machine import is_this_machine
 from harness.spec.backend import BackendRef
 from harness.spec.models import Model
@@ -50,7 +51,16 @@ def check_images(scenario: Scenario, chosen: Sequence[ChosenBackend]) -> None:
             )
 
 
-def check_gpus(gpus: Sequence[str], backends: Sequence[BackendRef]) -> None:
-    """Raises SpecError for GPUs of engines where bench starts none that could have one."""
-    if gpus and all(ref.urls or ref.definition.backend.simulated for ref in backends):
-        raise SpecError("has no effect on servers that run already, and on simulated ones", where="--gpus")
+def check_without_engine(options: RunOptions, backends: Sequence[BackendRef]) -> None:
+    """Raises SpecError for flags of engines where bench starts none that they could apply to."""
+    if options.model is not None and all(ref.urls for ref in backends):
+        raise SpecError(
+            "has no effect on servers that run already",
+            where="--model",
+            hint="--model-name NAME is the model's name there",
+        )
+    for flag, given in (("--gpus", options.gpus), ("--gpu-wait", options.gpu_wait_s)):
+        if given and all(ref.urls or ref.definition.backend.simulated for ref in backends):
+            raise SpecError("has no effect on servers that run already, and on simulated ones", where=flag)
+        if given and options.device == "cpu":
+            raise SpecError("has no effect with --device cpu", where=flag, hint="leave one of them out")

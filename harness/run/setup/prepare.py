@@ -216,6 +216,8 @@ def _checked_prompts(
 def _chosen_model(options: RunOptions, scenario: Scenario) -> tuple[str, Model]:
     gives = APIS[scenario.request.api].gives
     name, model = find_model(options.model, gives, images=bool(scenario.images.counts))
+    if gives in ("vectors", "scores") and options.accuracy:
+        raise SpecError(f"questions are answered by text, and these answers are {gives}", where="--accuracy")
     if gives == "transcripts" and (options.agreement or options.accuracy):
         asked_for = "--accuracy" if options.accuracy else "--agreement"
         raise SpecError("transcripts are not compared: what recordings say is not known", where=asked_for)

@@ -49,6 +49,8 @@ def _wanted(options: RunOptions, scenario: Scenario, backends: int) -> int | Lit
     declared = scenario.verdict.repeats
     if options.repeats is not None:
         return options.repeats
+    if "verdict.repeats" in options.overrides:
+        return declared
     if options.find_capacity:
         return SEARCHES
     if backends < 2:
@@ -69,6 +71,12 @@ def between_of(
 ) -> tuple[BetweenRepeats, ...]:
     """What happens to each backend between two repeats. Raises SpecError if it cannot be as declared."""
     declared = scenario.verdict.between_repeats
+    if declared in ("keep", "reset") and options.find_capacity and any(not ref.url for _, ref, _ in chosen):
+        raise SpecError(
+            "each search of a capacity has a start of its own",
+            where="--between-repeats",
+            hint="leave it out, or attach to servers that run",
+        )
     alone = len(chosen) == 1 and not options.find_capacity
     return tuple(_between(declared, ref, launch, alone) for _, ref, launch in chosen)
 

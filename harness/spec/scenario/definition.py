@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
-from harness.apis import APIS, ApiName
+from harness.apis import APIS, ApiName, Gives
 from harness.errors import SpecError
 from harness.host.paths import LONGEST_NAME, is_name
 from harness.spec import files
@@ -42,13 +42,26 @@ class Request:
     dimensions: int | None = None  # of vectors, of models that can shorten them; None: the model's own
     timeout_s: float = 300.0
 
-    def check(self, where: str) -> None:
+    def check(self, where: str, answers: Gives) -> None:
         positive(self.timeout_s, f"{where}.timeout_s", LONGEST_S)
         not_negative(self.temperature, f"{where}.temperature")
         if not 0 < self.top_p <= 1:
             raise SpecError(f"must be above 0 and at most 1, not {self.top_p:g}", where=f"{where}.top_p")
         if self.dimensions is not None:
             at_least(self, where, 1, "dimensions")
+        for key, kinds in _READ_FOR.items():
+            if answers not in kinds and getattr(self, key) != getattr(Request(), key):
+                what = f"has no effect on requests for {answers}"
+                raise SpecError(what, where=f"{where}.{key}", hint="leave it out")
+
+
+# Keys of [request] that not all requests have, and the answers that those ask for.
+_READ_FOR: dict[str, tuple[Gives, ...]] = {
+    "temperature": ("text", "transcripts"),
+    **dict.fromkeys(("top_p", "seed", "thinking", "grammar", "cache_control"), ("text",)),
+    **dict.fromkeys(("encoding_format", "dimensions"), ("vectors",)),
+    "language": ("transcripts",),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +225,7 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
     check_load(scenario.load, f"{where}:load", sessions=turns_of(generator_spec) > 1)
     load = for_duration(without_unread(scenario.load, f"{where}:load", given), f"{where}:load", given)
     scenario = replace(scenario, load=load)
-    scenario.request.check(f"{where}:request")
+    scenario.request.check(f"{where}:request", gives(generator_spec))
     _check_groups(scenario, where)
     check_rules(scenario.scenario.rules, generator_spec, scenario.load, where)
     if scenario.scenario.rules and not scenario.request.exact_output:
@@ -220,11 +233,12 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
     scenario.lora.check(f"{where}:lora")
     scenario.images.check(f"{where}:images")
     _check_classes(scenario, where)
+    _check_switches(scenario, where, given)
     check_api(scenario, scenario.request.api, f"{where}:request.api")
     check_verdict(scenario.verdict, f"{where}:verdict", text=gives(generator_spec) == "text")
     if isinstance(generator_spec, Mix):
         check_classes(scenario.verdict, generator_spec.figures, f"{where}:verdict")
-    check_slo(scenario.slo, f"{where}:slo")
+    check_slo(scenario.slo, f"{where}:slo", text=gives(generator_spec) == "text")
     if isinstance(generator_spec, Structured) and scenario.request.exact_output:
         raise SpecError(
             "exact_output conflicts with structured output",
@@ -274,6 +288,14 @@ def _check_classes(scenario: Scenario, where: str) -> None:
             "the generators 'fixed-length' and 'shared-prefix' with one turn",
             where=f"{where}:{asked[0]}",
         )
+
+
+def _check_switches(scenario: Scenario, where: str, given: Collection[str]) -> None:
+    """Raises SpecError for details that are `given` of adapters or images where requests have none."""
+    for name, switch in (("lora", "adapters"), ("images", "counts")):
+        details = [key for key in given if key.startswith(f"{name}.") and key != f"{name}.{switch}"]
+        if details and not getattr(getattr(scenario, name), switch):
+            raise SpecError(f"has no effect without {name}.{switch}", where=f"{where}:{details[0]}")
 
 
 def _check_groups(scenario: Scenario, where: str) -> None:

@@ -65,7 +65,7 @@ class Load:
 
 _DEFAULTS = {field.name: field.default for field in fields(Load)}
 # Keys that decide which others are read.
-_DECIDING = ("concurrency", "rate", "replay_speed", "arrival", "profile", "working_set")
+_DECIDING = ("concurrency", "rate", "replay_speed", "arrival", "profile", "working_set", "think_time_s")
 
 
 def without_unread(load: Load, where: str, given: Collection[str]) -> Load:
@@ -80,6 +80,8 @@ def without_unread(load: Load, where: str, given: Collection[str]) -> Load:
         "max_in_flight": (not load.concurrency, "an open loop"),
         "over_cap": (not load.concurrency, "an open loop"),
         "kv_tokens": (bool(load.working_set), "working_set"),
+        "start": (bool(load.concurrency), "a closed loop"),
+        "think_time": (load.think_time_s > 0, "think_time_s"),
     }
     unread = {key: what for key, (is_read, what) in read.items() if not is_read}
     unread = {key: what for key, what in unread.items() if getattr(load, key) != _DEFAULTS[key]}

@@ -24,8 +24,8 @@ class Verdict:
     # Declared before the run: only these get verdicts, and each makes the others harder to reach. Of a class
     # of requests as `by_kind.short.ttft_ms.p50`, of each class as `by_kind.*.ttft_ms.p50`.
     metrics: tuple[str, ...] = ("ttft_ms.p50", "tpot_ms.p50", "e2e_ms.p50", "output_tokens_per_s")
-    # Of `bench run` with two backends or more. "auto": until every verdict on the primary metric is decided,
-    # from min_repeats to max_repeats.
+    # Of `bench run` with two backends or more, given with --set of any number. "auto": until every verdict
+    # on the primary metric is decided, from min_repeats to max_repeats.
     repeats: int | Literal["auto"] = "auto"
     min_repeats: int = 3
     max_repeats: int = 10
@@ -80,12 +80,15 @@ def check_classes(verdict: Verdict, known: Collection[str], where: str, hint: st
                 )
 
 
-def check_slo(slo: SloTable, where: str) -> None:
+def check_slo(slo: SloTable, where: str, *, text: bool = True) -> None:
+    """Raises SpecError. Without `text`, answers are vectors, scores or transcripts, which have no tokens."""
     for measure, limits in slo.items():
         if measure not in SLO_METRICS:
             raise SpecError(
                 f"unknown latency '{measure}'", where=f"{where}.{measure}", hint=nearest(measure, SLO_METRICS)
             )
+        if not text and METRICS[measure].of_text:
+            raise SpecError("is of generated text, which these answers are not", where=f"{where}.{measure}")
         for share, limit_ms in limits.items():
             key_path = f"{where}.{measure}.{share}"
             if share not in SLO_SHARES:

@@ -264,6 +264,7 @@ def test_a_value_that_no_request_can_have_is_refused(key, value, message):
         ("max_in_flight = 8", "max_in_flight: only applies to an open loop"),
         ("over_cap = 'drop'", "over_cap: only applies to an open loop"),
         ("kv_tokens = 8", "kv_tokens: only applies to working_set"),
+        ("think_time = 'constant'", "think_time: only applies to think_time_s"),
     ],
 )
 def test_a_key_that_no_such_load_reads_is_refused(line, message):
@@ -272,6 +273,29 @@ def test_a_key_that_no_such_load_reads_is_refused(line, message):
         parse(SCENARIO + line)
     with pytest.raises(SpecError, match=rf"^load\.{key}, as given: only applies to"):
         load_scenario("fixed-length", {f"load.{key}": tomllib.loads(line)[key], "load.concurrency": [2]})
+
+
+@pytest.mark.parametrize(
+    ("scenario", "key", "value"),
+    [
+        ("fixed-length", "request.dimensions", 64),
+        ("fixed-length", "request.language", "de"),
+        ("embed-queries", "request.temperature", 0.5),
+        ("rerank-top-100", "request.encoding_format", "base64"),
+        ("audio-in", "request.grammar", "root ::= x"),
+        ("embed-queries", "slo.ttft_ms.p95", 500),
+    ],
+)
+def test_a_key_that_no_such_request_has_is_refused(scenario, key, value):
+    where = key.removesuffix(".p95")
+    with pytest.raises(SpecError, match=rf"^{where}, as given: (has no effect on requests|is of generated)"):
+        load_scenario(scenario, {key: value})
+
+
+def test_only_a_closed_loop_has_a_start():
+    assert parse(SCENARIO + "start = 'together'").load.start == "together"
+    with pytest.raises(SpecError, match=r"^x\.toml:load\.start: only applies to a closed loop"):
+        parse(SCENARIO.replace("concurrency = [1]", "rate = [1]\nstart = 'together'"))
 
 
 def test_only_gamma_arrivals_have_a_burstiness():

@@ -57,6 +57,20 @@ def test_another_machine_gets_the_token_and_the_address(ray, capsys, tmp_path):
     assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("down", "--port", "6380"), "error: --port: only applies to `bench cluster up`"),
+        (("status", "--host", "192.0.2.7"), "error: --host: only applies to `bench cluster up`"),
+        (("up", "--cpus", "0"), "error: --cpus: must be at least 1, not 0"),
+    ],
+)
+def test_a_flag_without_effect_is_refused(ray, capsys, words, says):
+    assert main(["cluster", *words]) == ExitCode.USAGE
+    assert capsys.readouterr().err.splitlines() == [says]
+    assert ray.asked == []
+
+
 def test_what_is_stopped_is_named(ray, capsys):
     assert main(["cluster", "down"]) == ExitCode.OK
     ray.head = Head("127.0.0.1", 6379, 1, 0.0)

@@ -73,6 +73,12 @@ def test_a_gate_fails_on_its_rows_but_for_those_that_are_accepted(compared, gate
     assert main(["compare", "a", "b", *words]) == code
 
 
+def test_a_gate_that_nobody_asked_for_accepts_nothing(compared, capsys):
+    assert main(["compare", "a", "b", "--undecided", "pass"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.startswith("error: --undecided: only applies to --fail-on\n")
+    assert compared.asked is None
+
+
 @pytest.mark.parametrize("allowed", [True, False])
 def test_what_is_missing_fails_without_a_gate(compared, allowed):
     compared.missing = [SimpleNamespace(allowed=allowed)]

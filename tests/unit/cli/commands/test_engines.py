@@ -86,6 +86,7 @@ def test_each_name_is_installed(provided, capsys, flags, force):
     [
         (["install", "openai"], "error: bench engines: 'openai' is not installed by bench"),
         (["install", "transformers", "vlm"], "did you mean 'vllm'"),
+        (["lock", "transformers,vllm"], "error: bench engines lock transformers,vllm: one engine at a time"),
         (["lock", "llama-cpp-python"], "error: bench engines lock llama-cpp-python: its definition names no"),
     ],
 )

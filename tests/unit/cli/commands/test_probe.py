@@ -88,6 +88,7 @@ def test_whatever_is_not_as_declared_fails(engine, capsys, finding, code):
     ("words", "says"),
     [
         (["vllm", "--timeout", "0"], "error: --timeout: must be above 0, not 0"),
+        (["vllm=http://127.0.0.1:8000", "--model", "m"], "error: --model: has no effect on a server that"),
         (["vllm", "--timeout", "nan"], "error: --timeout: must be above 0, not nan"),
         (["vllm,sglang"], "error: bench probe vllm,sglang: one backend at a time"),
     ],

@@ -64,6 +64,7 @@ def asked(docker, monkeypatch):
         (["vllm=http://127.0.0.1:1"], ExitCode.USAGE, "one engine without a URL can be started at a time"),
         (["vllm", "--launch", "compose", "--host", "0.0.0.0"], ExitCode.USAGE, "--host: a container is "),
         (["vllm", "--gpus", "0,0"], ExitCode.USAGE, "--gpus 0,0: needs different GPUs"),
+        (["vllm", "--port", "1", "--engine-set", "port=2"], ExitCode.USAGE, "--engine-set port: another"),
     ],
 )
 def test_what_cannot_be_started_is_refused(asked, capsys, words, code, says):

@@ -102,6 +102,9 @@ def test_a_run_that_agrees_with_itself_may_not_be_the_one_that_was_sealed(runs, 
     found, out, _err = said(capsys, "a", "--seal", given)
     assert found == code
     assert ("a: is not what was sealed: its seal is 5f2b" in out) is (code != ExitCode.OK)
+    found, out, err = said(capsys, "a", "--seal", given, "--json")
+    assert (found, json.loads("".join(out))["a"]["state"]) == (code, "identical")
+    assert ("a: is not what was sealed: its seal is 5f2b" in err) is (code != ExitCode.OK)
 
 
 def test_a_seal_is_of_one_run(runs, capsys):

@@ -45,6 +45,13 @@ def test_pairs_add_up_the_last_of_a_key_counts_and_engine_values_are_texts():
     assert parsed().overrides == {}, "one command line leaves nothing to the next"
 
 
+def test_a_table_of_set_has_each_key_by_itself_and_replaces_those_before_it():
+    given = parsed("--set", "a.b=1", "--set", "a={c=2,d=3}", "--set", "a.d=4", "--set", "ab.b=5")
+    assert given.overrides == {"a": {"c": 2, "d": 3}, "a.c": 2, "a.d": 4, "ab.b": 5}
+    again = parsed("--set", "a={b=1}", "--set", "a={c=2}")
+    assert again.overrides == {"a": {"c": 2}, "a.c": 2}
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -130,6 +137,10 @@ def test_a_flag_that_the_prompts_have_no_key_for_is_named(capsys, words, where):
             "verdict.metrics, as given: the requests give no figures of 'by_kind.4k.ttft_ms.p50'",
         ),
         (("--repeats", "3", "--set", "verdict.repeats=5"), "--set verdict.repeats: another flag sets it"),
+        (("--api", "chat", "--set", "request.api=completions"), "--set request.api: another flag sets it"),
+        (("--repeats", "3", "--set", "verdict={max_repeats=5}"), "--max-repeats: only applies to --repeats"),
+        (("--set", "images={sizes=['8x8']}"), "images.sizes, as given: has no effect without images.counts"),
+        (("--set", "lora.assignment=zipf"), "lora.assignment, as given: has no effect without lora.adapters"),
         (
             ("--requests", "5", "--set", "load={concurrency=[1],requests=6}"),
             "--set load.requests: another flag",
@@ -165,7 +176,7 @@ def test_what_depths_imply_stays_next_to_a_table_of_set_that_does_not_name_it():
     given = overrides_of(parsed("--depth", "1k,2k", *tables))
     assert list(given)[-3:] == ["engine_values.context_tokens", "verdict.primary", "prompts.classes"]
     whole = overrides_of(parsed("--depth", "1k", "--set", "verdict={primary='tpot_ms.p50'}"))
-    assert "verdict.primary" not in whole
+    assert whole["verdict.primary"] == whole["verdict"]["primary"] == "tpot_ms.p50"
 
 
 def test_a_single_depth_is_ranked_by_all_requests_and_several_by_the_deepest():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from harness.errors import SpecError
-from harness.run.setup.mismatches import check_gpus
+from harness.run.setup.mismatches import check_without_engine
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 from harness.spec.backend_refs import parse_backend_list
@@ -27,9 +27,53 @@ def test_gpus_are_refused_where_no_engine_is_started_on_one(backends):
     """A run that was begun with them is resumed: only the command line is refused."""
     made = prepare(RunOptions("fixed-length", backends, gpus=("7",), profile="cpu"))
     with pytest.raises(SpecError, match="has no effect on servers that run already, and on simulated ones"):
-        check_gpus(made.options.gpus, [backend.ref for backend in made.backends])
-    check_gpus((), [backend.ref for backend in made.backends])
-    check_gpus(("7",), parse_backend_list(f"{backends},vllm"))
+        check_without_engine(made.options, [backend.ref for backend in made.backends])
+    check_without_engine(replace(made.options, gpus=()), [backend.ref for backend in made.backends])
+    check_without_engine(made.options, parse_backend_list(f"{backends},vllm"))
+
+
+@pytest.mark.parametrize(
+    ("backends", "given", "says"),
+    [
+        ("truth", {"gpu_wait_s": 30.0}, "--gpu-wait: has no effect on servers that run already, and on"),
+        ("openai=http://127.0.0.1:9", {"model": "qwen3-8b"}, "--model: has no effect on servers that run"),
+        ("vllm", {"gpus": ("1",), "device": "cpu"}, "--gpus: has no effect with --device cpu"),
+    ],
+)
+def test_a_flag_of_engines_is_refused_where_it_has_no_effect(backends, given, says):
+    refs = parse_backend_list(backends)
+    with pytest.raises(SpecError, match=f"^{says}"):
+        check_without_engine(RunOptions("fixed-length", backends, **given), refs)
+    started = [*refs, *parse_backend_list("llamacpp")]
+    check_without_engine(RunOptions("fixed-length", backends, **{**given, "device": "auto"}), started)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "given", "says"),
+    [
+        ("embed-queries", {"accuracy": 600}, "--accuracy: questions are answered by text, and these answers"),
+        (
+            "fixed-length",
+            {
+                "find_capacity": True,
+                "overrides": {"verdict.between_repeats": "keep", "slo.ttft_ms.p95": 500},
+            },
+            "--between-repeats: each search of a capacity has a start of its own",
+        ),
+    ],
+)
+def test_what_a_run_of_one_backend_cannot_give_is_refused(scenario, given, says):
+    with pytest.raises(SpecError, match=f"^{says}"):
+        prepare(RunOptions(scenario, "vllm", launch="simulate", **given))
+    if "find_capacity" in given:
+        running = "vllm=http://127.0.0.1:9"
+        assert prepare(RunOptions(scenario, running, **given)).backends[0].between == "keep"
+
+
+@pytest.mark.parametrize(("extra", "repeats"), [({}, 5), ({"find_capacity": True}, 5), ({"repeats": 2}, 2)])
+def test_repeats_that_set_asks_for_are_those_of_one_backend_and_of_a_search_too(extra, repeats):
+    overrides = {"verdict.repeats": 5, "slo.ttft_ms.p95": 500}
+    assert prepare(RunOptions("fixed-length", "truth", overrides=overrides, **extra)).repeats == repeats
 
 
 def test_the_device_of_servers_that_run_already_chooses_the_sizes():
