@@ -157,9 +157,9 @@ def from_file(spec: PromptFile, count: int, random: Random, texts: TextMaker) ->
         if matches == count:
             return
     if not matches:
+        most = f"to {spec.max_input_tokens} tokens" if spec.max_input_tokens else "tokens or more"
         raise SpecError(
-            f"of {len(prompts)} prompts none has {spec.min_input_tokens} to {spec.max_input_tokens} tokens",
-            where=dataset.source,
+            f"of {len(prompts)} prompts none has {spec.min_input_tokens} {most}", where=dataset.source
         )
 
 
