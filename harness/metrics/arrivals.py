@@ -73,6 +73,8 @@ def compare_cell(
     flat = process in ("poisson", "gamma") and not profile
     burstiness = declared if declared and process == "gamma" else 1.0
     schedule, stamps = np.sort(sent["intended_ns"]), np.sort(sent["sent_ns"])
+    if UNKNOWN in schedule:  # of a file of another tool
+        schedule = schedule[:0]
     nominal = None
     if load.kind == "rate" and not profile:
         turns = None if requested is None else requested.numbers["turn"]
@@ -87,7 +89,7 @@ def compare(
     process: str | None = None,
     rate_per_s: float | None = None,
 ) -> Arrivals:
-    """Tests `sent_ns` against `asked_ns`, both ascending.
+    """Tests `sent_ns` against `asked_ns`, both ascending; the latter is empty if it is not known.
 
     `burstiness`: of a gamma process, 1 for Poisson; None where only the schedule is known. `rate_per_s`: the
     declared rate; None takes that of the schedule, since earlier versions drew schedules whose rate was
@@ -100,7 +102,8 @@ def compare(
         asked = replace(schedule, rate_per_s=rate_per_s or schedule.rate_per_s)
     if count < MIN_ARRIVALS or asked is None or sent is None:
         too_few = f"{count} arrivals; {MIN_ARRIVALS} are needed"
-        reason = too_few if count < MIN_ARRIVALS else "all at one moment"
+        at_once = "all at one moment" if len(asked_ns) else "when they were to leave is not known"
+        reason = too_few if count < MIN_ARRIVALS else at_once
         return Arrivals(
             process=process,
             arrivals=count,

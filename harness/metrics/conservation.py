@@ -41,6 +41,7 @@ _SLOTS = "in flight: no more than slots"
 _SLOT_TIME = "slots × window = busy + idle"
 _UNNAMED = "the file does not name the load"
 _NO_ANSWER = "no answer in the window"
+NO_SCHEDULE = "when requests were to leave is not known"
 
 
 def hint(law: Law) -> str:
@@ -220,10 +221,17 @@ def _offered(cell: Cell) -> Law:
     requests, rate = cell.records.requests, cell.rates["requests_per_s"]
     if rate is None:
         return Law(_OFFERED, why=_NO_ANSWER)
+    if not scheduled(requests):
+        return Law(_OFFERED, why=NO_SCHEDULE)
     arrived = float(arrivals(requests, cell.window))
     never = arrivals(requests[~in_flight.served(requests)], cell.window)
     expected = rate * cell.window.seconds + backlog_growth(cell.records, cell.window) + never
     return _judged(_OFFERED, arrived, expected, max(1.0, RESOLUTION * arrived))
+
+
+def scheduled(requests: NDArray[np.void]) -> bool:
+    """Whether it is known when requests were to leave: files of other tools seldom say so."""
+    return bool((requests["intended_ns"] != UNKNOWN).any())
 
 
 def arrivals(requests: NDArray[np.void], window: Window) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.metrics import conservation, in_flight
-from harness.metrics.reason import NO_ANSWER
+from harness.metrics.reason import NO_ANSWER, OfServer
 from harness.metrics.view import CellView, Figures
 from harness.metrics.window import makespan_s
 from harness.records.layout import Phase
@@ -40,9 +40,13 @@ def compute(cell: CellView) -> Course:
     requests, closed = cell.requests, cell.slots is not None
     measured = requests[requests["phase"] == Phase.MEASURE]
     mean = in_flight.mean(requests, window.start_ns, window.end_ns)
-    growth = None if closed else window.per_second(conservation.backlog_growth(cell.records, window))
-    no_offer = dict.fromkeys(("offered_per_s", "backlog_growth_per_s"), "a closed loop offers what is served")
-    no_slots = {"effective_concurrency": "an open loop has no slots"}
+    offered = growth = None
+    if scheduled := not closed and conservation.scheduled(requests):
+        offered = window.per_second(conservation.arrivals(requests, window))
+        growth = window.per_second(conservation.backlog_growth(cell.records, window))
+    why = "a closed loop offers what is served" if closed else OfServer(conservation.NO_SCHEDULE)
+    no_offer = {} if scheduled else dict.fromkeys(("offered_per_s", "backlog_growth_per_s"), why)
+    no_slots = {} if closed else {"effective_concurrency": "an open loop has no slots"}
     return Course(
         makespan_s=makespan,
         window_start_s=window.start_ns / 1e9,
@@ -51,7 +55,7 @@ def compute(cell: CellView) -> Course:
         in_flight_mean=mean,
         time_in_system_ms_mean=float(in_flight.times_in_system_ns(measured).mean()) / 1e6,
         effective_concurrency=mean if closed else None,
-        offered_per_s=None if closed else window.per_second(conservation.arrivals(requests, window)),
+        offered_per_s=offered,
         backlog_growth_per_s=growth,
-        nulls=no_offer if closed else no_slots,
+        nulls=no_offer | no_slots,
     )

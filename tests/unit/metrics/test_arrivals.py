@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from harness.metrics.arrivals import MIN_ARRIVALS, Statistics, compare, compare_cell
 from harness.metrics.view import RequestView
+from harness.records.layout import UNKNOWN
 from harness.records.request_table import RequestTable
 from harness.spec.scenario import Segment
 from harness.stats.gamma import gamma_cdf
@@ -194,6 +195,14 @@ def test_few_or_simultaneous_arrivals_are_not_tested():
     at_once = np.zeros(200, np.int64)
     assert compare(at_once, at_once, None).reason == "all at one moment"
     assert compare(few[:0], few[:0], 1.0).arrivals == 0
+
+
+def test_the_schedule_of_a_file_that_has_none_was_not_all_at_one_moment():
+    made = records(*({"sent": 10 * i, "texts": [10 * i + 5]} for i in range(MIN_ARRIVALS)))
+    made.requests["intended_ns"] = UNKNOWN
+    found = compare_cell(made.requests, load("rate", 100.0, arrival="poisson"))
+    assert (found.asked, found.verdict) == (None, "not tested")
+    assert found.reason == "when they were to leave is not known"
 
 
 def test_eleven_arrivals_have_a_spread_and_ten_have_none():

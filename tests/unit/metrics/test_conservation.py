@@ -338,6 +338,16 @@ def test_an_open_loop_tells_what_it_offered_and_how_its_backlog_grew():
     assert made.effective_concurrency is None
 
 
+def test_what_a_file_without_a_schedule_offered_is_not_known():
+    without = open_loop()
+    without.requests["intended_ns"] = UNKNOWN
+    made = summarise_cell(without, facts(load=OPEN, planned=60), None)
+    assert (made.offered_per_s, made.backlog_growth_per_s) == (None, None)
+    why = "when requests were to leave is not known"
+    assert made.null_reasons["offered_per_s"] == made.null_reasons["backlog_growth_per_s"] == why
+    assert [law.why for law in made.conservation if law.law.startswith("arrivals")] == [why]
+
+
 def test_what_is_in_flight_changes_by_sends_less_ends():
     """Sent every 25 ms, one end every 50: three in flight at 100 ms, one at 350."""
     requests = overloaded(8).requests
