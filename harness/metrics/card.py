@@ -25,11 +25,13 @@ def describe(requested: RequestTable, warmup: int, send_ns: Ints | None) -> Requ
     """
     shared, total = reusable(requested)
     in_blocks, _ = reusable(requested, block=BLOCK_TOKENS)
+    numbers = requested.numbers
+    of_text = (numbers["items"] < 0) & (numbers["audio_ms"] < 0)  # other answers have no length to ask for
     return RequestFigures(
         requests=len(requested) - warmup,
         warmup_requests=warmup,
         input_tokens=_lengths(total),
-        output_tokens=_lengths(requested.numbers["max_tokens"]),
+        output_tokens=_lengths(np.where(of_text, numbers["max_tokens"], 0)),
         kinds=dict(Counter(kind for kind in requested.kinds if kind)),
         sessions=_sessions(requested),
         sharing=Sharing(

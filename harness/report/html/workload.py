@@ -92,6 +92,8 @@ def _card_row(card: WorkloadCard) -> list[str]:
 
 def _histogram(lengths: Lengths) -> Html:
     """Lowest, median and highest, and the shape between them."""
+    if not lengths.max:
+        return tag("span", "none")
     edges, counts = lengths.histogram.edges, lengths.histogram.counts
     span = _three(lengths.min, lengths.p50, lengths.max)
     if len(counts) < 2 or not max(counts):

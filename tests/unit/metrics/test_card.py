@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from harness.cli.main import main
 from harness.errors import ExitCode
@@ -84,6 +84,22 @@ def test_a_card_as_text():
     lines = "\n".join(card_lines(alone))
     assert "input   9 tokens each" in lines
     assert "none of 9 prompt tokens" in lines
+
+
+def test_answers_that_are_no_text_have_no_length_to_ask_for():
+    rows = [((1, 9, -1, -1, 0, -1, -1, 4), "5 s", ())] * 2
+    figures = describe(RequestTable.of(iter(rows), []), 1, None)
+    assert figures.output_tokens.max == 0
+    load = CardLoad(kind="concurrency", value=1, process=None)
+    card = WorkloadCard(**asdict(figures), load=load, sha256="ab" * 32, exact_lengths=True, alike_chars=1)
+    assert list(card_lines(card)) == [
+        "closed loop, concurrency 1: 1 request after 1 to warm up, sha256 abababababab",
+        "  input   9 tokens each",
+        "  kinds   2 × 5 s",
+        "  shared  none of 18 prompt tokens; no two texts begin with more than 1 equal letter",
+    ]
+    text = describe(requested((1, 9, "", (), -1, 0)), 0, None)
+    assert "  output  1 token each" in list(card_lines(replace(card, output_tokens=text.output_tokens)))
 
 
 def test_every_shipped_scenario_has_a_card(capsys):
