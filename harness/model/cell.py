@@ -66,7 +66,7 @@ class CellResult(Measured, frozen=True, kw_only=True):
     ] = None
     offered_per_s: Annotated[
         float | None,
-        doc("Requests per second that an open loop meant to send in the window; null: closed loop, no schedule."),
+        doc("Requests per second that an open loop was to send in the window; null: closed loop, no schedule."),
     ] = None
     backlog_growth_per_s: Annotated[
         float | None,
