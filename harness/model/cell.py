@@ -66,11 +66,11 @@ class CellResult(Measured, frozen=True, kw_only=True):
     ] = None
     offered_per_s: Annotated[
         float | None,
-        doc("Requests per second that an open loop was to send in the window; null: closed loop, no schedule."),
+        doc("Requests per second that an open loop was to send in the window; null: closed or not known."),
     ] = None
     backlog_growth_per_s: Annotated[
         float | None,
-        doc("Growth of an open loop's work not done, requests per second; null: closed loop, no schedule."),
+        doc("Growth of an open loop's work not done, requests per second; null: closed or not known."),
     ] = None
     conservation: Annotated[
         tuple[Law, ...], doc("Laws between the figures of the cell, and whether each holds.")
