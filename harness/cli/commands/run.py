@@ -247,7 +247,7 @@ def _add_capacity(capacity: argparse._ArgumentGroup) -> None:
         "--probe-seconds",
         type=float,
         metavar="S",
-        help="least time at the loads that decide, so that a queue can build (default: 45)",
+        help="least time at the rates that decide, so that a queue can build (default: 45)",
     )
 
 

@@ -155,8 +155,9 @@ class Description:
         lasts = f"lasts {sizes.seconds:g} to {MOST_LONGER * sizes.seconds:g} s"
         if loads[0].load.kind == "concurrency":
             lasts = f"has {sizes.long(loads[0].load).waves} answers of each slot or more"
+        starts = counted(self.prepared.repeats, "start")
         return (
-            f"for each engine a search among {len(loads)} loads in {counted(self.prepared.repeats, 'start')}, "
+            f"for each engine a search among {len(loads)} loads in {starts}, "
             f"usually 8 to 14 probes; the last one in a start decides and {lasts}"
         )
 
