@@ -5,6 +5,7 @@ The guard normally sees to it that there are none; this is for the case that it 
 
 import contextlib
 import os
+import platform
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from harness.host import paths
 class Note(msgspec.Struct, kw_only=True):
     """The processes or the Compose project of an engine, and the bench that started it."""
 
+    host: str = ""  # the cache may be shared: process numbers are of one machine; "": of ours
     label: str
     session: int
     log: str
@@ -32,6 +34,7 @@ class Note(msgspec.Struct, kw_only=True):
 def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[None]:
     """Keeps a note of the engine's processes, or of its Compose project, while the context lasts."""
     written = Note(
+        host=platform.node(),
         label=label,
         session=session,
         log=str(log.resolve()),
@@ -39,7 +42,7 @@ def noted(label: str, session: int, log: Path, project: str = "") -> Iterator[No
         bench=os.getpid(),
         bench_born=born(os.getpid()),
     )
-    note = _folder() / f"{session}.json"
+    note = _folder() / f"{platform.node()}-{session}.json"
     try:
         with contextlib.suppress(OSError):  # the cache may be read-only: then the guard alone must do
             paths.made(note.parent)
@@ -58,9 +61,11 @@ def stale() -> bool:
 def _notes() -> Iterator[tuple[Path, Note]]:
     for note in sorted(_folder().glob("*.json")):
         try:
-            yield note, msgspec.json.decode(note.read_bytes(), type=Note)
+            content = msgspec.json.decode(note.read_bytes(), type=Note)
         except (OSError, msgspec.DecodeError):  # being removed or written, or another user's
             continue
+        if content.host in ("", platform.node()):
+            yield note, content
 
 
 def _alive(note: Note) -> bool:

@@ -21,6 +21,23 @@ def note(tmp_path, monkeypatch):
     return path
 
 
+def test_a_note_of_another_machine_is_left_alone(note):
+    """Nodes of a cluster share the cache of a home folder."""
+    theirs = msgspec.structs.replace(msgspec.json.decode(note.read_bytes(), type=Note), host="node-2")
+    note.write_bytes(msgspec.json.encode(theirs))
+    assert not orphans.stale()
+    assert orphans.clear(print) == []
+    assert note.exists()
+
+
+def test_benches_of_two_machines_with_one_cache_have_notes_of_their_own(note, monkeypatch):
+    with orphans.noted("vllm", 7, Path("/log")):
+        monkeypatch.setattr(orphans.platform, "node", lambda: "node-2")
+        with orphans.noted("vllm", 7, Path("/log")):
+            assert len(list(note.parent.iterdir())) == 3
+    assert list(note.parent.iterdir()) == [note]
+
+
 def refused(*_given, **_options):
     raise OSError(errno.EROFS, "Read-only file system")
 
