@@ -37,12 +37,13 @@ class Running:
 
 
 def running(daemon: Daemon, engine: str = "") -> list[Running]:
-    """Containers that this machine's harnesses started: of one engine and its variants, or all."""
+    """Containers that this machine's harnesses started: of one engine, its versions and variants, or all."""
     containers = []
     for container, labels in daemon.containers(f"{OURS}host={platform.node()}").items():
-        if engine in ("", labels[ENGINE], labels[ENGINE].partition("@")[0]):
+        label, version = labels[ENGINE], labels[ENGINE].partition("@")[0]
+        if engine in ("", label, version, version.partition("==")[0]):
             kept, url = labels.get(KEPT) == "yes", _url(daemon, container)
-            containers.append(Running(labels[ENGINE], container, labels.get(PROJECT, ""), kept, url))
+            containers.append(Running(label, container, labels.get(PROJECT, ""), kept, url))
     return containers
 
 

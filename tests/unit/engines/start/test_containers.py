@@ -18,7 +18,7 @@ from harness.engines.start.containers.keeper import KEEP
 from harness.engines.start.orphans import born
 from harness.errors import SetupError
 from harness.spec.backend_refs import load_backend
-from tests.factories.containers import RUNNING, FakeDaemon
+from tests.factories.containers import RUNNING, FakeDaemon, started
 
 
 class FakeKeeper:
@@ -248,6 +248,10 @@ def test_what_runs_is_found_by_engine_and_by_its_variants():
     (one,) = owners.running(daemon, "vllm@awq")
     assert (one.kept, one.project, one.url) == (True, "q", "http://127.0.0.1:1234")
     assert owners.running(daemon, "sglang") == []
+    versions = FakeDaemon(c=started("vllm==0.11.0"), d=started("vllm==0.11.0@awq"))
+    assert len(owners.running(versions, "vllm")) == len(owners.running(versions, "vllm==0.11.0")) == 2
+    (one,) = owners.running(versions, "vllm==0.11.0@awq")
+    assert one.engine == "vllm==0.11.0@awq"
     assert {label["llm-servebench.host"] for label, _ in daemon.here.values()} == {platform.node()}
 
 
