@@ -32,7 +32,7 @@ def drawn_adapters(
         )
     model, rank = Path(weights.model), int(values["lora_rank"])
     dumps = json.dumps({"count": count, "rank": rank, "seed": SEED})
-    key = fingerprint([dumps, str(model), _SHIM.read_text(encoding="utf-8")])
+    key = fingerprint([dumps, str(model), weights.sha256, _SHIM.read_text(encoding="utf-8")])
     folder = paths.cache_dir() / "adapters" / f"{definition.name}-{key[:12]}"
 
     def draw(target: Path) -> None:

@@ -1,5 +1,6 @@
 """How adapters reach an engine and its requests."""
 
+import dataclasses
 import json
 import runpy
 import subprocess
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import harness.engines.shims
+from harness.engines.provide import adapters as provided
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.weights import Weights
 from harness.engines.speak.dialect import Chat, render_body
@@ -123,3 +125,15 @@ def test_a_command_ends_with_the_adapters(name, words):
     assert (
         "--lora-modules" not in build_command(definition, env=env, weights=weights, port=1, scratch=room).argv
     )
+
+
+def test_adapters_are_drawn_again_for_other_weights_in_the_same_place(tmp_path, monkeypatch):
+    """Those of the model that lay there before have another shape."""
+    drawn = []
+    monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
+    monkeypatch.setattr(provided, "run_or_raise", lambda command, *_, **_options: drawn.append(command[4]))
+    definition = configured(load_backend("vllm"), None, {"lora_adapters": 1})
+    small = Weights("/model", "bf16", "bf16", "1", None, "")
+    for weights in (small, small, dataclasses.replace(small, sha256="2"), small):
+        provided.drawn_adapters(definition, weights, None, print)
+    assert len(drawn) == len(set(drawn)) == 2
