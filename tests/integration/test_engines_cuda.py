@@ -66,6 +66,13 @@ def test_it_sees_its_gpu_alone_and_is_found_on_it(tmp_path, nvml):
     assert gpu_env(facts)["CUDA_VISIBLE_DEVICES"] == "1", "telemetry reads the same GPU"
 
 
+def test_one_that_finds_its_device_by_itself_sees_the_asked_gpus_alone(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    with opened(tmp_path, fake_backend(tmp_path), gpus=("1",)) as engine:
+        assert psutil.Process(engine.facts["pid"]).environ()["CUDA_VISIBLE_DEVICES"] == "1"
+        assert gpu_env(engine.facts)["CUDA_VISIBLE_DEVICES"] == "1"
+
+
 def test_an_engine_that_does_not_compute_there_is_remarked(tmp_path, nvml):
     with opened(tmp_path, on_cuda(tmp_path), device="cuda") as engine:
         assert engine.facts["gpus"] == ["0"]

@@ -49,6 +49,8 @@ def start_process(
         )
         if on_cuda:
             command = _with_gpus(command, chosen, env)
+        elif request.gpus:  # one that has a single process, which finds its device
+            command = replace(command, env={**command.env, **gpus.environment(request.gpus)})
         write_files(room, command.files)
         say(f"{label}: starting")
         began = time.monotonic()
