@@ -61,9 +61,9 @@ def _parsed(words: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--out", type=Path, required=True, help="folder for the packed results")
     parser.add_argument("--work", type=Path, help="folder for environments and weights (default: KIT-work)")
     parser.add_argument("--max-mb", type=_amount, default=16, help="largest file in --out (default: 16)")
-    parser.add_argument("--minutes", type=_amount, default=9, help="limit of a step (default: 9)")
-    parser.add_argument("--model", help="in place of the step's own")
     if not command:
+        parser.add_argument("--minutes", type=_amount, default=9, help="limit of a step (default: 9)")
+        parser.add_argument("--model", help="in place of the step's own")
         parser.add_argument("step", choices=("build", *STEPS))
     return parser.parse_args(own[: own.index("--")] if "--" in own else own), command
 
@@ -89,8 +89,8 @@ def _run(given: argparse.Namespace, command: list[str]) -> int:
     os.environ.update(kit_env.using(kit, os.environ))
     os.environ["BENCH_CACHE"] = str(work / "cache")
     os.environ["PATH"] = f"{compiling.program(work).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    name = getattr(given, "step", None) or re.sub(r"\W", "", command[0])
-    if name == "build":
+    name = re.sub(r"\W", "", command[0]) if command else given.step
+    if name == "build" and not command:
         print(f"llama.cpp: {compiling.start(kit, work)}", flush=True)
         state = compiling.wait(work, 60 * given.minutes)
         print(f"llama.cpp: {state}: {compiling.progress(work)}")

@@ -76,6 +76,8 @@ def test_a_damaged_kit_is_one_error(kit, tmp_path, capsys, change, said):
         (["--out", "x", "looc"], "argument step: invalid choice: 'looc'"),
         (["--out", "x", "--max-mb", "nan", "look"], "argument --max-mb: 'nan' is not a number above 0"),
         (["--out", "x", "--minutes", "-1", "look"], "argument --minutes: '-1' is not a number above 0"),
+        (["--out", "x", "--model", "m", "--", "list"], "unrecognized arguments: --model m"),
+        (["--out", "x", "--minutes", "5", "--", "build"], "unrecognized arguments: --minutes 5"),
     ],
 )
 def test_wrong_arguments_are_one_error_and_a_hint(words, wrong, capsys):
