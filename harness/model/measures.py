@@ -47,6 +47,11 @@ class Measure:
     def title(self) -> str:
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
+    @property
+    def is_speed(self) -> bool:
+        """Whether its verdicts read as faster and slower: those of a share or a price are of no time."""
+        return self.metric.family in ("latency", "rate")
+
     def figure(self, value: float) -> str:
         """`79.2`, of a value in the metric's own unit."""
         return self.metric.figure(value)

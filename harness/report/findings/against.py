@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from harness.model import ComparedFigure, ComparedPair, ComparedRun, RunComparison
-from harness.model.measures import measure
+from harness.model.measures import Measure, measure
 from harness.model.numbers import counted, percent, percent_of_all, short
 from harness.report.findings.sentences import load_words, waited
 from harness.report.wording import listing, plain
@@ -57,14 +57,19 @@ def _of_pair(pair: ComparedPair, names: dict[str, str]) -> Iterator[tuple[str, s
             continue
         parts = listing([_part(finding) for finding in mine])
         within = percent(pair.verdict_rules.same_within)
+        slower, faster = _ways(*(measure(finding.metric) for finding in mine))
         text = {
-            "slower": f"{new} is slower than {than}: {parts}.",
-            "faster": f"{new} is faster than {than}: {parts}.",
-            "same": f"{new} is not slower than {than} by more than {within} %: {parts}.",
-            "not enough runs": f"Undecided whether {new} is slower than {than}: {parts}.",
+            "slower": f"{new} is {slower} than {than}: {parts}.",
+            "faster": f"{new} is {faster} than {than}: {parts}.",
+            "same": f"{new} is not {slower} than {than} by more than {within} %: {parts}.",
+            "not enough runs": f"Undecided whether {new} is {slower} than {than}: {parts}.",
             "not comparable": f"{new} cannot be compared with {other}: {_obstacles(pair, mine)}.",
         }[word]
         yield word, plain(text, 1000)
+
+
+def _ways(*figures: Measure) -> tuple[str, str]:
+    return ("slower", "faster") if all(shown.is_speed for shown in figures) else ("worse", "better")
 
 
 def _is_said(figure: ComparedFigure) -> bool:
@@ -96,18 +101,19 @@ def _open(figure: ComparedFigure) -> str:
     if figure.ratio is None:
         return plain(figure.lacks or figure.why)
     low, _, high = figure.ratio
-    higher = measure(figure.metric).metric.better == "higher"
-    best, worst = (high, low) if higher else (low, high)
-    ends = f"{_end(best, higher=higher)} to {_end(worst, higher=higher)}"
+    shown = measure(figure.metric)
+    best, worst = (high, low) if shown.metric.better == "higher" else (low, high)
+    ends = f"{_end(best, shown)} to {_end(worst, shown)}"
     if figure.runs_needed is None:
         return f"{ends}; more runs would hardly decide"
     more = counted(max(figure.runs_needed - min(figure.runs), 1), "more run")
     return f"{ends}; {more} of each would decide"
 
 
-def _end(ratio: float, *, higher: bool) -> str:
-    """`higher`: more is better."""
-    return f"{_by(ratio)} {'faster' if (ratio >= 1 if higher else ratio <= 1) else 'slower'}"
+def _end(ratio: float, shown: Measure) -> str:
+    slower, faster = _ways(shown)
+    ahead = ratio >= 1 if shown.metric.better == "higher" else ratio <= 1
+    return f"{_by(ratio)} {faster if ahead else slower}"
 
 
 def _span(near: float, far: float) -> str:

@@ -176,7 +176,8 @@ def sentence(finding: Finding) -> str:
     names = short_names((entry.a, entry.b), 40)
     pair = f"{names[entry.a]} and {names[entry.b]}"
     if entry.verdict in ("faster", "slower"):
-        return f"{names[found.ahead]} is faster than {names[found.behind]}, {found.span}"
+        better = "faster" if measure(entry.metric).is_speed else "better"
+        return f"{names[found.ahead]} is {better} than {names[found.behind]}, {found.span}"
     if entry.verdict == "same":
         return f"{pair} are the same within noise, {found.span}"
     if entry.verdict == "not comparable":

@@ -69,8 +69,9 @@ def _pairs(source: Source, by_load: Mapping[LoadPoint, Sequence[Finding]]) -> Ht
             rows.append([pair, kind_and_value(point), *(_cell(mine.get(metric)) for metric in metrics)])
             owners.append(f"{source.index(a)} {source.index(b)}")
     heads = [f"{measure(metric).name}{' (primary)' if metric == metrics[0] else ''}" for metric in metrics]
+    better = "faster" if all(measure(metric).is_speed for metric in metrics) else "better"
     caption = (
-        "Verdicts: how many times faster the named backend is (geometric mean of the repeats), with the "
+        f"Verdicts: how many times {better} the named backend is (geometric mean of the repeats), with the "
         f"{verdict_words.confidence(source.summary)} interval over {verdict_words.runs(source.summary)}"
     )
     return table(caption, ["first against second", "load", *heads], rows, owners, "verdicts")
@@ -80,42 +81,53 @@ def _cell(finding: Finding | None) -> Html:
     if finding is None:
         return Html("")
     found, verdict = finding.found, finding.entry.verdict
+    better = f"{found.ahead} {found.factor} {_ways(finding.entry.metric)['faster']}"
     text = {
-        "faster": f"{found.ahead} {found.factor} faster",
-        "slower": f"{found.ahead} {found.factor} faster",
+        "faster": better,
+        "slower": better,
         "not enough runs": f"{found.ahead} {found.factor}, undecided" if found.factor else "undecided",
     }.get(verdict, verdict)
     word = tag("span", text, class_=verdict.replace(" ", "-"), title=found.why)
     return join([word, tag("small", found.between or found.why, class_="range")])
 
 
+def _ways(metric: str) -> Mapping[str, str]:
+    """What the verdicts faster and slower are called: less of a price is better, and more of a share."""
+    shown = measure(metric)
+    if shown.is_speed:
+        return {"faster": "faster", "slower": "slower"}
+    lower = shown.metric.better == "lower"
+    return {"faster": "less", "slower": "more"} if lower else {"faster": "more", "slower": "less"}
+
+
 def _matrix(source: Source, point: LoadPoint, findings: Sequence[Finding]) -> Html:
     """Row against column, of the primary metric."""
     labels = source.labels
+    primary = source.summary.verdict_rules.primary
     known = {(found.entry.a, found.entry.b): found for found in findings if found.entry.primary}
+    ways = _ways(primary)
 
     def entry(row: str, column: str) -> Html:
         if row == column:
             return tag("span", "–", class_="muted")
         if finding := known.get((row, column)):
-            return _short(finding.found, finding.entry.verdict)
+            return _short(finding.found, finding.entry.verdict, ways)
         if other := known.get((column, row)):
             verdict = other.entry.verdict
-            return _short(other.found, {"faster": "slower", "slower": "faster"}.get(verdict, verdict))
+            return _short(other.found, {"faster": "slower", "slower": "faster"}.get(verdict, verdict), ways)
         return Html("")
 
     def of(column: str, content: str) -> Html:
         return tag("span", content, data_series=str(source.index(column)))  # hidden with its backend
 
     rows = ([source.name(row), *(of(column, entry(row, column)) for column in labels)] for row in labels)
-    name = measure(source.summary.verdict_rules.primary).name
-    caption = f"{name}, {point_words(point)}: the row's backend against the column's"
+    caption = f"{measure(primary).name}, {point_words(point)}: the row's backend against the column's"
     head = ["backend", *(of(column, column) for column in labels)]
     return table(caption, head, rows, [str(source.index(row)) for row in labels], "verdicts")
 
 
-def _short(found: Speedup, verdict: str) -> Html:
+def _short(found: Speedup, verdict: str, ways: Mapping[str, str]) -> Html:
     """`1.33× faster`: the factor is the same whichever way round it is said."""
     signs = {"same": "≈ same", "not enough runs": "? undecided", "not comparable": "∦ not comparable"}
-    text = signs.get(verdict, f"{found.factor} {verdict}")
+    text = signs.get(verdict) or f"{found.factor} {ways[verdict]}"
     return tag("span", text, class_=verdict.replace(" ", "-"), title=found.why)

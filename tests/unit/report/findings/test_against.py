@@ -134,3 +134,23 @@ def test_the_sentences_say_what_the_verdicts_say(words, ends):
         assert " is slower than" in lines[0]
         assert not lines[0].startswith("Undecided")
     assert "inf" not in " ".join(lines)
+
+
+def test_a_share_or_a_price_is_better_or_worse_and_never_faster():
+    rules = {
+        "scenario__verdict": {"primary": "joules_per_output_token", "metrics": ["joules_per_output_token"]}
+    }
+
+    def measured(*joules):
+        return [
+            changed(one, joules_per_output_token=value)
+            for one, value in zip(cells("vllm", 100), joules, strict=False)
+        ]
+
+    base = run("base", measured(1.0, 1.01, 1.02, 1.01, 1.0), **rules)
+    worse = answers(compare_runs([base, run("new", measured(2.0, 2.02, 2.04, 2.02, 2.0), **rules)]))[0]
+    assert worse.startswith(f"vllm is worse than in {OLD}base: energy of an output token by 2× at 4 users")
+    open_ = answers(compare_runs([base, run("new", measured(0.9, 1.2, 1.0, 1.1, 0.95), **rules)]))[0]
+    assert open_.startswith(f"Undecided whether vllm is worse than in {OLD}base")
+    assert " % better to " in open_
+    assert " % worse; " in open_

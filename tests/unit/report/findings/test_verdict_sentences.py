@@ -7,12 +7,12 @@ from harness.report.findings import verdict_words
 from tests.factories import documents
 
 
-def said(word, why, ratio=None, lacks=""):
+def said(word, why, ratio=None, lacks="", metric="ttft_ms.p50"):
     pair = documents.made(
         PairVerdict,
         a="vllm",
         b="sglang",
-        metric="ttft_ms.p50",
+        metric=metric,
         verdict=word,
         why=why,
         lacks=lacks,
@@ -36,6 +36,15 @@ def test_an_interval_is_not_said_twice():
     )
     assert said("not enough runs", "2 and 2 runs, 3 are needed") == (
         "vllm and sglang: not enough runs, 2 and 2 runs, 3 are needed"
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "better"), [("ttft_ms.p50", "faster"), ("items_per_s", "faster"), ("victim_loss", "better")]
+)
+def test_what_is_no_speed_is_better_and_not_faster(metric, better):
+    assert (
+        said("faster", "", [1.6, 2.0, 2.5], metric=metric) == f"vllm is {better} than sglang, 2× (1.6 to 2.5)"
     )
 
 

@@ -86,3 +86,19 @@ def test_without_runs_enough_for_any_pair_there_are_no_verdicts_to_open():
     found = summary(*few, **compare(few, RULES)._asdict())
     assert found.comparison
     assert pairs(Source(found, None, {}, (), (), {}, {}, ())) is None
+
+
+def test_less_of_a_price_and_more_of_a_share_are_not_called_faster():
+    energy, valid = "joules_per_output_token", "structured_valid_rate"
+    made = [
+        changed(one, **{energy: times * (1 + one.repeat / 100), valid: 0.9 / times})
+        for label, times in (("a", 1), ("b", 2))
+        for one in runs(label, (10.0, 11.0, 10.5))
+    ]
+    ordered = sorted(made, key=lambda one: (one.repeat, one.label))
+    found = summary(*ordered, **compare(ordered, Rules(energy, (energy, valid)))._asdict())
+    page = pairs(Source(found, None, {}, (), (), {}, {}, ()))
+    assert "how many times better the named backend is" in page
+    for words in ("a 2× less", "a 2× more"):
+        assert f">{words}</span>" in page
+    assert "a 2× faster" not in page
