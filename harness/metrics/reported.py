@@ -43,9 +43,8 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
     nulls |= {path: _ONLY_SUMMED for path in nulls if path.partition(".")[0] in summed}
     for path, value in file.reported.items():
         metric, _, statistic = path.partition(".")
-        # Gaps are more than answers, and bench itself exports no percentile of too few.
-        bounded = metric != "itl_ms" and file.tool != KEY
-        if bounded and (why := _too_few(statistic, answered)):
+        samples = _gaps(file, answered) if metric == "itl_ms" else answered
+        if file.tool != KEY and (why := _too_few(statistic, samples)):  # bench exports none of too few
             nulls[path] = why
             continue
         nulls.pop(path, None)
@@ -56,12 +55,22 @@ def with_reported(cell: CellResult, file: Imported | None) -> CellResult:
     return replace(cell, **figures, null_reasons=nulls)
 
 
-def _too_few(statistic: str, answered: int | None) -> str:
-    """The reason a percentile of a tool is not shown: here, too, it would need more answers."""
-    if not statistic.startswith("p") or answered is None:
+def _gaps(file: Imported, answered: int | None) -> int | None:
+    """The most gaps between tokens that its answers may have; None: not known."""
+    tokens_per_s, requests_per_s = (
+        file.reported.get(rate) for rate in ("output_tokens_per_s", "requests_per_s")
+    )
+    if answered is None or not tokens_per_s or not requests_per_s:
+        return None
+    return max(round(answered * (tokens_per_s / requests_per_s - 1)), 0)
+
+
+def _too_few(statistic: str, samples: int | None) -> str:
+    """The reason a percentile of a tool is not shown: here, too, it would need more samples."""
+    if not statistic.startswith("p") or samples is None:
         return ""
     needed = samples_needed(int(statistic[1:]))
-    return "" if answered >= needed else f"{counted(answered, 'sample')}; {statistic} needs {needed}"
+    return "" if samples >= needed else f"{counted(samples, 'sample')}; {statistic} needs {needed}"
 
 
 def _counts(cell: CellResult, file: Imported) -> Requests:

@@ -115,11 +115,20 @@ def test_a_percentile_of_a_tool_needs_as_many_answers_as_one_of_ours(answered, s
     assert why == (None if shown else "298 samples; p99 needs 299")
 
 
-def test_gaps_are_more_than_answers():
+@pytest.mark.parametrize(("answered", "why"), [(12, "180 samples; p99 needs 299"), (20, None), (None, None)])
+def test_the_samples_of_itl_are_gaps(answered, why):
+    """16 tokens an answer."""
+    rates = {"output_tokens_per_s": 80.0, "requests_per_s": 5.0}
+    given = file("summary", answered=answered, reported={"itl_ms.p99": 70.0, **rates})
+    made = with_reported(cell(), given)
+    assert made.itl_ms.p99 == (None if why else 70.0)
+    assert made.null_reasons.get("itl_ms.p99") == why
+
+
+def test_how_many_gaps_there_were_is_not_known_without_rates():
     given = file("summary", answered=12, reported={"itl_ms.p99": 70.0, "tpot_ms.p99": 70.0})
     made = with_reported(cell(), given)
     assert (made.itl_ms.p99, made.tpot_ms.p99) == (70.0, None)
-    assert "itl_ms.p99" not in made.null_reasons
 
 
 def test_percentiles_that_bench_exported_had_samples_enough():
