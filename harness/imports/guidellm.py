@@ -32,11 +32,23 @@ class _Info(msgspec.Struct):
     error: str | None = None
 
 
+class _Usage(msgspec.Struct):
+    total_tokens: int | None = None
+
+
 class _Request(msgspec.Struct):
+    """Without a count of the server, `output_tokens` is that of the pieces of text."""
+
     info: _Info
     prompt_tokens: int | None = None
     cached_tokens: int | None = None
     output_tokens: int | None = None
+    output_metrics: _Usage | None = None
+
+    @property
+    def of_pieces(self) -> bool:
+        counted = self.output_metrics.total_tokens if self.output_metrics else self.output_tokens
+        return self.output_tokens is not None and counted is None
 
 
 class _Requests(msgspec.Struct):
@@ -113,6 +125,8 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
     lacks = [f"{ARRIVALS}, so ITL is not known", TEXTS]
     if unsent:
         lacks.append(f"the start of {unsent} requests that were not sent")
+    if any(request.of_pieces for request in requests.successful):
+        lacks.append("the server's count of tokens: each piece of text is taken for one")
     if not paced:
         lacks.append(INTENDED)
     return Taken(

@@ -364,6 +364,14 @@ def test_failures_of_a_summary_of_aiperf_were_planned_too(tmp_path):
     assert (taken.answered, taken.failed, taken.planned) == (115, 5, 120)
 
 
+def test_guidellm_counts_pieces_where_the_server_counts_no_tokens(tmp_path):
+    document = json.loads(GUIDELLM.read_text())
+    lack = "the server's count of tokens: each piece of text is taken for one"
+    assert lack not in taken_of(GUIDELLM).lacks
+    document["benchmarks"][0]["requests"]["successful"][0]["output_metrics"]["total_tokens"] = None
+    assert lack in taken_of(foreign.write(tmp_path / "r.json", document)).lacks
+
+
 def test_cached_tokens_are_read_where_a_file_has_them(tmp_path):
     lines = foreign.aiperf_lines(requests=6)
     for line in lines[1:]:
