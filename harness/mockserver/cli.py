@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import fields, replace
 from typing import Any, TypeVar, get_args
 
-from harness.errors import ExitCode
+from harness.errors import ExitCode, SpecError
 from harness.mockserver.declared import declared_dialect
 from harness.mockserver.dialects import DIALECTS
 from harness.mockserver.faults import KINDS, Fault
@@ -267,6 +267,8 @@ def main(args: argparse.Namespace) -> int:
     from harness.mockserver.connection import DiedError
     from harness.mockserver.server import Server  # numpy, sockets: not for `bench --help`
 
+    if args.wrong and not args.answers:
+        raise SpecError("needs --answers", where="--wrong", hint="other answers are neither right nor wrong")
     try:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         server = Server(_options(args))

@@ -5,7 +5,7 @@ import codecs
 import sys
 
 from harness.cli.display.streams import Terminal
-from harness.errors import ExitCode, SetupError
+from harness.errors import ExitCode, SetupError, SpecError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -19,6 +19,8 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.engines.start.containers.daemon import Daemon
     from harness.engines.start.containers.owners import running
 
+    if arguments.tail < 0:
+        raise SpecError(f"must not be negative, not {arguments.tail}", where="--tail")
     daemon = Daemon()
     containers = running(daemon, arguments.backend)
     if not containers:

@@ -178,14 +178,14 @@ def _add_repeats(repeats: argparse._ArgumentGroup) -> None:
         type=argument_types.repeats,
         metavar="auto|N",
         help="repeats per backend and load; auto: 3 to 10, until every pair is decided on the primary metric "
-        "(default: auto for several backends, 1 for one)",
+        "(default: auto for several backends, 1 for one, 3 with --find-capacity, 5 with --aa)",
     )
     repeats.add_argument(
         "--max-repeats",
         dest="verdict.max_repeats",
         type=int,
         metavar="N",
-        help="most repeats of --repeats auto (default: 10)",
+        help="most repeats of --repeats auto (default: 10, or 40 blocks of running servers with --pairing)",
     )
     repeats.add_argument(
         "--budget",

@@ -5,6 +5,8 @@ from dataclasses import fields
 
 import pytest
 
+from harness.cli.main import main as bench
+from harness.errors import ExitCode
 from harness.mockserver.cli import _options, add_arguments
 from harness.mockserver.faults import Fault
 from harness.mockserver.habits import Habits
@@ -29,6 +31,11 @@ def test_every_option_has_a_flag_and_every_flag_an_option() -> None:
     destinations = {action.dest for action in parser._actions}
     names = {field.name for cls in (Options, Habits) for field in fields(cls)} - {"habits"}
     assert destinations == names
+
+
+def test_only_a_known_answer_can_be_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench(["truth", "--wrong", "0.5"]) == ExitCode.USAGE
+    assert capsys.readouterr().err.startswith("error: --wrong: needs --answers\n")
 
 
 def test_flags_reach_their_option() -> None:

@@ -29,6 +29,12 @@ def test_an_engine_without_a_container_is_an_error_with_the_way_to_one(docker, c
     ]
 
 
+def test_fewer_than_no_lines_are_not_all_of_them(docker, capsys):
+    assert main(["logs", "vllm", "--tail", "-5"]) == ExitCode.USAGE
+    assert capsys.readouterr().err == "error: --tail: must not be negative, not -5\n"
+    assert docker.read == []
+
+
 @pytest.mark.parametrize(
     ("flags", "asked"), [([], ("b", False, 100)), (["-f", "--tail", "5"], ("b", True, 5))]
 )
