@@ -265,8 +265,10 @@ def _waits(waits: Sequence[tuple[float, float]]) -> str:
     values = [value for _count, value in waits]
     if max(values) <= STEADY * min(values):
         return f"the first token stays at {number(values[-1])} ms"
-    most = _users(waits[-1][0])
-    return f"the first token goes from {number(values[0])} ms to {number(values[-1])} ms at {most}"
+    ends = values[0], values[-1]
+    if max(values) > STEADY * max(ends) or STEADY * min(values) < min(ends):
+        return f"the first token takes {number(min(values))} to {number(max(values))} ms"
+    return f"the first token goes from {number(ends[0])} ms to {number(ends[1])} ms at {_users(waits[-1][0])}"
 
 
 def _limit(course: UnderLoad) -> Iterator[str]:
