@@ -63,4 +63,4 @@ def check_without_engine(options: RunOptions, backends: Sequence[BackendRef]) ->
         if given and all(ref.urls or ref.definition.backend.simulated for ref in backends):
             raise SpecError("has no effect on servers that run already, and on simulated ones", where=flag)
         if given and options.device == "cpu":
-            raise SpecError("has no effect with --device cpu", where=flag, hint="leave one of them out")
+            raise SpecError("contradicts --device cpu", where=flag, hint="leave one of them out")

@@ -37,7 +37,7 @@ def test_gpus_are_refused_where_no_engine_is_started_on_one(backends):
     [
         ("truth", {"gpu_wait_s": 30.0}, "--gpu-wait: has no effect on servers that run already, and on"),
         ("openai=http://127.0.0.1:9", {"model": "qwen3-8b"}, "--model: has no effect on servers that run"),
-        ("vllm", {"gpus": ("1",), "device": "cpu"}, "--gpus: has no effect with --device cpu"),
+        ("vllm", {"gpus": ("1",), "device": "cpu"}, "--gpus: contradicts --device cpu"),
     ],
 )
 def test_a_flag_of_engines_is_refused_where_it_has_no_effect(backends, given, says):
