@@ -40,7 +40,7 @@ def main(words: Sequence[str]) -> int:
     """`words`: the kit's folder, and the arguments. Returns the exit code."""
     try:
         return _run(*_parsed(words))
-    except (KitError, parts.PartsError, OSError) as error:
+    except (KitError, parts.PartsError, OSError, subprocess.SubprocessError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 3
     except KeyboardInterrupt:

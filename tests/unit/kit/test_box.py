@@ -4,6 +4,7 @@ import os
 import platform
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -92,6 +93,17 @@ def test_a_folder_that_cannot_be_made_is_one_error(kit, tmp_path, capsys):
     (tmp_path / "file").touch()
     assert box.main([str(kit), "--out", str(tmp_path / "file" / "out"), "--", "list"]) == 3
     assert re.fullmatch(r"error: .*Not a directory.*\n", capsys.readouterr().err)
+
+
+def test_a_program_that_does_not_answer_is_one_error(kit, tmp_path, monkeypatch, capsys):
+    def silent(command, **_options):
+        raise subprocess.TimeoutExpired(command, 60)
+
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    monkeypatch.setattr(compiling, "start", lambda *_: compiling._said(["nvidia-smi"]))
+    monkeypatch.setattr(subprocess, "run", silent)
+    assert box.main([str(kit), "--out", str(tmp_path / "out"), "build"]) == 3
+    assert capsys.readouterr().err == "error: Command '['nvidia-smi']' timed out after 60 seconds\n"
 
 
 class Interrupted:
