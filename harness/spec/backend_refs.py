@@ -2,7 +2,7 @@
 
 import dataclasses
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -261,6 +261,19 @@ def _varied(dialect: Dialect, change: Variant) -> Dialect:
     }
     extra = {**dialect.extra, **change.request}
     return dataclasses.replace(dialect, habits=habits, extra=extra, apis=apis)
+
+
+def check_engine_values(given: Collection[str], chosen: Iterable[Backend], where: str) -> None:
+    """Raises SpecError for a key that no known definition has: a typo would have no effect."""
+    known = {"threads"}.union(*(definition.engine.values for definition in chosen))
+    if set(given) <= known:
+        return
+    for definition in map(load_backend, files.names("backends")):
+        changes = [variant.values for variant in definition.variants.values()]
+        known = known.union(definition.engine.values, *changes)
+    for key in given:
+        if key not in known:
+            raise SpecError(f"no backend has an engine value '{key}'", where=where, hint=nearest(key, known))
 
 
 def definition_key(definition: Backend) -> str:

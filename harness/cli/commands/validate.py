@@ -41,14 +41,15 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _check(path: Path) -> str:
     from harness.spec import files
-    from harness.spec.backend_refs import apply_variant, parse_backend
+    from harness.spec.backend_refs import apply_variant, check_engine_values, parse_backend
     from harness.spec.models import parse_models
     from harness.spec.scenario import PROFILES, parse_scenario, with_profile
 
     table = files.read_toml(path)
     if "scenario" in table:
         for profile in PROFILES if "profiles" in table else PROFILES[:1]:
-            parse_scenario(with_profile(table, profile, str(path)), str(path))
+            scenario = parse_scenario(with_profile(table, profile, str(path)), str(path))
+            check_engine_values(scenario.engine_values, (), f"{path}:engine_values")
         return "scenario"
     if "models" in table:
         parse_models(table, str(path))

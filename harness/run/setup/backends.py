@@ -11,7 +11,7 @@ from harness.engines.start.launch_choice import LaunchChoice, as_launched, resol
 from harness.errors import SpecError
 from harness.run.setup.options import RunOptions
 from harness.spec.backend import BackendRef
-from harness.spec.backend_refs import parse_backend_list
+from harness.spec.backend_refs import check_engine_values, parse_backend_list
 from harness.spec.reach import Reach, with_reach
 from harness.spec.scenario import Scenario, check_api
 from harness.spec.server_urls import with_metrics_urls
@@ -35,6 +35,8 @@ def chosen_backends(options: RunOptions, scenario: Scenario) -> tuple[ChosenBack
     Raises SpecError for an unknown name, for what cannot serve the scenario, and for flags that do not apply.
     """
     listed = tuple(parse_backend_list(options.backends, options.apis or (scenario.request.api,)))
+    definitions = [ref.definition for ref in listed]
+    check_engine_values(scenario.engine_values, definitions, f"{scenario.name}:engine_values")
     for ref in listed:
         check_api(scenario, ref.api, f"--backends {ref.label}")
         _check_turns(scenario, ref)

@@ -31,6 +31,7 @@ def wrong(tmp_path):
     scenario, backend, models = SCENARIO.read_text(), BACKEND.read_text(), MODELS.read_text()
     texts = {
         "typo.toml": scenario.replace("groups = 8 ", "group = 8 "),
+        "value.toml": scenario.replace("context_tokens = ", "context_token = ", 1),
         "profile.toml": scenario.replace("[profiles.cpu]", "[profiles.cpu]\ncache = { state = 'hot' }"),
         "variant.toml": f"{backend}\n[variants.mine]\ndescription = 'x'\nargs = ['{{dtyp}}']\n",
         "default.toml": models.replace("default = ", 'default = "mine" #', 1),
@@ -51,6 +52,7 @@ def wrong(tmp_path):
     ("name", "says"),
     [
         ("typo.toml", "unknown key 'group'"),
+        ("value.toml", "value.toml:engine_values: no backend has an engine value 'context_token'"),
         ("profile.toml", "hot"),
         ("variant.toml", "dtyp"),
         ("default.toml", "default.toml:default: unknown model 'mine'"),

@@ -89,6 +89,15 @@ def test_a_value_of_the_scenario_is_not_named_after_a_flag():
         prepare(RunOptions("fixed-length", "truth", overrides=wrong, engine_values={"max_sequences": "many"}))
 
 
+def test_a_value_of_the_scenario_that_no_definition_has_is_refused_and_of_another_is_left_out():
+    wrong = RunOptions("fixed-length", "truth", overrides={"engine_values.max_sequencess": 4})
+    with pytest.raises(SpecError, match=r"^fixed-length:engine_values: no backend has an engine") as caught:
+        prepare(wrong)
+    assert caught.value.hint == "did you mean 'max_sequences'?"
+    others = replace(wrong, backends="openai=http://127.0.0.1:9", overrides={"engine_values.kv_cache_gib": 4})
+    assert prepare(others).backends[0].engine_values == {}
+
+
 def test_replicas_of_any_number_make_a_name_that_a_folder_can_have():
     urls = ["+".join(f"http://127.0.0.1:{port}" for port in range(first, first + 20)) for first in (1, 21)]
     labels = prepare(RunOptions("fixed-length", ",".join(f"openai={url}" for url in urls))).labels
