@@ -35,8 +35,8 @@ def chosen_backends(options: RunOptions, scenario: Scenario) -> tuple[ChosenBack
     Raises SpecError for an unknown name, for what cannot serve the scenario, and for flags that do not apply.
     """
     listed = tuple(parse_backend_list(options.backends, options.apis or (scenario.request.api,)))
-    definitions = [ref.definition for ref in listed]
-    check_engine_values(scenario.engine_values, definitions, f"{scenario.name}:engine_values")
+    if started := [ref.definition for ref in listed if not ref.urls]:
+        check_engine_values(scenario.engine_values, started, f"{scenario.name}:engine_values")
     for ref in listed:
         check_api(scenario, ref.api, f"--backends {ref.label}")
         _check_turns(scenario, ref)
