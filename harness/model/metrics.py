@@ -139,7 +139,7 @@ class Measured(Timed, frozen=True, kw_only=True):
         Metric(
             of_text=True,
             family="rate",
-            short="output",
+            short="output text",
             title="Throughput in characters",
             own_unit="characters/s",
             about="Characters of the answers, per second of the window, weighted as in "

@@ -84,3 +84,7 @@ def test_a_scenario_is_checked_without_numpy():
     code = "import sys, harness.spec.scenario; print('numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_no_two_figures_that_a_verdict_may_be_about_have_one_name():
+    assert len({measure(metric).name for metric in VERDICT_METRICS}) == len(VERDICT_METRICS)
