@@ -157,7 +157,7 @@ def _costs(source: Source) -> Html | None:
         return None
     bases = [
         plain(
-            f"{number(price.per_hour)} {price.currency} per hour for {price.covers} ({price.source}){owners}"
+            f"{as_given(price.per_hour)} {price.currency} per hour for {price.covers} ({price.source}){owners}"
         )
         for price, owners in prices.items()
     ]
