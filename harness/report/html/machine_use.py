@@ -156,9 +156,8 @@ def _costs(source: Source) -> Html | None:
     if not prices:
         return None
     bases = [
-        plain(
-            f"{as_given(price.per_hour)} {price.currency} per hour for {price.covers} ({price.source}){owners}"
-        )
+        plain(f"{as_given(price.per_hour)} {price.currency} per hour for {price.covers} ({price.source})")
+        + plain(owners)
         for price, owners in prices.items()
     ]
     currency = next(iter(prices)).currency  # one for all: a run has one list of prices

@@ -79,7 +79,8 @@ def _answer(
     )
     pairs = [pair for pair in document.pairs if pair.a.run == newest.name]
     older = [pair for pair in document.pairs if pair not in pairs]
-    first, *others = answers(changed(document, pairs=tuple(pairs)))
+    missing = tuple(figure for figure in document.missing if figure.run == newest.name)
+    first, *others = answers(changed(document, pairs=tuple(pairs), missing=missing))
     trade_offs = [chart for chart in source.charts if chart.family == "trade-off"]
     drawn = next((chart for chart in trade_offs if chart.option == "TTFT p50"), None)
     standings = [part for summary in found.families.values() for part in _standings(source, summary)]
