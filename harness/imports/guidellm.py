@@ -37,7 +37,7 @@ class _Usage(msgspec.Struct):
 
 
 class _Request(msgspec.Struct):
-    """Without a count of the server, `output_tokens` is that of the pieces of text."""
+    """`output_tokens` is the number of pieces of text where the server counted none."""
 
     info: _Info
     prompt_tokens: int | None = None
