@@ -27,6 +27,7 @@ from harness.model import (
 )
 from harness.model.numbers import as_given, counted
 from harness.plan import MOST_LONGER, Block, Cell, all_requests, together
+from harness.report.wording import aligned
 from harness.run.setup.prepare import Prepared
 from harness.run.setup.prompt_source import source_warnings
 from harness.run.setup.sending import sending_s
@@ -116,9 +117,8 @@ class Description:
         yield from (f"note: {line}" for line in unsupported(prepared))
 
     def _each_cell(self) -> Iterator[str]:
-        width = max(len(cell.cell) for cell in self.cells)
-        for cell in self._listed:
-            yield f"  {cell.cell:<{width}}  {cell.load:<22} {_expected(cell):>7}  {cell.basis}"
+        rows = [(cell.cell, cell.load, f"{_expected(cell):>6}", cell.basis) for cell in self._listed]
+        yield from (f"  {line}" for line in aligned(rows, figures=False))
 
     def _each_load(self) -> Iterator[str]:
         """The first repeat of each backend and load stands for all."""
@@ -131,10 +131,11 @@ class Description:
                 f"{counted(len(self.prepared.labels), 'engine')} × {counted(loads, 'load')} × "
                 f"{_repeats(self.prepared)} (-v lists each cell)"
             )
-        width = max(len(label) for label, _load in firsts)
-        for (label, load), cell in firsts.items():
-            expected = "" if cell.expected_s is None else f"{_expected(cell)} each: "
-            yield f"  {label:<{width}}  {load}  {expected}{cell.basis}"
+        rows = [
+            (*named, f"{'' if cell.expected_s is None else f'{_expected(cell)} each: '}{cell.basis}")
+            for named, cell in firsts.items()
+        ]
+        yield from (f"  {line}" for line in aligned(rows, figures=False))
 
     @property
     def _listed(self) -> Sequence[PlannedCell]:

@@ -1,6 +1,7 @@
 """What `bench run --dry-run` says of a plan, before anything is started."""
 
 import json
+import re
 
 import pytest
 
@@ -103,6 +104,14 @@ def test_each_cell_is_listed_on_request(earlier, capsys):
     rows = [line.split() for line in lines if "-llamacpp-c4-r" in line]
     assert [row[0] for row in rows] == ["000-llamacpp-c4-r0", "001-llamacpp-c4-r1"]
     assert [row[1:6] for row in rows] == [["4", "in", "flight", "10", "s"]] * 2
+
+
+@pytest.mark.parametrize(("words", "column"), [([], r"requests/s +(?=\d)"), (["-v"], r" s(?=  )")])
+def test_loads_of_any_length_stand_in_columns(capsys, words, column):
+    lines = planned(capsys, "--rate", "1,1000.254", "--repeats", "1", "--requests", "400", *words)
+    ends = [found.end() for line in lines if "requests/s" in line and (found := re.search(column, line))]
+    assert len(ends) == 2
+    assert len(set(ends)) == 1
 
 
 @pytest.mark.parametrize(
