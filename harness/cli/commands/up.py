@@ -55,6 +55,8 @@ def main(arguments: argparse.Namespace) -> int:
         raise SpecError(
             "a container is published on 127.0.0.1 alone", where="--host", hint="use --launch process"
         )
+    if ":" in (arguments.host or ""):
+        raise SpecError("is not an IPv4 address", where=f"--host {arguments.host}", hint="such as 10.0.0.9")
     if choice.mode == "compose":
         _refuse_twice(ref.label)
     values = dict(arguments.engine_values)
