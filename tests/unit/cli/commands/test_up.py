@@ -63,7 +63,7 @@ def asked(docker, monkeypatch):
         (["vllm,sglang"], ExitCode.USAGE, "one engine without a URL can be started at a time"),
         (["vllm=http://127.0.0.1:1"], ExitCode.USAGE, "one engine without a URL can be started at a time"),
         (["vllm", "--launch", "compose", "--host", "0.0.0.0"], ExitCode.USAGE, "--host: a container is "),
-        (["truth", "--launch", "process", "--host", "::1"], ExitCode.USAGE, "--host ::1: is not an IPv4 addr"),
+        (["truth", "--launch", "process", "--host", "::1"], ExitCode.USAGE, "--host ::1: is not an IPv4"),
         (["vllm", "--gpus", "0,0"], ExitCode.USAGE, "--gpus 0,0: needs different GPUs"),
         (["vllm", "--port", "1", "--engine-set", "port=2"], ExitCode.USAGE, "--engine-set port: another"),
     ],
