@@ -44,7 +44,7 @@ def conditions(
         prompt_tokens=_prompt_tokens(_the_same(view.requests, requested)),
         sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
         thinking=Thinking(asked=request.thinking, seen=_reasoned(view.records)),
-        api=request.api,
+        api=None if facts.imported else request.api,
         content=facts.workload.content,
         images=facts.workload.images,
         sent_fields=request.fields,

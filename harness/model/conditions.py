@@ -74,7 +74,8 @@ class Conditions(Record, frozen=True, kw_only=True):
     """Conditions that must be equal between backends: cache, lengths, sampling, engine values."""
 
     api: Annotated[
-        str, doc("API in use: chat, completions, responses, messages, embeddings, rerank or transcriptions.")
+        str | None,
+        doc("API in use, such as chat, completions, embeddings or transcriptions; null: not known."),
     ] = "chat"
     content: Annotated[
         str | None, doc("Content of the prompts: random, prose, code, json or a file; null: not kept.")

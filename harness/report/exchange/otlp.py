@@ -61,7 +61,8 @@ def _span(row: Mapping[str, Any]) -> dict[str, Any]:
     """Takes its ids from the request, so that a second export replaces the first."""
     began = row["started_unix_ns"]
     digest = hashlib.sha256(f"{row['run']}/{row['cell']}/{row['seq']}".encode()).hexdigest()
-    failed, operation = row["outcome"] != "ok", _OPERATIONS.get(row["api"], row["api"])
+    api = row["api"] or "chat"  # null: of another tool's file, which does not say
+    failed, operation = row["outcome"] != "ok", _OPERATIONS.get(api, api)
     return {
         "traceId": digest[:32],
         "spanId": digest[32:48],

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from harness.errors import SpecError
-from harness.imports import read
+from harness.imports import Part, imported, read
 from harness.metrics import latency
 from harness.metrics.peers import TOOLS
 from harness.metrics.peers.answers import take
 from harness.metrics.view import RequestView
 from harness.model import IssueCode
 from harness.records.layout import UNKNOWN, Outcome
+from harness.summary import summarise_folder
 from harness.validity import RULES, unchecked
 from harness.validity.imported import NEEDS
 from tests.factories import foreign
@@ -362,6 +363,13 @@ def test_failures_of_a_summary_of_aiperf_were_planned_too(tmp_path):
              "time_to_first_token": {"unit": "ms", "avg": 100.0}}  # fmt: skip
     taken = taken_of(foreign.write(tmp_path / "profile_export_aiperf.json", about))
     assert (taken.answered, taken.failed, taken.planned) == (115, 5, 120)
+
+
+def test_which_api_a_file_was_measured_over_is_not_known(tmp_path):
+    source, taken = read(GUIDELLM)
+    folder = imported([Part("server", source, one) for one in taken], tmp_path)
+    (found,) = summarise_folder(folder).cells
+    assert found.conditions.api is None
 
 
 def test_guidellm_counts_pieces_where_the_server_counts_no_tokens(tmp_path):

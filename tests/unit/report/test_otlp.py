@@ -15,11 +15,12 @@ BLANK = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("api", API_NAMES)
+@pytest.mark.parametrize("api", [*API_NAMES, None])
 def test_a_span_has_the_operation_of_its_api(api):
     row = {**dict.fromkeys(BLANK), **ROW, "api": api}
     (message,) = messages(row, [row.values()])
     (span,) = message["resourceSpans"][0]["scopeSpans"][0]["spans"]
-    wanted = {"completions": "text_completion", "responses": "chat", "messages": "chat"}.get(api, api)
+    chats = {"completions": "text_completion", "responses": "chat", "messages": "chat", None: "chat"}
+    wanted = chats.get(api, api)
     assert span["name"] == wanted
     assert {"key": "gen_ai.operation.name", "value": {"stringValue": wanted}} in span["attributes"]
