@@ -53,10 +53,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
         choices=("csv", "jsonl", "parquet", "otlp", *EXCHANGE),
-        default="csv",
         metavar="FORMAT",
-        help="format of rows: csv, jsonl, parquet, otlp (default: csv); of a document per cell: "
-        f"{', '.join(EXCHANGE)}",
+        help="format of rows: csv, jsonl, parquet, otlp (default: as FILE ends, else csv); of a document "
+        f"per cell: {', '.join(EXCHANGE)}",
     )
     parser.add_argument(
         "--to",
@@ -72,6 +71,9 @@ def main(arguments: argparse.Namespace) -> int:
 
     from harness.store import open_run
 
+    if arguments.format is None:
+        ending = Path(arguments.to).suffix[1:]
+        arguments.format = ending if ending in ("jsonl", "parquet") else "csv"
     as_spans = arguments.format == "otlp"
     what = arguments.what or ("requests" if as_spans else "cells")
     if as_spans and what != "requests":

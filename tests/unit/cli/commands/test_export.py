@@ -95,6 +95,13 @@ def test_where_parquet_cannot_be_written_is_one_error(capsys, made, tmp_path, mo
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(("name", "begins"), [("x.parquet", b"PAR1"), ("x.jsonl", b"{"), ("x.txt", b"run,")])
+def test_a_file_has_the_format_that_its_name_ends_with(capsys, made, tmp_path, name, begins):
+    file = tmp_path / name
+    assert export(capsys, made.path, "--to", file) == (ExitCode.OK, "", "")
+    assert file.read_bytes().startswith(begins)
+
+
 def test_a_file_for_parquet_is_proposed_by_the_name_of_its_rows(capsys, made):
     _code, _out, err = export(capsys, made.path, "--format", "parquet", "--what", "requests", "--to", "-")
     assert "hint: --to requests.parquet" in err
