@@ -43,7 +43,8 @@ def conditions(
         output_text=_output_text(view.answers),
         prompt_tokens=_prompt_tokens(_the_same(view.requests, requested)),
         sampling=Sampling(temperature=request.temperature, top_p=request.top_p, seed=request.seed),
-        thinking=Thinking(asked=request.thinking, seen=_reasoned(view.records)),
+        # A file of another tool says neither which texts were reasoning nor which API was used.
+        thinking=None if facts.imported else Thinking(asked=request.thinking, seen=_reasoned(view.records)),
         api=None if facts.imported else request.api,
         content=facts.workload.content,
         images=facts.workload.images,

@@ -5,14 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
+from harness.conditions import unequal
 from harness.errors import SpecError
 from harness.imports import Part, imported, read
 from harness.metrics import latency
 from harness.metrics.peers import TOOLS
 from harness.metrics.peers.answers import take
 from harness.metrics.view import RequestView
-from harness.model import IssueCode
+from harness.model import IssueCode, Thinking
 from harness.records.layout import UNKNOWN, Outcome
 from harness.summary import summarise_folder
 from harness.validity import RULES, unchecked
@@ -365,11 +367,14 @@ def test_failures_of_a_summary_of_aiperf_were_planned_too(tmp_path):
     assert (taken.answered, taken.failed, taken.planned) == (115, 5, 120)
 
 
-def test_which_api_a_file_was_measured_over_is_not_known(tmp_path):
+def test_a_file_says_neither_its_api_nor_what_was_reasoning(tmp_path):
     source, taken = read(GUIDELLM)
     folder = imported([Part("server", source, one) for one in taken], tmp_path)
     (found,) = summarise_folder(folder).cells
-    assert found.conditions.api is None
+    assert (found.conditions.api, found.conditions.thinking) == (None, None)
+    known = replace(found.conditions, api="responses", thinking=Thinking(asked=True, seen=True))
+    own = replace(found, label="own", imported=None, conditions=known)
+    assert {difference.code for difference in unequal([found, own])} == {"client"}
 
 
 def test_guidellm_counts_pieces_where_the_server_counts_no_tokens(tmp_path):
