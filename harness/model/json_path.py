@@ -8,9 +8,15 @@ from harness.model import UNSET, Record
 
 
 def value_at(document: Any, path: str) -> Any:
-    """The value at the path; None if the path does not exist or is UNSET."""
-    for key in path.split("."):
-        document = _below(document, key)
+    """The value at the path; None if the path does not exist or is UNSET.
+
+    A key of a mapping may have dots itself, as the class `2.5 s` has: the longest one that fits is taken.
+    """
+    while path and document is not None:
+        key = path.partition(".")[0]
+        if isinstance(document, Mapping):
+            key = max((name for name in document if f"{path}.".startswith(f"{name}.")), key=len, default=key)
+        document, path = _below(document, key), path[len(key) + 1 :]
     return document
 
 

@@ -74,3 +74,10 @@ def test_classes_have_the_medians_of_the_repeats_as_the_tables_have():
 
 def test_nothing_to_say():
     assert lines(cell(), cell(1, answers=None, by_kind=None, constraint=None)) == []
+
+
+def test_a_class_with_a_dot_in_its_name_is_one_of_them():
+    kinds = {name: {"e2e_ms": {"p50": ms}} for name, ms in (("2", 1.0), ("2.5 s", 20.0), ("5 s", 40.0))}
+    assert lines(cell(by_kind=kinds, conditions={"api": "transcriptions"})) == [
+        "x c4, E2E p50 by kind: 2: 1.00 ms, 2.5 s: 20.0 ms, 5 s: 40.0 ms"
+    ]
