@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from harness.engines.start import process as engine_process
-from harness.engines.start.process import EngineProcess
+from harness.engines.start.process import _GUARD, EngineProcess
 from harness.errors import SetupError
 from tests.waiting import alive
 
@@ -31,6 +31,21 @@ def run(tmp_path, code, grace_s=10.0):
     ],
 )
 def test_how_it_ended_is_told(tmp_path, code, ending):
+    with run(tmp_path, code) as process:
+        pass
+    assert process.exited() == ending
+    assert not alive(process.pid)
+
+
+@pytest.mark.parametrize(
+    ("code", "ending"), [(READY.format("0"), "killed by SIGTERM"), ("raise SystemExit(4)", "exit code 4")]
+)
+def test_linux_before_5_3_and_sandboxes_have_no_pidfd(tmp_path, monkeypatch, code, ending):
+    (tmp_path / "guard.py").write_text(
+        f"import os, runpy\ndel os.pidfd_open\nrunpy.run_path({str(_GUARD)!r}, run_name='__main__')"
+    )
+    monkeypatch.setattr(engine_process, "_GUARD", tmp_path / "guard.py")
+    monkeypatch.delattr(os, "pidfd_open")
     with run(tmp_path, code) as process:
         pass
     assert process.exited() == ending

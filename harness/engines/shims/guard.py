@@ -13,6 +13,7 @@ because the kernel closes a dead process's sockets, when the master was killed.
 import contextlib
 import ctypes
 import json
+import math
 import os
 import select
 import signal
@@ -35,6 +36,7 @@ def main() -> int:
     libc = ctypes.CDLL(None)
     # Grandchildren whose parent died become our children, so that none is out of reach.
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    woken = at_each_end_of_a_child()
     try:
         engine = subprocess.Popen(
             command,
@@ -47,15 +49,36 @@ def main() -> int:
         tell(master, error=str(error))
         return 1
     tell(master, pid=engine.pid)
-    died = os.pidfd_open(engine.pid)
-    if died not in select.select([master.fileno(), died], [], [])[0]:
+    if wait(engine.pid, woken, master.fileno()):
         os.killpg(engine.pid, signal.SIGTERM)
-        select.select([died], [], [], grace_s)
+        wait(engine.pid, woken, grace_s=grace_s)
     kill_group(engine.pid)
     status = engine.wait()
     reap_the_rest()
     tell(master, exit=status)
     return 0
+
+
+def at_each_end_of_a_child() -> int:
+    """A pipe that can be read when a child has ended. Linux before 5.3 and some sandboxes have no pidfd."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    return woken
+
+
+def wait(engine: int, pipe: int, *others: int, grace_s: float | None = None) -> bool:
+    """Waits for the end of the engine. Returns whether another could be read before, or the time was over."""
+    ends = math.inf if grace_s is None else time.monotonic() + grace_s
+    while os.waitid(os.P_PID, engine, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+        left_s = ends - time.monotonic()
+        ready = select.select([pipe, *others], [], [], None if grace_s is None else max(left_s, 0))[0]
+        if pipe in ready:
+            os.read(pipe, 4096)
+        elif ready or left_s <= 0:
+            return True
+    return False
 
 
 def tell(master: socket.socket, **message: object) -> None:

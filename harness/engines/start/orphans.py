@@ -77,7 +77,7 @@ def _ours(pid: int) -> bool:
     while pid > 1:
         if pid == os.getpid():
             return True
-        pid = int(fields[1]) if (fields := _stat(pid)) else 0
+        pid = int(fields[1]) if (fields := fields_of(pid)) else 0
     return False
 
 
@@ -139,16 +139,16 @@ def _belongs(pid: int, note: Note) -> bool:
         output = str(Path(f"/proc/{pid}/fd/1").readlink())
     except OSError:  # gone meanwhile, or another user's
         return False
-    fields = _stat(pid)
+    fields = fields_of(pid)
     return bool(fields and int(fields[3]) == note.session and output.removesuffix(" (deleted)") == note.log)
 
 
 def born(pid: int) -> int | None:
     """Start time in clock ticks since boot; None when there is no such process."""
-    return int(fields[19]) if (fields := _stat(pid)) else None
+    return int(fields[19]) if (fields := fields_of(pid)) else None
 
 
-def _stat(pid: int) -> list[str]:
+def fields_of(pid: int) -> list[str]:
     """Fields of /proc/PID/stat from the state on (proc(5)); empty when there is no such process."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -13,6 +12,7 @@ from typing import Self
 
 import msgspec
 
+from harness.engines.start.orphans import fields_of
 from harness.errors import SetupError
 from harness.host import paths
 
@@ -90,16 +90,7 @@ class EngineProcess:
 
     def _died(self) -> bool:
         """Whether it is dead, though its guard still collects what it left behind."""
-        try:
-            descriptor = os.pidfd_open(self.pid)
-        except ProcessLookupError:
-            return True
-        try:
-            poll = select.poll()
-            poll.register(descriptor, select.POLLIN)
-            return bool(poll.poll(0))
-        finally:
-            os.close(descriptor)
+        return fields_of(self.pid)[:1] in ([], ["Z"], ["X"])
 
     def _report(self) -> _Report:
         line = self._reports.readline()
