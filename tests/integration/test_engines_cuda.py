@@ -73,6 +73,12 @@ def test_one_that_finds_its_device_by_itself_sees_the_asked_gpus_alone(tmp_path,
         assert gpu_env(engine.facts)["CUDA_VISIBLE_DEVICES"] == "1"
 
 
+def test_one_that_finds_its_device_by_itself_sees_no_gpu_on_the_cpu(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.engines.start.launch_choice.DEVICE_FILES", {"cuda": tmp_path})
+    with opened(tmp_path, fake_backend(tmp_path), device="cpu") as engine:
+        assert psutil.Process(engine.facts["pid"]).environ()["CUDA_VISIBLE_DEVICES"] == "-1"
+
+
 def test_an_engine_that_does_not_compute_there_is_remarked(tmp_path, nvml):
     with opened(tmp_path, on_cuda(tmp_path), device="cuda") as engine:
         assert engine.facts["gpus"] == ["0"]

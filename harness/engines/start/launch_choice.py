@@ -27,7 +27,9 @@ def has_docker() -> bool:
 class LaunchChoice:
     mode: Literal["process", "compose", "attach", "simulate"]
     why: str  # one sentence, printed and stored
-    device: str = ""  # of a container: cuda, rocm or cpu; of a process: cuda where it is [process_cuda]
+    # Of a container: cuda, rocm or cpu. Of a process: cuda where it is [process_cuda], cpu where GPUs are
+    # hidden from it.
+    device: str = ""
 
 
 def resolve_launch(
@@ -157,7 +159,8 @@ def _process(ref: BackendRef, device: Device, here: Collection[str], because: st
         )
     if definition.process_cuda is None:
         _check_variant(ref)
-        return LaunchChoice("process", f"{ref.label} is started as a process {because}")
+        hidden = "cpu" if device == "cpu" and "cuda" in here else ""
+        return LaunchChoice("process", f"{ref.label} is started as a process {because}", hidden)
     if device == "cuda" or (device == "auto" and ("cuda" in here or definition.process is None)):
         return LaunchChoice("process", f"{ref.label} is started as a process on cuda {because}", "cuda")
     if definition.process is None or device == "rocm":

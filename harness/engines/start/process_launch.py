@@ -49,8 +49,9 @@ def start_process(
         )
         if on_cuda:
             command = _with_gpus(command, chosen, env)
-        elif request.gpus:  # one that has a single process, which finds its device
-            command = replace(command, env={**command.env, **gpus.environment(request.gpus)})
+        elif request.gpus or request.choice.device == "cpu":  # a process that finds its device by itself
+            seen = gpus.environment(request.gpus or ("-1",))
+            command = replace(command, env={**command.env, **seen})
         write_files(room, command.files)
         say(f"{label}: starting")
         began = time.monotonic()

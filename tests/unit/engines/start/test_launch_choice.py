@@ -132,6 +132,8 @@ def test_without_docker_a_gpu_is_reached_by_packages_for_it(
         ("vllm", [], "cuda", "cuda"),
         ("lmdeploy", [], "auto", "cuda"),
         ("ollama", ["cuda"], "cuda", ""),  # one program, which finds the GPU itself
+        ("ollama", ["cuda"], "cpu", "cpu"),  # which is hidden from it
+        ("ollama", [], "cpu", ""),
     ],
 )
 def test_a_process_takes_the_packages_of_its_device(devices, entry, present, asked, device):
@@ -141,8 +143,9 @@ def test_a_process_takes_the_packages_of_its_device(devices, entry, present, ask
     choice = resolve_launch(ref, "process", asked)
     assert (choice.mode, choice.device) == ("process", device)
     started = as_launched(ref, choice).definition
-    assert started.process == (ref.definition.process_cuda if device else ref.definition.process)
-    assert ("on cuda" in choice.why) is bool(device)
+    on_cuda = device == "cuda"
+    assert started.process == (ref.definition.process_cuda if on_cuda else ref.definition.process)
+    assert ("on cuda" in choice.why) is on_cuda
 
 
 @pytest.mark.parametrize(
