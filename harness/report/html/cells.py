@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from harness.model import PERCENTILES, STATISTICS, VERDICTS, WITHOUT_TEXT, CellResult, Metric, family
 from harness.model.json_path import number_at, value_at
 from harness.model.measures import measure
+from harness.model.metric import OF_AUDIO
 from harness.model.numbers import counted, number
 from harness.report.findings.notes import reason_text
 from harness.report.html.medians import every_row, folded, median, medians, of_repeats, where
@@ -39,6 +40,7 @@ ANSWERS_EXPLAINED = (
     "backends, mean that the backends did not do the same work."
 )
 ANSWER_CELLS, ANSWER_LIMIT = 3, 400
+_VALUES = {*WITHOUT_TEXT} - {*OF_AUDIO}
 
 
 def validity(source: Source) -> Html:
@@ -170,8 +172,14 @@ def _number(cell: CellResult, path: str) -> str:
     return f"{NOT_KNOWN} ({plain(reason)})" if reason else NOT_KNOWN
 
 
-def answers(source: Source) -> Html:
-    """One engine may answer sense and another nonsense to the same prompt; no number shows it."""
+def answers(source: Source) -> Html | None:
+    """One engine may answer sense and another nonsense to the same prompt; no number shows it.
+
+    None of vectors and scores, and of imported answers, whose texts are not kept.
+    """
+    kept = [cell for cell in source.summary.cells if not cell.imported]
+    if source.summary.cells and all(cell.conditions.api in _VALUES for cell in kept):
+        return None
     parts = []
     for label in labels(source.summary):
         texts = [taken.answers[0] for taken in source.samples_of(label) if taken.answers][:ANSWER_CELLS]
