@@ -515,7 +515,7 @@ def test_the_report_says_what_limited_a_cell_and_what_it_cost():
         "engine, CPU cores",
         "KV cache, peak %",
         "50.0",
-        "1.80 USD per hour for the machine (list)",
+        "1.8 USD per hour for the machine (list)",
     ):
         assert words in page, words
     texts = [note.text for note in notes(made)]
@@ -541,7 +541,7 @@ def test_each_price_of_a_run_names_the_backends_that_it_is_charged_to():
     ]
     made = summary(*cells)
     page = str(machine_section(page_of(made)))
-    assert "2.00 USD per hour for 1 × A (list): a and c; 4.00 USD per hour for 2 × A (list): b. Each" in page
+    assert "2 USD per hour for 1 × A (list): a and c; 4 USD per hour for 2 × A (list): b. Each" in page
     assert [note.text for note in notes(made) if note.text.startswith("cost")] == [
         "cost in USD: 2 per hour for 1 × A (list): a and c",
         "cost in USD: 4 per hour for 2 × A (list): b",
