@@ -16,7 +16,7 @@ Gives = Literal["text", "vectors", "scores", "transcripts"]
 ANSWER = b"\x00"  # the answer to an earlier turn
 TOOL = b"\x01"  # the start of a message that answers the tool call before it, up to its content
 KEPT = b"\x02"  # the id of the answer to the turn before
-BLANK = "\0"  # stands in a body for the text or id that a mark replaces
+BLANK = "\ufdd0"  # stands in a body for the text or id that a mark replaces; Unicode has no such character
 
 
 def as_json(fields: Fields) -> bytes:

@@ -98,8 +98,8 @@ CHAT = Api(
     end="[DONE]",
     turn=_turn,
     marks=(
-        (b'{"role":"assistant","content":"\\u0000"}', ANSWER),
-        (b'{"role":"tool","tool_call_id":"\\u0000",', TOOL),
+        ('{"role":"assistant","content":"\ufdd0"}'.encode(), ANSWER),
+        ('{"role":"tool","tool_call_id":"\ufdd0",'.encode(), TOOL),
     ),
     stream_options=True,
     image=_image,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from harness.apis import chat
-from harness.apis.api import ANSWER, Api, Fields, Message
+from harness.apis.api import ANSWER, BLANK, Api, Fields, Message
 
 
 def _body(messages: Sequence[Message], max_tokens: int) -> Fields:
@@ -27,7 +27,7 @@ COMPLETIONS = Api(
     text_keys=("text",),
     end="[DONE]",
     turn=_turn,
-    marks=((b"\\u0000", ANSWER),),
+    marks=((BLANK.encode(), ANSWER),),
     stream_options=True,
     templated=False,
 )

@@ -182,8 +182,8 @@ MESSAGES = Api(
     end="message_stop",
     turn=_turn,
     marks=(
-        (b'{"role":"assistant","content":"\\u0000"}', ANSWER),
-        (b'{"role":"user","content":[{"type":"tool_result","tool_use_id":"\\u0000","content":', TOOL),
+        ('{"role":"assistant","content":"\ufdd0"}'.encode(), ANSWER),
+        ('{"role":"user","content":[{"type":"tool_result","tool_use_id":"\ufdd0","content":'.encode(), TOOL),
     ),
     tools=_tools,
     tool_choice=_tool_choice,

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from harness.apis.api import ANSWER, BLANK, KEPT, TOOL, Api, Fields, Message, Tool
+from harness.apis.api import ANSWER, BLANK, KEPT, TOOL, Api, Fields, Message, Tool, as_json
 from harness.apis.payload import (
     CallPart,
     Document,
@@ -154,9 +154,9 @@ RESPONSES = Api(
     echoes=3,  # in its first two events and in its last
     turn=_turn,
     marks=(
-        (json.dumps(_assistant("\0"), separators=(",", ":")).encode(), ANSWER),
-        (b'{"type":"function_call_output","call_id":"\\u0000","output":', TOOL),
-        (b'"previous_response_id":"\\u0000"', b'"previous_response_id":' + KEPT),
+        (as_json(_assistant(BLANK)), ANSWER),
+        ('{"type":"function_call_output","call_id":"\ufdd0","output":'.encode(), TOOL),
+        ('"previous_response_id":"\ufdd0"'.encode(), b'"previous_response_id":' + KEPT),
     ),
     counter_keys=("sequence_number",),
     image=_image,

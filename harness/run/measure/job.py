@@ -30,8 +30,6 @@ from harness.workload.prompts.request import Picture
 from harness.workload.prompts.workload import Workload
 from harness.workload.typical import typical_seed
 
-_ESCAPED = b"\\u0000"  # BLANK, as JSON has it
-
 
 class Salt(NamedTuple):
     """What sets the prompts of a cell apart from equal ones: for the dialect's field, if it has one."""
@@ -89,7 +87,7 @@ def written(path: Path, workload: Workload, datas: Iterable[bytes]) -> BodyFile 
         return write_bodies(path, datas)
     calls = ((json_bytes(request.messages[0][1]), request.call) for request in workload.requests)
     links = ((own, call.base, call.kept_bytes) for own, call in calls if call is not None)
-    return write_growing(path, datas, _ESCAPED, links)
+    return write_growing(path, datas, BLANK.encode(), links)
 
 
 def whole_bodies(

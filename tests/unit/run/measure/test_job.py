@@ -16,9 +16,12 @@ from harness.workload.prompts.text import TextMaker
 from tests.unit.workload.test_prompts import words
 
 
-@pytest.mark.parametrize("content", ["random", "code", "json", "prose"])
+@pytest.mark.parametrize("content", ["random", "code", "json", "prose", "file"])
 def test_a_prompt_that_grows_is_whole_json_whatever_its_text_is_made_of(tmp_path, content):
     """Quotes and ends of lines take two bytes in JSON, and a dash takes three."""
+    if content == "file":
+        (tmp_path / "own.java").write_text("if (last == '\\u0000') skip(\"\0\");\n" * 30)
+        content = f"file:{tmp_path}/own.java"
     prepared = prepare(RunOptions("agent-sessions", "truth", overrides={"text.content": content}))
     scenario = prepared.scenario
     made = generate(scenario.prompts, 60, 0, TextMaker(words, scenario.text))
