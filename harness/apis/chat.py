@@ -43,9 +43,11 @@ def read(document: Document) -> Payload:
         delta = choice.get("delta", choice.get("message"))
         if not isinstance(delta, dict):
             delta = choice
-        thought = delta.get("reasoning")  # some engines send the same text under both names
-        reasoning.append(string(thought) or string(delta.get("reasoning_content")))
-        texts.append(string(delta.get("content")) or string(delta.get("text")))
+        content = delta.get("content")
+        # Some engines send the same text under both names. Mistral's API sends it as parts of the content.
+        thought = string(delta.get("reasoning")) or string(delta.get("reasoning_content"))
+        reasoning.append(thought or "".join(string(part.get("thinking")) for part in items(content)))
+        texts.append(string(content) or string(delta.get("refusal")) or string(delta.get("text")))
         calls += _tool_calls(delta.get("tool_calls"))
     usage = _usage(document)
     parts = tuple(calls)
@@ -94,7 +96,7 @@ CHAT = Api(
     path="/v1/chat/completions",
     body=_body,
     read=read,
-    text_keys=("content", "text", "reasoning", "reasoning_content"),
+    text_keys=("content", "text", "reasoning", "reasoning_content", "refusal"),
     end="[DONE]",
     turn=_turn,
     marks=(

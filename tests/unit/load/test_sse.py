@@ -44,6 +44,13 @@ def test_role_chunk_text_finish_usage_done() -> None:
         (delta(None, reasoning="hm", reasoning_content="hm"), EventKind.REASONING, "hm"),
         (delta("a", reasoning="hm"), EventKind.TEXT, "hma"),
         (
+            delta([{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]),
+            EventKind.REASONING,
+            "hm",
+        ),
+        (delta(None, refusal="I can't"), EventKind.TEXT, "I can't"),
+        (delta("a", refusal=None), EventKind.TEXT, "a"),
+        (
             delta(None, tool_calls=[{"index": 0, "function": {"arguments": '{"a":'}}]),
             EventKind.TOOL_CALL,
             '{"a":',
