@@ -264,11 +264,18 @@ def _varied(dialect: Dialect, change: Variant) -> Dialect:
 
 
 def check_engine_values(given: Collection[str], chosen: Iterable[Backend], where: str) -> None:
-    """Raises SpecError for a key that no known definition has: a typo would have no effect."""
+    """Raises SpecError for a key that no known definition has: a typo would have no effect.
+
+    It refuses nothing where a definition cannot be read, which may have the key: a run may do without it.
+    """
     known = {"threads"}.union(*(definition.engine.values for definition in chosen))
     if set(given) <= known:
         return
-    for definition in map(load_backend, files.names("backends")):
+    for name in files.names("backends"):
+        try:
+            definition = load_backend(name)
+        except SpecError:
+            return
         changes = [variant.values for variant in definition.variants.values()]
         known = known.union(definition.engine.values, *changes)
     for key in given:

@@ -98,6 +98,15 @@ def test_a_value_of_the_scenario_that_no_definition_has_is_refused_and_of_anothe
     assert "kv_cache_gib" not in other.backends[0].engine_values
 
 
+def test_a_definition_that_cannot_be_read_stops_no_run_of_another(tmp_path, monkeypatch):
+    """A key of the scenario may be the broken one's."""
+    (tmp_path / "backends").mkdir()
+    (tmp_path / "backends" / "broken.toml").write_text("broken = [")
+    monkeypatch.chdir(tmp_path)
+    options = RunOptions("fixed-length", "truth", overrides={"engine_values.kv_cache_gib": 4})
+    assert prepare(options).labels == ("truth",)
+
+
 def test_replicas_of_any_number_make_a_name_that_a_folder_can_have():
     urls = ["+".join(f"http://127.0.0.1:{port}" for port in range(first, first + 20)) for first in (1, 21)]
     labels = prepare(RunOptions("fixed-length", ",".join(f"openai={url}" for url in urls))).labels
