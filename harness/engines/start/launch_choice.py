@@ -157,13 +157,10 @@ def _process(ref: BackendRef, device: Device, here: Collection[str], because: st
             where="--backends",
             hint=f"{other}attach to a running server with {definition.name}=http://HOST:PORT",
         )
-    if definition.process_cuda is None:
-        _check_variant(ref)
-        hidden = "cpu" if device == "cpu" and "cuda" in here else ""
-        return LaunchChoice("process", f"{ref.label} is started as a process {because}", hidden)
-    if device == "cuda" or (device == "auto" and ("cuda" in here or definition.process is None)):
+    on_cuda = device == "cuda" or (device == "auto" and ("cuda" in here or definition.process is None))
+    if definition.process_cuda is not None and on_cuda:
         return LaunchChoice("process", f"{ref.label} is started as a process on cuda {because}", "cuda")
-    if definition.process is None or device == "rocm":
+    if definition.process is None or (definition.process_cuda is not None and device == "rocm"):
         found = ("cpu", "cuda") if definition.process else ("cuda",)
         raise SpecError(
             f"backend '{definition.name}' has no packages for {device}",
@@ -171,7 +168,8 @@ def _process(ref: BackendRef, device: Device, here: Collection[str], because: st
             hint=f"it has some for: {', '.join(found)}",
         )
     _check_variant(ref)
-    return LaunchChoice("process", f"{ref.label} is started as a process {because}")
+    hidden = "cpu" if device == "cpu" and "cuda" in here else ""  # from each, so that all see the same
+    return LaunchChoice("process", f"{ref.label} is started as a process {because}", hidden)
 
 
 def _check_variant(ref: BackendRef) -> None:

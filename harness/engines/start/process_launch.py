@@ -49,7 +49,7 @@ def start_process(
         )
         if on_cuda:
             command = _with_gpus(command, chosen, env)
-        elif request.gpus or request.choice.device == "cpu":  # a process that finds its device by itself
+        elif request.gpus or request.choice.device == "cpu":  # some find their device by themselves
             seen = gpus.environment(request.gpus or ("-1",))
             command = replace(command, env={**command.env, **seen})
         write_files(room, command.files)

@@ -81,7 +81,7 @@ def test_a_hint_to_attach_names_no_version():
         (["cuda"], "auto", "compose", "cuda"),
         (["rocm"], "auto", "compose", "rocm"),
         (["rocm", "cuda"], "auto", "compose", "cuda"),
-        (["cuda"], "cpu", "process", ""),
+        (["cuda"], "cpu", "process", "cpu"),
         ([], "cuda", "compose", "cuda"),
     ],
 )
@@ -104,7 +104,7 @@ def test_a_device_without_an_image_is_refused_with_those_there_are():
     [
         ("sglang", ["cuda"], "auto", "process", "cuda"),
         ("vllm", ["cuda"], "auto", "process", "cuda"),
-        ("vllm", ["cuda"], "cpu", "process", ""),
+        ("vllm", ["cuda"], "cpu", "process", "cpu"),
         ("vllm", [], "auto", "process", ""),
         ("vllm", ["rocm"], "auto", "compose", "rocm"),  # its packages for it are in the image alone
         ("llamacpp", ["cuda"], "auto", "process", "cuda"),  # the llama-server on PATH
@@ -127,7 +127,7 @@ def test_without_docker_a_gpu_is_reached_by_packages_for_it(
     ("entry", "present", "asked", "device"),
     [
         ("vllm", ["cuda"], "auto", "cuda"),
-        ("vllm", ["cuda"], "cpu", ""),
+        ("vllm", ["cuda"], "cpu", "cpu"),  # all on the CPU see the same GPUs: none
         ("vllm", [], "auto", ""),
         ("vllm", [], "cuda", "cuda"),
         ("lmdeploy", [], "auto", "cuda"),
