@@ -1,5 +1,5 @@
 """The run folder: the only room that writes results, and the one every analysis reads from."""
 
-from harness.store.folder import RunFolder, open_run, stored_runs
+from harness.store.folder import RunFolder, names_apart, open_run, stored_runs
 
-__all__ = ["RunFolder", "open_run", "stored_runs"]
+__all__ = ["RunFolder", "names_apart", "open_run", "stored_runs"]

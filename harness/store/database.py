@@ -11,7 +11,7 @@ import duckdb
 from harness.errors import SpecError
 from harness.host import descriptors
 from harness.store import columns, parquet, samples, seal, tables
-from harness.store.folder import RunFolder
+from harness.store.folder import RunFolder, names_apart
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -55,21 +55,22 @@ def database(
     faults: list[SpecError] = []
     with ExitStack() as stack, parquet.interruptible():
         descriptors.allow_all()  # each file of a run takes one
-        found: list[tuple[RunFolder, list[_File]]] = []
-        for folder in folders:
+        names = names_apart(folder.run_id for folder in folders)
+        found: list[tuple[RunFolder, str, list[_File]]] = []
+        for folder, run in zip(folders, names, strict=True):
             try:
-                found.append((folder, _opened(folder, views, stack)))
+                found.append((folder, run, _opened(folder, run, views, stack)))
             except SpecError as error:
                 faults.append(error)
-        places = [file.place for _folder, files in found for file in files]
+        places = [file.place for *_run, files in found for file in files]
         connected = stack.enter_context(parquet.connection([*places, *writes], _MEMORY))
         for table, types in _TABLES.items():
             listed = ", ".join(f"{name} {kind}" for name, kind in types.items())
             connected.execute(f"create table {table} ({listed})")
         connected.execute("create table files (place varchar, run varchar, cell varchar)")
-        for folder, files in found:
+        for folder, run, files in found:
             try:
-                _add(connected, folder, views, files)
+                _add(connected, folder, run, views, files)
                 kept += files
             except SpecError as error:
                 faults.append(error)
@@ -78,7 +79,7 @@ def database(
         yield connected, faults
 
 
-def _opened(folder: RunFolder, views: Sequence[str], stack: ExitStack) -> list[_File]:
+def _opened(folder: RunFolder, run: str, views: Sequence[str], stack: ExitStack) -> list[_File]:
     """The files of its complete cells that these views are made of. Raises SpecError if one is not as
     written."""
     files, name = [], "cells"
@@ -90,18 +91,22 @@ def _opened(folder: RunFolder, views: Sequence[str], stack: ExitStack) -> list[_
                 if view == "telemetry" and not folder.has(name):
                     continue
                 descriptor = stack.enter_context(folder.files.opened(name))
-                files.append(_File(folder.run_id, cell, view, parquet.by_descriptor(descriptor)))
+                files.append(_File(run, cell, view, parquet.by_descriptor(descriptor)))
     except OSError as error:
         raise SpecError(f"cannot be read: {error.strerror}", where=f"{folder.path}/{name}") from None
     return files
 
 
 def _add(
-    connected: "DuckDBPyConnection", folder: RunFolder, views: Sequence[str], files: Sequence[_File]
+    connected: "DuckDBPyConnection",
+    folder: RunFolder,
+    run: str,
+    views: Sequence[str],
+    files: Sequence[_File],
 ) -> None:
     """Raises SpecError if a file cannot be opened; only a query finds a damaged page."""
     summary = folder.read_summary()
-    cells = list(tables.cell_rows(folder.run_id, summary, folder.read_manifest()))
+    cells = list(tables.cell_rows(run, summary, folder.read_manifest()))
     for file in files:
         try:
             parquet.opened(connected, file.place).check_size()
@@ -117,7 +122,7 @@ def _add(
                 f"{view} cannot be read: {parquet.first_line(error)}", where=str(folder.path)
             ) from None
     _insert(connected, "cells", cells)
-    _insert(connected, "verdicts", tables.verdict_rows(folder.run_id, summary.comparison))
+    _insert(connected, "verdicts", tables.verdict_rows(run, summary.comparison))
 
 
 def _insert(connected: "DuckDBPyConnection", table: str, rows: Iterable[tables.Row]) -> None:

@@ -12,7 +12,8 @@ import os
 import secrets
 import time
 import zlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -78,7 +79,8 @@ class RunFolder:
 
     @property
     def run_id(self) -> str:
-        return self.path.name
+        """The folder's own name, also where the path is `.` or a link to it."""
+        return self.path.resolve().name
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -339,6 +341,16 @@ def stored_runs(results: Path, pattern: str = "*") -> list[RunFolder]:
         return [RunFolder(path.parent) for path in sorted(results.glob(f"{pattern}/manifest.json"))]
     except (OSError, ValueError):
         return []
+
+
+def names_apart(runs: Iterable[str]) -> list[str]:
+    """The names, numbered from the second of a name on: copies of a run have the same name."""
+    seen: Counter[str] = Counter()
+    names = []
+    for run in runs:
+        seen[run] += 1
+        names.append(run if seen[run] == 1 else f"{run} ({seen[run]})")
+    return names
 
 
 def open_run(name: str, results: Path) -> RunFolder:

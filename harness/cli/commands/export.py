@@ -116,14 +116,16 @@ def _write_documents(folders: Sequence["RunFolder"], kind: str, to: str) -> None
     """Standard output takes one document; a folder takes each under the name of its run and cell."""
     from harness.report.exchange import documents
     from harness.report.findings.notes import banner
+    from harness.store import names_apart
 
     written = []
-    for folder in folders:
+    names = names_apart(folder.run_id for folder in folders)
+    for folder, run in zip(folders, names, strict=True):
         summary = folder.read_summary()
         if made_up := banner(summary):
-            print(f"{folder.run_id}: {made_up}", file=sys.stderr)
+            print(f"{run}: {made_up}", file=sys.stderr)
         written += [
-            (f"{folder.run_id}.{cell}.json", json.dumps(document, indent=1, allow_nan=False))
+            (f"{run}.{cell}.json", json.dumps(document, indent=1, allow_nan=False))
             for cell, document in documents(kind, summary, _measured_with(folder))
         ]
     if not written:

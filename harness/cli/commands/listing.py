@@ -247,15 +247,16 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
 
     rows = []
     for folder in stored_runs(arguments.out):
+        name = folder.path.name  # by which it is found here, also of a link
         try:
             manifest = folder.read_manifest()
         except SpecError as error:
-            rows.append({"run": folder.run_id, "state": "unreadable", "scenario": "", "backends": str(error)})
+            rows.append({"run": name, "state": "unreadable", "scenario": "", "backends": str(error)})
             continue
         dead = manifest.state == "running" and folder.is_held is False
         rows.append(
             {
-                "run": folder.run_id,
+                "run": name,
                 "state": "killed" if dead else manifest.state,
                 "scenario": manifest.scenario.scenario.name,
                 "backends": ", ".join(manifest.backends),

@@ -89,17 +89,15 @@ def main(arguments: argparse.Namespace) -> int:
 def _folders(arguments: argparse.Namespace) -> list["RunFolder"]:
     from harness.store import open_run, stored_runs
 
-    if arguments.run:
-        opened = [open_run(name, arguments.out) for name in arguments.run]
-        return list({folder.path.resolve(): folder for folder in opened}.values())
-    folders = stored_runs(arguments.out)
-    if not folders:
+    given = arguments.run
+    opened = [open_run(name, arguments.out) for name in given] if given else stored_runs(arguments.out)
+    if not opened:
         raise SpecError(
             "no runs here",
             where=str(arguments.out),
             hint="give the folder of the runs with --out",
         )
-    return folders
+    return list({folder.path.resolve(): folder for folder in opened}.values())
 
 
 def selected(connected: "DuckDBPyConnection", sql: str) -> tuple[list[str], Iterator[Row]]:

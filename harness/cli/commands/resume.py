@@ -50,7 +50,7 @@ def main(arguments: argparse.Namespace) -> int:
             hint=f"`bench report {folder.path}` makes its table and report again",
         )
     given = stored_options(stored, str(folder.path / "manifest.json"))
-    if (doubts := origin.differences(folder.path.resolve().name, given)) and not arguments.trust_folder:
+    if (doubts := origin.differences(folder.run_id, given)) and not arguments.trust_folder:
         _require_trust(folder, doubts)
     prepared = prepare(given)
     require_unchanged(folder, prepared)

@@ -1,6 +1,5 @@
 """Opens run folders for comparison: verified, with the figures that may be used."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from harness.errors import DamagedError, SpecError
 from harness.metrics.pooled import Samples
 from harness.model import Manifest, Summary
 from harness.run.keep.verified import Verified, verify
-from harness.store import RunFolder, open_run
+from harness.store import RunFolder, names_apart, open_run
 from harness.summary import folder_samples
 from harness.verdicts.baseline import Run
 
@@ -30,7 +29,7 @@ class LoadedRun:
 
     @property
     def name(self) -> str:
-        return self.folder.path.resolve().name
+        return self.folder.run_id
 
 
 def load_run(name: str, results: Path, *, unverified: bool = False) -> LoadedRun:
@@ -79,11 +78,8 @@ def _as_stored(folder: RunFolder, checked: Verified) -> LoadedRun:
 
 def comparable(runs: Sequence[LoadedRun]) -> list[Run]:
     """Gives each run a unique name. Samples are empty if the records of an unverified run are damaged."""
-    seen: Counter[str] = Counter()
     opened = []
-    for run in runs:
-        seen[run.name] += 1
-        name = run.name if seen[run.name] == 1 else f"{run.name} ({seen[run.name]})"
+    for run, name in zip(runs, names_apart(run.name for run in runs), strict=True):
         samples = run.samples
         if set(samples) != set(run.folder.cells()):
             try:

@@ -91,7 +91,7 @@ def verify(folder: RunFolder) -> Verified:
     checked = seal.faults(folder.files)
     files, faults = checked if checked else (None, [])
     measured = seal.measured(folder.files)
-    changed = origin.changed_files(folder.path.resolve().name, measured)
+    changed = origin.changed_files(folder.run_id, measured)
     about = partial(Verified, files=files, recorded=changed is not None, seal=seal.seal_of(measured))
     try:
         manifest = folder.read_manifest()

@@ -32,6 +32,12 @@ def made(root, engines=ENGINES, repeats=1):
     return folder
 
 
+def test_tables_of_the_working_directory_have_one_name_of_the_run(copied, monkeypatch):
+    monkeypatch.chdir(copied.path)
+    run = sb.load(".")
+    assert {*run.cells()["run"], *run.requests()["run"]} == {copied.path.name}
+
+
 def test_a_run_is_found_by_its_path_its_name_and_the_beginning_of_its_name(copied):
     by_path = sb.load(copied.path)
     assert by_path.path == copied.path

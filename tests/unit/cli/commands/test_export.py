@@ -179,6 +179,13 @@ def test_cells_of_a_scripted_server_say_so_wherever_they_go(capsys, made, tmp_pa
 
 
 @pytest.mark.parametrize("kind", EXCHANGE)
+def test_documents_of_two_copies_of_a_run_are_all_written(capsys, made, tmp_path, kind):
+    words = ("--format", kind, "--to", tmp_path / "documents")
+    export(capsys, made.path, copy_of(made, tmp_path).path, *words)
+    assert len(list((tmp_path / "documents").iterdir())) == 2 * len(made.cells())
+
+
+@pytest.mark.parametrize("kind", EXCHANGE)
 def test_a_run_without_a_cell_makes_no_folder(capsys, made, tmp_path, kind):
     run = copy_of(made, tmp_path)
     edit_summary(run, cells=[])

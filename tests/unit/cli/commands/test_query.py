@@ -7,7 +7,8 @@ import pytest
 from harness.cli.commands.query import _word, json_row
 from harness.cli.main import main
 from harness.errors import ExitCode
-from tests.factories.runs import TWO, Shape, make_run
+from harness.store import RunFolder
+from tests.factories.runs import TWO, Shape, copy_of, make_run
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +91,28 @@ def test_a_run_that_is_named_twice_is_read_once(capsys, results):
     (run,) = (path.name for path in results.iterdir())
     words = ("--run", run, "--run", str(results / run), "--json")
     assert json.loads(query(capsys, results, "select count(*) as n from cells", *words)[1]) == [{"n": 1}]
+
+
+def test_copies_of_a_run_are_two_runs_with_rows_of_their_own(capsys, results, tmp_path):
+    """Rows of requests are joined with their cell by run and name: of equal names each had two."""
+    (run,) = results.iterdir()
+    words = ("--run", str(run), "--run", str(copy_of(RunFolder(run), tmp_path).path), "--json")
+    sql = "select run, count(*) as n from requests group by run order by run"
+    rows = json.loads(query(capsys, results, sql, *words)[1])
+    assert rows == [{"run": run.name, "n": 8}, {"run": f"{run.name} (2)", "n": 8}]
+
+
+def test_a_run_has_its_own_name_under_a_link_and_as_the_working_directory(
+    capsys, results, tmp_path, monkeypatch
+):
+    (run,) = results.iterdir()
+    (tmp_path / run.name).symlink_to(run)
+    (tmp_path / "latest").symlink_to(run)
+    named = [{"run": run.name, "n": 1}]
+    sql = "select run, count(*) as n from cells group by run"
+    assert json.loads(query(capsys, tmp_path, sql, "--json")[1]) == named
+    monkeypatch.chdir(run)
+    assert json.loads(query(capsys, results, sql, "--run", ".", "--json")[1]) == named
 
 
 def test_a_folder_without_runs_is_an_error(capsys, tmp_path):
