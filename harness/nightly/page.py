@@ -24,9 +24,9 @@ def drawn(night: Night) -> str:
     from harness.report.html.several import page_of_courses
 
     about = night.suite.suite
-    lines = [*_drift_lines(night), *_missing_lines(night)]
+    lines = [*_drift_lines(night), *_missing_lines(night), *night.behind]
     lines += [
-        f"{step.entry.title}: {step.state}{f', {step.why}' if step.why else ''}" for step in night.steps
+        f"{step.entry.title}: {step.state}{f', {why}' if (why := _why(step)) else ''}" for step in night.steps
     ]
     primary = {_summary(step.folder).verdict_rules.primary for step in night.steps if step.folder is not None}
     return page_of_courses(
@@ -65,11 +65,11 @@ def _lines(night: Night) -> Iterator[str]:
 def verdict(night: Night) -> str:
     """One sentence: what got worse for good, or that nothing did, and what is missing."""
     missing = sum(step.state != "measured" for step in night.steps) + len(night.suite.run) - len(night.steps)
-    rest = f" {missing} of {len(night.suite.run)} runs are missing." if missing else ""
+    rest = f" Runs missing: {missing} of {len(night.suite.run)}." if missing else ""
     if night.missing:
-        rest += f" Measured in earlier nights and missing now: {len(night.missing)}."
+        rest += f" Missing, INVALID or failing more than in earlier nights: {len(night.missing)}."
     if night.drifts:
-        return f"Slower for several nights: {counted(len(night.drifts), 'figure')}.{rest}"
+        return f"Worse for several nights: {counted(len(night.drifts), 'figure')}.{rest}"
     if night.unfinished:
         return f"No run was measured to its end, so this night has not passed.{rest}"
     return f"{_no_drift(_courses(night))}; {counted(night.nights, 'run')} in the history.{rest}"
@@ -89,10 +89,13 @@ def _missing_lines(night: Night) -> Iterator[str]:
     return (f"missing: {scenario}: {place_words(figure)}" for scenario, figure in night.missing)
 
 
-def _row(step: Step) -> str:
+def _why(step: Step) -> str:
     made_up = "SIMULATED" if step.folder and _summary(step.folder).simulated else ""
-    why = "; ".join(filter(None, (made_up, step.why)))
-    texts = (step.entry.title, step.state, f"{step.wall_s / 60:.1f}", why)
+    return "; ".join(filter(None, (made_up, step.why)))
+
+
+def _row(step: Step) -> str:
+    texts = (step.entry.title, step.state, f"{step.wall_s / 60:.1f}", _why(step))
     return f"| {' | '.join(markdown_escaped(plain(text)) for text in texts)} |"
 
 

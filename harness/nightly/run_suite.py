@@ -16,6 +16,7 @@ from harness.host import paths
 from harness.host.helper_process import asked_to_stop, follow
 from harness.model import HistoryEntry
 from harness.model.imported import RESULT_SUFFIXES
+from harness.model.numbers import duration
 from harness.nightly.missing import missing
 from harness.nightly.suite import Entry, Suite
 from harness.report.wording import plain
@@ -130,8 +131,8 @@ def _step(
     needs_s = _expected_s(command)
     left_s = deadline - time.monotonic()
     if left_s <= 0 or (needs_s is not None and needs_s > left_s):
-        needed = "" if needs_s is None else f", {needs_s / 60:.0f} needed"
-        return Step(entry, "left out", f"{max(left_s, 0) / 60:.0f} minutes left{needed}", 0, 0.0)
+        needed = "" if needs_s is None else f", {duration(needs_s)} needed"
+        return Step(entry, "left out", f"{duration(max(left_s, 0))} left{needed}", 0, 0.0)
     began = time.monotonic()
     # In a session of its own: Ctrl-C reaches it once, from here, and not a second time from the terminal.
     process = subprocess.Popen(

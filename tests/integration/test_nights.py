@@ -80,7 +80,7 @@ def test_a_run_that_cannot_be_costs_the_others_nothing(tmp_path, capsys):
     (failed,) = (line for line in text.splitlines() if line.startswith("| fixed-length: nobody | failed |"))
     assert "unknown backend 'nobody'" in failed
     assert "| fixed-length: truth | measured |" in text
-    assert "1 of 2 runs are missing." in text
+    assert "Runs missing: 1 of 2." in text
 
 
 @pytest.mark.long
@@ -149,7 +149,7 @@ def test_an_interrupted_night_ends_its_run_and_says_so(lasting, tmp_path):
     lasting.send_signal(signal.SIGINT)
     text, _ = lasting.communicate(timeout=60)
     assert lasting.returncode == 130
-    assert "1 of 1 runs are missing." in text
+    assert "Runs missing: 1 of 1." in text
     assert state(tmp_path) == "interrupted"
 
 
@@ -190,7 +190,7 @@ def test_nights_of_files_find_a_step_when_it_has_lasted_and_take_no_file_twice(t
     assert measured(5, "--page", str(job)) == 1
     text = job.read_text(encoding="utf-8")
     assert text.startswith("before\n# Nightly: mine\n")
-    assert "Slower for several nights" in text
+    assert "Worse for several nights: " in text
     assert "by one step, since" in text
     assert capsys.readouterr().out.endswith(text.removeprefix("before\n"))
     kept = sorted((tmp_path / "results" / "nightly").glob("*-mine.md"))

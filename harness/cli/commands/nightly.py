@@ -61,7 +61,8 @@ def main(arguments: argparse.Namespace) -> int:
         word for key, value in arguments.engine_values.items() for word in ("--engine-set", f"{key}={value}")
     ]
     night = spend(suite, arguments.out, _say, extra, arguments.allow_missing)
-    text = page(replace(night, behind=tuple(_behind(suite))))
+    night = replace(night, behind=tuple(_behind(suite)))
+    text = page(night)
     print(text, end="")
     _store(text, arguments.out, f"{began}-{suite.suite.name}.md")
     _store(drawn(night), arguments.out, f"{began}-{suite.suite.name}.html")

@@ -55,7 +55,8 @@ def page_of_courses(
 
     `primary_of`: metrics whose charts are open.
     """
-    over_time = courses(history, primary_of) or tag("p", "No figure has more than one run yet.")
+    alone = "No figure of this night has an earlier run under the same conditions."
+    over_time = courses(history, primary_of) or tag("p", alone)
     content = tag(
         "main",
         *(tag("p", plain(text, 400)) for text in remarks),

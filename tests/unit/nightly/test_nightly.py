@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from types import SimpleNamespace
 
@@ -17,7 +18,7 @@ from harness.model import HistoryEntry, Manifest
 from harness.nightly import Night, Step, drawn, load_suite, page, suites
 from harness.nightly.missing import missing
 from harness.nightly.page import verdict
-from harness.nightly.run_suite import _expected_s, spend
+from harness.nightly.run_suite import _expected_s, _step, spend
 from harness.nightly.suite import About, Entry, Suite
 from harness.plan import LoadPoint
 from harness.report.text.baseline import place_words
@@ -154,7 +155,7 @@ def night(tmp_path, *states, **changes):
 def test_the_worst_run_decides_where_the_gate_does_not(tmp_path):
     assert night(tmp_path, ("measured", "", 0)).exit_code == 0
     assert night(tmp_path, ("measured", "INVALID cells", 4), ("failed", "", 3)).exit_code == 4
-    left_out = ("left out", "3 minutes left", 0)
+    left_out = ("left out", "3 min left", 0)
     assert night(tmp_path, ("measured", "", 0), left_out).exit_code == 0
     assert night(tmp_path, left_out).exit_code == 1  # nothing was measured: nothing has passed
     late = ("out of time", "the budget of the night is spent", 0)
@@ -186,21 +187,50 @@ def test_what_became_worse_is_told_from_a_series_of_its_name(tmp_path, monkeypat
 
 
 def test_what_is_missing_is_said(tmp_path):
-    left_out = night(tmp_path, ("left out", "3 minutes left, 9 needed", 0))
-    words = "No run was measured to its end, so this night has not passed. 1 of 1 runs are missing."
+    left_out = night(tmp_path, ("left out", "3 min left, 9 min needed", 0))
+    words = "No run was measured to its end, so this night has not passed. Runs missing: 1 of 1."
     assert verdict(left_out) == words
     assert verdict(night(tmp_path, ("failed", "", 3))).endswith(
-        "4 runs in the history. 1 of 1 runs are missing."
+        "4 runs in the history. Runs missing: 1 of 1."
     )
     assert (
-        "| shared-prefix: vllm, llamacpp@no-prefix-cache | left out | 1.0 | 3 minutes left, 9 needed |"
+        "| shared-prefix: vllm, llamacpp@no-prefix-cache | left out | 1.0 | 3 min left, 9 min needed |"
         in page(left_out)
     )
 
 
 def test_a_pinned_version_that_is_behind_is_said(tmp_path):
     line = "llamacpp: 2026.9 is pinned; try llamacpp==2026.10"
-    assert f"- {line}" in page(night(tmp_path, ("measured", "", 0), behind=(line,)))
+    made = night(tmp_path, ("measured", "", 0), behind=(line,))
+    assert f"- {line}" in page(made)
+    assert f"<li>{line}</li>" in drawn(made)
+
+
+def test_both_pages_say_that_a_scripted_server_answered(tmp_path, whole_run):
+    made = night(tmp_path, ("measured", "", 0))
+    made = replace(made, steps=(replace(made.steps[0], folder=whole_run.path),))
+    assert "| measured | 1.0 | SIMULATED |" in page(made)
+    text = drawn(made)
+    assert ": measured, SIMULATED</li>" in text
+    assert "No figure of this night has an earlier run under the same conditions." in text
+
+
+@pytest.mark.parametrize(
+    ("left_s", "needs_s", "why"),
+    [
+        (40, 80, "40 s left, 80 s needed"),
+        (40, 100, "40 s left, 1.7 min needed"),
+        (-1, None, "0 s left"),
+        (3000, 3600, "50 min left, 60 min needed"),
+    ],
+)
+def test_a_run_without_room_says_how_much_it_lacks(tmp_path, monkeypatch, left_s, needs_s, why):
+    """In whole minutes, 40 s are left and 80 s needed would both be 1."""
+    monkeypatch.setattr("harness.nightly.run_suite._expected_s", lambda _command: needs_s)
+    monkeypatch.setattr("harness.nightly.run_suite.time.monotonic", lambda: 0.0)
+    entry = Entry(scenario="first-look", backends=("vllm",))
+    step = _step(entry, tmp_path, left_s, (), print)
+    assert (step.state, step.why) == ("left out", why)
 
 
 def history(*, scenario="shared-prefix", label="vllm", value=8, invalid=0, metrics=("ttft_ms.p50",)):
@@ -227,7 +257,7 @@ FAILED = summaries.verdict("INVALID", "engine-died", "signal 9", "alive", "")
     ("earlier", "summary", "words"),
     [
         ([history()], measured(summaries.cell("vllm", EIGHT)), []),
-        ([history()], None, ["vllm: left out: 3 minutes left"]),
+        ([history()], None, ["vllm: left out: 3 min left"]),
         ([history(value=32)], measured(summaries.cell("vllm", EIGHT)), []),
         ([history(label="other")], measured(summaries.cell("vllm", EIGHT)), []),
         ([history(value=1)], measured(summaries.cell("vllm", EIGHT)), ["vllm c1: not measured"]),
@@ -251,7 +281,7 @@ FAILED = summaries.verdict("INVALID", "engine-died", "signal 9", "alive", "")
 )
 def test_what_earlier_nights_had_and_this_one_lacks(tmp_path, earlier, summary, words):
     (entry,) = load_suite(written(tmp_path, WHOLE)).run
-    why = "left out: 3 minutes left"
+    why = "left out: 3 min left"
     found = list(missing(entry, why, earlier, MANIFEST if summary else None, summary))
     assert [place_words(one) for one in found] == words
 
@@ -397,7 +427,7 @@ def test_a_night_is_judged_though_the_clock_was_ahead_on_an_earlier_one(tmp_path
         foreign.write(tmp_path / "tonight.json", document)
         made = spend(suite, tmp_path / "results", print)
     assert made.exit_code == 1
-    assert verdict(made).startswith("Slower for several nights")
+    assert verdict(made).startswith("Worse for several nights: ")
     (worst, *_) = sorted(made.drifts, key=lambda drift: -drift.ratio)
     assert worst.share == pytest.approx(0.5, abs=0.1)
     assert "Course of" in page(made)
@@ -529,7 +559,7 @@ def test_what_is_missing_fails_the_gate_and_is_named(tmp_path):
     made = night(tmp_path, ("measured", "INVALID cells", 4), missing=gone)
     assert made.exit_code == 1
     assert "missing: shared-prefix: vllm c8: INVALID engine-died 1 of 1" in page(made).replace("\\", "")
-    assert verdict(made).endswith("Measured in earlier nights and missing now: 1.")
+    assert verdict(made).endswith("Missing, INVALID or failing more than in earlier nights: 1.")
 
 
 @pytest.fixture(scope="module")

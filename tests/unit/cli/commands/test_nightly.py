@@ -43,7 +43,7 @@ def night(tmp_path, monkeypatch):
     def spent(suite, out, note, extra, allow_missing):
         found.asked = (suite.suite.budget_minutes, str(out), extra, allow_missing)
         note("1 of 3")
-        steps = tuple(Step(entry, "left out", "0 minutes left", 0, 0.0) for entry in suite.run)
+        steps = tuple(Step(entry, "left out", "0 s left", 0, 0.0) for entry in suite.run)
         return Night(suite, steps, (), 4, interrupted=False)
 
     def packages(definitions, _say):
@@ -68,7 +68,7 @@ def test_the_page_is_printed_stored_and_appended(night, tmp_path, capsys):
     assert code == ExitCode.LIMIT_FAILED  # nothing was measured
     said = capsys.readouterr()
     assert said.out.startswith("# Nightly: mine\n\nTo be tested.\n")
-    assert said.out.endswith("| fixed-length: vlm | left out | 0.0 | 0 minutes left |\n")
+    assert said.out.endswith("| fixed-length: vlm | left out | 0.0 | 0 s left |\n")
     assert said.err == "1 of 3\n"
     assert job.read_text() == f"before\n{said.out}"
     html, markdown = sorted((tmp_path / "kept" / "nightly").iterdir())
