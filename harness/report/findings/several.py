@@ -36,10 +36,11 @@ def several(runs: Sequence[Run], document: RunComparison) -> Several:
     kept = [pair for pair in document.pairs if not why_refused(pair)]
     refused = tuple(pair for pair in document.pairs if pair not in kept)
     if not kept:
+        force = "; its --force compares all the same" if any(map(_by_conditions, refused)) else ""
         raise SpecError(
             f"these runs cannot be compared: {_reason(document)}",
             where=", ".join(run.name for run in runs),
-            hint="`bench compare RUN RUN` lists every difference; its --force compares all the same",
+            hint=f"`bench compare RUN RUN` lists every difference{force}",
         )
     families: dict[str, list[ComparedPair]] = {}
     for pair in kept:
@@ -61,6 +62,11 @@ def why_refused(pair: ComparedPair) -> str:
     if all(finding.verdict == "not comparable" for finding in pair.findings):
         return "; ".join(dict.fromkeys(finding.why for finding in pair.findings if finding.why))
     return ""
+
+
+def _by_conditions(pair: ComparedPair) -> bool:
+    """Whether a load was measured of both, and unequal conditions forbid the comparison."""
+    return any(not any(finding.failed) for finding in pair.findings)
 
 
 def _reason(document: RunComparison) -> str:

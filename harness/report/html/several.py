@@ -88,7 +88,9 @@ def _answer(
     return section(
         "answer",
         "Results",
-        tag("p", f"{found.names[newest.name]}: ", tag("strong", first), f" {_against(found, document)}"),
+        tag(
+            "p", f"{found.names[newest.name]}: ", tag("strong", first), f" {_against(found, document, pairs)}"
+        ),
         items(others) if others else None,
         _pairs(pairs, found),
         tag(
@@ -154,11 +156,13 @@ def _range(finding: ComparedFigure) -> str:
     return speedup(finding).span
 
 
-def _against(found: Several, document: RunComparison) -> str:
-    rules = found.whole.verdict_rules
-    name = found.names.get(document.baseline or "", "")
-    floor = f"{100 * rules.floor:.3g} %"
-    return f"Each run is compared with that of {name}; changes of less than {floor} do not count."
+def _against(found: Several, document: RunComparison, pairs: Sequence[ComparedPair]) -> str:
+    """`pairs`: those of the newest run; a baseline that is a backend has others within its own run."""
+    name = f"that of {found.names.get(document.baseline or '', '')}"
+    if any(pair.a.run == pair.b.run for pair in document.pairs):
+        name = f"{document.pairs[0].b.label} in {name}"
+    floor = f"{100 * (pairs or document.pairs)[0].verdict_rules.floor:.3g} %"
+    return f"Each run is compared with {name}; changes of less than {floor} do not count."
 
 
 def _standings(source: Source, summary: Summary) -> Iterator[Html]:

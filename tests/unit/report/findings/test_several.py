@@ -12,7 +12,7 @@ from harness.report.findings.several import several
 from harness.report.view import groups, labels
 from harness.verdicts.baseline import Run, compare_runs
 from harness.verdicts.knee import knees
-from tests.factories.summaries import summary
+from tests.factories.summaries import summary, verdict
 from tests.unit.verdicts.test_baseline import manifest
 from tests.unit.verdicts.test_knee import at
 from tests.unit.verdicts.test_pairs import cells
@@ -27,6 +27,8 @@ def made(*runs):
     return several(runs, compare_runs(runs))
 
 
+FAILED = verdict("INVALID", "failed-requests", "40 of 400", "1 %", "")
+EIGHT = {"kind": "concurrency", "value": 8}
 BASE = run("base", cells("vllm", 100), cells("tgi", 150))
 NEW = run("new", cells("vllm", 112), cells("tgi", 150.1), created="2026-11-27T08:00:00+00:00")
 
@@ -85,8 +87,20 @@ def test_runs_of_which_nothing_can_be_compared_are_an_error_with_the_reason():
 
 def test_other_requests_are_refused_as_other_machines_are():
     other = run("other", cells("vllm", 90, work="x"), created="2026-11-28T08:00:00+00:00")
-    with pytest.raises(SpecError, match="cannot be compared: other requests"):
+    with pytest.raises(SpecError, match="cannot be compared: other requests") as raised:
         made(BASE, other)
+    assert "--force" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [({"validity": FAILED}, "5 of 5 failed"), ({"load": EIGHT}, "no load point in common")],
+)
+def test_force_is_no_hint_where_it_would_compare_nothing(changes, why):
+    other = run("other", cells("vllm", 90, **changes), created="2026-11-28T08:00:00+00:00")
+    with pytest.raises(SpecError, match=why) as raised:
+        made(BASE, other)
+    assert raised.value.hint == "`bench compare RUN RUN` lists every difference"
 
 
 def test_forced_runs_are_drawn():

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from harness.report.html.several import page
 from harness.verdicts.baseline import compare_runs
 from tests.factories.summaries import summary
@@ -9,11 +11,22 @@ from tests.unit.verdicts.test_baseline import run
 from tests.unit.verdicts.test_pairs import cells
 
 
-def test_what_an_older_run_lacks_is_not_counted_for_the_newest():
-    def drawn(name, day, *measured):
-        made = run(name, *measured, created_utc=f"2026-11-{day}T08:00:00+00:00")
-        return replace(made, summary=summary(*made.cells))
+def drawn(name, day, *measured):
+    made = run(name, *measured, created_utc=f"2026-11-{day}T08:00:00+00:00")
+    return replace(made, summary=summary(*made.cells))
 
+
+@pytest.mark.parametrize(
+    ("baseline", "words"), [(None, "that of 2026-11-20"), ("tgi", "tgi in that of 2026-11-20")]
+)
+def test_the_page_names_the_baseline_and_the_floor_between_runs(baseline, words):
+    """A backend as the baseline has a pair within its run as well, with the floor of such a pair: 2 %."""
+    runs = [drawn(name, day, cells("vllm", 100), cells("tgi", 150)) for name, day in (("a", 20), ("b", 22))]
+    text = page(runs, compare_runs(runs, baseline)).replace("\N{NO-BREAK SPACE}", " ")
+    assert f"Each run is compared with {words}; changes of less than 5 % do not count." in text
+
+
+def test_what_an_older_run_lacks_is_not_counted_for_the_newest():
     whole = cells("vllm", 100), cells("tgi", 150)
     runs = [drawn("base", 20, *whole), drawn("older", 21, cells("vllm", 100)), drawn("newest", 22, *whole)]
     made = page(runs, compare_runs(runs))
