@@ -141,10 +141,11 @@ class Good(Record, frozen=True, kw_only=True):
 
     label: Annotated[str, doc("Label of the backend.")]
     requests_per_s: Annotated[
-        float, doc("Goodput: answers per second inside every limit; median of the repeats.")
+        float,
+        doc("Goodput: answers per second, as `goodput_requests_per_s` of a cell; median of the repeats."),
     ]
     share: Annotated[
-        float, doc("Share of the measured requests inside every limit, 0 to 1; median of the repeats.")
+        float, doc("Share of good requests among the measured ones, 0 to 1; median of the repeats.")
     ]
 
 

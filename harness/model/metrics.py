@@ -154,8 +154,8 @@ class Measured(Timed, frozen=True, kw_only=True):
             short="goodput",
             title="Goodput",
             own_unit="requests/s",
-            about="Answers inside every limit of `[slo]`, per second of the window, weighted as in "
-            "`requests_per_s`.",
+            about="Answers inside the loosest limit of every latency in `[slo]`, per second of the window, "
+            "weighted as in `requests_per_s`.",
             distorted_by=OF_ANSWERS,
             columns=(Column(head=("goodput", "", "req/s"), presence="when asked for"),),
             charts=Charts(stem="goodput", papers=("",)),

@@ -36,7 +36,7 @@ PLACEHOLDERS = {
 }
 Value = int | float | str
 DEVICES = ("cuda", "rocm", "cpu")
-# The form of a model an engine reads. bench can provide the first three. "any": as the engines behind it;
+# The form of a model an engine reads. bench can provide the first four. "any": as the engines behind it;
 # "none": it brings its own.
 Form = Literal["gguf", "hf", "openvino", "ctranslate2", "mlc", "mlx", "powerinfer", "any", "none"]
 PROVIDED: tuple[Form, ...] = ("gguf", "hf", "openvino", "ctranslate2")

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 ACCURACY_DROP = "accuracy.drop"
 EPILOG = """Each backend is compared with the same backend of the baseline run (the first RUN, or --baseline),
-the backends of a single run with each other. Runs whose conditions differ in what matters (requests,
-weights, model, cache state, hardware) are refused unless --force. Whatever the baseline measured and a run
-lacks, or has more often as INVALID, null or 0, or in fewer runs, is listed as missing.
+the backends of a single run with each other. Runs whose conditions differ in what matters (such as requests,
+weights, model, number type, threads, cache state or hardware) are refused unless --force. Whatever the
+baseline measured and a run lacks, or has more often as INVALID, null or 0, or in fewer runs, is listed as
+missing.
 
 All figures are computed again from the records of each run. A run whose files or summary do not verify
 (`bench verify`) is refused unless --unverified.

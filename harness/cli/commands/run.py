@@ -102,7 +102,7 @@ def _add_load(load: argparse._ArgumentGroup) -> None:
         dest="prompts.input_tokens",
         type=int,
         metavar="N",
-        help="prompt length (fixed-length prompts only)",
+        help="prompt length, of scenarios with `prompts.input_tokens`, such as fixed-length",
     )
     load.add_argument(
         "--depth",
