@@ -41,6 +41,8 @@ def load_run(name: str, results: Path, *, unverified: bool = False) -> LoadedRun
     """
     folder = open_run(name, results)
     checked = verify(folder)
+    if not folder.has("summary.json"):
+        folder.read_summary()  # raises, with what makes it again
     loaded = _as_stored(folder, checked) if unverified else _as_computed(folder, checked)
     if not loaded.summary.cells:
         raise SpecError("no cell of this run was measured", where=str(folder.path))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from harness import __version__
-from harness.errors import DamagedError, SpecError
+from harness.errors import SpecError
 from harness.host import installation
 from harness.metrics.pooled import Samples
 from harness.model import Manifest, Plan, PlanBlock, Prices, Summary, as_json, known
@@ -21,6 +21,7 @@ from harness.untrusted import read_document
 
 _CLOSE = 1e-9  # relative: another version of numpy may add in another order
 _ABSENT = "absent"
+_OF_CELLS = ("cells/", "workloads/", "set-aside/")  # damage there leaves the other cells
 # A price is no measurement: costs are computed from the one that the summary names, whoever gave it.
 _COST = re.compile(r"^cells\[[^]]*\]\.cost\b")
 _COVERS = re.compile(r"\.cost\.price\.covers$")  # in words, of the GPUs that the price was given for
@@ -93,14 +94,23 @@ def verify(folder: RunFolder) -> Verified:
     measured = seal.measured(folder.files)
     changed = origin.changed_files(folder.run_id, measured)
     about = partial(Verified, files=files, recorded=changed is not None, seal=seal.seal_of(measured))
+    documents = [fault.path for fault in faults if not fault.path.startswith(_OF_CELLS)]
+    without = (f"cannot be computed again: no whole {', '.join(documents)}",)
     try:
         manifest = folder.read_manifest()
-    except DamagedError:  # one of the faults
-        return about(faults=tuple(faults), missing=("cannot be computed again: no whole manifest.json",))
+    except SpecError:
+        if not documents:
+            raise
+        return about(faults=tuple(faults), missing=without)
     faults += _plan_faults(folder, manifest, measured)
     named = {fault.path for fault in faults}
     faults += [Fault(name, what) for name, what in sorted((changed or {}).items()) if name not in named]
-    (summary, samples), other = summary_and_samples(folder), _is_other_version(manifest)
+    try:
+        (summary, samples), other = summary_and_samples(folder), _is_other_version(manifest)
+    except SpecError:
+        if not documents:
+            raise
+        return about(faults=tuple(faults), missing=without)
     found, missing, priced = [], [], False
     try:
         folder.read_summary()
@@ -112,7 +122,9 @@ def verify(folder: RunFolder) -> Verified:
             found = [
                 entry for entry in _differences(stored, _plain(summary)) if not _COVERS.search(entry.path)
             ]
-    except DamagedError:
+    except SpecError:
+        if "summary.json" not in documents:
+            raise
         missing = ["cannot be compared: no whole summary.json"]
     added = [entry for entry in found if other and _ABSENT in (entry.stored, entry.computed)]
     return about(

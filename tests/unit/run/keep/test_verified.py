@@ -7,12 +7,14 @@ import pytest
 
 from harness.cli.main import main
 from harness.errors import ExitCode
+from harness.model import AskedBackend, WorkloadCards
 from harness.run.keep import origin
 from harness.run.keep.verified import verify
 from harness.run.setup.options import RunOptions
 from harness.store import seal
 from harness.summary import summarise_folder
 from tests.bench.audit.gates import change_json, mend
+from tests.factories.documents import made
 from tests.factories.runs import SMALL, Shape, copy_of, make_run
 
 CELLS = ("000-llamacpp-c2-r0", "001-llamacpp@no-prefix-cache-c2-r0")
@@ -190,6 +192,22 @@ def test_a_cell_that_nobody_planned_is_a_fault(run):
         "was not planned",
         "has other cells than manifest.json",
     }
+
+
+@pytest.mark.parametrize(
+    "name", ["manifest.json", "summary.json", "workload.json", "agreement/questions.json"]
+)
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_document_that_is_gone_or_damaged_hides_no_other_fault(run, capsys, name, gone):
+    run.write_cards(WorkloadCards(cards={}))
+    run.write_answers({"questions": []}, "llamacpp", made(AskedBackend))
+    mend(run.path)
+    (run.path / name).unlink() if gone else (run.path / name).write_text("{}")
+    (run.cell_path(CELLS[0]) / "events.parquet").write_bytes(b"")
+    code, text = said(run, capsys)
+    assert code == ExitCode.LIMIT_FAILED
+    assert f"/{name} is {'missing' if gone else 'damaged'}" in text
+    assert f"/cells/{CELLS[0]}/events.parquet is damaged" in text
 
 
 def test_without_records_nothing_is_identical(run):
