@@ -57,6 +57,7 @@ def _held_against(arguments: argparse.Namespace, wanted: set[str], width: int) -
 
 def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) -> None:
     from harness.model.lines import wrap
+    from harness.model.numbers import counted
     from harness.report.text.claims import by_version
 
     if as_json:
@@ -75,8 +76,10 @@ def _list(book: "Catalog", chosen: "list[Claim]", width: int, *, as_json: bool) 
     # One statement about several pairs has an entry for each: `A0-003`, `A0-003b`.
     statements = {claim.id.rstrip("bcd") for claim in chosen}
     decidable = {claim.id.rstrip("bcd") for claim in chosen if claim.needs is None}
-    print(f"{len(statements)} claims, {len(decidable)} of them decidable by a run")
-    print(f"{len(book.conflict)} matters in which the sources contradict each other")
+    ids = {claim.id for claim in chosen}
+    conflicts = sum(not ids.isdisjoint(conflict.claims) for conflict in book.conflict)
+    print(f"{counted(len(statements), 'claim')}, decidable by a run: {len(decidable)}")
+    print(f"{counted(conflicts, 'matter')} in which the sources contradict each other")
     for line in by_version((claim.measure for claim in chosen if claim.measure), width):
         print(line)
 
