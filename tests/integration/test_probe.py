@@ -210,7 +210,7 @@ def test_the_command_prints_a_table_or_json_and_tells_by_its_exit_code(plain, tm
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
     table = bench("probe", f"truth={plain.url}").stdout
     assert "SIMULATED" in table
-    assert "all that is declared holds" in table
+    assert "nothing that was seen differs from what is declared" in table
     document = json.loads(bench_here("probe", f"truth={plain.url}", "--json").stdout)
     assert {"findings", "prompt_tokens", "version"} <= set(document)
     assert "structured: regex" in bench_here("probe", f"vllm={plain.url}", code=1).stdout

@@ -109,9 +109,9 @@ def as_text(probed: "Probed") -> str:
     lines.append(
         f"{counted(probed.requests, 'request')} in {probed.wall_s:.1f} s: "
         + (
-            f"{differ} of {len(probed.findings)} are not as declared, {matter} of them matter"
+            f"{differ} of {len(probed.findings)} not as declared, {matter} of consequence"
             if differ
-            else "all that is declared holds"
+            else "nothing that was seen differs from what is declared"
         )
     )
     return "\n".join(lines)

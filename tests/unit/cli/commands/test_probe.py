@@ -54,19 +54,19 @@ def test_each_finding_is_a_row_and_what_is_done_about_it_stands_below():
         "                              → lengths are free",
         "no  done          yes         –",
         "",
-        "12 requests in 3.2 s: 2 of 4 are not as declared, 1 of them matter",
+        "12 requests in 3.2 s: 2 of 4 not as declared, 1 of consequence",
     ]
 
 
 def test_one_request_is_no_plural():
     end = probe.as_text(probed(HOLDS, requests=1)).splitlines()[-1]
-    assert end == "1 request in 3.2 s: all that is declared holds"
+    assert end == "1 request in 3.2 s: nothing that was seen differs from what is declared"
 
 
 def test_another_api_is_named_and_a_server_without_a_version_is_not():
     first, *_, last = probe.as_text(probed(HOLDS, UNKNOWN, api="responses")).splitlines()
     assert first == "vllm@responses at http://127.0.0.1:8000, model m"
-    assert last == "12 requests in 3.2 s: all that is declared holds"
+    assert last == "12 requests in 3.2 s: nothing that was seen differs from what is declared"
 
 
 @pytest.mark.parametrize(
