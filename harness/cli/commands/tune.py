@@ -112,8 +112,9 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
     failed = sum(trial.value is None for trial in result.trials)
     if result.simulated:
         print(SIMULATED)
-    trials, name = counted(len(result.trials), "trial"), measure(result.metric).name
-    print(f"{trials}, {failed} failed: {name} at {point_words(result.point)}")
+    trials, shown = counted(len(result.trials), "trial"), measure(result.metric)
+    print(f"{trials}, {failed} failed: {shown.name} at {point_words(result.point)}")
+    better = "faster" if shown.is_speed else "better"
     if result.interrupted:
         print(f"interrupted: what was tried is kept in {result.folder}", file=sys.stderr)
         return ExitCode.INTERRUPTED
@@ -127,11 +128,11 @@ def _show(result: "Result", arguments: argparse.Namespace) -> int:
         named = arguments.to or name.partition("==")[0] != result.stored.stem  # else found by its name
         given = (shlex.quote(f"{key}={value}") for key, value in arguments.engine_values.items())
         fixed = "".join(f" --engine-set {setting}" for setting in given)
-        print(f"tuned {backend} is faster: {values}\n  {result.why}")
+        print(f"tuned {backend} is {better}: {values}\n  {result.why}")
         print(f"stored in {result.stored}; use it as {name}@{result.stored if named else 'tuned'}{fixed}")
     elif result.verdict is None:
         print(f"the default stands: {result.why}")
     else:
-        print(f"the default stands: {values} is not shown to be faster\n  {result.verdict}: {result.why}")
+        print(f"the default stands: {values} is not shown to be {better}\n  {result.verdict}: {result.why}")
     print(f"trials: {result.folder}")
     return ExitCode.OK

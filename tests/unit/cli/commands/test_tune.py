@@ -140,6 +140,16 @@ def test_where_nothing_is_stored_the_default_stands(search, capsys, changes, lin
     assert search.reported == ([RUN] if "comparison" in changes else [])
 
 
+def test_a_share_or_a_price_is_better_and_not_faster(search, capsys):
+    made = {"metric": "prefix_cache_hit_rate", "values": {"threads": 2}, "comparison": RUN}
+    search.result = result(**made, verdict="faster", stored=Path("/config/variants/vllm.toml"))
+    main(COMMAND)
+    assert "tuned vllm@eager is better: threads=2\n" in capsys.readouterr().out
+    search.result = result(**made, verdict="same")
+    main(COMMAND)
+    assert "threads=2 is not shown to be better\n" in capsys.readouterr().out
+
+
 def test_a_search_with_a_scripted_server_says_so_first(search, capsys):
     search.result = result(simulated=True)
     assert main(COMMAND) == ExitCode.OK
