@@ -71,7 +71,9 @@ def main(arguments: argparse.Namespace) -> int:
     if not arguments.fail_on:
         return ExitCode.OK
     judged = added or runs
-    if few := trends.too_few_runs([course for course in courses if course.has_any(judged)]):
+    mine = [course for course in courses if course.has_any(judged)]
+    few = trends.too_few_runs(mine) if mine or not added else "no figure above 0 of these runs is in it"
+    if few:
         print(f"warning: --fail-on {arguments.fail_on} has nothing to judge: {few}", file=sys.stderr)
     failed = any(drift.series.has_any(judged) for drift in regressions)
     return ExitCode.LIMIT_FAILED if failed else ExitCode.OK

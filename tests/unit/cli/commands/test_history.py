@@ -176,6 +176,15 @@ def test_a_history_of_zeros_is_none_that_lacks_runs(tmp_path, capsys):
     assert printed.err.strip() == f"warning: --fail-on slower has nothing to judge: {nothing}"
 
 
+def test_a_run_without_figures_says_nothing_of_the_rest_of_the_history(results, capsys, monkeypatch):
+    """Such as one whose cells are all INVALID: the others have figures above 0."""
+    folder = make_run(results, Shape(TWO[:1], concurrency=(2,), requests=6, output_tokens=4))
+    monkeypatch.setattr("harness.verdicts.history.entries", lambda *_: [])
+    assert history(results, folder.run_id, "--fail-on", "slower") == ExitCode.OK
+    few = "no figure above 0 of these runs is in it"
+    assert capsys.readouterr().err.strip() == f"warning: --fail-on slower has nothing to judge: {few}"
+
+
 def test_the_rest_of_a_run_that_was_added_in_part_is_added(tmp_path):
     whole = [entry(0, label, **{"ttft_ms.p50": 100}) for label in ("vllm", "sglang")]
     assert append_history(history_path(tmp_path), whole[:1]) == 1
