@@ -76,7 +76,10 @@ def _lines(summary: Summary, tool: Tool, views: Views, width: int) -> Iterator[s
         yield point_words(group.point)
         yield from _blocks({label: row for label, row in by_label.items() if row}, tool, width)
     yield ""
-    yield from _why(tool, {pair.measure for pair in shown if pair.differs}, width)
+    if any(pair.here is not None and pair.there is not None for pair in shown):
+        yield from _why(tool, {pair.measure for pair in shown if pair.differs}, width)
+    else:
+        yield "No figure is known of both: nothing was compared."
     for line in _unlike(tool, shown):
         yield from wrap(plain(line, 600), width, subsequent_indent="  ")
     yield from _evidence(summary, views, width)

@@ -24,7 +24,7 @@ from harness.agreement.score import CHANGES, change, fault, loops, right
 from harness.errors import SpecError
 from harness.metrics.answer_check import limited
 from harness.model import Agreement, AskedBackend, AskedCondition, RightCount, StoredAnswer, Summary
-from harness.report.text.agreement_tables import agreement_tables
+from harness.report.text.agreement_tables import MANY, agreement_tables
 from tests.factories.documents import made
 
 QUESTIONS = load_questions()
@@ -294,6 +294,18 @@ def test_backends_are_compared():
     assert "12/58" in text
     assert "a / b" in text
     assert len(agreement_tables(made(Summary, agreement=found))) == 3
+
+
+def test_both_tables_of_answers_under_load_name_the_same_load():
+    """Of a slow engine, which is asked fewer questions, and of another one."""
+    good = {asked: ideal(asked) for asked in QUESTIONS}
+    found = compare(QUESTIONS, {"slow": stored(good), "b": stored(good)})
+    slow = found.backends["slow"]
+    few = structs.replace(slow, saturated=structs.replace(slow.saturated, concurrency=4))
+    found = structs.replace(found, questions=MANY, backends={**found.backends, "slow": few})
+    _right, under_load, shares, *_ = agreement_tables(made(Summary, agreement=found))
+    assert "58 at once" in under_load.title
+    assert shares.head[-1] == "58 at once"
 
 
 def test_one_backend_has_no_pairs_and_nobody_has_nothing():

@@ -3,7 +3,7 @@
 from harness.metrics.peers import TOOLS, Figure, View
 from harness.report.text.peers import as_json, pairs, terminal
 from harness.report.view import groups
-from tests.factories.summaries import cell, summary
+from tests.factories.summaries import cell, summary, verdict
 
 POOLED = {
     "label": "vllm",
@@ -49,6 +49,12 @@ def test_a_figure_that_the_table_pools_is_pooled_here_and_differs_for_no_reason_
     )
     assert "pooled here, TTFT p90: over the requests of all repeats" in text
     assert "Nothing differs by more than 1 %." in text
+
+
+def test_of_a_run_without_a_valid_cell_nothing_is_compared():
+    invalid = verdict("INVALID", "failed-requests", "40 of 400", "1 %", "")
+    text = terminal(summary(cell("vllm", validity=invalid)), TOOLS["vllm"], {}, 80)
+    assert text.endswith("nothing valid was measured\n\nNo figure is known of both: nothing was compared.\n")
 
 
 def test_each_figure_that_only_the_tool_has_comes_with_its_own_reason():
