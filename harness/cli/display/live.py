@@ -121,7 +121,8 @@ def frame(state: State, ttft_ms: Iterable[float], now: float, width: int) -> lis
         lines.append(("plain", state.stage))
     else:
         cell, progress = state.load
-        lines.append(("plain", in_flight_text(state.cell_words(cell), progress)))
+        figures = in_flight_text("", progress)  # which stay to be seen, however long the engine's name is
+        lines.append(("plain", _cut(state.cell_words(cell), max(width - len(figures), LABEL // 2)) + figures))
         lines.append(("plain", "  ".join(_speed(progress, ttft_ms))))
     lines += _grid(state)
     return [(style, _cut(" ".join(text.split("\n")), width)) for style, text in lines if text]

@@ -100,6 +100,15 @@ def test_long_names_are_cut_so_that_none_is_like_another():
     assert all("…" in row for row in rows)
 
 
+@pytest.mark.parametrize("width", [59, 79])
+def test_a_long_name_hides_neither_the_bar_nor_the_counts(width):
+    labels = ("vllm", "an-engine-with-a-long-name-of-sixty-characters@and-a-variant")
+    line = texts(State(0.0, run(labels=labels), load=(CELL, progress(failed=2))), width=width)[1]
+    assert line.startswith("an-engine-with-")
+    assert line.endswith("…  ███░░░░░░░░░ 16/64  8 now  2 failed")
+    assert len(line) == width
+
+
 def test_a_rate_is_as_it_was_given():
     cell = Cell("001-vllm-r1000.254-r0", 0, LoadPoint("rate", 1000.254), 0)
     assert cell_words("vllm", cell) == "vllm, 1000.254 requests/s, repeat 1"
