@@ -125,12 +125,14 @@ def _nodes(examination: "Examination") -> Iterator[str]:
 
 
 def _on_node(on: "OnNode") -> str:
+    from harness.model.numbers import counted
+
     node = on.node
     placed = "n/a" if on.before_ms is None else "/".join(f"{value:.3f}" for value in on.before_ms)
     offset, known_to = _number(node.clock_offset_ms, "+,.3f"), _number(node.clock_uncertainty_ms, ".3f")
     drift, start = _number(node.drift_ppm, "+.1f"), _number(node.start_skew_ms, "+.3f")
     return (
-        f"  {node.place}: {on.requests} requests, {placed} ms; "
+        f"  {node.place}: {counted(on.requests, 'request')}, {placed} ms; "
         f"clock {offset} ± {known_to} ms, drift {drift} ppm, start {start} ms"
     )
 

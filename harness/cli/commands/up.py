@@ -107,7 +107,7 @@ def _refuse_twice(label: str) -> None:
     for container in running(Daemon(), label):
         if container.kept and container.engine == label:
             raise SetupError(
-                f"it is already up, {'at ' + container.url if container.url else 'but has ended'}",
+                f"it is already up, at {container.url}" if container.url else "it was up, and has ended",
                 where=label,
                 hint=f"`bench down {label}` removes it",
             )

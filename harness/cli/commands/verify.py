@@ -70,6 +70,8 @@ def main(arguments: argparse.Namespace) -> int:
 
 
 def _lines(run: "Verified") -> "Iterator[str]":
+    from harness.model.numbers import counted
+
     for fault in run.faults:
         yield f"/{fault.path} {fault.what}"
     for why in run.missing:
@@ -77,12 +79,12 @@ def _lines(run: "Verified") -> "Iterator[str]":
     for difference in run.differences[:_MOST]:
         yield f": {difference.text}"
     if (more := len(run.differences) - _MOST) > 0:
-        yield f": and {more} more values"
+        yield f": and {counted(more, 'more value')}"
     if run.differences and run.other_version:
         yield f": was measured by {run.made_by}, whose rules may differ: `bench report` computes it again"
     if run.whole:
         where = ", and as this machine recorded them" if run.recorded else ""
-        added = f"; {run.added} values are new in this version" if run.added else ""
+        added = f"; values that are new in this version: {run.added}" if run.added else ""
         yield f": {run.files} files are as they were written{where}; every figure is identical{added}"
         if run.priced:
             yield ": its costs are at a price that it got after the run; no record can show it"

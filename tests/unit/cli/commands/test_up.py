@@ -78,7 +78,7 @@ def test_what_cannot_be_started_is_refused(asked, capsys, words, code, says):
     ("container", "says"),
     [
         (started("vllm"), "error: vllm: it is already up, at http://127.0.0.1:1234"),
-        (started("vllm", state=ENDED), "error: vllm: it is already up, but has ended"),
+        (started("vllm", state=ENDED), "error: vllm: it was up, and has ended"),
     ],
 )
 def test_a_second_container_of_an_engine_is_refused(asked, docker, capsys, container, says):

@@ -46,7 +46,7 @@ def changed(**changes):
             changed(recorded=True, added=3, priced=True),
             [
                 "a: 7 files are as they were written, and as this machine recorded them; every figure is "
-                "identical; 3 values are new in this version",
+                "identical; values that are new in this version: 3",
                 "a: its costs are at a price that it got after the run; no record can show it",
                 "a: seal 5f2b",
             ],
@@ -76,6 +76,7 @@ def test_each_finding_is_a_line_with_the_name_of_its_run(runs, capsys, found, li
 
 
 @pytest.mark.parametrize(("count", "last"), [(20, "a: cells[19]: 1 stored, 2 from the records (-50 %)"),
+                                             (21, "a: and 1 more value"),
                                              (25, "a: and 5 more values")])  # fmt: skip
 def test_very_many_differences_are_counted(runs, capsys, count, last):
     runs["a"] = changed(differences=tuple(Difference(f"cells[{index}]", 1, 2) for index in range(count)))
