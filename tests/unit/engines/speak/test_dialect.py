@@ -49,9 +49,11 @@ def test_vllm_is_asked_with_every_sampling_field_and_an_exact_length():
 
 
 def test_each_engine_gets_its_own_field_names():
-    llamacpp = body(load_backend("llamacpp"))
-    assert llamacpp["repeat_penalty"] == 1.0
-    assert "repetition_penalty" not in llamacpp
+    """Its forms leave out tokens below 5 % of the likeliest by default, llama-cpp-python punishes repetition."""
+    for name in ("llamacpp", "llamafile", "llama-cpp-python"):
+        llamacpp = body(load_backend(name))
+        assert (llamacpp["top_k"], llamacpp["min_p"], llamacpp["repeat_penalty"]) == (0, 0.0, 1.0)
+        assert "repetition_penalty" not in llamacpp
 
 
 def test_exact_output_only_where_wanted_and_possible():
