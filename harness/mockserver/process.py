@@ -12,6 +12,7 @@ from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from harness.errors import SetupError
+from harness.host import paths
 from harness.host.helper_process import without_credentials
 from harness.mockserver.server import API_KEY_VARIABLE
 
@@ -64,7 +65,11 @@ def running(**options: Any) -> Iterator[MockServer]:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            env=without_credentials(os.environ, keep=API_KEY_VARIABLE),
+            # The package may be a checkout that is not installed.
+            env={
+                **without_credentials(os.environ, keep=API_KEY_VARIABLE),
+                "PYTHONPATH": str(paths.CHECKOUT),
+            },
         )
         with process:
             assert process.stdout is not None

@@ -127,7 +127,7 @@ def _step(
             return Step(entry, "failed", f"cannot be read: {error}", ExitCode.SETUP, 0.0)
     # A pair that gets no verdict must not keep the night from measuring the others.
     flags = [*entry.flags(), *extra, "--anyway"]
-    command = [sys.executable, "-P", "-m", "harness", "run", *flags, "--out", str(out)]
+    command = [*_bench(), "run", *flags, "--out", str(out)]
     needs_s = _expected_s(command)
     left_s = deadline - time.monotonic()
     if left_s <= 0 or (needs_s is not None and needs_s > left_s):
@@ -173,7 +173,7 @@ def _files(entry: Entry, out: Path, note: Callable[[str], None]) -> Step:
         why = f"{old[0]} was read in an earlier night: nothing new was measured"
         return Step(entry, "failed", why, ExitCode.SETUP, 0.0)
     words = [f"{entry.backends[0]}={path}" for path in found]
-    command = [sys.executable, "-P", "-m", "harness", "import", *words, "--out", str(out), "--json"]
+    command = [*_bench(), "import", *words, "--out", str(out), "--json"]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     document = _document(done.stdout)
     folder, wall_s = _folder(document, out), time.monotonic() - began
@@ -212,6 +212,11 @@ def _results_below(folder: Path) -> list[Path]:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _bench() -> list[str]:
+    """Imports nothing from the working directory, unless it is a checkout, which may not be installed."""
+    return [sys.executable, *(() if paths.CHECKOUT.samefile(".") else ("-P",)), "-m", "harness"]
 
 
 def _expected_s(command: Sequence[str]) -> float | None:

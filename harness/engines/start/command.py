@@ -234,6 +234,8 @@ def build_command(
             own: dict[str, Value] = {"adapter": name, "adapter_path": str(path)}
             argv += [filled(part, own, f"backend {definition.name}:lora.each") for part in lora.each]
     environment = _passed_on(hub=hub)
+    if process.program[0] == "{harness_python}":  # which may run from a checkout that is not installed
+        environment["PYTHONPATH"] = str(paths.CHECKOUT)
     for where, table in (("engine.env", definition.engine.env), ("process.env", process.env)):
         environment.update({name: placed(value, where) for name, value in table.items()})
     return Command(tuple(argv), environment, filled_files(definition, fill), second_port)

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.host import helper_process
+from harness.host import helper_process, paths
+from harness.mockserver.process import running
+from harness.nightly.run_suite import _bench
 
 CODE = Path(helper_process.__file__).parents[1]
 
@@ -42,3 +44,18 @@ def test_a_module_in_the_working_directory_is_never_started_or_imported(folder, 
     ]
     assert len(found) >= 4
     assert [command for command in found if '"-P"' not in command[1]] == []
+
+
+def test_a_checkout_that_is_not_installed_is_found(monkeypatch, tmp_path):
+    """`python -m harness` there imports it from the working directory, which what it starts does not."""
+    monkeypatch.setattr("harness.mockserver.process.subprocess.Popen", started)
+    with pytest.raises(KeyError, match=re.escape(str(paths.CHECKOUT))), running():
+        pass
+    monkeypatch.chdir(paths.CHECKOUT)
+    assert _bench()[1:] == ["-m", "harness"]
+    monkeypatch.chdir(tmp_path)
+    assert _bench()[1:] == ["-P", "-m", "harness"]
+
+
+def started(*_command, env, **_options):
+    raise KeyError(env["PYTHONPATH"])

@@ -10,6 +10,7 @@ from harness.engines.provide.weights import Weights
 from harness.engines.start.command import build_command, configured, facts_ahead, values_in_use
 from harness.engines.start.launch_choice import LaunchChoice, as_launched
 from harness.errors import SpecError
+from harness.host import paths
 from harness.host.cpus import computing_cpus
 from harness.spec.backend import BackendRef, Process
 from harness.spec.backend_refs import apply_variant, load_backend
@@ -81,7 +82,11 @@ def test_files_of_an_engine_hold_its_values(monkeypatch):
 
 
 def test_the_harness_can_be_an_engine():
-    assert command("truth", weights=None).argv[:5] == (sys.executable, "-P", "-m", "harness", "truth")
+    made = command("truth", weights=None)
+    assert made.argv[:5] == (sys.executable, "-P", "-m", "harness", "truth")
+    checkout = str(paths.CHECKOUT)  # which may not be installed
+    assert made.env["PYTHONPATH"] == checkout
+    assert command("vllm").env.get("PYTHONPATH") != checkout
 
 
 def test_a_hub_model_may_go_online_and_gets_the_hub_token(monkeypatch):
