@@ -104,7 +104,11 @@ class _Flag:
             whole = self.name in ("--header", "--query") and "=" not in rest  # NAME=VALUE
             if equals and not whole and other.partition("@")[0] in known:
                 fronts = " or ".join(f"{label}=" for label in self.labels)
-                then = f"begin the value with {fronts}" if fronts else f"leave '{other}=' out"
+                then = (
+                    f"begin the value with {fronts}"
+                    if fronts
+                    else f"leave '{other}=' out: only `bench run` has a value for one backend"
+                )
                 raise SpecError(f"'{other}' is not one of --backends", where=self.name, hint=then)
 
 

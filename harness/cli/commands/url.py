@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"minutes that the measurement may take, roughly (default: {MINUTES:g})",
     )
-    options.add_reach(parser)
+    options.add_reach(parser, "of two URLs each value goes to both")
     options.add_runs_folder(parser)
     options.add_run_output(parser)
 

@@ -139,12 +139,11 @@ def add_model(parser: argparse._ActionsContainer) -> None:
     )
 
 
-def add_reach(parser: argparse.ArgumentParser) -> None:
-    """A value may name its backend where the command has several."""
-    reach = parser.add_argument_group(
-        "reaching a running server",
-        "where there are several, a value may begin with BACKEND=; no flag takes a secret",
-    )
+def add_reach(
+    parser: argparse.ArgumentParser,
+    goes_to: str = "where there are several, a value may begin with BACKEND=",
+) -> None:
+    reach = parser.add_argument_group("reaching a running server", f"{goes_to}; no flag takes a secret")
     for field, (flag, metavar, text) in _REACH_ONCE.items():
         reach.add_argument(flag, dest=field, metavar=metavar, help=text)
     for field, (flag, metavar, text) in _REACH_REPEATABLE.items():

@@ -19,6 +19,14 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(command, capsys, monkeypat
     assert any(line.startswith("usage:") for line in lines)
 
 
+def test_help_of_two_urls_promises_no_value_for_one_of_them(capsys):
+    with pytest.raises(SystemExit):
+        main([ADDRESSED, "--help"])
+    out = capsys.readouterr().out
+    assert "each value goes to both" in out
+    assert "BACKEND=" not in out
+
+
 def test_examples_keep_their_lines_and_paragraphs_are_filled(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
