@@ -31,8 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.commands.run_session import run_and_show
-    from harness.run.execute import Run
+    from harness.cli.commands.run_session import resumed, run_and_show
     from harness.run.keep import origin
     from harness.run.keep.manifest import require_unchanged
     from harness.run.setup.options import stored_options
@@ -54,7 +53,7 @@ def main(arguments: argparse.Namespace) -> int:
         _require_trust(folder, doubts)
     prepared = prepare(given)
     require_unchanged(folder, prepared)
-    return run_and_show(prepared, partial(Run.resume, prepared, folder), arguments)
+    return run_and_show(prepared, partial(resumed, prepared, folder), arguments)
 
 
 def _require_trust(folder: "RunFolder", doubts: Sequence[str]) -> None:

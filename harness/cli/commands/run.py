@@ -305,15 +305,14 @@ def measure(
             print(plan.as_text(verbose=arguments.verbose, width=page_width()))
         return ExitCode.OK
 
-    from harness.cli.commands.run_session import run_and_show
+    from harness.cli.commands.run_session import run_and_show, started
     from harness.cli.display.foreseen import confirm, unsupported
     from harness.cli.display.live import wrapped
-    from harness.run.execute import Run
 
     confirm(prepared, anyway=arguments.anyway)
     for line in unsupported(prepared):
         print(wrapped(f"note: {line}", page_width()), file=sys.stderr)
-    return run_and_show(prepared, partial(Run.start, prepared), arguments, sketch)
+    return run_and_show(prepared, partial(started, prepared), arguments, sketch)
 
 
 def options_of(arguments: argparse.Namespace, command: tuple[str, ...]) -> "RunOptions":

@@ -2,8 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 
 from harness import report
 from harness.cli.display.live import wrapped
@@ -17,11 +17,26 @@ from harness.run.execute import Run
 from harness.run.setup.options import Ui
 from harness.run.setup.prepare import Prepared
 from harness.run.setup.provision import check_machine
+from harness.store import RunFolder
+
+
+@contextmanager
+def started(prepared: Prepared, ui: Ui) -> Iterator[Run]:
+    run = Run.start(prepared, ui)
+    with run.folder.held():
+        yield run
+
+
+@contextmanager
+def resumed(prepared: Prepared, folder: RunFolder, ui: Ui) -> Iterator[Run]:
+    """Holds the folder before it moves cells that were cut short: another process may measure them."""
+    with folder.held():
+        yield Run.resume(prepared, folder, ui)
 
 
 def run_and_show(
     prepared: Prepared,
-    begin: Callable[[Ui], Run],
+    begin: Callable[[Ui], AbstractContextManager[Run]],
     arguments: argparse.Namespace,
     sketch: Sketch | None = None,
 ) -> int:
@@ -34,14 +49,15 @@ def run_and_show(
     return _exit_code(run)
 
 
-def _run(prepared: Prepared, begin: Callable[[Ui], Run], ui: Display, *, draw: bool) -> Run:
+def _run(
+    prepared: Prepared, begin: Callable[[Ui], AbstractContextManager[Run]], ui: Display, *, draw: bool
+) -> Run:
     for backend in prepared.backends:
         ui.note(backend.launch.why)
     ui.stage("checking what the backends need")
     check_machine(prepared, ui.stage)
-    run = begin(ui)
-    ui.follow(run)
-    with run.folder.held():
+    with begin(ui) as run:
+        ui.follow(run)
         run.execute()
         if run.cells and draw:
             ui.stage("report")

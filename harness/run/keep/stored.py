@@ -76,11 +76,12 @@ class Stored:
         manifest = ManifestWriter.resumed(folder, prepared)
         run = cls(prepared, folder, ui, manifest)
         there = folder.cells()
-        # Bench was killed while they were measured.
-        begun = [
-            cell for cell in folder.files.children("cells") if not folder.files.children(f"cells/{cell}")
-        ]
+        # Bench was killed while they were measured or stored: nobody can read what is there of them.
+        begun = [cell for cell in folder.files.children("cells") if cell not in there]
         for cell in begun:
+            for name in folder.files.children(f"cells/{cell}"):
+                folder.files.remove(f"cells/{cell}/{name}")
+            seal.leave(folder.files, f"cells/{cell}")
             folder.set_aside(cell, cut_short=True)
         for cell in there:
             try:

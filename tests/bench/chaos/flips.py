@@ -12,7 +12,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import AbstractContextManager, chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import MappingProxyType
 from unittest.mock import patch
@@ -97,10 +97,12 @@ def _measured() -> RunFolder:
 def _resumed(words: list[str]) -> int:
     """As far as the folder is read: what it keeps, and what is still to be done."""
 
-    def kept(prepared: Prepared, begin: Callable[[Ui], Run], _: argparse.Namespace) -> int:
-        run = begin(PlainLines())
-        print([block.backend for block in run._remaining(prepared.plan)])
-        print(json.dumps(as_json(run.summary)))
+    def kept(
+        prepared: Prepared, begin: Callable[[Ui], AbstractContextManager[Run]], _: argparse.Namespace
+    ) -> int:
+        with begin(PlainLines()) as run:
+            print([block.backend for block in run._remaining(prepared.plan)])
+            print(json.dumps(as_json(run.summary)))
         return 0
 
     with patch("harness.cli.commands.run_session.run_and_show", kept):

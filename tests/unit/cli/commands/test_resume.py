@@ -6,8 +6,9 @@ import sys
 import pytest
 
 from harness.cli.commands.resume import _missing
+from harness.cli.commands.run_session import resumed
 from harness.cli.main import main
-from harness.errors import ExitCode
+from harness.errors import ExitCode, SpecError
 from harness.model import as_json
 from harness.store import RunFolder
 from tests.bench.audit.gates import change_json, mend
@@ -51,6 +52,15 @@ def test_a_run_that_goes_on_is_left_alone(run, capsys):
     with run.held():
         assert main(["resume", str(run.path)]) == ExitCode.USAGE
     assert "is still running" in capsys.readouterr().err
+
+
+def test_a_run_that_another_bench_resumes_meanwhile_keeps_its_cells(run, monkeypatch):
+    """Both saw that nobody held it. The later one moved the cell that the other was measuring."""
+    monkeypatch.setattr("time.sleep", lambda _seconds: None)
+    run.files.make_folder("cells/005-under-way")
+    with run.held(), pytest.raises(SpecError, match="another bench"), resumed(None, run, None):
+        pass
+    assert "005-under-way" in run.files.children("cells")
 
 
 FAILURE = {"backend": "llamacpp", "repeat": 0, "error": "no port"}

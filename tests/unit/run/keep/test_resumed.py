@@ -13,6 +13,7 @@ from harness.run.keep.stored import Stored
 from harness.run.keep.verified import verify
 from harness.sampling import machine
 from harness.spec import files
+from harness.store import seal
 from harness.validity import notices
 from tests.bench.audit.gates import change_json, mend
 from tests.factories.documents import changed, made
@@ -58,13 +59,18 @@ def test_a_cell_that_was_cut_short_leaves_the_folder_until_it_is_measured_again(
     assert (run.path / "set-aside" / f"{cut_short}.1-cut-short" / "requests.parquet").is_file()
 
 
-def test_a_cell_that_was_begun_and_not_stored_is_another_try_when_it_is_measured(run):
+@pytest.mark.parametrize("there", [None, ".requests.parquet.0123.partial", "requests.parquet"])
+def test_a_cell_that_was_begun_and_not_stored_is_another_try_when_it_is_measured(run, there):
     """Its prompts were sent: a salt that goes by the number of tries is to differ from theirs."""
+    mend(run.path)
     run.files.make_folder("cells/005-killed")
+    if there:
+        run.files.write(f"cells/005-killed/{there}", b"PAR1")
     resumed = Stored.resume(PREPARED, run, SimpleNamespace(note=print))
     assert len(resumed.cells) == 2
     assert run.times_set_aside("005-killed") == 1
     assert run.times_set_aside("005-killed", whole=True) == 0
+    assert seal.faults(run.files)[1] == []
 
 
 def test_the_partner_of_a_killed_cell_of_a_duet_is_measured_again_with_it(tmp_path, monkeypatch):
