@@ -252,7 +252,8 @@ def _compared(folder: Path, *runs: Path, floor: tuple[str, ...] = ()) -> tuple[s
     done = _heard(folder, "compare", *map(str, runs), *baseline, *floor, "--markdown", *gate)
     if done.returncode not in (ExitCode.OK, ExitCode.LIMIT_FAILED) or not done.stdout:
         return f"**Not compared.** {_error_of(done)}\n", done.returncode
-    details = "".join(_details(run / "table.md") for run in runs)
+    sides = len(runs) > 1  # each a run of its own, in which a backend has one name
+    details = "".join(_details(run / "table.md", f" of {run.name}" if sides else "") for run in runs)
     return done.stdout + details, done.returncode if gate else 0
 
 
@@ -264,10 +265,10 @@ def _bench(folder: Path, *words: str) -> tuple[str, int]:
     return done.stdout, done.returncode
 
 
-def _details(table: Path) -> str:
+def _details(table: Path, whose: str) -> str:
     if not table.is_file():
         return ""
-    return f"\n<details><summary>Table</summary>\n\n{table.read_text(encoding='utf-8')}\n</details>\n"
+    return f"\n<details><summary>Table{whose}</summary>\n\n{table.read_text(encoding='utf-8')}\n</details>\n"
 
 
 def _finish(folder: Path, text: str, code: int) -> int:

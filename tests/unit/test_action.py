@@ -242,6 +242,20 @@ def test_a_comparison_that_failed_is_no_verdict_whatever_is_to_fail(tmp_path, mo
     assert measure._compared(tmp_path, tmp_path / "one") == (text, code)
 
 
+def test_the_tables_of_two_runs_name_their_sides(tmp_path, monkeypatch):
+    """In both the backend has one name."""
+    monkeypatch.setattr(measure, "_heard", lambda *_: subprocess.CompletedProcess((), 0, "same\n", ""))
+    runs = [tmp_path / side for side in measure.SIDES]
+    for run in runs:
+        run.mkdir()
+        (run / "table.md").write_text(f"of {run.name}")
+    text, _ = measure._compared(tmp_path, *runs)
+    assert [line for line in text.splitlines() if "summary" in line] == [
+        f"<details><summary>Table of {side}</summary>" for side in ("base", "head")
+    ]
+    assert "<summary>Table</summary>" in measure._compared(tmp_path, runs[0])[0]
+
+
 def test_a_run_that_did_not_begin_has_no_verdict(tmp_path, monkeypatch):
     monkeypatch.setattr(measure, "_bench", lambda *_: ("", 3))
     text, code = measure._measured(tmp_path)
