@@ -27,6 +27,7 @@ from harness.imports.taken import (
     without_zone,
 )
 from harness.model import PERCENTILES, STATISTICS, Load
+from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "aiperf"
@@ -157,7 +158,7 @@ def read(source: Source, documents: Iterable[Document]) -> Iterator[Taken]:
         tool=TOOL,
         version=about.aiperf_version if about else None,
         level="records",
-        took=f"{len(rows)} requests: start, first text, {'gaps, ' if gaps else ''}end, tokens",
+        took=f"{counted(len(rows), 'request')}: start, first text, {'gaps, ' if gaps else ''}end, tokens",
         load=load,
         cap=_cap(phase),
         records=rows.records(load.slots),

@@ -9,6 +9,7 @@ from harness.imports import serving
 from harness.imports.source import Document, finite, next_to, wrong
 from harness.imports.taken import ARRIVALS, TEXTS, Answer, Rows, Taken, agree, as_name, mean
 from harness.model import STATISTICS
+from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "genai-bench"
@@ -98,7 +99,7 @@ def read(document: Document) -> Iterator[Taken]:
         tool=TOOL,
         version=about.benchmark_version if about else None,
         level="answers",
-        took=f"latencies of {len(rows)} requests",
+        took=f"latencies of {counted(len(rows), 'request')}",
         load=serving.load(None, metrics.num_concurrency or None, None, len(rows)),
         records=rows.records(),
         model=about.api_model_name if about else None,

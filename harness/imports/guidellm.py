@@ -9,6 +9,7 @@ from harness.imports import serving
 from harness.imports.source import Document, plain, wrong
 from harness.imports.taken import ARRIVALS, INTENDED, TEXTS, Answer, Rows, Taken, agree, mean
 from harness.model import Load
+from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "guidellm"
@@ -124,7 +125,7 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
         agree("time_to_first_token_ms", stated.successful.mean, mean(ttfts_ms), where)
     lacks = [f"{ARRIVALS}, so ITL is not known", TEXTS]
     if unsent:
-        lacks.append(f"the start of {unsent} requests that were not sent")
+        lacks.append(f"the start of {counted(unsent, 'request')} not sent")
     if any(request.of_pieces for request in requests.successful):
         lacks.append("the server's count of tokens: each piece of text is taken for one")
     if not paced:
@@ -133,7 +134,7 @@ def _benchmark(benchmark: _Benchmark, version: str, where: str) -> Taken:
         tool=TOOL,
         version=version,
         level="records",
-        took=f"{len(rows)} requests: start, first and last text, end, tokens",
+        took=f"{counted(len(rows), 'request')}: start, first and last text, end, tokens",
         load=load,
         records=rows.records(load.slots),
         model=_model(benchmark.config),

@@ -23,6 +23,7 @@ from harness.imports.taken import (
 )
 from harness.model import STATISTICS, Load
 from harness.model.exchanged import REPORT_LATENCIES, as_median
+from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "inference-perf"
@@ -102,7 +103,7 @@ def read(document: Document) -> Iterator[Taken]:
         tool=TOOL,
         version=None,
         level="records",
-        took=f"{len(rows)} requests: start, arrival of each text, end, tokens",
+        took=f"{counted(len(rows), 'request')}: start, arrival of each text, end, tokens",
         load=load,
         records=rows.records(load.slots),
         model=model,

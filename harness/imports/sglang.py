@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from harness.imports import serving
 from harness.imports.source import Document
 from harness.imports.taken import TEXTS, VERSION, Answer, Rows, Taken, agree, figures_of, mean
+from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "sglang bench_serving"
@@ -37,7 +38,7 @@ def read(document: Document) -> Iterator[Taken]:
         tool=TOOL,
         version=None,
         level="answers" if detailed else "summary",
-        took=f"latencies of {count} requests" if detailed else figures_of(count),
+        took=f"latencies of {counted(count, 'request')}" if detailed else figures_of(count),
         load=serving.load(file.request_rate, file.max_concurrency, None, count),
         cap=file.max_concurrency,
         records=rows.records(),

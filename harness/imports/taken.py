@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from harness.imports.source import wrong
 from harness.model import Fact, Level, Load
-from harness.model.numbers import short
+from harness.model.numbers import counted, short
 from harness.records.layout import (
     EVENT_DTYPE,
     UNKNOWN,
@@ -248,7 +248,7 @@ def without_zone(text: object) -> tuple[str, ...]:
 
 def figures_of(answers: int | None) -> str:
     """What a file of figures alone has."""
-    return "figures" if answers is None else f"figures of {answers} answers"
+    return "figures" if answers is None else f"figures of {counted(answers, 'answer')}"
 
 
 def as_name(text: str, kept: str = ".-") -> str:

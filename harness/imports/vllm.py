@@ -14,6 +14,7 @@ from harness.imports.source import Document, wrong
 from harness.imports.taken import INTENDED, TEXTS, VERSION, ZONE, Answer, Rows, Taken, agree, figures_of, mean
 from harness.metrics.peers import tool_named
 from harness.model import Load
+from harness.model.numbers import counted
 from harness.records.layout import Outcome
 
 TOOL = "vllm bench serve"
@@ -170,14 +171,14 @@ def _detailed(document: Document, file: _File, load: Load, peer: str | None) -> 
     agree("mean_itl_ms", file.mean_itl_ms, 1e3 * total_gap / gap_count if gap_count else None, where)
     lacks = [_VERSION, ZONE, INTENDED, TEXTS]
     if moved:
-        lacks.append(f"which chunks hold text: {moved} answers have two chunks more than tokens, so their "
-                     "first and last were taken for empty ones, and TTFT was computed again")  # fmt: skip
+        lacks.append(f"which chunks hold text: in {counted(moved, 'answer')} with two chunks more than tokens the"
+                     " first and last were taken for empty ones, and TTFT was computed again")  # fmt: skip
     in_doubt = {"ttft_ms", "ttft_service_ms", "tpot_ms", "itl_ms"} if doubtful else set()
     return Taken(
         tool=TOOL,
         version=None,
         level="records",
-        took=f"{count} requests: send, first chunk, gaps, tokens",
+        took=f"{counted(count, 'request')}: send, first chunk, gaps, tokens",
         load=load,
         cap=file.max_concurrency,
         settings=_server(document.path),

@@ -45,6 +45,17 @@ def test_two_chunks_more_than_tokens_are_a_role_and_a_finish_chunk(tmp_path):
     assert not taken.definitions
 
 
+def test_a_file_of_one_request_is_not_of_several(tmp_path):
+    one = taken_of(foreign.write(tmp_path / "a.json", foreign.vllm(requests=1)))
+    assert one.took == "1 request: send, first chunk, gaps, tokens"
+    assert "in 1 answer with two chunks more than tokens the first and last" in " ".join(one.lacks)
+    assert taken_of(foreign.write_lines(tmp_path / "b.jsonl", foreign.aiperf_lines(requests=1))).took == (
+        "1 request: start, first text, gaps, end, tokens"
+    )
+    summary = taken_of(foreign.write(tmp_path / "s.json", foreign.vllm_summary(requests=1)))
+    assert summary.took == "figures of 1 answer"
+
+
 def test_one_chunk_more_than_tokens_may_be_either(tmp_path):
     """Then nobody can tell what the first chunk held, and the figure keeps the tool's meaning."""
     early = foreign.vllm()
