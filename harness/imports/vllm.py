@@ -171,8 +171,8 @@ def _detailed(document: Document, file: _File, load: Load, peer: str | None) -> 
     agree("mean_itl_ms", file.mean_itl_ms, 1e3 * total_gap / gap_count if gap_count else None, where)
     lacks = [_VERSION, ZONE, INTENDED, TEXTS]
     if moved:
-        lacks.append(f"which chunks hold text: in {counted(moved, 'answer')} with two chunks more than tokens the"
-                     " first and last were taken for empty ones, and TTFT was computed again")  # fmt: skip
+        extra = f"in {counted(moved, 'answer')} with two chunks more than tokens the first and last were"
+        lacks.append(f"which chunks hold text: {extra} taken for empty ones, and TTFT was computed again")
     in_doubt = {"ttft_ms", "ttft_service_ms", "tpot_ms", "itl_ms"} if doubtful else set()
     return Taken(
         tool=TOOL,

@@ -313,7 +313,7 @@ def _is_number(value: Any) -> bool:
 
 def _short(value: Any) -> str:
     if isinstance(value, list | dict):
-        return f"{len(value)} entries"
+        return "1 entry" if len(value) == 1 else f"{len(value)} entries"
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return text if len(text) <= 120 else f"{text[:120]}…"
 

@@ -139,3 +139,7 @@ def test_the_document_has_the_state_and_every_finding(runs, capsys, found, state
     assert document["missing"] == list(found.missing)
     assert [each["computed"] for each in document["differences"]] == [2] * len(found.differences)
     assert (document["files"], document["seal"]) == (7, "5f2b")
+
+
+def test_one_entry_is_no_plural():
+    assert Difference("cells", [1], []).text == "cells: 1 entry stored, 0 entries from the records"
