@@ -119,12 +119,13 @@ def _print_table(names: Sequence[str], rows: Iterator[Row]) -> None:
     names = [inert(name) for name in names]
     frame = pd.DataFrame(shown, columns=pd.Index(names), dtype=object)
     from harness.cli.display.output import page_width
+    from harness.model.numbers import counted
 
     width = page_width(80)
     print(frame.to_string(index=False, line_width=width) if shown else f"{'  '.join(names)}\n(no rows)")
     left = sum(1 for _row in rows)
     if left:
-        print(f"{left} more rows: --csv or --json prints all", file=sys.stderr)
+        print(f"{counted(left, 'more row')}: --csv or --json prints all", file=sys.stderr)
 
 
 def _word(value: Any) -> str:

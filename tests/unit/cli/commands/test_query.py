@@ -50,6 +50,7 @@ def test_a_table_ends_at_200_rows_and_says_how_many_more_there_are(capsys, resul
     assert lines[0].split() == ["i", "share"]
     assert [lines[1].split(), lines[-1].split()] == [["0", "0"], ["199", "24.88"]]
     assert err == "50 more rows: --csv or --json prints all\n"
+    assert query(capsys, results, "select i from range(201) t(i)")[2].startswith("1 more row: --csv")
     _code, out, err = query(capsys, results, "select i from range(250) t(i)", "--csv")
     assert (out.splitlines()[0], len(out.splitlines()), err) == ("i", 251, "")
 
