@@ -26,6 +26,7 @@ from harness.run.measure.workloads import Workloads
 from harness.run.questions import Questions
 from harness.run.search import probes
 from harness.run.setup.context import too_long
+from harness.run.setup.prompt_source import length_warnings
 from harness.run.status_lines import cell_line, cell_words
 from harness.run.stopping import Stopping
 from harness.validity import notices
@@ -225,6 +226,8 @@ class Run(Lives):
         self._between_repeats(cell, engine)
         self.ui.stage(f"{self._words(cell)}: preparing" + (f" ({self.progress})" if self.progress else ""))
         workload = workloads.of(cell)
+        for warning in length_warnings(self.prepared.source, workloads.fitting):
+            self.manifest.warn(warning)
         if trouble := too_long(workload.requested, engine.facts.get("values")):
             label = self.prepared.of(cell).label
             self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(f"{label}: {trouble[0]}", trouble[1]))

@@ -15,7 +15,6 @@ from harness.run.keep.stored import Stored
 from harness.run.measure.measure_cell import engine_version
 from harness.run.measure.workloads import Workloads, make_workloads, token_counter
 from harness.run.setup import noise
-from harness.run.setup.prompt_source import length_warnings
 from harness.run.setup.provision import provide
 from harness.run.setup.working_sets import kv_tokens
 from harness.validity import notices
@@ -160,8 +159,6 @@ class Lives(Stored):
                         "the server offers no tokenizer: input lengths are approximate, one word a token"
                     )
                 )
-            for warning in length_warnings(self.prepared.source, self.workloads.fitting):
-                self.manifest.warn(warning)
             sha256, before = self.workloads.sha256(), begun.workload_sha256
             if before not in (None, sha256):
                 raise self._differs(begun.counted_by, label)

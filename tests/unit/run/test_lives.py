@@ -3,12 +3,14 @@
 import threading
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from harness.errors import SetupError, SpecError
+from harness.plan import Probe
 from harness.run import execute
 from harness.run.execute import Run
 from harness.run.keep.manifest import ManifestWriter
@@ -82,16 +84,25 @@ def test_a_resumed_run_is_counted_by_the_backend_that_it_began_with(cut_short, m
     assert opened == [first], "once, and not where it is up first anyway"
 
 
-@pytest.mark.parametrize(("requests", "said"), [(9, "2 of 5 prompts left out for their length"), (3, "")])
-def test_prompts_that_are_left_out_for_their_length_are_a_warning(tmp_path, requests, said):
+@pytest.mark.parametrize(
+    ("requests", "probe", "lacks"), [(9, None, True), (3, None, False), (3, Probe(1.0, answers=9), True)]
+)
+def test_prompts_that_are_left_out_for_their_length_are_a_warning(
+    tmp_path, monkeypatch, requests, probe, lacks
+):
+    """A capacity search asks for more of them when it tries a load."""
     file = tmp_path / "mine.jsonl"
     file.write_text("".join(f'{{"prompt": "{"word " * words}{words}"}}\n' for words in (1, 2, 3, 30, 40)))
     given = {"prompts.file": str(file), "prompts.max_input_tokens": 20, "load.requests": requests}
     prepared = prepare(RunOptions("prompt-file", "truth", overrides=given, out=tmp_path / "results"))
     begun = Run.start(prepared, UI)
-    begun.workloads_of(prepared.plan[0], up(letters))
+    monkeypatch.setattr(begun, "_between_repeats", lambda *_: None)
+    block, engine = prepared.plan[0], SimpleNamespace(facts={}, **vars(up(letters)))
+    cell = replace(block.cells[0], repeat=1, probe=probe) if probe else block.cells[0]
+    begun._ready(cell, begun.workloads_of(block, engine), engine)
     found = [warning for warning in begun.manifest.document.warnings if warning.code == "file-lines-left-out"]
-    assert [warning.text for warning in found] == ([f"{file}: {said}"] if said else [])
+    text = f"{file}: 2 of 5 prompts left out for their length"
+    assert [warning.text for warning in found] == ([text] if lacks else [])
 
 
 def test_words_stay_words_when_another_backend_has_a_tokenizer(cut_short):
