@@ -221,15 +221,20 @@ def make_plan(labels: Sequence[str], load: Load, repeats: int) -> tuple[Block, .
 
 
 def _blocks(labels: Sequence[str], points: Sequence[LoadPoint], repeats: int) -> Iterator[Block]:
-    number = 0
+    number, digits = 0, _digits(repeats * len(labels) * len(points))
     for repeat in range(repeats):
         for backend in backend_order(len(labels), repeat):
             cells = []
             for point in points:
-                name = f"{number:03d}-{labels[backend]}-{point.label}-r{repeat}"
+                name = f"{number:0{digits}d}-{labels[backend]}-{point.label}-r{repeat}"
                 cells.append(Cell(name, backend, point, repeat))
                 number += 1
             yield Block(backend, repeat, tuple(cells))
+
+
+def _digits(cells: int) -> int:
+    """Digits of the number before the name of each cell, by which they sort in plan order."""
+    return max(3, len(str(cells - 1)))
 
 
 def make_paired_plan(labels: Sequence[str], load: Load, starts: int, blocks: int) -> tuple[Block, ...]:
@@ -241,7 +246,7 @@ def make_paired_plan(labels: Sequence[str], load: Load, starts: int, blocks: int
         for point in points
         for backend in backend_order(len(labels), repeat)
     ]
-    digits = max(3, len(str(len(turns) - 1)))
+    digits = _digits(len(turns))
     return tuple(
         Block(backend, repeat, (Cell(name, backend, point, repeat, start=start),), start)
         for number, (point, repeat, backend) in enumerate(turns)

@@ -107,8 +107,14 @@ def test_engines_that_take_turns_share_no_life():
     assert [len(group) for group in together(make_plan(["a", "b"], LOAD, repeats=2))] == [1, 1, 1, 1]
 
 
-def test_many_blocks_still_sort_in_plan_order():
-    plan = make_paired_plan(["a", "b", "c"], LOAD, starts=20, blocks=10)
+@pytest.mark.parametrize(
+    "plan",
+    [
+        make_plan(["a", "b", "c"], LOAD, repeats=200),
+        make_paired_plan(["a", "b", "c"], LOAD, starts=20, blocks=10),
+    ],
+)
+def test_many_blocks_still_sort_in_plan_order(plan):
     names = [cell.name for block in plan for cell in block.cells]
     assert len(names) == 1200
     assert names == sorted(names)
