@@ -147,13 +147,10 @@ def _spread(error_ms: "ErrorSpread | None") -> str:
 def _workers(examination: "Examination") -> str:
     verdict, heaviest = examination.verdict, examination.measured[-1]
     there = f"{heaviest.client.workers} on {len(heaviest.nodes)} load nodes; " if heaviest.nodes else ""
-
-    def about(figure: int, unit: str) -> str:
-        return f"{figure:,} {unit}" if figure else f"n/a {unit}"
-
-    streams = about(verdict.streams_per_worker, "streams")
-    arrivals = about(verdict.arrivals_per_worker, "arrivals/s")
-    return f"workers  {there}one carries about {streams}, {arrivals} in half a core"
+    loads = {"streams": verdict.streams_per_worker, "arrivals/s": verdict.arrivals_per_worker}
+    carries = ", ".join(f"{figure:,} {unit}" for unit, figure in loads.items() if figure)
+    most = f"one carries about {carries} in half a core" if carries else "what one carries is not known"
+    return f"workers  {there}{most}"
 
 
 def _number(value: float | None, form: str) -> str:

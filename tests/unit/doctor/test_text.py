@@ -45,6 +45,11 @@ def test_table_machine_verdict_and_hints():
     assert shown.endswith("hint: a hint")
 
 
+def test_what_a_worker_carries_is_said_of_the_loads_that_were_exact():
+    assert "workers  one carries about 16 streams in half a core" in text([streams(8)])
+    assert "workers  what one carries is not known" in text([streams(8, 5.0)])
+
+
 def test_nodes_of_a_cluster_have_a_line_each():
     known = {"name": "a", "address": "10.0.0.1", "clock_offset_ms": 3e6, "clock_uncertainty_ms": 0.016}
     told = documents.made(LoadNode, known | {"drift_ppm": 0.0, "start_skew_ms": None})
