@@ -27,7 +27,6 @@ from harness.model import (
     ScenarioHeader,
     ScenarioTables,
 )
-from harness.plan import digits_of
 from harness.store import RunFolder
 
 SCENARIO = "imported"
@@ -52,7 +51,7 @@ def imported(parts: Sequence[Part], out: Path, command: Sequence[str] = ()) -> R
     order = []
     for number, (part, label) in enumerate(zip(parts, names, strict=True)):
         key = (label, part.taken.load.point)
-        facts = _facts(part, label, f"{number:0{digits_of(len(parts))}d}", seen[key])
+        facts = _facts(part, label, number, seen[key])
         seen[key] += 1
         folder.write_cell(part.taken.records, facts)
         order.append(facts.cell)
@@ -64,7 +63,7 @@ def _began(part: Part) -> int:
     return part.taken.started_unix_ns or part.source.modified_ns
 
 
-def _facts(part: Part, label: str, number: str, repeat: int) -> CellFacts:
+def _facts(part: Part, label: str, number: int, repeat: int) -> CellFacts:
     taken, source = part.taken, part.source
     file = Imported(
         tool=taken.tool,
@@ -80,7 +79,7 @@ def _facts(part: Part, label: str, number: str, repeat: int) -> CellFacts:
         answered=taken.answered,
         failed=taken.failed,
     )
-    cell = f"{number}-{label}-{taken.load.point.label}-r{repeat}"
+    cell = f"{number:03d}-{label}-{taken.load.point.label}-r{repeat}"
     return CellFacts(
         cell=cell,
         identity=Identity(
