@@ -174,9 +174,16 @@ def reported_usage(usage: Document, prompt: str, output: str, otherwise: Usage) 
 def first_call(tool_calls: str) -> tuple[str, dict[str, str]]:
     """Chooses, of the calls that an answer holds, the one that the chat goes on with, and the id to
     answer it by.
+
+    Arguments that were cut, or are not one object of JSON, are lost: SGLang, llama.cpp and Messages refuse a
+    chat with them.
     """
     call: dict[str, str] = json.loads(tool_calls)[0]
-    return call["id"] or "call_0", call
+    try:
+        whole = isinstance(msgspec.json.decode(call["arguments"]), dict)
+    except (ValueError, RecursionError):
+        whole = False
+    return call["id"] or "call_0", call if whole else {**call, "arguments": "{}"}
 
 
 def timed_usage(document: Document) -> Usage:

@@ -226,10 +226,10 @@ _DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
 
 
 @pytest.mark.parametrize(
-    "arguments", ['{"a":', "[1]", '{"a":NaN}', '{"a":-Infinity}', '{"a":1e999}', _DEEP],
-    ids=["cut", "list", "nan", "infinity", "huge", "deep"],
+    "arguments", ["", '{"a":', "[1]", '{"a":NaN}', '{"a":-Infinity}', '{"a":1e999}', _DEEP],
+    ids=["none", "cut", "list", "nan", "infinity", "huge", "deep"],
 )  # fmt: skip
-def test_arguments_that_messages_cannot_carry_are_lost_and_the_call_is_not(arguments: str) -> None:
+def test_arguments_that_no_server_takes_are_lost_and_the_call_is_not(arguments: str) -> None:
     calls = json.dumps([{"id": "c1", "name": "look", "arguments": arguments}])
     document = with_turns(APIS["messages"], "so", calls, "found")
     assert isinstance(document, dict)
@@ -237,6 +237,17 @@ def test_arguments_that_messages_cannot_carry_are_lost_and_the_call_is_not(argum
         {"type": "text", "text": "so"},
         {"type": "tool_use", "id": "c1", "name": "look", "input": {}},
     ]
+    chat = with_turns(APIS["chat"], "so", calls, "found")
+    assert isinstance(chat, dict)
+    assert chat["messages"][1]["tool_calls"][0]["function"] == {"name": "look", "arguments": "{}"}
+    responses = with_turns(APIS["responses"], "so", calls, "found")
+    assert isinstance(responses, dict)
+    assert responses["input"][2] == {
+        "type": "function_call",
+        "call_id": "c1",
+        "name": "look",
+        "arguments": "{}",
+    }
 
 
 def test_a_result_that_no_call_asked_for_is_the_users_message() -> None:
