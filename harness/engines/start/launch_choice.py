@@ -129,7 +129,7 @@ def _auto(ref: BackendRef, device: Device, here: Collection[str]) -> LaunchChoic
     definition = ref.definition
     if definition.process is None and definition.process_cuda is None and definition.compose is None:
         by_hand = definition.attach
-        start = f"start it with `{'; '.join(by_hand.start)}`, then " if by_hand else ""
+        start = f"run `{'; '.join(by_hand.start)}`, then " if by_hand else ""
         raise SpecError(
             f"backend '{ref.label}' cannot be started here: it has neither [process] nor [compose]",
             where="--backends",

@@ -169,7 +169,8 @@ def _answering(host: str | None) -> Iterator[None]:
         raise SetupError(
             f"no Docker daemon answers: {_cause(error)}",
             where=where,
-            hint="start it (`systemctl start docker`), name it with DOCKER_HOST, or use --launch process",
+            hint="start it (`systemctl start docker`), or name it with DOCKER_HOST; "
+            "`bench run` and `bench up` need none with --launch process",
         ) from error
 
 

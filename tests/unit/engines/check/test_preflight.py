@@ -292,6 +292,14 @@ def test_a_dry_run_warns_of_the_same(bare, capsys):
     assert list(bare.iterdir()) == []
 
 
+@leaks_sockets
+@pytest.mark.parametrize("command", ["down", "logs"])
+def test_a_command_without_a_launch_is_sent_to_those_with_one(bare, capsys, command):
+    assert main([command, "vllm"]) == ExitCode.SETUP
+    hint = capsys.readouterr().err.splitlines()[-1]
+    assert hint.endswith("`bench run` and `bench up` need none with --launch process")
+
+
 @pytest.mark.parametrize("command", [["up", "lmdeploy", "--launch", "process"], ["probe", "ollama"]])
 def test_a_single_engine_is_checked_as_well(bare, command, capsys):
     assert main(command) in (ExitCode.USAGE, ExitCode.SETUP)

@@ -68,6 +68,14 @@ def test_contradictions_are_refused_with_a_way_out(entry, mode, message):
             assert resolve(entry, other).mode == other
 
 
+def test_what_is_done_by_hand_is_run_and_need_not_start_a_server():
+    """A hosted API runs already: its commands set a key and probe it."""
+    with pytest.raises(SpecError) as caught:
+        resolve("hosted", "auto")
+    assert caught.value.hint.startswith("run `export BENCH_API_KEY=…; bench probe hosted=https://HOST/v1 ")
+    assert caught.value.hint.endswith("`, then attach to it with hosted=http://HOST:PORT")
+
+
 def test_a_hint_to_attach_names_no_version():
     with pytest.raises(SpecError) as caught:
         resolve("llamacpp==1.2", "attach")
