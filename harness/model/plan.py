@@ -39,7 +39,8 @@ class PlannedLaunch(LaunchChoice, frozen=True, kw_only=True):
     device: Annotated[
         str,
         doc(
-            "Device of a container: cuda, rocm or cpu; of a process: cuda where its packages are; else empty."
+            "Device of a container: cuda, rocm or cpu; of a process: cuda where its packages are, cpu where "
+            "GPUs are hidden from it, else empty."
         ),
     ]
 
