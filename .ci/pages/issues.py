@@ -30,8 +30,8 @@ stood still, or the client's fault only made the load easier: idle slots fail no
 """
 CAPACITY = """## Capacity searches
 
-A probe of `bench run --find-capacity` whose cell is INVALID has not kept the limits. Nor has a long one, which
-decides, with a doubt that can make a load look easier than it is.
+A probe of `bench run --find-capacity` whose cell is INVALID has not kept the limits. Nor has a long one,
+which decides, with a doubt that can make a load look easier than it is.
 Of `failed-requests` the limits themselves decide: a failed request is outside of each. `not-steady` counts in
 closed loops only. The codes:
 """
