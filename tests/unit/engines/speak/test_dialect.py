@@ -12,7 +12,7 @@ from harness.engines.speak.dialect import (
     unsupported_fields,
 )
 from harness.errors import SpecError
-from harness.spec.backend_refs import load_backend, parse_backend
+from harness.spec.backend_refs import load_backend, parse_backend, parse_backend_list
 from harness.spec.scenario import Request
 from harness.workload.prompts.request import Constraint
 
@@ -130,6 +130,15 @@ def test_thinking_is_fixed_where_the_request_can():
     assert body(vllm, Request(thinking="on"))["chat_template_kwargs"] == {"enable_thinking": True}
     assert body(vllm, Request(thinking="off"))["chat_template_kwargs"] == {"enable_thinking": False}
     assert unsupported_fields(vllm, Request(thinking="on")) == {}
+
+
+def test_messages_of_sglang_are_asked_not_to_think_in_the_words_of_that_api():
+    """It drops `chat_template_kwargs` there, and refuses `adaptive` where it was started without a parser."""
+    (ref,) = parse_backend_list("sglang@messages")
+    quiet = body(ref.definition)
+    assert quiet["thinking"] == {"type": "disabled"}
+    assert "chat_template_kwargs" not in quiet
+    assert set(unsupported_fields(ref.definition, Request(thinking="on", exact_output=False))) == {"thinking"}
 
 
 def test_a_neutral_value_that_an_engine_refuses_is_not_sent():
