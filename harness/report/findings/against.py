@@ -55,7 +55,7 @@ def _of_pair(pair: ComparedPair, names: dict[str, str]) -> Iterator[tuple[str, s
         mine = [finding for finding in pair.findings if finding.verdict == word and _is_said(finding)]
         if not mine:
             continue
-        parts = listing([_part(finding) for finding in mine])
+        parts = listing([_part(finding, _unit(pair)) for finding in mine])
         within = percent(pair.verdict_rules.same_within)
         slower, faster = _ways(*(measure(finding.metric) for finding in mine))
         text = {
@@ -85,18 +85,26 @@ def _obstacles(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> str:
     return "; ".join(unequal if pair.refused else dict.fromkeys(figure.why for figure in figures))
 
 
-def _part(figure: ComparedFigure) -> str:
+def _unit(pair: ComparedPair) -> str:
+    """What more of would decide: a start has several blocks, which are repeats as well."""
+    rules = pair.verdict_rules
+    if rules.pairing == "starts":
+        return "run"
+    return "start" if rules.unit == "starts" else "block"
+
+
+def _part(figure: ComparedFigure, unit: str) -> str:
     """`first token by 3 % at 8 users (1 to 5 %)`; for an undecided figure, what would decide it."""
     about, load = waited(measure(figure.metric)), f"at {load_words(figure.load)}"
     if figure.verdict == "not enough runs":
-        return f"{about} {load} ({_open(figure)})"
+        return f"{about} {load} ({_open(figure, unit)})"
     if figure.verdict == "same" or figure.ratio is None:
         return f"{about} {load}"
     near, middle, far = figure.ratio if figure.ratio.estimate >= 1 else reversed([*figure.ratio])
     return f"{about} by {_by(middle)} {load} ({_span(near, far)})"
 
 
-def _open(figure: ComparedFigure) -> str:
+def _open(figure: ComparedFigure, unit: str) -> str:
     """`1 % faster to 9 % slower; 4 more runs of each would decide`."""
     if figure.ratio is None:
         return plain(figure.lacks or figure.why)
@@ -105,8 +113,10 @@ def _open(figure: ComparedFigure) -> str:
     best, worst = (high, low) if shown.metric.better == "higher" else (low, high)
     ends = f"{_end(best, shown)} to {_end(worst, shown)}"
     if figure.runs_needed is None:
-        return f"{ends}; more runs would hardly decide"
-    more = counted(max(figure.runs_needed - min(figure.runs), 1), "more run")
+        # Of blocks that are too alike the whole reason is what they lack.
+        few = figure.lacks if figure.lacks == figure.why else ""
+        return f"{ends}; {plain(few) or f'more {unit}s would hardly decide'}"
+    more = counted(max(figure.runs_needed - min(figure.runs), 1), f"more {unit}")
     return f"{ends}; {more} of each would decide"
 
 

@@ -1,5 +1,8 @@
 """The first sentences of a comparison with a baseline answer whether something is slower."""
 
+import dataclasses
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +47,37 @@ def test_what_is_undecided_says_between_what_and_how_many_runs_would_decide():
     assert first.startswith(f"Undecided whether vllm is slower than in {OLD}base: first token at 4 users (")
     assert " % faster to " in first
     assert first.endswith(" more runs of each would decide).")
+
+
+def blocks(name, p50, launch, seed):
+    """Four starts of four blocks each, or twelve blocks of a server that runs."""
+    count, each = (16, 4) if launch == "process" else (12, 1)
+    noise = np.random.default_rng(seed).normal(0, 6, count)
+    made = [
+        changed(
+            one,
+            start_number=one.repeat // each if launch == "process" else 0,
+            started_unix_ns=10**12 * one.repeat,
+        )
+        for one in cells("vllm", p50, noise=noise, repeats=count, launch=launch)
+    ]
+    found = run(name, made, pairing="blocks", blocks=each)
+    how = "restart" if launch == "process" else "keep"
+    entries = {label: replace(entry, between_repeats=how) for label, entry in found.manifest.backends.items()}
+    return dataclasses.replace(found, manifest=replace(found.manifest, backends=entries))
+
+
+@pytest.mark.parametrize(
+    ("launch", "would"),
+    [
+        ("process", "4 more starts of each would decide"),
+        ("attach", "12 blocks are worth 7.6 independent ones, 8 are needed"),
+    ],
+)
+def test_what_would_decide_is_in_the_unit_of_the_interval(launch, would):
+    """A start has four repeats here. Blocks that are too alike lack others, however many runs there are."""
+    [answer] = answers(compare_runs([blocks("a", 100, launch, 1), blocks("b", 103, launch, 2)]))
+    assert answer.endswith(f" slower; {would}).")
 
 
 def test_too_few_runs_say_how_many_are_needed():
