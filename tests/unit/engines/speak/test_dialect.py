@@ -126,10 +126,12 @@ def test_the_seed_is_sent_only_where_something_is_drawn():
 
 
 def test_thinking_is_fixed_where_the_request_can():
-    vllm = load_backend("vllm")
-    assert body(vllm, Request(thinking="on"))["chat_template_kwargs"] == {"enable_thinking": True}
-    assert body(vllm, Request(thinking="off"))["chat_template_kwargs"] == {"enable_thinking": False}
-    assert unsupported_fields(vllm, Request(thinking="on")) == {}
+    for name in ("vllm", "transformers"):
+        spoken = load_backend(name)
+        for state in ("on", "off"):
+            sent = body(spoken, Request(thinking=state, exact_output=False))
+            assert sent["chat_template_kwargs"] == {"enable_thinking": state == "on"}
+        assert unsupported_fields(spoken, Request(thinking="on", exact_output=False)) == {}
 
 
 def test_messages_of_sglang_are_asked_not_to_think_in_the_words_of_that_api():
