@@ -155,7 +155,7 @@ class Goodput(Record, frozen=True, kw_only=True):
     load: Annotated[LoadPoint, doc("Load point at which all were measured.")]
     limits: Annotated[
         tuple[Limit, ...],
-        doc("Limits of [slo], each with the share of the first backend's requests inside it."),
+        doc("Limits of [slo], each with the share inside it in the first backend's first usable repeat."),
     ]
     places: Annotated[tuple[Good, ...], doc("Backends by goodput, most first; without a figure left out.")]
 

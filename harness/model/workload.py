@@ -58,7 +58,7 @@ class ArrivalStatistics(Record, frozen=True, kw_only=True):
 
 
 class RequestFigures(Record, frozen=True, kw_only=True):
-    """Number, lengths, sharing and times of requests. Warm-up requests are in all figures."""
+    """Number, lengths, sharing and times of requests. Warm-up requests are in all figures but `requests`."""
 
     requests: Annotated[int, doc("Requests to be measured.")]
     warmup_requests: Annotated[int, doc("Warm-up requests before the measured ones.")]

@@ -149,7 +149,7 @@ def test_python_reads_a_run_from_an_empty_directory(installed, tmp_path):
 
 
 def test_the_base_install_stays_small(installed):
-    """docs/install.md states 36 packages and 381 MB; peers: 40 to 140 packages, 0.13 to 5.9 GB."""
+    """docs/install.md states 36 packages and 381 MB; peers: 40 to 140 packages, 0.13 to 6.2 GB."""
     listed = json.loads(call([installed / "python", "-m", "pip", "list", "--format", "json"], None))
     ours = [package["name"] for package in listed if package["name"] not in ("pip", "setuptools")]
     size = sum(

@@ -24,8 +24,8 @@ EPILOG = """Rows:
   events     one row per SSE event; times in ns since the cell's clock started
 
 The columns are those of `bench query`. Null is empty in CSV, and a text that
-begins like a formula (= + - @ tab) gets an apostrophe before it; jsonl and
-parquet have it as it is. parquet needs --to FILE.
+begins like a formula (with = + - @, a tab or a line break) gets an apostrophe
+before it; jsonl and parquet have it as it is. parquet needs --to FILE.
 
 otlp: each request as an OpenTelemetry span, without texts of prompts and
 answers. One message of OTLP's JSON encoding per line, or sent to a collector:

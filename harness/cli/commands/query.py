@@ -30,9 +30,9 @@ EPILOG = """Views, each with the column `run`, and all but verdicts with `cell`:
   events     one row per SSE event; times in ns since the cell's clock started
   telemetry  one row per sample of a series
 
-Unknown is null. In CSV a text that begins like a formula (= + - @ tab) gets an
-apostrophe before it; JSON has it as it is. `bench query "describe requests"`
-lists the columns of a view.
+Unknown is null. In CSV a text that begins like a formula (with = + - @, a tab
+or a line break) gets an apostrophe before it; JSON has it as it is.
+To list the columns of a view: `bench query "describe requests"`
 
 Exit codes: 0 success; 2 an error in the SQL, or no run to read."""
 
