@@ -296,7 +296,7 @@ def storage_error(error: OSError | ValueError, path: Path) -> StorageError:
     return StorageError(
         f"cannot be written: {reason(error)}",
         where=str(path),
-        hint="choose another folder with --out",
+        hint="choose another folder with --out; of a run that is there, make a copy",
     )
 
 

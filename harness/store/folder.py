@@ -275,7 +275,10 @@ class RunFolder:
         return sorted(PurePosixPath(name).parts[1] for name in self.files.names("cells/*/cell.json"))
 
     def read_facts(self, cell: str) -> CellFacts:
-        return self._read_as(f"cells/{cell}/cell.json", CellFacts)
+        facts = self._read_as(f"cells/{cell}/cell.json", CellFacts)
+        if facts.cell != cell:  # a copy would count as one more repeat
+            raise SpecError(f"is of the cell {facts.cell}", where=str(self.cell_path(cell)))
+        return facts
 
     def read_cell(self, cell: str) -> tuple[Records, CellFacts]:
         """Raises SpecError if either is not as it was written."""

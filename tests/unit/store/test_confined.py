@@ -227,8 +227,9 @@ def test_a_folder_that_is_gone_is_one_error(files):
     (files.root / "a.json").unlink()
     (files.root / "cells").rmdir()
     files.root.rmdir()
-    with pytest.raises(StorageError, match="cannot be written"):
+    with pytest.raises(StorageError, match="cannot be written") as refused:
         files.write("a.json", b"x")
+    assert "of a run that is there, make a copy" in refused.value.hint  # --out moves none
 
 
 COMMANDS = {

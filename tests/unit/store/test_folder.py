@@ -3,6 +3,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -288,6 +289,14 @@ def test_a_folder_is_held_by_one_and_who_asks_takes_it_from_nobody(folder):
     threading.Timer(0.05, os.close, [asking]).start()
     with folder.held():
         assert folder.is_held
+
+
+def test_a_copy_of_a_cell_is_no_cell_of_its_own(folder):
+    (folder.path / seal.FILE).unlink()  # as of a run of before 0.2
+    folder.write_cell(records(*ROWS), facts(cell="000-x"))
+    shutil.copytree(folder.cell_path("000-x"), folder.cell_path("000-x (copy)"))
+    with pytest.raises(SpecError, match=r"000-x \(copy\): is of the cell 000-x"):
+        folder.read_cell("000-x (copy)")
 
 
 def test_a_damaged_cell_says_which(folder):
