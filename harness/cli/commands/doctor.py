@@ -145,8 +145,11 @@ def _spread(error_ms: "ErrorSpread | None") -> str:
 
 
 def _workers(examination: "Examination") -> str:
+    from harness.model.numbers import counted
+
     verdict, heaviest = examination.verdict, examination.measured[-1]
-    there = f"{heaviest.client.workers} on {len(heaviest.nodes)} load nodes; " if heaviest.nodes else ""
+    nodes = counted(len(heaviest.nodes), "load node")
+    there = f"{heaviest.client.workers} on {nodes}; " if heaviest.nodes else ""
     loads = {"streams": verdict.streams_per_worker, "arrivals/s": verdict.arrivals_per_worker}
     carries = ", ".join(f"{figure:,} {unit}" for unit, figure in loads.items() if figure)
     most = f"one carries about {carries} in half a core" if carries else "what one carries is not known"

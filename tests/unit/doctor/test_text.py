@@ -59,6 +59,7 @@ def test_nodes_of_a_cluster_have_a_line_each():
     assert "0 requests, n/a ms" in second
     assert second.endswith("start n/a ms")
     assert "workers  1 on 2 load nodes; one carries about 16 streams" in shown
+    assert "workers  1 on 1 load node; " in text([streams(8, nodes=(OnNode(told, 1, None),))], core=None)
 
 
 def test_what_is_not_known_is_not_zero():
