@@ -199,7 +199,8 @@ def _cache(engine: Backend) -> str:
 def _reset(engine: Backend) -> str:
     reset = engine.prefix_cache.reset
     if reset is None:
-        return "restart" if engine.prefix_cache.enabled else NO
+        started = engine.process or engine.process_cuda or engine.compose
+        return "restart" if engine.prefix_cache.enabled and started else NO
     return f"`{reset.method} {reset.path}`" + (f"; leaves {reset.leaves}" if reset.leaves else "")
 
 
