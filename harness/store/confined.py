@@ -20,7 +20,7 @@ from harness.errors import SpecError, StorageError, reason
 from harness.host.paths import LONGEST_NAME
 
 PARTIAL = ".partial"
-MOST_BYTES = 32 << 20  # of a file that is read at once; the largest of a thousand cells has half of it
+MOST_BYTES = 128 << 20  # of a file that is read at once; the summary of 2,000 cells has about 40 MB
 
 _HIDDEN_HINT = "a run folder has plain files and folders only: nothing else of it was read or written"
 _MOST_ENTRIES = 1_000_000

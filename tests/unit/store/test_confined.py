@@ -1,19 +1,23 @@
 """Nothing of a run folder leads out of it: whatever a stranger put there, the command names it and stops."""
 
 import errno
+import json
 import os
 import socket
 import stat
 from contextlib import chdir
+from pathlib import Path
 
 import pytest
 
 from harness.cli.main import main
 from harness.errors import ExitCode, StorageError
 from harness.store import RunFolder
-from harness.store.confined import PARTIAL, Confined, UnsafeError
+from harness.store.atomic import json_bytes
+from harness.store.confined import MOST_BYTES, PARTIAL, Confined, UnsafeError
 
 OUTSIDE = b"not of the run"
+PUBLISHED = Path(__file__).parents[3] / "results/published"
 
 
 @pytest.fixture
@@ -221,6 +225,12 @@ def test_an_unnamed_file_is_nobodys(files):
         file.write(b"part")
         assert files.children("cells") == []
         assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077 == 0
+
+
+def test_the_summary_of_two_thousand_cells_can_be_read_again():
+    """What a long run has written at its end is no more than what is read at once."""
+    cells = json.loads((PUBLISHED / "20261125T024149Z-single-user-270beb/summary.json").read_bytes())["cells"]
+    assert 2000 * len(json_bytes(cells)) / len(cells) < MOST_BYTES
 
 
 def test_a_folder_that_is_gone_is_one_error(files):
