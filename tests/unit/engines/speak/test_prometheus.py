@@ -1,6 +1,7 @@
 import pytest
 
 from harness.engines.speak.prometheus import gauge_paths, histogram, read_series, totals
+from harness.spec.backend_refs import load_backend
 
 TEXT = """\
 # HELP vllm:prompt_tokens_total Number of prefill tokens processed.
@@ -135,3 +136,10 @@ def test_samples_of_openmetrics_keep_their_own_value():
     )
     names = ["v_total", 'v_total{e="0"}', "w_total", "x_total", "y_total"]
     assert totals(text, names) == dict(zip(names, [17, 17, 5, 4, 3], strict=True))
+
+
+def test_a_histogram_of_gaps_is_not_taken_for_the_mean_per_request():
+    """Triton observes vLLM's inter_token_latencies_iter under the older name of that series."""
+    metrics = load_backend("triton-vllm").metrics
+    assert metrics is not None
+    assert (metrics.histograms.itl, metrics.histograms.tpot) == ("vllm:time_per_output_token_seconds", "")
