@@ -169,13 +169,15 @@ def assemble_sessions(
     """Builds a trace of sessions in order of time. Raises SpecError if most calls are unusable."""
     count = len(columns.kinds)
     lines = count + skipped.total()
-    if not count or skipped.total() > lines / 2:
+    if not count:
         raise unusable(source, lines, skipped, {})
     begun_s = np.array(columns.begun_s)
     sane = np.abs(begun_s - np.median(begun_s)) <= MAX_SPAN_S
     sizes = np.diff([*columns.starts, count])
     if absurd := int(sizes[~sane].sum()):
         skipped[f"a time more than {MAX_SPAN_S // 86_400} days from the others"] += absurd
+    if skipped.total() > lines / 2:
+        raise unusable(source, lines, skipped, {})
     chosen = [int(i) for i in np.argsort(begun_s, kind="stable") if sane[i]]
     order = np.concatenate([np.arange(columns.starts[i], columns.starts[i] + sizes[i]) for i in chosen])
     of_session, own = begun_s[chosen], sizes[chosen]

@@ -355,3 +355,5 @@ def test_a_session_is_of_its_own_times(file):
     trace = read_trace(file(*days))
     assert trace.skipped == {"a time more than 400 days from the others": 1}
     assert np.array_equal(trace.calls.session, [0, 1, 2])
+    with pytest.raises(SpecError, match=r"2 of 2 lines are not usable .* 400 days from the others"):
+        read_trace(file(*(conversation(call(t, 16, [1])) for t in (0, 1e9))))
