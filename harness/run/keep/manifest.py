@@ -106,11 +106,15 @@ class ManifestWriter:
         self._folder.write_manifest(self.document)
 
     def engine_started(self, label: str, facts: EngineFacts, noise_key: str) -> None:
-        """Records the facts of an engine that is up, with its noise floors, and warns where it differs.
+        """Records the facts of an engine that is up, with its noise floors, and warns where it differs. The
+        remarks of its earlier starts stay: one may be about a neighbour that has ended since.
 
         `noise_key` is what `setup.noise.key` returns for this backend.
         """
-        self._change(label, engine=dict(facts), noise_key=noise_key)
+        earlier = self.document.backends[label].engine or {}
+        remarks = dict.fromkeys([*earlier.get("remarks", ()), *facts.get("remarks", ())])
+        engine = {**facts, "remarks": list(remarks)} if remarks else dict(facts)
+        self._change(label, engine=engine, noise_key=noise_key)
         if floors := noise.stored(noise_key):
             floor = {**(self.document.noise_floor or {}), label: floors}
             self.document = replace(self.document, noise_floor=floor)

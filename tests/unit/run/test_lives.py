@@ -105,6 +105,14 @@ def test_prompts_that_are_left_out_for_their_length_are_a_warning(
     assert [warning.text for warning in found] == ([text] if lacks else [])
 
 
+def test_remarks_of_every_start_of_an_engine_are_kept(cut_short):
+    manifest = cut_short[0].manifest
+    for remarks in (["another bench runs"], [], ["GPU 0: not seen", "another bench runs"]):
+        manifest.engine_started("vllm", {"remarks": remarks, "server_version": "1"}, "key")
+    engine = manifest.document.backends["vllm"].engine
+    assert engine == {"remarks": ["another bench runs", "GPU 0: not seen"], "server_version": "1"}
+
+
 def test_words_stay_words_when_another_backend_has_a_tokenizer(cut_short):
     begun, resumed, first, second = cut_short
     made = begun.workloads_of(first, up(None))
