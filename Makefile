@@ -44,7 +44,7 @@ environment: ## what the lanes of the gate run in, installed at once
 demo: $(VENV)/ready ## a real engine and a real model: llama.cpp with its prefix cache on and off
 	$(BIN)/bench run --scenario shared-prefix --backends llamacpp,llamacpp@no-prefix-cache --concurrency 2 --repeats 3 --requests 8 --output-tokens 16 --set prompts.prefix_tokens=128 --set load.min_answers=8 --set load.min_seconds=1 --no-agreement
 
-unit: $(VENV)/ready ## unit tests, on all cores; HYPOTHESIS_PROFILE=ci draws more examples
+unit: $(VENV)/ready ## unit tests, on all cores; HYPOTHESIS_PROFILE=ci draws new examples, and more
 	$(BIN)/python -m pytest tests/unit --numprocesses auto --dist worksteal --quiet
 
 integration: integration-wait integration-time integration-long ## integration tests
