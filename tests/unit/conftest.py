@@ -1,4 +1,4 @@
-"""The order of the unit tests, and what they need not wait for: the disk, and Python's collector."""
+"""What unit tests need not wait for: the disk, and Python's collector."""
 
 import gc
 import os
@@ -6,22 +6,11 @@ from pathlib import Path
 
 import pytest
 
-# Files whose tests take seconds each. Begun first, so that no worker is left with one at the end.
-_LONG = """
-seal baseline extremes notebook queues load verified exchange frames
-""".split()
-
-
-def pytest_collection_modifyitems(items):
-    items.sort(key=lambda item: item.path.stem.removeprefix("test_") not in _LONG)
-
-
 # Modules and tests stay to the end: the collector would go over all of them again and again.
 gc.disable()
 
 
 def pytest_collection_finish():
-    gc.collect()
     gc.freeze()
     gc.enable()
 
