@@ -31,17 +31,21 @@ def spawn(
     -P nothing is imported from the working directory.
     """
     here, there = Pipe()
-    package = str(Path(harness.__file__).parent.parent)
-    path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", module, str(there.fileno()), str(os.getpid())],
         pass_fds=[there.fileno()],
-        env={**without_credentials(os.environ), **(env or {}), "PYTHONPATH": path},
+        env={**without_credentials(os.environ), **(env or {}), "PYTHONPATH": import_path()},
         stdin=subprocess.DEVNULL,
         start_new_session=True,  # Ctrl-C is for the parent, which tells its children
     )
     there.close()
     return process, here
+
+
+def import_path() -> str:
+    """PYTHONPATH of a child: this package, which may be a checkout that is not installed, and the user's."""
+    package = str(Path(harness.__file__).parent.parent)
+    return os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
 
 
 def withhold(variable: str) -> None:

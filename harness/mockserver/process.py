@@ -12,8 +12,7 @@ from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from harness.errors import SetupError
-from harness.host import paths
-from harness.host.helper_process import without_credentials
+from harness.host.helper_process import import_path, without_credentials
 from harness.mockserver.server import API_KEY_VARIABLE
 
 STOP_S = 10.0
@@ -65,10 +64,9 @@ def running(**options: Any) -> Iterator[MockServer]:
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
-            # The package may be a checkout that is not installed.
             env={
                 **without_credentials(os.environ, keep=API_KEY_VARIABLE),
-                "PYTHONPATH": str(paths.CHECKOUT),
+                "PYTHONPATH": import_path(),
             },
         )
         with process:
