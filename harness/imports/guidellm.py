@@ -48,8 +48,8 @@ class _Request(msgspec.Struct):
 
     @property
     def of_pieces(self) -> bool:
-        counted = self.output_metrics.total_tokens if self.output_metrics else self.output_tokens
-        return self.output_tokens is not None and counted is None
+        by_server = self.output_metrics.total_tokens if self.output_metrics else self.output_tokens
+        return self.output_tokens is not None and by_server is None
 
 
 class _Requests(msgspec.Struct):

@@ -83,10 +83,8 @@ def state(work: Path) -> str:
             return words
     try:
         pid = int((folder / "pid").read_text(encoding="ascii"))
-        if (
-            Path(f"/proc/{pid}/cwd").readlink() == folder.resolve()
-        ):  # else the number is another process's now
-            return "building"
+        if Path(f"/proc/{pid}/cwd").readlink() == folder.resolve():
+            return "building"  # else the number is another process's now
     except (OSError, ValueError):
         pass
     return "failed" if folder.is_dir() else "absent"

@@ -13,7 +13,6 @@ because the kernel closes a dead process's sockets, when the master was killed.
 import contextlib
 import ctypes
 import json
-import math
 import os
 import select
 import signal
@@ -70,13 +69,13 @@ def at_each_end_of_a_child() -> int:
 
 def wait(engine: int, pipe: int, *others: int, grace_s: float | None = None) -> bool:
     """Waits for the end of the engine. Returns whether another could be read before, or the time was over."""
-    ends = math.inf if grace_s is None else time.monotonic() + grace_s
+    began = time.monotonic()
     while os.waitid(os.P_PID, engine, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-        left_s = ends - time.monotonic()
-        ready = select.select([pipe, *others], [], [], None if grace_s is None else max(left_s, 0))[0]
+        left_s = None if grace_s is None else max(began + grace_s - time.monotonic(), 0)
+        ready = select.select([pipe, *others], [], [], left_s)[0]
         if pipe in ready:
             os.read(pipe, 4096)
-        elif ready or left_s <= 0:
+        elif ready or left_s == 0:
             return True
     return False
 
