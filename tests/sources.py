@@ -13,11 +13,12 @@ def text_of(path):
 
 @cache
 def tree(path):
-    """Parsed without the collector, which would look at the ever more nodes of all trees again and again."""
+    """Parsed without the collector and frozen: it would go over the nodes of all trees again and again."""
     gc.disable()
     try:
         return ast.parse(text_of(path))
     finally:
+        gc.freeze()
         gc.enable()
 
 

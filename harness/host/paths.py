@@ -43,6 +43,12 @@ def definitions(kind: Kind) -> dict[str, Path]:
     return files
 
 
+def definition(kind: Kind, name: str) -> Path | None:
+    """The definition of that name, without listing all of them."""
+    folders = (Path.cwd() / kind, shipped(kind)) if is_name(name) else ()
+    return next((path for folder in folders if entry(path := folder / f"{name}.toml")), None)
+
+
 def entry(path: Path) -> Entry | None:
     """The kind of what is at `path`, links followed; None too if it may not be seen, or no file can have this
     name."""

@@ -23,11 +23,11 @@ def locate(kind: paths.Kind, name: str) -> Path:
         if paths.entry(path) != "file":
             raise SpecError("no such file", where=name)
         return path
-    known = paths.definitions(kind)
-    if name not in known:
+    known = paths.definition(kind, name)
+    if known is None:
         what = {"workloads": "scenario", "backends": "backend", "compose": "compose file"}[kind]
         raise SpecError(f"unknown {what} '{name}'", hint=nearest(name, names(kind)))
-    return known[name]
+    return known
 
 
 def names(kind: paths.Kind) -> list[str]:

@@ -92,7 +92,7 @@ class Models:
 
 
 def load_models() -> Models:
-    path = paths.definitions("backends").get("models")
+    path = paths.definition("backends", "models")
     if path is None:
         raise SpecError("models.toml is missing", where="backends/")
     return _loaded(files.read_text(path), str(path))

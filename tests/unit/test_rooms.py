@@ -194,10 +194,13 @@ def test_the_architecture_page_says_what_each_room_owns():
     assert named == set(ALLOWED) == {room for room, _path in room_files()}
 
 
+BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")  # fields of statements that hold statements
+
+
 def statements(node):
     """All below a node. Expressions, which hold none, are most of a tree and are left out."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.stmt | ast.excepthandler | ast.match_case):
+    for block in BLOCKS:
+        for child in getattr(node, block, ()):
             yield child
             yield from statements(child)
 

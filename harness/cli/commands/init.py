@@ -128,7 +128,7 @@ def main(arguments: argparse.Namespace) -> int:
         raise SpecError(f"{name!r} is not made of letters, digits, - and _ alone", where="NAME")
     path = Path(folder) / f"{name}.toml"
     pages = {"workloads": page_address("workloads"), "engines": page_address("adding-an-engine")}
-    if known := paths.definitions(folder).get(name):
+    if known := paths.definition(folder, name):
         raise SpecError(f"there is a {arguments.kind} '{name}' already", where=str(known),
                         hint="choose another name; nothing was written")  # fmt: skip
     created = False

@@ -31,7 +31,7 @@ def test_the_peak_of_memory_is_that_of_the_kernel_where_it_says_so(tmp_path, mon
 @pytest.mark.parametrize(
     ("folder", "pattern", "start"),
     [
-        (CODE, "*.py", r'[^\[(]*"-m",\s*"harness'),
+        (CODE, "*.py", r'(?<=[\[(])[^\[(]*"-m",\s*"harness'),
         (CODE.parent / "backends", "*.toml", r'program = \["\{(harness_)?python\}", .*"-m"'),
     ],
 )
