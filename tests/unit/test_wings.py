@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 
 from tests.sources import tree
-from tests.unit.test_rooms import HARNESS, PAGE, imports
+from tests.unit.test_rooms import HARNESS, PAGE, imports, statements
 
 # room -> wing -> wings of this room it may import, all of them above it: there is no circle
 WINGS = {
@@ -83,7 +83,7 @@ def arrows(room):
         parts = path.relative_to(HARNESS.parent).with_suffix("").parts
         own = unit(room, ".".join(parts)) or f".{parts[-1]}"
         modules = [*imports(path)]
-        for node in ast.walk(tree(path)):
+        for node in statements(tree(path)):
             if isinstance(node, ast.ImportFrom) and node.module and not node.level:
                 modules += [f"{node.module}.{alias.name}" for alias in node.names]
         yield from {(own, other) for module in modules if (other := unit(room, module)) not in (None, own)}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from llmd_benchmark_report.core import load_benchmark_report
+from msgspec import structs
 from submission_checker.models.loader import load_result_summary
 
 from harness.errors import SpecError
@@ -27,14 +28,22 @@ PATHS = [*REPORT_RATES, *(f"{metric}.{name}" for metric in REPORT_LATENCIES for 
 
 @cache
 def summaries():
-    """Of every published run; the tests make other documents of them, and change none."""
+    """Of every published run, with the first repeat of each backend at each load; no test changes one."""
     paths = sorted(PUBLISHED.glob("*/summary.json"))
-    return [open_run(str(path.parent), PUBLISHED).read_summary() for path in paths]
+    return [first_repeats(open_run(str(path.parent), PUBLISHED).read_summary()) for path in paths]
+
+
+def first_repeats(summary):
+    """Documents of further repeats have other figures in the same places."""
+    firsts = {(cell.label, cell.point): cell for cell in reversed(summary.cells)}
+    return structs.replace(
+        summary, cells=[cell for cell in summary.cells if cell is firsts[cell.label, cell.point]]
+    )
 
 
 @cache
 def published(kind):
-    """Of every published cell: its summary, itself, and its document, which no test changes."""
+    """Of those cells: the summary, the cell, and its document, which no test changes."""
     cells = {(summary.run, cell.cell): (summary, cell) for summary in summaries() for cell in summary.cells}
     return [
         (*cells[summary.run, name], document)
@@ -56,7 +65,7 @@ def known_figures():
 
 @pytest.mark.parametrize("kind", FORMATS)
 def test_what_is_exported_is_imported_again(tmp_path, kind):
-    """Of every published cell that is not INVALID: figures, load, counts and model."""
+    """Of published cells that are not INVALID: figures, load, counts and model."""
     seen = 0
     for summary, cell, document in published(kind):
         known = known_figures()[summary.run, cell.cell]
