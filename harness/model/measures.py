@@ -52,6 +52,13 @@ class Measure:
         """Whether its verdicts read as faster and slower: those of a share or a price are of no time."""
         return self.metric.family in ("latency", "rate")
 
+    @property
+    def ways(self) -> tuple[str, str]:
+        """What follows a factor, ahead and behind: `1.33× faster` of a latency, `1.33× more` requests/s."""
+        if self.metric.family == "latency":
+            return "faster", "slower"
+        return ("more", "less") if self.metric.better == "higher" else ("less", "more")
+
     def figure(self, value: float) -> str:
         """`79.2`, of a value in the metric's own unit."""
         return self.metric.figure(value)

@@ -184,18 +184,12 @@ def _few(names: Sequence[str], ranking: Order) -> str:
 def pair_words(pair: Speedup, shown: Measure) -> str:
     """`vllm 5.08× faster (4.91 to 5.25)`, `vllm 2.44× (0.96 to 6.2), undecided`, `the same within noise`."""
     if pair.state == "separated":
-        return f"{pair.ahead} {pair.span.replace(' ', f' {_more(shown)} ', 1)}" if pair.times else pair.ahead
+        return f"{pair.ahead} {pair.span.replace(' ', f' {shown.ways[0]} ', 1)}" if pair.times else pair.ahead
     if pair.state == "same":
         return "the same within noise"
     if pair.state == "undecided" and pair.times:
         return f"{pair.ahead} {pair.span}, undecided"
     return pair.state
-
-
-def _more(shown: Measure) -> str:
-    if shown.metric.family == "latency":
-        return "faster"
-    return "more" if shown.metric.better == "higher" else "less"
 
 
 def _why_nobody(ranking: Order) -> str:

@@ -81,7 +81,7 @@ def _cell(finding: Finding | None) -> Html:
     if finding is None:
         return Html("")
     found, verdict = finding.found, finding.entry.verdict
-    better = f"{found.ahead} {found.factor} {_ways(finding.entry.metric)['faster']}"
+    better = f"{found.ahead} {found.factor} {measure(finding.entry.metric).ways[0]}"
     text = {
         "faster": better,
         "slower": better,
@@ -91,21 +91,12 @@ def _cell(finding: Finding | None) -> Html:
     return join([word, tag("small", found.between or found.why, class_="range")])
 
 
-def _ways(metric: str) -> Mapping[str, str]:
-    """What the verdicts faster and slower are called: less of a price is better, and more of a share."""
-    shown = measure(metric)
-    if shown.is_speed:
-        return {"faster": "faster", "slower": "slower"}
-    lower = shown.metric.better == "lower"
-    return {"faster": "less", "slower": "more"} if lower else {"faster": "more", "slower": "less"}
-
-
 def _matrix(source: Source, point: LoadPoint, findings: Sequence[Finding]) -> Html:
     """Row against column, of the primary metric."""
     labels = source.labels
     primary = source.summary.verdict_rules.primary
     known = {(found.entry.a, found.entry.b): found for found in findings if found.entry.primary}
-    ways = _ways(primary)
+    ways = dict(zip(("faster", "slower"), measure(primary).ways, strict=True))
 
     def entry(row: str, column: str) -> Html:
         if row == column:

@@ -88,17 +88,17 @@ def test_without_runs_enough_for_any_pair_there_are_no_verdicts_to_open():
     assert pairs(Source(found, None, {}, (), (), {}, {}, ())) is None
 
 
-def test_less_of_a_price_and_more_of_a_share_are_not_called_faster():
-    energy, valid = "joules_per_output_token", "structured_valid_rate"
+def test_less_of_a_price_and_more_of_a_share_or_rate_are_not_called_faster():
+    energy, valid, rate = "joules_per_output_token", "structured_valid_rate", "output_tokens_per_s"
     made = [
-        changed(one, **{energy: times * (1 + one.repeat / 100), valid: 0.9 / times})
+        changed(one, **{energy: times * (1 + one.repeat / 100), valid: 0.9 / times, rate: 60 / times**2})
         for label, times in (("a", 1), ("b", 2))
         for one in runs(label, (10.0, 11.0, 10.5))
     ]
     ordered = sorted(made, key=lambda one: (one.repeat, one.label))
-    found = summary(*ordered, **compare(ordered, Rules(energy, (energy, valid)))._asdict())
+    found = summary(*ordered, **compare(ordered, Rules(energy, (energy, valid, rate)))._asdict())
     page = pairs(Source(found, None, {}, (), (), {}, {}, ()))
     assert "how many times better the named backend is" in page
-    for words in ("a 2× less", "a 2× more"):
+    for words in ("a 2× less", "a 2× more", "a 4× more"):
         assert f">{words}</span>" in page
-    assert "a 2× faster" not in page
+    assert "× faster" not in page
