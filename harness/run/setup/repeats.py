@@ -39,8 +39,10 @@ def repeats_of(
         raise SpecError("must be above 0", where="--budget")
     least, most = scenario.verdict.min_repeats, scenario.verdict.max_repeats
     if together is not None and together.attached:
-        given = "verdict.max_repeats" in options.overrides
-        least, most = min(SERVER_BLOCKS[0], most), most if given else SERVER_BLOCKS[1]
+        if "verdict.min_repeats" not in options.overrides:
+            least = min(SERVER_BLOCKS[0], most)
+        if "verdict.max_repeats" not in options.overrides:
+            most = SERVER_BLOCKS[1]
     looks = tuple(look * blocks for look in looks_between(least, most))
     return looks[-1], looks
 
@@ -60,7 +62,11 @@ def _wanted(options: RunOptions, scenario: Scenario, backends: int) -> int | Lit
 
 def _refuse_limits(options: RunOptions) -> None:
     """Raises SpecError for a limit without effect, which would look like one that has an effect."""
-    flags = {"--budget": options.budget_s, "--max-repeats": options.overrides.get("verdict.max_repeats")}
+    flags = {
+        "--budget": options.budget_s,
+        "--max-repeats": options.overrides.get("verdict.max_repeats"),
+        "--set verdict.min_repeats": options.overrides.get("verdict.min_repeats"),
+    }
     for flag, given in flags.items():
         if given is not None:
             raise SpecError("only applies to --repeats auto with two backends or more", where=flag)
@@ -78,18 +84,19 @@ def between_of(
             hint="leave it out, or attach to servers that run",
         )
     alone = len(chosen) == 1 and not options.find_capacity
-    return tuple(_between(declared, ref, launch, alone) for _, ref, launch in chosen)
+    key = "verdict.between_repeats"
+    where = "--between-repeats" if key in options.overrides else f"{scenario.name}:{key}"
+    return tuple(_between(declared, ref, launch, alone, where) for _, ref, launch in chosen)
 
 
-def _between(declared: str, ref: BackendRef, launch: LaunchChoice, alone: bool) -> BetweenRepeats:
-    where = "--between-repeats"
+def _between(declared: str, ref: BackendRef, launch: LaunchChoice, alone: bool, where: str) -> BetweenRepeats:
     attached = launch.mode == "attach"
     if declared in ("auto", "restart"):
         if declared == "restart" and attached:
             raise SpecError(
                 f"bench did not start {ref.label} and cannot restart it",
                 where=where,
-                hint="use keep or reset",
+                hint="--between-repeats keep measures it as it runs",
             )
         return "keep" if attached else "restart"
     if not (attached or alone):

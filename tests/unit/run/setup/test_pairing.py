@@ -48,6 +48,7 @@ def test_servers_that_run_have_one_start():
     assert (prepared.looks[0], prepared.looks[-1]) == (10, 40)
     assert len(prepared.lives) == 2
     assert prepare(options(URLS, overrides={"verdict.max_repeats": 5})).looks == (5,)
+    assert prepare(options(URLS, overrides={"verdict.min_repeats": 5})).looks[:2] == (5, 7)
 
 
 def test_a_block_is_a_share_of_what_a_run_sends_and_needs():
