@@ -20,7 +20,7 @@ from harness.errors import SpecError, StorageError, reason
 from harness.host.paths import LONGEST_NAME
 
 PARTIAL = ".partial"
-MOST_BYTES = 128 << 20  # of a file that is read at once; the summary of 2,000 cells has about 40 MB
+MOST_BYTES = 128 << 20  # of a file that is read at once; a summary has 20 to 45 kB for each cell
 
 _HIDDEN_HINT = "a run folder has plain files and folders only: nothing else of it was read or written"
 _MOST_ENTRIES = 1_000_000
@@ -77,9 +77,7 @@ class Confined:
     def read(self, name: str, most_bytes: int = MOST_BYTES) -> bytes:
         """The whole file. Raises ValueError for one of more than `most_bytes`."""
         with self.opened(name) as descriptor:
-            size = os.fstat(descriptor).st_size
-            if size > most_bytes:
-                raise ValueError(f"{size:,} bytes, more than the {most_bytes:,} that are read")
+            check_size(os.fstat(descriptor).st_size, most_bytes)
             with os.fdopen(os.dup(descriptor), "rb") as file:
                 return file.read(most_bytes)
 
@@ -284,6 +282,12 @@ def write_all(descriptor: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
+
+
+def check_size(size: int, most_bytes: int) -> None:
+    """Raises ValueError for a file that is too long to be read at once."""
+    if size > most_bytes:
+        raise ValueError(f"{size:,} bytes, more than the {most_bytes:,} that are read")
 
 
 def storage_error(error: OSError | ValueError, path: Path) -> StorageError:

@@ -40,7 +40,7 @@ from harness.records.request_table import RequestTable
 from harness.records.series import Telemetry
 from harness.store import columns, migration, samples, seal
 from harness.store.atomic import json_bytes
-from harness.store.confined import Confined, storage_error
+from harness.store.confined import MOST_BYTES, Confined, check_size, storage_error
 from harness.untrusted import read_document
 
 T = TypeVar("T")
@@ -106,6 +106,7 @@ class RunFolder:
         what was there."""
         data = json_bytes({"schema": RUN_FORMAT, **as_json(value)})
         try:
+            check_size(len(data), MOST_BYTES)
             from_json(read_document(data), type(value))
         except ValueError as error:
             raise StorageError(

@@ -10,7 +10,8 @@ from harness.untrusted.text import inert
 DEEPEST = 64  # levels; no answer of an engine has ten
 LIMIT = 2**63  # from it on a number counts and measures nothing; sums and ratios of what is below are finite
 _REMEMBERED = 10_000  # texts of a document: its keys, without the memory that ever new ones would take
-_MOST_VALUES = 2_000_000  # of a document; each becomes some hundred bytes of memory
+# Values of a document by its length: each takes some hundred bytes of memory, and 25 characters of a summary.
+_FREE_VALUES, _CHARS_PER_VALUE = 2_000_000, 16
 
 
 class BadDocumentError(ValueError):
@@ -21,8 +22,9 @@ def read_document(data: bytes | str, hidden: Callable[[str], str] = str) -> Any:
     """`hidden` takes credentials out of every text. NaN and numbers from 2**63 on are None."""
     try:
         text = data if isinstance(data, str) else data.decode("utf-8-sig")
-        if sum(map(text.count, ",[{")) > _MOST_VALUES:
-            raise BadDocumentError(f"JSON of more than {_MOST_VALUES:,} values")
+        most_values = max(_FREE_VALUES, len(text) // _CHARS_PER_VALUE)
+        if sum(map(text.count, ",[{")) > most_values:
+            raise BadDocumentError(f"JSON of more than {most_values:,} values")
         document = json.loads(text)
     except BadDocumentError:
         raise

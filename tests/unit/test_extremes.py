@@ -106,7 +106,7 @@ def test_what_is_written_of_any_counts_can_be_read_shown_and_compared(whole, tmp
         assert not any(f" {bad} " in said.getvalue() for bad in ("nan", "inf", "-inf"))
 
 
-def test_a_document_that_could_not_be_read_again_is_not_written(whole, tmp_path):
+def test_a_document_that_could_not_be_read_again_is_not_written(whole, tmp_path, monkeypatch):
     folder = RunFolder.create(tmp_path, "x")
     summary = whole.read_summary()
     folder.write_summary(summary)
@@ -116,5 +116,9 @@ def test_a_document_that_could_not_be_read_again_is_not_written(whole, tmp_path)
     broken = replace(summary, cells=(replace(first, load=load), *summary.cells[1:]))
     with pytest.raises(StorageError, match=r"would not be read again.*cells\[0\]\.load\.value"):
         folder.write_summary(broken)
+    monkeypatch.setattr("harness.store.folder.MOST_BYTES", len(before))
+    longer = replace(summary, cells=(*summary.cells, first))
+    with pytest.raises(StorageError, match=r"would not be read again: [\d,]+ bytes, more than"):
+        folder.write_summary(longer)
     assert folder.files.read("summary.json") == before
     assert seal.faults(folder.files)[1] == []

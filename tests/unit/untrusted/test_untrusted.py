@@ -4,6 +4,7 @@ import base64
 import json
 import math
 from contextlib import suppress
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -17,10 +18,12 @@ from harness.metrics.peers.recompute import recompute
 from harness.model import as_json
 from harness.records.layout import UNKNOWN
 from harness.summary import summarise_cell
-from harness.untrusted import BadDocumentError, Secrets, inert, one_line, read_document
+from harness.untrusted import BadDocumentError, Secrets, document, inert, one_line, read_document
 from tests.factories.answers import CHUNKED, chunked, delta, event, field, head, play
 from tests.factories.recorded import facts, records
 from tests.factories.shapes import KEY, TEXTS, VALUES, holds_harm, texts_in
+
+PUBLISHED = Path(__file__).parents[3] / "results/published"
 
 
 def numbers_in(value):
@@ -48,6 +51,17 @@ def test_a_document_is_inert_finite_and_without_the_key(value):
 def test_bytes_are_a_document_or_one_error(data):
     with suppress(BadDocumentError):
         read_document(data)
+
+
+def test_a_document_has_as_many_values_as_its_length_allows(monkeypatch):
+    """Any summary is read, and no values of few characters each, which would grow in memory."""
+    monkeypatch.setattr(document, "_FREE_VALUES", 50)
+    for file in sorted(PUBLISHED.glob("*/summary.json"))[::6]:
+        read_document(file.read_bytes())
+    for text in (f"[{'[],' * 50}0]", f"[{'0,' * 50}0]", '{"a":' * 51 + "0" + "}" * 51):
+        with pytest.raises(BadDocumentError, match=r"^JSON of more than 50 values$"):
+            read_document(text)
+        read_document(f"{text}{' ' * 16 * 110}")
 
 
 @pytest.mark.parametrize(
