@@ -325,6 +325,11 @@ class Backend:
         return [device for device in DEVICES if getattr(self.image, device)]
 
     @property
+    def starts(self) -> bool:
+        """Whether bench can start it on some machine."""
+        return not (self.process is None and self.process_cuda is None and self.compose is None)
+
+    @property
     def metrics_own_port(self) -> bool:
         return self.metrics is not None and self.metrics.own_port
 

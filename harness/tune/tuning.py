@@ -24,7 +24,7 @@ from harness.run.setup.prepare import Prepared, prepare
 from harness.run.setup.provision import check_machine
 from harness.sampling import machine
 from harness.spec.backend import BackendRef, Value
-from harness.spec.backend_refs import candidates
+from harness.spec.backend_refs import candidates, parse_backend_list
 from harness.spec.scenario import Load
 from harness.spec.strict import nearest
 from harness.spec.tuned import Provenance, Tuned, as_toml, tuned_path, values_text
@@ -125,13 +125,13 @@ def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
             where="--metric",
             hint=nearest(settings.metric, VERDICT_METRICS),
         )
+    for ref in parse_backend_list(settings.options.backends):
+        _check_starts(ref, settings.options)
     first = prepare(replace(settings.options, repeats=1))
     if len(first.backends) > 1:
         raise SpecError("one backend at a time", where="BACKEND")
     ref = first.backends[0].ref
     check_without_engine(settings.options, [ref])
-    if ref.url is not None:
-        raise SpecError("an attached server cannot be restarted with other values", where="BACKEND")
     if ref.tuned is not None:
         raise SpecError("is tuned already", where="BACKEND", hint=f"tune {ref.definition.name}")
     scenario = first.scenario
@@ -141,6 +141,19 @@ def _prepared(settings: Settings) -> tuple[Prepared, LoadPoint, str]:
     overrides = {KEYS[point.kind]: [value], "verdict.primary": metric, "verdict.metrics": [metric]}
     changed = replace(settings.options, overrides={**settings.options.overrides, **overrides}, repeats=1)
     return prepare(changed), point, metric
+
+
+def _check_starts(ref: BackendRef, options: RunOptions) -> None:
+    """Raises SpecError for what bench does not start: each value needs a start."""
+    if not ref.urls and (ref.definition.starts or options.launch == "simulate"):
+        return
+    name = ref.definition.name
+    compared_by_hand = f"`bench run --backends {name}=URL,{name}=URL2` compares two that run"
+    raise SpecError(
+        f"bench does not start {'this server' if ref.urls else ref.label}, and other values need a start",
+        where="BACKEND",
+        hint=f"`bench tune {name}` starts one" if ref.definition.starts else compared_by_hand,
+    )
 
 
 def _point(load: Load, given: float | None) -> LoadPoint:

@@ -74,7 +74,7 @@ def _missing(engine: Planned, machine: Machine) -> Iterator[SetupError]:
             for error in _raised(partial(machine.check_server, engine.ref, url)):
                 yield SetupError(str(error), hint=error.hint)  # with the address
     elif sys.platform != "linux":
-        attach = f"start it yourself, and attach with {definition.name}=http://HOST:PORT"
+        attach = f"run bench on Linux, or start it yourself and attach with {definition.name}=http://HOST:PORT"
         yield SetupError("bench starts engines on Linux only", hint=attach)
         return
     if mode not in ("compose", "process"):
@@ -113,7 +113,7 @@ def _gpus(definition: Backend, device: str, machine: Machine) -> Iterator[SetupE
         return
     if not machine.has_device(device):
         vendor = {"cuda": "NVIDIA", "rocm": "AMD"}[device]
-        attach = f"run it where there is one, and attach with {definition.name}=http://HOST:PORT"
+        attach = f"run bench where there is one, or attach to it there with {definition.name}=http://HOST:PORT"
         yield SetupError(f"needs an {vendor} GPU ({device}), and this machine has none", hint=attach)
         return
     if device != "cuda":

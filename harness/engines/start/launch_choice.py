@@ -127,7 +127,7 @@ def _auto(ref: BackendRef, device: Device, here: Collection[str]) -> LaunchChoic
     Without a GPU it chooses a process, which takes fewer steps.
     """
     definition = ref.definition
-    if definition.process is None and definition.process_cuda is None and definition.compose is None:
+    if not definition.starts:
         by_hand = definition.attach
         start = f"run `{'; '.join(by_hand.start)}`, then " if by_hand else ""
         raise SpecError(

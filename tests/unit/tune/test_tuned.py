@@ -278,3 +278,17 @@ def test_what_is_held_and_so_cannot_be_searched_is_named():
     of = prepared("vllm", engine_values={"max_sequences": "8"})
     with pytest.raises(SpecError, match="but max_sequences, which --engine-set holds"):
         tuning._tunable(of)
+
+
+@pytest.mark.parametrize(
+    ("backend", "what", "works"),
+    [
+        ("hosted", "bench does not start hosted", "`bench run --backends hosted=URL,hosted=URL2` compares"),
+        ("openai=http://h:1", "bench does not start this server", "`bench run --backends openai=URL,openai"),
+        ("vllm=http://h:1", "bench does not start this server", "`bench tune vllm` starts one"),
+    ],
+)
+def test_what_bench_does_not_start_has_no_values_to_search(tmp_path, backend, what, works):
+    with pytest.raises(SpecError, match=f"BACKEND: {what}") as refused:
+        tuning._prepared(tuning.Settings(RunOptions("fixed-length", backend, out=tmp_path), 60))
+    assert refused.value.hint.startswith(works)

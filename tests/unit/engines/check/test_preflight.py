@@ -117,8 +117,8 @@ def test_what_several_lack_is_one_line_and_every_backend_is_asked():
     missing = {"docker": "no daemon", "cuda": True, "ollama": True, "http://h:1": "no answer"}
     assert told(plan, **missing) == [
         "tgi, tensorrt-llm: no daemon → get docker",
-        "tensorrt-llm: needs an NVIDIA GPU (cuda), and this machine has none → run it where there is one, "
-        "and attach with tensorrt-llm=http://HOST:PORT",
+        "tensorrt-llm: needs an NVIDIA GPU (cuda), and this machine has none → run bench where there is one, "
+        "or attach to it there with tensorrt-llm=http://HOST:PORT",
         "ollama: the program ollama is not installed → install it from https://github.com/ollama/ollama, "
         "or attach with ollama=URL",
         "openai: no answer → get http://h:1",
