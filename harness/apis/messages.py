@@ -103,12 +103,15 @@ def _started(block: dict[str, Any], index: int) -> Payload:
 def _usage(holder: Document) -> Payload:
     """The prompt is what was computed, read from the cache and written to it, in one and the same block.
 
-    vLLM's two blocks of a stream differ: in the first, `input_tokens` is the whole prompt.
+    vLLM's two blocks of a stream differ: in the first, `input_tokens` is the whole prompt. Gateways send a
+    block of zeros where they have no count: no prompt has 0 tokens.
     """
     usage = mapping(holder.get("usage"))
     fresh, output = count(usage.get("input_tokens")), count(usage.get("output_tokens"))
     cached, written = (count(usage.get(f"cache_{part}_input_tokens")) for part in ("read", "creation"))
     prompt = UNKNOWN if fresh == UNKNOWN else fresh + max(cached, 0) + max(written, 0)
+    if not prompt:
+        prompt = cached = UNKNOWN
     return Payload(usage_kind((prompt, cached, output, UNKNOWN)), "", "", prompt, cached, output)
 
 

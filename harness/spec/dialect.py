@@ -91,12 +91,20 @@ class ApiDialect:
     limit_adds: int = 0  # tokens to request beyond the wanted limit, where the engine takes some away
     exact_output: Fields | None = None
     extra: Fields | None = None
+    refuses_neutral: tuple[Literal["temperature", "top_p"], ...] | None = None
     seed: Fields | None = None
     cache_salt: Fields | None = None
     tools: Fields | None = None
     thinking: Thinking | None = None
     structured: Structured | None = None
     habits: Habits = Habits()
+
+
+# Keys of [dialect.apis.NAME] that take the place of those of [dialect].
+_OWN_FIELDS = (
+    *("exact_output", "extra", "refuses_neutral", "seed", "cache_salt"),
+    *("tools", "thinking", "structured"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +159,7 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
             tools={},
             stream_usage=False,
         )
-    changed = {
-        key: value
-        for key in ("exact_output", "extra", "seed", "cache_salt", "tools", "thinking", "structured")
-        if (value := getattr(own, key)) is not None
-    }
+    changed = {key: value for key in _OWN_FIELDS if (value := getattr(own, key)) is not None}
     if not api.templated:
         changed = {"tools": {}, "thinking": Thinking(), **changed}
     of_chat = () if api.stream_options else ("done", "usage")  # chunks of Completions end like those of chat

@@ -209,6 +209,29 @@ def test_the_prompt_of_a_message_counts_what_was_written_to_the_cache() -> None:
     assert (parsed.prompt_tokens, parsed.cached_tokens, parsed.output_tokens) == (10, 2, UNKNOWN)
 
 
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ({"input_tokens": 7, "cache_read_input_tokens": 4}, {"input_tokens": 0}),
+        (
+            {"input_tokens": 7, "cache_read_input_tokens": 4},
+            {"input_tokens": 0, "cache_read_input_tokens": 0},
+        ),
+        ({"input_tokens": 0}, {"input_tokens": 7, "cache_read_input_tokens": 4}),
+        (
+            {"input_tokens": 11},
+            {"input_tokens": 0, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 7},
+        ),
+    ],
+)
+def test_a_usage_block_of_zeros_is_no_count_of_the_prompt(start: object, end: object) -> None:
+    began = {"type": "message_start", "message": {"usage": start}}
+    parsed = read(MESSAGES, began, {"type": "message_delta", "delta": {}, "usage": end})
+    assert (parsed.prompt_tokens, parsed.cached_tokens) == (11, 4)
+    parsed = read(MESSAGES, {"type": "message_delta", "delta": {}, "usage": {"input_tokens": 0}})
+    assert parsed.prompt_tokens == UNKNOWN
+
+
 _KEYS = (
     "type response item delta error message usage content content_block object status output index name id "
     "output_index incomplete_details reason stop_reason input_tokens output_tokens input_tokens_details text "

@@ -144,7 +144,8 @@ def test_messages_of_sglang_are_asked_not_to_think_in_the_words_of_that_api():
 
 
 def test_a_neutral_value_that_an_engine_refuses_is_not_sent():
-    for picky in (engine(refuses_neutral=["top_p"]), load_backend("hosted")):
+    (claude,) = parse_backend_list("openai@messages=http://h:1")
+    for picky in (engine(refuses_neutral=["top_p"]), load_backend("hosted"), claude.definition):
         assert "top_p" not in body(picky, Request(top_p=1.0))
         assert body(picky, Request(top_p=0.9))["top_p"] == 0.9
 
