@@ -221,20 +221,15 @@ def make_plan(labels: Sequence[str], load: Load, repeats: int) -> tuple[Block, .
 
 
 def _blocks(labels: Sequence[str], points: Sequence[LoadPoint], repeats: int) -> Iterator[Block]:
-    number, digits = 0, _digits(repeats * len(labels) * len(points))
+    number, planned = 0, repeats * len(labels) * len(points)
     for repeat in range(repeats):
         for backend in backend_order(len(labels), repeat):
             cells = []
             for point in points:
-                name = f"{number:0{digits}d}-{labels[backend]}-{point.label}-r{repeat}"
+                name = point.cell_name(labels[backend], repeat, number, planned)
                 cells.append(Cell(name, backend, point, repeat))
                 number += 1
             yield Block(backend, repeat, tuple(cells))
-
-
-def _digits(cells: int) -> int:
-    """Digits of the number before the name of each cell, by which they sort in plan order."""
-    return max(3, len(str(cells - 1)))
 
 
 def make_paired_plan(labels: Sequence[str], load: Load, starts: int, blocks: int) -> tuple[Block, ...]:
@@ -246,11 +241,10 @@ def make_paired_plan(labels: Sequence[str], load: Load, starts: int, blocks: int
         for point in points
         for backend in backend_order(len(labels), repeat)
     ]
-    digits = _digits(len(turns))
     return tuple(
         Block(backend, repeat, (Cell(name, backend, point, repeat, start=start),), start)
         for number, (point, repeat, backend) in enumerate(turns)
-        for name in [f"{number:0{digits}d}-{labels[backend]}-{point.label}-r{repeat}"]
+        for name in [point.cell_name(labels[backend], repeat, number, len(turns))]
         for start in [repeat // blocks]
     )
 

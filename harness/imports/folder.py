@@ -51,7 +51,8 @@ def imported(parts: Sequence[Part], out: Path, command: Sequence[str] = ()) -> R
     order = []
     for number, (part, label) in enumerate(zip(parts, names, strict=True)):
         key = (label, part.taken.load.point)
-        facts = _facts(part, label, number, seen[key])
+        name = part.taken.load.point.cell_name(label, seen[key], number, len(parts))
+        facts = _facts(part, label, name, seen[key])
         seen[key] += 1
         folder.write_cell(part.taken.records, facts)
         order.append(facts.cell)
@@ -63,7 +64,7 @@ def _began(part: Part) -> int:
     return part.taken.started_unix_ns or part.source.modified_ns
 
 
-def _facts(part: Part, label: str, number: int, repeat: int) -> CellFacts:
+def _facts(part: Part, label: str, cell: str, repeat: int) -> CellFacts:
     taken, source = part.taken, part.source
     file = Imported(
         tool=taken.tool,
@@ -79,7 +80,6 @@ def _facts(part: Part, label: str, number: int, repeat: int) -> CellFacts:
         answered=taken.answered,
         failed=taken.failed,
     )
-    cell = f"{number:03d}-{label}-{taken.load.point.label}-r{repeat}"
     return CellFacts(
         cell=cell,
         identity=Identity(

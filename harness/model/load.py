@@ -27,6 +27,11 @@ class LoadPoint(Record, frozen=True, order=True):
         """`c8`, `r2.5`, `t1`, `w0.5` or `u1`: in cell names."""
         return f"{self.kind[0]}{as_given(self.value)}"
 
+    def cell_name(self, label: str, repeat: int, number: int, cells: int) -> str:
+        """`003-llamacpp-c8-r0`: names of as many `cells` sort by their number."""
+        digits = max(3, len(str(cells - 1)))
+        return f"{number:0{digits}d}-{label}-{self.label}-r{repeat}"
+
 
 class RateSegment(Record, frozen=True, kw_only=True):
     """A stretch of the rate profile; factors of the load point's rate, linear in between."""

@@ -1,9 +1,11 @@
 """Which measurements of an import are repeats: a name and a load hold one server, one setting, one length."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from harness.errors import SpecError
-from harness.imports import Part, imported, read
+from harness.imports import Part, folder, imported, read
 from tests.factories import foreign
 
 LLAMA = {"build_commit": "abc", "build_number": 5000, "model_filename": "m.gguf", "n_prompt": 512, "n_gen": 0,
@@ -134,3 +136,13 @@ def test_files_that_name_no_load_meet_at_one_point(tmp_path):
                  for line in foreign.aiperf_lines(2)]  # fmt: skip
     files.append(foreign.write_lines(tmp_path / "2.jsonl", unbounded))
     assert made(tmp_path, *files) == {("server", "u1"): 3}
+
+
+def test_more_than_a_thousand_cells_sort_in_the_order_of_their_file(tmp_path, monkeypatch):
+    written = SimpleNamespace(run_id="run", cells=[])
+    written.write_cell = lambda _records, facts: written.cells.append(facts.cell)
+    written.write_manifest = lambda manifest: setattr(written, "order", list(manifest.order))
+    monkeypatch.setattr(folder, "RunFolder", SimpleNamespace(create=lambda _out, _name: written))
+    imported(parts(foreign.write(tmp_path / "bench.json", LLAMA)) * 501, tmp_path)
+    assert len(written.cells) == 1002
+    assert written.cells == sorted(written.cells) == written.order
