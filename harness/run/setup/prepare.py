@@ -207,7 +207,7 @@ def _checked_prompts(
 ) -> Trace | Dataset | None:
     """Checks what is known of the prompts before an engine runs. Returns the file that they come from."""
     pieces_of(scenario.text)  # raises for a file that cannot be read
-    source = checked_source(scenario, sizes)
+    source = checked_source(scenario, sizes, options.overrides)
     check_sending(scenario, sizes, source)
     check_warm_ahead(scenario, options.seed, sizes)
     return source

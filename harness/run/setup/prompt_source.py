@@ -1,5 +1,7 @@
 """Reads the file that prompts come from, and refuses what is asked of it that it cannot give."""
 
+from collections.abc import Mapping
+
 from harness.errors import SpecError
 from harness.model import RunWarning
 from harness.plan import ProbeSizes, load_points, most_requests, warmup_requests
@@ -9,12 +11,16 @@ from harness.workload.prompts.recorded import source_of
 from harness.workload.traces import Dataset, Trace
 
 
-def checked_source(scenario: Scenario, sizes: ProbeSizes | None) -> Trace | Dataset | None:
-    """The file of the scenario's prompts; None for generated ones. `sizes`: of a capacity search.
+def checked_source(
+    scenario: Scenario, sizes: ProbeSizes | None, given: Mapping[str, object]
+) -> Trace | Dataset | None:
+    """The file of the scenario's prompts; None for generated ones.
 
-    Raises SpecError.
+    `sizes`: of a capacity search. `given`: keys of the command line. Raises SpecError.
     """
     source = source_of(scenario.prompts, most_requests(scenario, sizes))
+    if isinstance(source, Trace):
+        _check_blocks(source, given)
     if isinstance(source, Trace) and source.calls is not None:
         _check_sessions(scenario)
     elif isinstance(source, Trace):
@@ -73,6 +79,16 @@ def _check_sessions(scenario: Scenario) -> None:
             "what recorded sessions share is not sent ahead",
             where="cache.state",
             hint='"primed" sends the first prompt of each session, "cold" none',
+        )
+
+
+def _check_blocks(trace: Trace, given: Mapping[str, object]) -> None:
+    if given.get(key := "prompts.block_tokens") not in (None, trace.block_tokens):
+        blocks = f"blocks of {trace.block_tokens} tokens" if trace.block_tokens else "no blocks of one size"
+        raise SpecError(
+            f"has no effect on {trace.source}: of format {trace.format}, it has {blocks}",
+            where=f"{key}, as given",
+            hint="leave it out",
         )
 
 

@@ -1,5 +1,7 @@
 """Files of prompts that cannot give what is asked of them."""
 
+from pathlib import Path
+
 import pytest
 
 from harness.errors import SpecError
@@ -7,6 +9,7 @@ from harness.host import paths
 from harness.run.setup.options import RunOptions
 from harness.run.setup.prepare import prepare
 
+TRACES = Path(__file__).parents[2] / "workload" / "trace_data"
 PLAIN = str(paths.data_file("data/example-trace.jsonl"))
 
 
@@ -50,6 +53,21 @@ def test_what_is_of_sessions_needs_a_trace_of_them(scenario, given, where):
     ) as caught:
         asked(scenario, **given)
     assert caught.value.where == where
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mooncake.jsonl", "of format mooncake, it has blocks of 512 tokens"),
+        ("azure.csv", "of format azure, it has no blocks of one size"),
+    ],
+)
+def test_a_size_of_blocks_that_the_format_has_not_is_refused(name, said):
+    few = {"prompts__file": str(TRACES / name), "load__warmup_requests": 0}
+    with pytest.raises(SpecError, match=f"^prompts.block_tokens, as given: has no effect on .*{said}"):
+        asked("trace", prompts__block_tokens=16, **few)
+    assert asked("trace", **few).source.format == name.partition(".")[0]
+    assert asked("trace", prompts__file=PLAIN, prompts__block_tokens=16).source.block_tokens == 16
 
 
 @pytest.mark.parametrize("key", ["think_time_s", "rest_s"])
