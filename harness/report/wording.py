@@ -1,5 +1,6 @@
 """Tables, lists and foreign words as people read them. Knows no output format."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,16 +22,18 @@ class Table:
     rows: Sequence[Sequence[str]]
 
     def lines(self, columns: int) -> Iterator[str]:
-        """Lines for a terminal: names to the left, cut where the table then fits, figures to the right."""
+        """Lines for a terminal: names to the left, figures to the right. Names are cut where the table
+        then fits and they still differ."""
         yield ""
         yield from wrap(self.title, columns)
         rows = [*self._head_lines(columns), *self.rows]
         _, *figures = zip(*rows, strict=True)
         room = columns - sum(len(_BETWEEN) + max(map(len, column)) for column in figures)
-        if room >= _LEAST:
-            names = short_names((name for name, *_ in rows), room)
-            rows = [(names[name], *texts) for name, *texts in rows]
-        yield from aligned(rows)
+        labels = [name for name, *_ in rows]
+        names = short_names(labels, max(room, _LEAST))
+        if room < _LEAST or len({*names.values()}) < len(names):  # in blocks, where they have more room
+            names = short_names(labels, columns // 2)
+        yield from aligned([(names[name], *texts) for name, *texts in rows], columns)
 
     def _head_lines(self, columns: int) -> list[Sequence[str]]:
         """The head as it is; where it or the table is too wide, a line for each of its words, the last next
@@ -43,15 +46,33 @@ class Table:
         return list(zip(*([""] * (lines - len(parts)) + parts for parts in words), strict=True))
 
 
-def aligned(rows: Sequence[Sequence[str]], *, figures: bool = True) -> Iterator[str]:
-    """A line per row, the first column to the left, the others to the right if they are figures."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        texts = (
-            text.rjust(width) if figures and index else text.ljust(width)
-            for index, (text, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield _BETWEEN.join(texts).rstrip()
+def aligned(
+    rows: Sequence[Sequence[str]], columns: float = math.inf, *, figures: bool = True
+) -> Iterator[str]:
+    """A line per row, the first column to the left, the others to the right if they are figures. A table that
+    is wider than `columns` is broken into blocks, each with the first column."""
+    first, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    for part in blocks([len(_BETWEEN) + width for width in widths], columns - first):
+        if part.start:
+            yield ""
+        for name, *texts in rows:
+            cells = zip(texts[part], widths[part], strict=True)
+            padded = (text.rjust(width) if figures else text.ljust(width) for text, width in cells)
+            if line := _BETWEEN.join(
+                (name.ljust(first), *padded)
+            ).rstrip():  # a line of heads may have none here
+                yield line
+
+
+def blocks(sizes: Sequence[int], room: float) -> Iterator[slice]:
+    """Columns that fit next to each other; each block has one or more. `sizes`: with the gap before each."""
+    start = used = 0
+    for index, size in enumerate(sizes):
+        if index > start and used + size > room:
+            yield slice(start, index)
+            start, used = index, 0
+        used += size
+    yield slice(start, len(sizes))
 
 
 def or_unknown(value: float | None) -> str:

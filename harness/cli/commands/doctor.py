@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from harness.cli.display.live import wrapped
+from harness.cli.display.output import UNBROKEN, page_width, progress_display
 from harness.cli.flags import options
 from harness.errors import ExitCode
 
@@ -54,7 +56,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.display.output import progress_display
     from harness.cluster.options import asked
     from harness.cluster.placement import joined
     from harness.doctor.examine import examine
@@ -65,35 +66,37 @@ def main(arguments: argparse.Namespace) -> int:
     with closing(progress_display()) as ui, joined(load_from) as cluster:
         examination = examine(QUICK if arguments.quick else LOADS, ui.stage, cluster, arguments.api)
     document = examination.document
-    print(json.dumps(as_stored(document), indent=1) if arguments.json else as_text(examination))
+    if arguments.json:
+        print(json.dumps(as_stored(document), indent=1))
+    else:
+        print(as_text(examination, page_width(UNBROKEN)))
     if load_from is None and arguments.api == "chat":  # runs of this machine alone go by what is stored
         store(document)
         print(f"kept in {path()}", file=sys.stderr)
     return ExitCode.OK if examination.verdict.fit_to_measure else ExitCode.INVALID
 
 
-def as_text(examination: "Examination") -> str:
+def as_text(examination: "Examination", width: int = UNBROKEN) -> str:
     verdict = examination.verdict
-    return "\n".join(
-        [
-            *_table(examination),
-            *_nodes(examination),
-            "",
-            *_machine(examination),
-            _workers(examination),
-            "",
-            verdict.sentence,
-            *(f"limit: {limit}" for limit in verdict.limits),
-            *(f"hint: {hint}" for hint in verdict.hints),
-        ]
-    )
+    lines = [
+        *_table(examination, width),
+        *_nodes(examination),
+        "",
+        *_machine(examination),
+        _workers(examination),
+        "",
+        verdict.sentence,
+        *(f"limit: {limit}" for limit in verdict.limits),
+        *(f"hint: {hint}" for hint in verdict.hints),
+    ]
+    return "\n".join(wrapped(line, width) for line in lines)
 
 
-def _table(examination: "Examination") -> "Iterator[str]":
+def _table(examination: "Examination", width: int) -> "Iterator[str]":
     from harness.report.wording import aligned
 
     heads = [[word.format(examination.unit) for word in head] for head in _HEADS]
-    return aligned([*zip(*heads, strict=True), *map(_cells, examination.measured)])
+    return aligned([*zip(*heads, strict=True), *map(_cells, examination.measured)], width)
 
 
 def _cells(measured: "MeasuredLoad") -> tuple[str, ...]:

@@ -146,16 +146,19 @@ def _outdated() -> int:
 
 
 def _list() -> int:
+    from harness.cli.display.output import UNBROKEN, page_width
     from harness.engines.known import not_run
     from harness.engines.provide.install import installed, size_words
+    from harness.report.text.terminal_text import hanging
 
+    width = page_width(UNBROKEN)
     for name, definition in _installable().items():
         environment = installed(definition)
         state = (
             f"installed, {environment.version}" if environment else f"not installed{size_words(definition)}"
         )
         mark = not_run(definition.process)
-        print(f"{name:<19} {state}" + (f"; {mark}" if mark else ""))
+        print(*hanging(f"{name:<20}", f"{state}; {mark}" if mark else state, width), sep="\n")
     return ExitCode.OK
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from harness.cli.display.output import page_width
+from harness.cli.display.output import UNBROKEN, page_width
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
 from harness.host import paths
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from harness.spec.backend import Backend
     from harness.spec.scenario import Scenario
 
-UNBROKEN = 10_000  # columns of a pipe: a program reads a row as one line
 NARROWEST = 16  # columns of text
 LONGEST_CELL = 70  # characters; longer texts are sentences
 NARROWEST_SENTENCE = 40  # columns

@@ -5,10 +5,13 @@ import json
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from harness.cli.display.live import wrapped
+from harness.cli.display.output import UNBROKEN, page_width, progress_display
 from harness.cli.flags import options
 from harness.errors import ExitCode, SpecError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from harness.engines.provide.shared_folders import Say
@@ -46,7 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(arguments: argparse.Namespace) -> int:
-    from harness.cli.display.output import progress_display
     from harness.probe import examine
     from harness.spec.backend_refs import parse_backend_list
 
@@ -67,7 +69,7 @@ def main(arguments: argparse.Namespace) -> int:
 
         print(json.dumps(as_json(probed) | {"known": known}, indent=1))
     else:
-        print("\n".join([as_text(probed), *(f"known of it: {line}" for line in known)]))
+        print(as_text(probed, known, page_width(UNBROKEN)))
     return ExitCode.LIMIT_FAILED if probed.mismatches else ExitCode.OK
 
 
@@ -95,7 +97,7 @@ def _engine(
     return open_engine(EngineRequest(ref, choice, *model, log_path=logs / f"probe-{ref.label}.log"), say)
 
 
-def as_text(probed: "Probed") -> str:
+def as_text(probed: "Probed", known: "Sequence[str]" = (), width: int = UNBROKEN) -> str:
     from harness.model.numbers import counted
 
     version = f" {probed.version}" if probed.version else ""
@@ -104,7 +106,7 @@ def as_text(probed: "Probed") -> str:
     lines = [f"{label}{version} at {probed.base_url}, model {probed.served_name}"]
     if probed.simulated:
         lines.append("SIMULATED: no inference engine answered")
-    lines += ["", *_table(probed), ""]
+    lines += ["", *_table(probed, width), ""]
     differ, matter = len(probed.mismatches), sum(finding.matters for finding in probed.findings)
     lines.append(
         f"{counted(probed.requests, 'request')} in {probed.wall_s:.1f} s: "
@@ -114,19 +116,20 @@ def as_text(probed: "Probed") -> str:
             else "nothing that was seen differs from what is declared"
         )
     )
-    return "\n".join(lines)
+    lines += (f"known of it: {line}" for line in known)
+    return "\n".join(wrapped(line, width) for line in lines)
 
 
-def _table(probed: "Probed") -> list[str]:
+def _table(probed: "Probed", width: int) -> "Iterator[str]":
+    from harness.report.text.terminal_text import hanging
+
     rows = [("", "what", "declared", "seen"), *(_row(finding) for finding in probed.findings)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    lines = []
-    for row, finding in zip(rows, (None, *probed.findings), strict=True):
-        cells = (cell.ljust(width) for cell, width in zip(row, (*widths, 0), strict=True))
-        lines.append("  ".join(cells).rstrip())
+    for (*cells, seen), finding in zip(rows, (None, *probed.findings), strict=True):
+        left = "".join(f"{cell:<{size}}  " for cell, size in zip(cells, widths, strict=True))
+        yield from hanging(left, seen, width)
         if finding and finding.then:
-            lines.append(" " * (widths[0] + widths[1] + widths[2] + 6) + f"→ {finding.then}")
-    return lines
+            yield from hanging(" " * min(len(left), width // 4) + "→ ", finding.then, width)
 
 
 def _row(finding: "Finding") -> tuple[str, str, str, str]:

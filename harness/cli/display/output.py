@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from harness.load.job import Progress
     from harness.plan import Cell
 
+UNBROKEN = 10_000  # columns of a pipe: a program reads a row as one line
 LOG_EVERY_S = 10.0  # a log gets a line of a stage that goes on this often
 LONG_WORD = 200  # characters; longer ones in an error are cut in their middle
 _INDENT = "    "  # of the further lines of a command

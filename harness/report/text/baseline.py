@@ -55,7 +55,7 @@ def _terminal(document: RunComparison, columns: int, paint: Paint) -> Iterator[s
         for point, findings in by_load(pair):
             yield f"  {point_words(point)}"
             rows = [heads(pair), *map(finding_row, findings)]
-            yield from (f"  {line}" for line in aligned(rows, figures=False))
+            yield from (f"  {line}".rstrip() for line in aligned(rows, columns - 2, figures=False))
             yield from _indented([legend(findings)], columns)
             yield from _indented(_reasons(findings), columns)
         yield from _indented((f"differs: {_difference(entry)}" for entry in pair.differences), columns)

@@ -22,7 +22,7 @@ from harness.report.text.roles import role_tables
 from harness.report.text.sessions import session_tables
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint
 from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
-from harness.report.wording import Table, markdown_escaped, markdown_row, plain, short_names
+from harness.report.wording import Table, blocks, markdown_escaped, markdown_row, plain, short_names
 
 LABEL_LIMIT = 40
 
@@ -96,18 +96,14 @@ def _figures(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
 def _blocks(names: Sequence[str], rows: Sequence[Row], width: int, paint: Paint) -> Iterator[str]:
     """`names`: the heading of the first column, then a name per row."""
     first = max(map(len, names))
-    columns = [(column, [column.entry(row) for row in rows]) for column in shown(rows)]
-    block: list[tuple[Column, list[Entry], int]] = []
-    used = first
-    for column, entries in columns:
-        size = GAP + max(len(text) for text in (*column.heads, *_texts(entries)))
-        if block and used + size > width:
-            yield from _block(names, first, block, paint)
+    columns = []
+    for column in shown(rows):
+        entries = [column.entry(row) for row in rows]
+        columns.append((column, entries, GAP + max(map(len, (*column.heads, *_texts(entries))))))
+    for part in blocks([size for *_, size in columns], width - first):
+        if part.start:
             yield ""
-            block, used = [], first
-        block.append((column, entries, size))
-        used += size
-    yield from _block(names, first, block, paint)
+        yield from _block(names, first, columns[part], paint)
 
 
 def _texts(entries: Sequence[Entry]) -> list[str]:

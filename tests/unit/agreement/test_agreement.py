@@ -296,6 +296,18 @@ def test_backends_are_compared():
     assert len(agreement_tables(made(Summary, agreement=found))) == 3
 
 
+@pytest.mark.parametrize("columns", [60, 80])
+@pytest.mark.parametrize("kinds", [[], ["choice", "extraction", "structured"]])
+def test_no_table_of_answers_is_wider_than_the_terminal(columns, kinds):
+    good = stored({asked: ideal(asked) for asked in QUESTIONS})
+    names = ("sglang@no-prefix-cache-and-more", "http://gateway.example.internal:8000/v1")
+    found = compare(QUESTIONS, dict.fromkeys(names, good))
+    found = structs.replace(found, questions=MANY, kinds={**found.kinds, **dict.fromkeys(kinds, 20)})
+    tables = agreement_tables(made(Summary, agreement=found))
+    assert len(tables) == 5
+    assert max(len(line) for table in tables for line in table.lines(columns)) <= columns
+
+
 def test_both_tables_of_answers_under_load_name_the_same_load():
     """Of a slow engine, which is asked fewer questions, and of another one."""
     good = {asked: ideal(asked) for asked in QUESTIONS}

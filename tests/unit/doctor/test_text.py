@@ -1,5 +1,7 @@
 """What a person reads: every line, with what is not known said to be so."""
 
+import pytest
+
 from harness.cli.commands.doctor import as_text
 from harness.doctor.examine import Examination
 from harness.doctor.machine import MachineFacts
@@ -43,6 +45,16 @@ def test_table_machine_verdict_and_hints():
     assert "workers  one carries about 16 streams, 400 arrivals/s in half a core" in shown
     assert shown.splitlines()[-2].startswith("exact to ±0.1 ms up to 8 streams")
     assert shown.endswith("hint: a hint")
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_no_line_is_wider_than_the_terminal(columns):
+    measured = [streams(8), streams(1024), rate(200, arrivals=Dispersions(1.02, 1.03))]
+    machine = documents.made(MachineFacts, MACHINE)
+    found = Examination(machine, 0, measured, [], [], conclude(measured, [], ["a hint of many words " * 5]))
+    lines = as_text(found, columns).splitlines()
+    assert max(map(len, lines)) <= columns
+    assert " ".join(lines).count("VALID") == 3
 
 
 def test_what_a_worker_carries_is_said_of_the_loads_that_were_exact():

@@ -1,4 +1,4 @@
-from harness.report.wording import Table, listing, plain, short_names
+from harness.report.wording import Table, aligned, listing, plain, short_names
 
 
 def test_foreign_text_is_one_harmless_line():
@@ -32,3 +32,36 @@ def test_the_head_of_a_wide_table_has_a_line_for_each_word():
     _, _, *heads, row = Table("speeds", head, [("http://a", *["345"] * 6)]).lines(80)
     assert [line.split() for line in heads] == [["output"] * 6, ["URL", *["tok/s"] * 6]]
     assert {len(line) for line in (*heads, row)} == {len("http://a") + 6 * len("  output")}
+
+
+def test_a_table_that_is_too_wide_is_broken_into_blocks_with_its_first_column():
+    rows = [("metric", "old", "new", "verdict"), ("TTFT", "172", "71.2", "faster")]
+    assert list(aligned(rows, 19, figures=False)) == [
+        "metric  old  new",
+        "TTFT    172  71.2",
+        "",
+        "metric  verdict",
+        "TTFT    faster",
+    ]
+    assert (
+        list(aligned(rows, 26))
+        == list(aligned(rows))
+        == ["metric  old   new  verdict", "TTFT    172  71.2   faster"]
+    )
+    heads = [("", "sent late", ""), ("load", "p99", "validity"), ("8 streams", "0.3", "VALID")]
+    assert list(aligned(heads, 20))[3:] == ["", "load       validity", "8 streams     VALID"]
+
+
+def test_names_that_a_cut_makes_alike_get_half_the_line():
+    names = [f"llamacpp@q8_0 / {b}, between requests of c4" for b in ("llamacpp", "itself")]
+    rows = [(name, "358", "-1.5 to +3.9", "same") for name in names]
+    table = Table("accuracy", ("between", "compared", "points", "verdict"), rows)
+    assert list(table.lines(50))[2:] == [
+        "between                    compared        points",
+        "llamacpp@q8_0 / llamacpp…       358  -1.5 to +3.9",
+        "llamacpp@q8_0 / itself, …       358  -1.5 to +3.9",
+        "",
+        "between                    verdict",
+        "llamacpp@q8_0 / llamacpp…     same",
+        "llamacpp@q8_0 / itself, …     same",
+    ]

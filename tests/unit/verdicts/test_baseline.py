@@ -430,6 +430,7 @@ def test_what_is_printed():
     assert "TTFT p50, ms*" in text
     assert "+12.0 %" in text
     assert max(map(len, text.splitlines())) <= 80
+    assert max(map(len, baseline.terminal(document, 60, color=False).splitlines())) <= 60
     page = baseline.markdown(document)
     assert page.startswith("**vllm is slower than in the run of 2026-11-20 08:00")
     assert "| TTFT p50, ms\\* | 100 | 112 | +12.0 % |" in page

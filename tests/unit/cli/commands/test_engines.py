@@ -57,6 +57,13 @@ def test_each_environment_is_a_line_with_its_state(provided, capsys):
     assert "openai" not in states
 
 
+def test_a_state_is_broken_next_to_its_name_on_a_narrow_terminal(provided, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    _code, lines, _err = engines(capsys, "list")
+    first = lines.index("transformers (cuda) not installed (about 1,210 MB); its")
+    assert lines[first + 1] == " " * 20 + "packages for CUDA were not run on a GPU"
+
+
 def test_what_would_be_installed_is_shown_with_sizes_and_nothing_is(provided, capsys):
     code, lines, _err = engines(capsys, "install", "transformers", "--device", "cpu", "--dry-run")
     assert code == ExitCode.OK

@@ -58,6 +58,27 @@ def test_each_finding_is_a_row_and_what_is_done_about_it_stands_below():
     ]
 
 
+def test_what_was_seen_is_broken_within_its_column():
+    null = Finding(
+        "metrics", "/metrics", "7 of 9 series", True, "null: preemptions (vllm:num_preemptions_total)"
+    )
+    lines = probe.as_text(probed(UNKNOWN, null), ["a default of its own on large GPUs"], 40).splitlines()
+    assert lines[2:] == [
+        "    what          declared  seen",
+        "–   prefix cache  –         0.93 of the",
+        "                            prompt",
+        "ok  metrics       /metrics  7 of 9",
+        "                            series",
+        "          → null: preemptions",
+        "            (vllm:num_preemptions_total)",
+        "",
+        "12 requests in 3.2 s: nothing that was",
+        "  seen differs from what is declared",
+        "known of it: a default of its own on",
+        "  large GPUs",
+    ]
+
+
 def test_one_request_is_no_plural():
     end = probe.as_text(probed(HOLDS, requests=1)).splitlines()[-1]
     assert end == "1 request in 3.2 s: nothing that was seen differs from what is declared"
