@@ -91,9 +91,10 @@ def _blocks(by_label: Mapping[str, Sequence[Pair]], tool: Tool, width: int) -> I
         yield "nothing valid was measured"
         return
     names = [pair.name for pair in next(iter(by_label.values()))]
-    labels, cut = list(by_label), short_names(by_label, LABEL_LIMIT)
+    first, labels = max(map(len, names)), list(by_label)
+    cut = short_names(by_label, min(LABEL_LIMIT, width - first - GAP))
     longest = max(map(len, cut.values())) + GAP
-    first, column = max(map(len, names)), max(8 + GAP, len(tool.name) + GAP, -(-longest // 2))
+    column = max(8 + GAP, len(tool.name) + GAP, -(-longest // 2))
     fit = max(1, (width - first) // (2 * column))
     for start in range(0, len(labels), fit):
         shown = labels[start : start + fit]

@@ -57,6 +57,14 @@ def test_of_a_run_without_a_valid_cell_nothing_is_compared():
     assert text.endswith("nothing valid was measured\n\nNo figure is known of both: nothing was compared.\n")
 
 
+def test_a_long_name_is_cut_to_what_the_figures_leave():
+    named = cell("http://some-gateway.example.internal:8000/v1")
+    views = {named.cell: View((*FIGURES, Figure("E2E of an answer", "p99", "ms", "e2e_ms.p99", 66.0)), {})}
+    text = terminal(summary(named), TOOLS["vllm"], views, 60)
+    assert max(map(len, text.splitlines())) <= 60
+    assert "http://some-gateway.example.inter…\n" in text
+
+
 def test_each_figure_that_only_the_tool_has_comes_with_its_own_reason():
     _, text = printed()
     assert "n/a here, TTFT p99: 24 samples; p99 needs 299; vllm prints it all the same." in text
