@@ -37,3 +37,8 @@ def test_a_file_that_holds_no_answers(tmp_path):
             read_answers(str(file))
     file.write_text(json.dumps(RIGHT))
     assert read_answers(str(file)) == RIGHT
+
+
+def test_a_device_is_not_read_to_its_end():
+    with pytest.raises(ValueError, match="/dev/zero is a device"):
+        read_answers("/dev/zero")

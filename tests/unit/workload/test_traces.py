@@ -10,7 +10,7 @@ from harness.errors import SpecError
 from harness.records.layout import Outcome
 from harness.records.request_table import Expected, Part, RequestTable
 from harness.store import RunFolder
-from harness.workload.traces import clip, read_trace, window
+from harness.workload.traces import clip, read_dataset, read_trace, window
 from harness.workload.traces.rows import MAX_TOKENS, OUT_OF_ORDER, REPEATED
 from tests.factories.recorded import facts, records
 
@@ -165,6 +165,13 @@ def test_a_missing_file_and_a_wrong_format_are_errors(tmp_path, file):
         read_trace(tmp_path, "azure")
     with pytest.raises(SpecError, match="not the folder of a run"):
         read_trace(tmp_path)
+
+
+@pytest.mark.parametrize("read", [read_trace, read_dataset])
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/zero"])
+def test_a_device_is_not_read_to_its_end(read, device):
+    with pytest.raises(SpecError, match=f"{device}: is a device"):
+        read(Path(device))
 
 
 def test_a_window_is_cut_in_the_traces_own_time(file):
