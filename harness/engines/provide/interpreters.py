@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from harness.engines.provide.locks import OLDEST, Locked, locked_files
-from harness.engines.provide.pip import find_uv
+from harness.engines.provide.pip import NO_PROJECT, find_uv
 from harness.errors import SetupError
 from harness.host import kit_env
 from harness.host.helper_process import without_credentials
@@ -86,7 +86,8 @@ def creating(version: Version, folder: Path) -> list[str]:
     """The command that makes an environment with pip, of a version that can be had (`unfit_python`)."""
     if program := _program(version):
         return [program, "-I", "-m", "venv", str(folder)]
-    return [str(find_uv()), "venv", "--seed", "--python", _name(version), str(folder)]
+    uv = [str(find_uv()), "venv", "--project", NO_PROJECT]
+    return [*uv, "--seed", "--python", _name(version), str(folder)]
 
 
 def can_be_had(version: Version) -> bool:

@@ -158,7 +158,7 @@ def _resolved(uv: str, install: Install, pip: Pip, machines: Sequence["_Machine"
             f"resolving {', '.join(install.requirements)}",
             *(str(wanted), "--universal", "--python-version", python, "--only-binary", ":all:"),
             *("--excludes", str(without), "--format", "pylock.toml", "--output-file", str(output)),
-            *("--directory", folder),
+            project=folder,
         )
         packages = tomllib.loads(output.read_text(encoding="utf-8"))["packages"]
     found = []

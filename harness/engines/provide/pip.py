@@ -35,6 +35,8 @@ _CAUSES = (
     ),
 )
 
+NO_PROJECT = "/"  # uv reads the settings of a project: not those of the folder that bench is run in
+
 
 def find_uv() -> str | None:
     """Returns uv's path; None where there is none. It may be next to our Python, and not in PATH."""
@@ -70,11 +72,12 @@ class Pip:
 
     def run_uv(self, uv: str, doing: str, *arguments: str) -> None:
         """`uv pip install ARGUMENTS` into the same environment, under the same care."""
-        self._run(doing, [uv, "pip", "install", "--python", str(self._python), *arguments])
+        into = ("--project", NO_PROJECT, "--python", str(self._python))
+        self._run(doing, [uv, "pip", "install", *into, *arguments])
 
-    def compile_uv(self, uv: str, doing: str, *arguments: str) -> None:
-        """`uv pip compile ARGUMENTS`: installs nothing."""
-        self._run(doing, [uv, "pip", "compile", "--quiet", *arguments])
+    def compile_uv(self, uv: str, doing: str, *arguments: str, project: str = NO_PROJECT) -> None:
+        """`uv pip compile ARGUMENTS`: installs nothing. `project`: the folder whose settings hold."""
+        self._run(doing, [uv, "pip", "compile", "--quiet", "--project", project, *arguments])
 
     def resolve(self, doing: str, *arguments: str) -> list[Distribution]:
         """The distributions that `pip install ARGUMENTS` would bring. Installs nothing."""

@@ -16,6 +16,7 @@ from harness.spec.backend import Install
 from harness.spec.backend_refs import load_backend
 
 LINUX = f"manylinux_2_17_{platform.machine()}"
+VENV = ("venv", "--project", "/")
 PROGRAM = "#!/bin/sh\nexit {code}\n"
 
 
@@ -72,7 +73,7 @@ def test_of_those_that_the_packages_are_made_for_the_newest_on_the_machine_is_ta
 def test_uv_fetches_the_newest_where_the_machine_has_none(path, sglang, tmp_path):
     uv = program(path, "uv")
     assert python_of(sglang, "sglang") == (3, 13)
-    assert creating((3, 13), tmp_path) == [uv, "venv", "--seed", "--python", "3.13", str(tmp_path)]
+    assert creating((3, 13), tmp_path) == [uv, *VENV, "--seed", "--python", "3.13", str(tmp_path)]
 
 
 def test_without_both_it_is_refused_with_what_would_do(path, monkeypatch, tmp_path):
@@ -127,7 +128,7 @@ def test_without_pip_for_our_venv_uv_makes_it(path, monkeypatch, tmp_path):
     monkeypatch.setattr(interpreters, "find_spec", lambda name: None if name == "ensurepip" else name)
     assert "no venv with pip" in str(unfit_python(unlocked, "tiny"))
     uv = program(path, "uv")
-    assert creating(interpreters.OURS, tmp_path) == [uv, "venv", "--seed", "--python", "3.19", str(tmp_path)]
+    assert creating(interpreters.OURS, tmp_path) == [uv, *VENV, "--seed", "--python", "3.19", str(tmp_path)]
 
 
 def test_uv_is_found_next_to_our_python(path, tmp_path):

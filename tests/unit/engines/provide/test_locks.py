@@ -53,6 +53,7 @@ words = sys.argv[1:]
 here = Path({folder!r})
 asked = Path(next(word for word in words if word.endswith("in.txt")))
 without = Path(words[words.index("--excludes") + 1])
+(here / "settings.toml").write_text(Path(words[words.index("--project") + 1], "pyproject.toml").read_text())
 (here / "asked.json").write_text(json.dumps([asked.read_text().split(), without.read_text().split()]))
 Path(words[words.index("--output-file") + 1]).write_text((here / "found.toml").read_text())
 """
@@ -134,6 +135,7 @@ def test_torch_and_what_is_left_out_are_not_asked_for(uv):
     install = Install(("tinyengine==1.5",), torch="2.0", without=("TorchVision",), version_of="tinyengine")
     lock(backend(install, cuda=False), "x", print)
     assert '["tinyengine==1.5"], ["torch", "torchvision"]' in (uv / "asked.json").read_text()
+    assert "[tool.uv]\nenvironments = [" in (uv / "settings.toml").read_text()
 
 
 def test_without_uv_nothing_is_resolved(tmp_path, monkeypatch):

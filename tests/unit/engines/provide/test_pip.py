@@ -1,4 +1,4 @@
-"""What a failure of pip or uv is reported with."""
+"""How pip and uv are asked, and what a failure of theirs is reported with."""
 
 from pathlib import Path
 
@@ -31,3 +31,19 @@ def test_a_failure_says_what_to_do(tmp_path, output, hint):
     assert caught.value.what.startswith("resolving failed: No ")
     assert hint in caught.value.hint
     assert str(tmp_path / "kit.log") in caught.value.hint
+
+
+def test_uv_reads_no_settings_of_the_folder_that_bench_is_run_in(tmp_path):
+    """A `uv.toml` there may name other indexes and versions. Relative paths still begin there."""
+    program = tmp_path / "uv"
+    program.write_text('#!/bin/sh\necho "$@"\n')
+    program.chmod(0o755)
+    pip = Pip(Path("python"), tmp_path / "kit.log", lambda _line: None, "kit")
+    pip.run_uv(str(program), "installing", "torch")
+    pip.compile_uv(str(program), "resolving", "in.txt")
+    pip.compile_uv(str(program), "resolving", "in.txt", project="/own")
+    assert (tmp_path / "kit.log").read_text().splitlines() == [
+        "pip install --project / --python python torch",
+        "pip compile --quiet --project / in.txt",
+        "pip compile --quiet --project /own in.txt",
+    ]
