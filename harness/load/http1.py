@@ -196,7 +196,9 @@ def _decompress(parts: list[bytes], encoding: bytes, most_bytes: int) -> list[by
             inflated.append(b"")
             rest = part
             while rest:
-                if inflate.eof:  # gzip may have several members, perhaps one for each event
+                if inflate.eof:  # gzip may have several members, perhaps one for each event, and zeros behind
+                    if not (rest := rest.lstrip(b"\0")):
+                        break
                     inflate = zlib.decompressobj(window)
                 inflated[-1] += inflate.decompress(rest, left + 1 - len(inflated[-1]))
                 if len(inflated[-1]) > left:

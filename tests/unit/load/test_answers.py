@@ -116,6 +116,18 @@ def test_gzip_with_a_member_for_each_event_is_read_to_its_end() -> None:
     assert len(settled.events) == len(_EVENTS)
 
 
+def test_zeros_behind_gzip_are_padding() -> None:
+    """Python's gzip, gunzip and httpx take such an answer for whole."""
+    packed = gzip.compress(_BODY)
+    for body in (packed + bytes(20), packed + bytes(20) + gzip.compress(b": end\n\n") + bytes(3)):
+        for cut in (len(body) - 30, len(packed), len(packed) + 7):
+            reads = [head("content-encoding: gzip", f"content-length: {len(body)}"), body[:cut], body[cut:]]
+            settled = play(reads)
+            assert (settled.outcome, settled.text) == (Outcome.OK, "né\nb")
+    garbage = packed + b"\0not gzip"
+    assert play([head("content-encoding: gzip") + garbage]).outcome is Outcome.MALFORMED
+
+
 def test_interim_answers_are_passed_over() -> None:
     settled = play(
         [
