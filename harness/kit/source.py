@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 from harness.engines.provide.pip import Pip
-from harness.engines.provide.shared_folders import Say
+from harness.engines.provide.shared_folders import Say, filled
 from harness.errors import SetupError
 from harness.host import paths
 from harness.kit.compile import ARCHIVE, PACKAGE
@@ -29,19 +29,19 @@ _LEFT_OUT = re.compile(
 
 def llama_cpp(log: Path, say: Say) -> Path:
     """The archive in the cache, made where it is absent. Raises SetupError."""
-    key = fingerprint([SHA256, _LEFT_OUT.pattern])[:12]
-    packed = paths.made(paths.cache_dir() / "kits") / f"{key}-{ARCHIVE}"
-    if packed.is_file():
-        return packed
-    folder = paths.made(packed.with_suffix(".part"))
+    folder = paths.cache_dir() / "kits" / fingerprint([SHA256, _LEFT_OUT.pattern])[:12]
+    filled(folder, "the sources of llama.cpp", lambda target: _pack(target, log, say), say)
+    return folder / ARCHIVE
+
+
+def _pack(folder: Path, log: Path, say: Say) -> None:
     # pip asks the package for its metadata, for which its build tools are fetched too.
     flags = ("--no-deps", "--no-binary", ":all:", "--dest", str(folder))
     Pip(Path(sys.executable), log, say, "llama.cpp").run(f"downloading {SDIST}", "download", *flags, SDIST)
     (sdist,) = folder.glob("*.tar.gz")
     if sum_of(sdist) != SHA256:
         raise SetupError(f"{SDIST} has another check sum than {SHA256}", where=str(sdist))
-    partial = folder / ARCHIVE
-    with tarfile.open(sdist) as whole, tarfile.open(partial, "w:xz") as archive:
+    with tarfile.open(sdist) as whole, tarfile.open(folder / ARCHIVE, "w:xz") as archive:
         for member in whole:
             found = _INSIDE.fullmatch(member.name)
             content = whole.extractfile(member) if found and member.isfile() else None
@@ -50,7 +50,4 @@ def llama_cpp(log: Path, say: Say) -> Path:
             info = tarfile.TarInfo(f"llama.cpp/{found[1]}")
             info.size, info.mode, info.mtime = member.size, member.mode, member.mtime
             archive.addfile(info, io.BytesIO(content.read()))
-    partial.replace(packed)
     sdist.unlink()
-    folder.rmdir()
-    return packed
