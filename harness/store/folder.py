@@ -372,6 +372,8 @@ def open_run(name: str, results: Path) -> RunFolder:
     if matches:
         raise SpecError(f"matches several runs: {', '.join(path.name for path in matches)}", where=name)
     what = "no such run" if entry is None else "is a file, not the folder of a run"
+    if entry and paths.entry(direct.parent / "manifest.json"):
+        hint = f"its folder is one: {direct.parent}"
     raise SpecError(what, where=name, hint=hint)
 
 

@@ -27,7 +27,8 @@ What another client measured is not verified: each figure is SUSPECT, and says f
 
 Exit codes: 0 imported; 2 a file that is damaged, of no known tool, or of another model."""
 
-OF_RUN = ("manifest.json", "checksums.json", "cells")
+SEALED = ("manifest.json", "checksums.json")  # what the folder of a run has when it is done
+OF_RUN = (*SEALED, "cells")
 _NAMED = re.compile(r"([A-Za-z][\w.@-]*)=(.+)")
 
 
@@ -89,7 +90,7 @@ def made(
 
 def results_at(name: str) -> Found | None:
     """The results of a word where a run is wanted: a file, or a folder of them without any run; None if it is
-    a run."""
+    a run, or a file of one."""
     from harness.imports import is_result
     from harness.imports.detect import entries_below, results_among
 
@@ -97,7 +98,8 @@ def results_at(name: str) -> Found | None:
     try:
         kind = paths.entry(path)
         if kind == "file":
-            return Found(SERVER, [path], []) if is_result(path) or _is_data(path) else None
+            of_run = all(paths.entry(path.parent / own) for own in SEALED)
+            return Found(SERVER, [path], []) if not of_run and (is_result(path) or _is_data(path)) else None
         if kind != "folder":
             return None
         below = entries_below(path)
@@ -131,7 +133,7 @@ def _results_named(text: str) -> Found:
     if kind != "folder":
         raise SpecError("no such file", where=str(path), hint="[NAME=]FILE, or a folder of files")
     below = entries_below(path)
-    if {"manifest.json", "checksums.json"} <= {entry.name for entry in below if _near(entry, path)}:
+    if {*SEALED} <= {entry.name for entry in below if _near(entry, path)}:
         hint = "`bench compare` and the other commands take a run folder as it is"
         raise SpecError("holds runs of bench, which need no import", where=str(path), hint=hint)
     files, left_out = results_among(below)

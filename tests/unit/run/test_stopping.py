@@ -162,7 +162,10 @@ def test_the_time_of_a_step_that_was_cut_short_is_spent():
         ({"repeats": "auto", "aa": True}, "--aa needs a number of repeats"),
         ({"repeats": 5, "budget_s": 60.0}, "only applies to --repeats auto"),
         ({"repeats": 5, "overrides": {"verdict.max_repeats": 8}}, "only applies to --repeats auto"),
-        ({"repeats": 5, "overrides": {"verdict.min_repeats": 4}}, "min_repeats: only applies to --repeats auto"),
+        (
+            {"repeats": 5, "overrides": {"verdict.min_repeats": 4}},
+            "min_repeats: only applies to --repeats auto",
+        ),
         ({"overrides": {"verdict.max_repeats": 2}}, "must be at least min_repeats"),
         ({"overrides": {"verdict.min_repeats": 2}}, "at least 3 repeats"),
         ({"budget_s": 0.0}, "must be above 0"),

@@ -264,6 +264,10 @@ def test_a_run_is_found_by_path_name_or_beginning(folder, tmp_path):
     RunFolder.create(tmp_path, "demo")
     with pytest.raises(SpecError, match="matches several runs"):
         open_run("2", tmp_path)
+    (folder.path / "manifest.json").touch()
+    with pytest.raises(SpecError, match="is a file, not the folder of a run") as caught:
+        open_run(str(folder.path / "manifest.json"), tmp_path)
+    assert caught.value.hint == f"its folder is one: {folder.path}"
 
 
 def test_folders_that_are_not_runs(tmp_path, folder):

@@ -66,8 +66,11 @@ def test_where_a_run_is_wanted_a_run_is_no_file_of_a_tool(tmp_path):
     for inside in ("cells", "run/cells"):
         (tmp_path / "runs" / inside).mkdir(parents=True)
     foreign.write(tmp_path / "run" / "manifest.json", {})
+    of_run = foreign.write(tmp_path / "run" / "summary.json", {})
+    assert results_at(str(of_run)) == Found("server", [of_run], [])
+    foreign.write(tmp_path / "run" / "checksums.json", {})
     assert results_at(str(file)) == Found("server", [file], [])
     assert results_at(str(tmp_path / "tool")) == Found("server", [file], [])
     assert results_at(str(unnamed)) == Found("server", [unnamed], []), "by what stands in it"
-    for path in (notes, tmp_path / "run", tmp_path / "runs", tmp_path / "absent"):
+    for path in (notes, of_run, tmp_path / "run", tmp_path / "runs", tmp_path / "absent"):
         assert results_at(str(path)) is None
