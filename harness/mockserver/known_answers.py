@@ -50,9 +50,9 @@ class KnownAnswers:
 
 def read_answers(path: str) -> dict[str, str]:
     """Reads the answers of a JSON object. ValueError says what is wrong with it."""
-    if Path(path).is_char_device():
-        raise ValueError(f"{path} is a device, which may have no end")
     try:
+        if Path(path).is_char_device():
+            raise ValueError("it is a device, which may have no end")
         found = json.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ValueError(f"{path} cannot be read as JSON: {error}") from error

@@ -62,9 +62,9 @@ def holds_sessions(path: Path) -> bool:
 
 def read_text(path: Path) -> tuple[bytes, str]:
     """The bytes of a file, and their text in UTF-8. Raises SpecError."""
-    if path.is_char_device():
-        raise SpecError("is a device, which may have no end", where=str(path))
     try:
+        if path.is_char_device():
+            raise SpecError("is a device, which may have no end", where=str(path))
         data = path.read_bytes()
         return data, data.decode("utf-8-sig")
     except FileNotFoundError:

@@ -172,6 +172,8 @@ def test_a_missing_file_and_a_wrong_format_are_errors(tmp_path, file):
 def test_a_device_is_not_read_to_its_end(read, device):
     with pytest.raises(SpecError, match=f"{device}: is a device"):
         read(Path(device))
+    with pytest.raises(SpecError, match="cannot be read: File name too long"):
+        read(Path("x" * 300))
 
 
 def test_a_window_is_cut_in_the_traces_own_time(file):
