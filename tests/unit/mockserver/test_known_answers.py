@@ -42,5 +42,5 @@ def test_a_file_that_holds_no_answers(tmp_path):
 def test_a_device_is_not_read_to_its_end():
     with pytest.raises(ValueError, match="/dev/zero cannot be read as JSON: it is a device"):
         read_answers("/dev/zero")
-    with pytest.raises(ValueError, match="cannot be read as JSON: .*too long"):
+    with pytest.raises(ValueError, match=r"cannot be read as JSON: .*too long"):
         read_answers("x" * 300)
