@@ -8,6 +8,7 @@ from typing import Any
 from harness.cluster.options import ClusterOptions
 from harness.cluster.worker_pool import reason_of
 from harness.errors import SetupError
+from harness.model.numbers import counted
 
 
 def cannot_join(address: str, error: Exception) -> SetupError:
@@ -41,15 +42,15 @@ def cannot_join(address: str, error: Exception) -> SetupError:
 def cannot_place(asked: ClusterOptions, nodes: Sequence[Mapping[str, Any]]) -> SetupError:
     cpus = [int(node["Resources"].get("CPU", 0)) for node in nodes]
     fit = sum(cores >= asked.workers_per_node for cores in cpus)
-    wanted = f"{asked.nodes} nodes with {asked.workers_per_node} free CPU(s) each"
+    wanted = f"{counted(asked.nodes, 'node')} with {counted(asked.workers_per_node, 'free CPU')} each"
     if fit < asked.nodes:
         return SetupError(
-            f"has no {wanted}: {len(nodes)} node(s), CPUs {', '.join(map(str, cpus))}",
+            f"has no {wanted}: {counted(len(nodes), 'node')}, CPUs {', '.join(map(str, cpus))}",
             where="--load-nodes",
             hint="`ray start --address=…` adds a node; or ask for fewer --load-nodes or --workers-per-node",
         )
     return SetupError(
-        f"{wanted} are there, but taken by other work",
+        f"{wanted}: taken by other work",
         where="--load-nodes",
         hint="`ray status` shows by what",
     )

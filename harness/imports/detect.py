@@ -23,7 +23,7 @@ from harness.imports.source import Document, Source, all_next_to, wrong
 from harness.imports.taken import LOAD, VERSION, WHEN, ZONE, Taken
 from harness.imports.yaml_text import YAML, as_json, is_yaml
 from harness.model.imported import RESULT_SUFFIXES
-from harness.model.numbers import as_given
+from harness.model.numbers import as_given, counted
 
 PARQUET = b"PAR1"
 MOST_ENTRIES = 10_000
@@ -84,7 +84,8 @@ def _capped(taken: Taken) -> Taken:
     if taken.load.kind != "rate" or not taken.cap:
         return taken
     rate = as_given(taken.load.value)
-    lack = f"{LOAD}: with at most {taken.cap} requests in flight, fewer than {rate}/s may have been sent"
+    most = counted(taken.cap, "request")
+    lack = f"{LOAD}: with at most {most} in flight, fewer than {rate}/s may have been sent"
     return replace(taken, variant=f"max{taken.cap}", lacks=(*taken.lacks, lack))
 
 

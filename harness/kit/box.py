@@ -112,7 +112,7 @@ def _run(given: argparse.Namespace, command: list[str]) -> int:
         return code
     packed = parts.split(results, out / f"{results.name}.tar.xz", given.max_mb, pack=True)
     size = sum(part.stat().st_size for part in packed) / parts.MB
-    print(f"packed into {len(packed)} file(s), {size:.1f} MB: {packed[0]}")
+    print(f"files packed: {len(packed)}, {size:.1f} MB: {packed[0]}")
     print(f"carry them back, then: bench kit join {results.name}.tar.xz.* --out results")
     return code
 

@@ -170,7 +170,7 @@ def _has_transformers(step: Step) -> bool:
 
 
 def _end(step: Step) -> int:
-    step.say(f"{step.failed} action(s) failed" if step.failed else "every action ended well")
+    step.say(f"actions that failed: {step.failed}" if step.failed else "every action ended well")
     return 1 if step.failed else 0
 
 

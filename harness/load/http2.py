@@ -15,6 +15,7 @@ from harness.load.http2_connection import Headers, Http2Connection
 from harness.load.job import LoadJob
 from harness.load.route import Route, find_route, tunnel_opened
 from harness.load.wire import build_request, in_session
+from harness.model.numbers import counted
 from harness.records.layout import UNKNOWN, Outcome
 
 _HTTP1_ONLY = {b"host", b"connection", b"content-length", b"transfer-encoding", b"keep-alive", b"upgrade"}
@@ -65,7 +66,8 @@ class Http2Carrier:
             elif (error := filling.exception()) is not None:
                 problem = str(error)
         opened = sum(len(replica.connections) for replica in self._replicas)
-        return problem and f"{opened} connections opened ahead, not enough for {count} requests: {problem}"
+        ahead = f"{counted(opened, 'connection')} opened ahead"
+        return problem and f"{ahead}, not enough for {counted(count, 'request')}: {problem}"
 
     async def carry(self, exchange: Exchange, body: bytes, on_send: Callable[[], object]) -> None:
         answer, replica = exchange.answer, self._replicas[exchange.replica]

@@ -144,7 +144,7 @@ def _falls_behind(rows: NDArray[np.void], good: NDArray[np.void]) -> str | None:
     usually = due * usual_ns / (stop - start)
     swing = float((_in_flight_less_trend(rows, good) ** 2).mean())
     if due - served > BEHIND * due + SURE * (usually + max(usually, swing)) ** 0.5:
-        return f"{served} answers to {due} requests in {short((stop - start) / 1e9)} s"
+        return f"{counted(served, 'answer')} to {counted(due, 'request')} in {short((stop - start) / 1e9)} s"
     return None
 
 

@@ -272,9 +272,8 @@ def _state(courses: list[Course], found: dict[str, Found | None], early: int) ->
     lasting = [*says.get("drift", []), *says.get("step", [])]
     if lasting:
         return "not steady", "; ".join(lasting)
-    start = (
-        [f"{early} measured requests were sent before the slots had begun one after another"] if early else []
-    )
+    were = "measured request was" if early == 1 else "measured requests were"
+    start = [f"{early} {were} sent before the slots had begun one after another"] if early else []
     if ramps := [*start, *says.get("ramp", [])]:
         return "ramp kept", "; ".join(ramps)
     if not any(len(course.values) >= LEAST_BATCHES for course in courses):

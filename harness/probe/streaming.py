@@ -111,7 +111,8 @@ def _tokens_per_event(seen: Seen, habits: Habits) -> Iterator[Finding]:
         "tokens per event",
         habits.tokens_per_event,
         "several" if each > _SEVERAL else "one",
-        more=f"{tokens} tokens in {seen.text_events} events{f' and {silent} without text' if silent else ''}",
+        more=f"{counted(tokens, 'token')} in {counted(seen.text_events, 'event')}"
+        f"{f' and {silent} without text' if silent else ''}",
         then="gaps are between events, not tokens: compare TPOT, not ITL",
     )
 
@@ -156,7 +157,7 @@ def exact_output(asker: Asker) -> Iterator[Finding]:
     if tokens == UNKNOWN:
         yield Finding(topic, "yes", "no usage block to count by", None)
         return
-    result, known = f"{tokens} tokens", True
+    result, known = counted(tokens, "token"), True
     if asker.thorough:
         free = asker.ask(_ONE_WORD, _FORCED_TOKENS, FREE).count("output_tokens")
         result += f", {free} when not forced" if free != UNKNOWN else ""

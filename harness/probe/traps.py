@@ -7,6 +7,7 @@ from functools import partial
 from harness.engines.speak.dialect import Chat
 from harness.host.cpus import waited_for_cpu_s
 from harness.model import Finding
+from harness.model.numbers import counted
 from harness.probe.asker import FORCED, Asker, user
 from harness.probe.cache import LongPrompt
 from harness.probe.exchange import Seen
@@ -88,7 +89,8 @@ def interrupted(asker: Asker, alone: Seen) -> Iterator[Finding]:
         return
     cut = [answer for answer in seen if not answer.finish_reason and answer.text_events < _STREAM_TOKENS / 2]
     if cut and alone.finish_reason:
-        found = f"{len(cut)} of {_STREAMS} ended after {min(answer.text_events for answer in cut)} events"
+        events = counted(min(answer.text_events for answer in cut), "event")
+        found = f"{len(cut)} of {_STREAMS} ended after {events}"
         then = "a new request ends those that run: only one at a time can be measured"
         yield Finding(topic, declared, found, False, then, matters=True)
     else:

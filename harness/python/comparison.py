@@ -49,8 +49,10 @@ class Comparison:
         return concluded(self.document)
 
     def __repr__(self) -> str:
+        from harness.model.numbers import counted
+
         names = ", ".join(run.name for run in self.document.runs)
-        return f"<Comparison of {names}: {len(self.document.pairs)} pairs>"
+        return f"<Comparison of {names}: {counted(len(self.document.pairs), 'pair')}>"
 
 
 def compare(

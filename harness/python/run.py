@@ -100,8 +100,10 @@ class Run:
         return conclude(self.summary)
 
     def __repr__(self) -> str:
+        from harness.model.numbers import counted
+
         labels = dict.fromkeys(cell.label for cell in self.summary.cells)
-        what = f"{self.summary.scenario}, {', '.join(labels)}, {len(self.summary.cells)} cells"
+        what = f"{self.summary.scenario}, {', '.join(labels)}, {counted(len(self.summary.cells), 'cell')}"
         doubt = "" if self.verified else ", NOT VERIFIED"
         return f"<Run {self.name}: {what}{doubt}>"
 

@@ -12,7 +12,7 @@ def load_words(load: LoadPoint | Load) -> str:
     return {
         "concurrency": f"{value} in flight",
         "rate": f"{value} requests/s",
-        "trace": f"replayed {value} times as fast",
+        "trace": f"replayed {value} times as fast" if load.value != 1 else "replayed at its own pace",
         "working-set": f"working set of {value} times the KV cache" if load.value else "no prefix used twice",
     }[load.kind]
 

@@ -8,7 +8,7 @@ from statistics import mean
 from msgspec import structs
 
 from harness.model import LoadPoint
-from harness.model.numbers import duration
+from harness.model.numbers import counted, duration
 from harness.plan import Block, Cell, together
 from harness.run.keep.manifest import ManifestWriter
 from harness.run.setup.options import Ui
@@ -138,11 +138,12 @@ class Stopping:
         if left_s is not None and budget_s is not None:
             left_s = min(left_s, max(budget_s - self._spent_s, 0.0))
         left = f", about {duration(left_s)} left at most" if left_s else ""
-        fewer = f", {self._blocks} blocks a start from now on" if self._blocks < self._most_blocks else ""
+        blocks = counted(self._blocks, "block")
+        fewer = f", {blocks} a start from now on" if self._blocks < self._most_blocks else ""
         self.progress = f"{result.words}{fewer}{left}"
         together = self._prepared.together
         self._ui.note(
-            f"after {together.counted(repeats) if together else f'{repeats} repeats'}: {self.progress}"
+            f"after {together.counted(repeats) if together else counted(repeats, 'repeat')}: {self.progress}"
         )
 
     def _stop(self, reason: str) -> None:

@@ -8,7 +8,7 @@ from harness.metrics.distribution import highest_percentile
 from harness.metrics.latency import at_once
 from harness.metrics.view import Floats
 from harness.model import IssueCode, Quantiles, known
-from harness.model.numbers import apart, percent_apart
+from harness.model.numbers import apart, counted, percent_apart
 from harness.records.layout import Outcome
 from harness.untrusted.text import one_line
 from harness.validity.rule import Evidence, Rule, Violation
@@ -32,7 +32,7 @@ def tail(lag_ms: Quantiles) -> tuple[str, float | None]:
 
 def _worker_lost(cell: Evidence) -> Iterator[Violation]:
     if lost := cell.client.lost_workers:
-        yield Violation(f"{lost} worker(s) died")
+        yield Violation(f"{counted(lost, 'worker')} died")
 
 
 def _no_sockets(cell: Evidence) -> Iterator[Violation]:

@@ -31,7 +31,7 @@ def _output_length(cell: Evidence) -> Iterator[Violation]:
         return
     known = rows["output_tokens"] != UNKNOWN
     if wrong := int(np.count_nonzero(known & (rows["output_tokens"] != wanted))):
-        length = "of the length asked for" if same is None else f"of {same} tokens"
+        length = "of the length asked for" if same is None else f"of {counted(same, 'token')}"
         yield Violation(f"{wrong} of {np.count_nonzero(known)} answers not {length}")
 
 
@@ -48,7 +48,7 @@ def _thinking(cell: Evidence) -> Iterator[Violation]:
     reasoned, silent = (int(np.count_nonzero(mask)) for mask in _reasoned(cell))
     if cell.facts.request.thinking == "off" and reasoned:
         shown = f"reasoning, {silent} of them without its text" if silent else "reasoning text"
-        yield Violation(f"{reasoned} answers with {shown}")
+        yield Violation(f"{counted(reasoned, 'answer')} with {shown}")
 
 
 def _no_thinking(cell: Evidence) -> Iterator[Violation]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 
 from harness.model import Backlog, CellResult, IssueCode, Limit
 from harness.model.figures import share_of
-from harness.model.numbers import percent_of_all, short
+from harness.model.numbers import counted, percent_of_all, short
 from harness.stats.binomial import share_above, trials_needed
 from harness.validity import eases
 
@@ -80,7 +80,7 @@ def queue_reasons(cell: CellResult, chance: float = CHANCE) -> Iterator[str]:
         yield f"a queue builds: {first} requests in the system early, {last} late"
     left = queue.arrivals - queue.answered - cell.requests.failed  # those do not wait in a queue
     if left > BACKLOG_TOLERANCE * queue.arrivals + chance * math.sqrt(2 * queue.in_system_mean + 1):
-        yield f"{queue.answered} answers to {queue.arrivals} arrivals"
+        yield f"{counted(queue.answered, 'answer')} to {counted(queue.arrivals, 'arrival')}"
 
 
 def _length(cell: CellResult) -> Iterator[str]:

@@ -35,11 +35,12 @@ def main(arguments: argparse.Namespace) -> int:
 
 def _up(arguments: argparse.Namespace) -> int:
     from harness.cluster import local
+    from harness.model.numbers import counted
 
     cpus = arguments.cpus or max(usable_cpus() // 2, 1)
     port = PORT if arguments.port is None else arguments.port
     head = local.up(arguments.host or HOST, port, cpus)
-    print(f"a cluster of this machine alone is up at {head.address}, {cpus} CPU(s) for load")
+    print(f"a cluster of this machine alone is up at {head.address}, {counted(cpus, 'CPU')} for load")
     if head.host == HOST:
         print("for a second machine: bench cluster down, then up --host ADDRESS")
     else:
@@ -61,11 +62,12 @@ def _down(_arguments: argparse.Namespace) -> int:
 def _status(_arguments: argparse.Namespace) -> int:
     from harness.cluster import local
     from harness.cluster.placement import members
+    from harness.model.numbers import counted
 
     head = local.running()
     if head is None:
         raise SetupError("no cluster of `bench cluster up` is running", where="bench cluster")
     for node in members(head.address):
-        cpus = node["Resources"].get("CPU", 0)
-        print(f"{node['NodeManagerAddress']:<16} {'up' if node['Alive'] else 'lost':<5} {cpus:g} CPU(s)")
+        cpus = counted(int(node["Resources"].get("CPU", 0)), "CPU")
+        print(f"{node['NodeManagerAddress']:<16} {'up' if node['Alive'] else 'lost':<5} {cpus}")
     return ExitCode.OK

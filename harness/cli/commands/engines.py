@@ -109,6 +109,7 @@ def _shown(definition: "Backend", ui: "Display") -> str:
     from harness.engines.provide.fitness import MB
     from harness.engines.provide.install import installed, planned, python_for, recipe_of
     from harness.engines.provide.interpreters import unfit_python
+    from harness.model.numbers import counted
     from harness.spec.backend import CudaProcess
 
     install, process = recipe_of(definition), definition.process
@@ -116,7 +117,7 @@ def _shown(definition: "Backend", ui: "Display") -> str:
     width = max(len(wheel.file) for wheel in files)
     total = sum(wheel.size_bytes for wheel in files)
     source = f"locked in {install.lock}" if install.lock else "as the package index has them now"
-    lines = [f"{definition.name}: {len(files)} files, {total / MB:,.0f} MB, {source}"]
+    lines = [f"{definition.name}: {counted(len(files), 'file')}, {total / MB:,.0f} MB, {source}"]
     lines += [f"  {wheel.file:<{width}}  {wheel.size_bytes / MB:>8,.1f} MB" for wheel in files]
     if install.torch:
         lines.append(f"before them torch {install.torch}, a CPU build from where one is found")

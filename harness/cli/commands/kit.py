@@ -76,6 +76,7 @@ def _make(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import progress_display
     from harness.kit import parts
     from harness.kit.make import Asked, listing, make
+    from harness.model.numbers import counted
 
     if arguments.max_mb is not None and not arguments.max_mb > 0:
         raise SpecError("must be above 0", where=f"--max-mb {arguments.max_mb:g}")
@@ -89,7 +90,7 @@ def _make(arguments: argparse.Namespace) -> int:
         archive = kit.with_name(f"{kit.name}.tar")
         written = parts.split(kit, archive, arguments.max_mb)
         shutil.copy(parts.__file__, kit.with_name("join.py"))
-        print(f"{len(written)} part(s) of at most {arguments.max_mb:g} MB: {written[0]} …")
+        print(f"{counted(len(written), 'part')} of at most {arguments.max_mb:g} MB: {written[0]} …")
         print(f"join them with `python3 join.py`, which lies next to them as {archive.name}.sha256 does")
     print(f"there: python3 {kit.name}/run.py --help")
     return ExitCode.OK

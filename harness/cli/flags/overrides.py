@@ -3,6 +3,7 @@
 import argparse
 
 from harness.errors import SpecError
+from harness.model.numbers import counted
 
 DEPTH_OUTPUT_TOKENS = 32  # of each answer of --depth, where --output-tokens does not say
 _TEMPLATE_TOKENS = 256  # room for a chat template
@@ -40,7 +41,7 @@ def _depths(depths: list[tuple[str, int]], output: int) -> tuple[object, dict[st
     """
     if shallow := next((name for name, tokens in depths if tokens <= output), None):
         raise SpecError(
-            f"{shallow} leaves no prompt before an answer of {output} tokens",
+            f"{shallow} leaves no prompt before an answer of {counted(output, 'token')}",
             where="--depth",
             hint="a deeper context, or fewer --output-tokens",
         )

@@ -13,6 +13,7 @@ from harness.engines.start.command import configured
 from harness.engines.start.gpus import gpus_needed
 from harness.engines.start.launch_choice import LaunchChoice, track_of
 from harness.errors import SetupError
+from harness.model.numbers import counted
 from harness.spec.backend import Backend, BackendRef, CudaProcess, Value
 from harness.spec.models import Model
 
@@ -74,7 +75,9 @@ def _missing(engine: Planned, machine: Machine) -> Iterator[SetupError]:
             for error in _raised(partial(machine.check_server, engine.ref, url)):
                 yield SetupError(str(error), hint=error.hint)  # with the address
     elif sys.platform != "linux":
-        attach = f"run bench on Linux, or start it yourself and attach with {definition.name}=http://HOST:PORT"
+        attach = (
+            f"run bench on Linux, or start it yourself and attach with {definition.name}=http://HOST:PORT"
+        )
         yield SetupError("bench starts engines on Linux only", hint=attach)
         return
     if mode not in ("compose", "process"):
@@ -113,7 +116,9 @@ def _gpus(definition: Backend, device: str, machine: Machine) -> Iterator[SetupE
         return
     if not machine.has_device(device):
         vendor = {"cuda": "NVIDIA", "rocm": "AMD"}[device]
-        attach = f"run bench where there is one, or attach to it there with {definition.name}=http://HOST:PORT"
+        attach = (
+            f"run bench where there is one, or attach to it there with {definition.name}=http://HOST:PORT"
+        )
         yield SetupError(f"needs an {vendor} GPU ({device}), and this machine has none", hint=attach)
         return
     if device != "cuda":
@@ -122,11 +127,11 @@ def _gpus(definition: Backend, device: str, machine: Machine) -> Iterator[SetupE
     gpus, here = machine.chosen_gpus(wanted), machine.gpu_count()
     beyond = [gpu for gpu in gpus if here is not None and gpu.isdigit() and int(gpu) >= here]
     if len(gpus) < wanted or beyond:
-        seen = f"{here} on this machine" if beyond else f"{len(gpus)} to choose from"
+        seen = f"this machine has {here}" if beyond else f"{len(gpus)} to choose from"
         change = "change --gpus or CUDA_VISIBLE_DEVICES"
         named = f" ({', '.join(gpus)})" if gpus else ""
         yield SetupError(
-            f"needs {wanted} GPU(s){named}, and there are {seen}",
+            f"needs {counted(wanted, 'GPU')}{named}: {seen}",
             hint=f"lower --engine-set tensor_parallel=N, or {change}"
             if gpus
             else f"{change}, or use --device cpu",

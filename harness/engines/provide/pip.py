@@ -10,6 +10,7 @@ from typing import NamedTuple
 from harness.engines.provide.logged import Log, run_logged
 from harness.engines.provide.shared_folders import Say
 from harness.errors import SetupError
+from harness.model.numbers import counted
 
 _CAUSES = (
     (
@@ -49,7 +50,7 @@ def _state(log: Log) -> str:
     collected = len(re.findall(r"^Collecting ", output, re.MULTILINE))
     if "Installing collected packages" in output:
         return "unpacking"
-    return f"{collected} packages found" if collected else ""
+    return f"{counted(collected, 'package')} found" if collected else ""
 
 
 class Distribution(NamedTuple):

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from harness.model import HistoryEntry
 from harness.model.measures import Measure, measure
+from harness.model.numbers import counted
 from harness.report.charts.axes import linear
 from harness.report.charts.model import Axis, Chart, Line, Point
 from harness.report.view import point_words
@@ -115,6 +116,5 @@ def _description(series: Series, shown: Measure) -> str:
         for value, entry in zip(series.values, series.entries, strict=True)
     )
     found = "; ".join(map(change_words, changes(series)))
-    return (
-        f"{shown.title} of {len(series.entries)} runs: {values}. {found or 'No change of level was found'}."
-    )
+    runs = counted(len(series.entries), "run")
+    return f"{shown.title} of {runs}: {values}. {found or 'No change of level was found'}."

@@ -7,6 +7,7 @@ from pathlib import Path
 from harness.errors import DamagedError, SpecError
 from harness.metrics.pooled import Samples
 from harness.model import Manifest, Summary
+from harness.model.numbers import counted
 from harness.run.keep.verified import Verified, verify
 from harness.store import RunFolder, names_apart, open_run
 from harness.summary import folder_samples
@@ -63,7 +64,7 @@ def _as_computed(folder: RunFolder, checked: Verified) -> LoadedRun:
     assert checked.summary is not None
     notes = []
     if checked.differences:
-        differ = f"{folder.path}: {len(checked.differences)} values differ from its summary.json"
+        differ = f"{folder.path}: {counted(len(checked.differences), 'value')} not as in its summary.json"
         notes = [f"{differ}: it was measured by {checked.made_by}; the figures of this version are used"]
     return LoadedRun(folder, checked.manifest, checked.summary, checked.samples, tuple(notes))
 

@@ -11,6 +11,7 @@ from harness.host.cpus import usable_cpus
 from harness.host.nvml import gpu_count
 from harness.metrics.distribution import samples_needed
 from harness.model.choices import Pairing
+from harness.model.numbers import counted
 from harness.plan import load_points, slots_of
 from harness.run.setup.backends import ChosenBackend
 from harness.run.setup.options import RunOptions
@@ -42,7 +43,7 @@ class Together:
         return not self.cores
 
     def counted(self, repeats: int) -> str:
-        return f"{repeats} blocks" if self.attached else f"{repeats // self.blocks} starts"
+        return counted(repeats, "block") if self.attached else counted(repeats // self.blocks, "start")
 
     def cores_of(self, backend: int, start: int) -> tuple[int, ...]:
         return self.cores[(backend + start) % len(self.cores)] if self.cores else ()

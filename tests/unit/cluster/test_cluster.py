@@ -116,8 +116,8 @@ def test_too_few_nodes_and_nodes_that_are_taken_are_told_apart():
         cannot_place(ClusterOptions("a", 2, 1), nodes),
     )
     assert isinstance(few, SetupError)
-    assert "CPUs 1, 4" in few.what
-    assert "taken" in taken.what
+    assert few.what == "has no 2 nodes with 2 free CPUs each: 2 nodes, CPUs 1, 4"
+    assert taken.what == "2 nodes with 1 free CPU each: taken by other work"
 
 
 def node(**changes):

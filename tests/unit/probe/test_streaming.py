@@ -54,7 +54,7 @@ def test_all_that_is_declared_holds():
         (seen(*AS_DECLARED[:-1]), "usage block", "never", True),
         (seen(ROLE, chunk("a", usage=True), chunk("b", usage=True), END, OWN), "usage block", "each", False),
         (seen(ROLE, chunk("a"), chunk("b"), chunk(finish="stop", usage=True)), "cached tokens", "no", True),
-        (seen(ROLE, chunk("ab"), END, OWN), "tokens per event", "several, 2 tokens in 1 events", True),
+        (seen(ROLE, chunk("ab"), END, OWN), "tokens per event", "several, 2 tokens in 1 event", True),
         (seen(chunk("", reasoning="hm"), *AS_DECLARED), "thinking off", "reasoning in reasoning", True),
         (seen(ROLE, chunk("<think>"), END), "thinking off", "reasoning inside the content", True),
     ],

@@ -49,7 +49,7 @@ def test_tokens_around_reasoning_are_not_tokens_sent_together():
 @pytest.mark.parametrize(
     ("asked", "thinking", "found"),
     [
-        ("off", 1, "thinking-not-off: 1 answers with reasoning text"),
+        ("off", 1, "thinking-not-off: 1 answer with reasoning text"),
         ("off", 0, ""),
         ("off", -2, "thinking-not-off: 2 answers with reasoning, 2 of them without its text"),
         ("on", -6, ""),

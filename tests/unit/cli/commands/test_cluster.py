@@ -40,7 +40,7 @@ def test_load_takes_every_second_core_unless_a_number_is_given(ray, monkeypatch,
 def test_a_cluster_of_one_machine_says_how_to_make_one_of_two(ray, capsys):
     main(["cluster", "up", "--cpus", "2"])
     assert capsys.readouterr().out.splitlines() == [
-        "a cluster of this machine alone is up at 127.0.0.1:6379, 2 CPU(s) for load",
+        "a cluster of this machine alone is up at 127.0.0.1:6379, 2 CPUs for load",
         "for a second machine: bench cluster down, then up --host ADDRESS",
         "measure from it:  bench run … --cluster 127.0.0.1:6379 --load-nodes 1",
     ]
@@ -83,13 +83,13 @@ def test_each_node_has_a_line_and_no_cluster_is_an_error(ray, capsys):
     assert "error: bench cluster: no cluster of `bench cluster up` is running" in capsys.readouterr().err
     ray.head = Head("192.0.2.7", 6379, 1, 0.0)
     ray.nodes = [
-        {"NodeManagerAddress": "192.0.2.7", "Alive": True, "Resources": {"CPU": 8.0}},
+        {"NodeManagerAddress": "192.0.2.7", "Alive": True, "Resources": {"CPU": 1.0}},
         {"NodeManagerAddress": "192.0.2.8", "Alive": False, "Resources": {}},
     ]
     assert main(["cluster", "status"]) == ExitCode.OK
     assert capsys.readouterr().out.splitlines() == [
-        "192.0.2.7        up    8 CPU(s)",
-        "192.0.2.8        lost  0 CPU(s)",
+        "192.0.2.7        up    1 CPU",
+        "192.0.2.8        lost  0 CPUs",
     ]
 
 

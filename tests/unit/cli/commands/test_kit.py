@@ -61,7 +61,7 @@ def test_parts_are_no_larger_than_was_asked_and_are_joined_again(asked, tmp_path
     cut = [part for part in parts if part.suffix != ".sha256"]
     assert max(part.stat().st_size for part in cut) == 1_250_000
     said = capsys.readouterr().out
-    assert f"{len(cut)} part(s) of at most 1.25 MB: {kit}.tar.000 …" in said
+    assert f"{len(cut)} parts of at most 1.25 MB: {kit}.tar.000 …" in said
     assert "lies next to them as kit.tar.sha256 does" in said
     assert (tmp_path / "join.py").is_file()
     assert main(["kit", "join", *map(str, parts), "--out", str(tmp_path / "back")]) == ExitCode.OK

@@ -114,6 +114,13 @@ def test_a_rate_is_as_it_was_given():
     assert cell_words("vllm", cell) == "vllm, 1000.254 requests/s, repeat 1"
 
 
+@pytest.mark.parametrize(("speed", "words"), [(1, "at its own pace"), (1.5, "1.5 times as fast")])
+def test_a_replay_at_the_pace_of_its_trace_is_no_multiple(speed, words):
+    assert (
+        cell_words("vllm", Cell("a", 0, LoadPoint("trace", speed), 0)) == f"vllm, replayed {words}, repeat 1"
+    )
+
+
 def test_a_slow_engine_is_not_one_that_does_nothing():
     state = State(0.0, run(), load=(CELL, Progress(4.0, 64, 24, 16, 0, 8, 0.4, 0.04)))
     assert texts(state)[2].startswith("TTFT 0.4 ms  0.04 tok/s")
