@@ -37,7 +37,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     begun = sorted((known_name for known_name in names if name and known_name.startswith(name)), key=len)
     alike = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     alike += difflib.get_close_matches(name, names, n=SUGGESTED, cutoff=0.7)
-    close = list(dict.fromkeys([*begun, *alike]))[:SUGGESTED]
+    slips = difflib.get_close_matches(name, names, n=1, cutoff=0.9)  # `ttft_s` is ttft_ms, not ttft_service_ms
+    close = list(dict.fromkeys([*slips, *begun, *alike]))[:SUGGESTED]
     parts = [f"did you mean '{close[0]}'?"] if close else []
     if len(names) > SUGGESTED and close:
         parts += [f"or {', '.join(close[1:])}"] if close[1:] else []
@@ -55,13 +56,19 @@ def as_written(value: object) -> str:
 _hints_of = cache(get_type_hints)
 
 
+def require_known(cls: type, table: Iterable[str], where: str) -> None:
+    """Raises SpecError for a key of a table that the dataclass lacks."""
+    fields = [field.name for field in dataclasses.fields(cls) if field.init]
+    for key in table:
+        if key not in fields:
+            raise UnknownKeyError(key, where, nearest(key, fields))
+
+
 def build(cls: type[T], table: Mapping[str, object], where: str) -> T:
     """Builds `cls` from a table. `where` is `FILE:table.path`. Raises SpecError, which adds the key to it."""
     fields = {f.name: f for f in dataclasses.fields(cls) if f.init}  # type: ignore[arg-type]  # T is a dataclass
     hints = _hints_of(cls)  # type: ignore[arg-type]  # a class is hashable
-    for key in table:
-        if key not in fields:
-            raise UnknownKeyError(key, where, nearest(key, fields))
+    require_known(cls, table, where)
     values = {}
     for name, field in fields.items():
         if name in table:

@@ -17,7 +17,7 @@ from harness.spec.scenario.rules import check_rules
 from harness.spec.scenario.synthetic import Audio, FixedLength, Mix, SharedPrefix, Structured, Victim
 from harness.spec.scenario.text import Text, check_text
 from harness.spec.scenario.verdict import Verdict, check_classes, check_slo, check_verdict
-from harness.spec.strict import UnknownKeyError, as_written, build, nearest
+from harness.spec.strict import UnknownKeyError, as_written, build, nearest, require_known
 
 Profile = Literal["gpu", "cpu"]
 PROFILES: tuple[Profile, ...] = get_args(Profile)
@@ -205,6 +205,7 @@ def parse_scenario(table: Mapping[str, object], where: str, given: Collection[st
 
     Raises SpecError for what does not go together.
     """
+    require_known(Scenario, table, where)
     prompts = table.get("prompts")
     if not isinstance(prompts, Mapping) or "generator" not in prompts:
         raise SpecError("table [prompts] with a generator is missing", where=where)

@@ -107,7 +107,8 @@ def test_a_scenario_is_complete_in_itself():
         (("[1]", "[1]\n[verdict]\ncool_down_s = 1e12"), "verdict.cool_down_s: must be at most 31,", None),
         (("input_tokens = 8", "groups = 8"), "x.toml:prompts: unknown key 'groups'", "known:"),
         (("[load]", "[laod]"), "x.toml: unknown key 'laod'", "did you mean 'load'?"),
-        (("[prompts]", "[prompt]"), "x.toml: table [prompts] with a generator is missing", None),
+        (("[prompts]", "[prompt]"), "x.toml: unknown key 'prompt'", "did you mean 'prompts'?"),
+        (("generator", "#"), "x.toml: table [prompts] with a generator is missing", None),
     ],
 )
 def test_a_wrong_key_says_where_and_what(change, message, hint):
@@ -139,6 +140,11 @@ def test_a_value_from_the_command_line_is_not_blamed_on_the_file():
 def test_a_beginning_suggests_the_shortest_names_that_have_it():
     hint = nearest("ttft", ["ttft_answer_ms.p50", "ttft_ms.p50", "ttft_ms.mean"])
     assert hint.startswith("did you mean 'ttft_ms.p50'?")
+
+
+def test_a_slip_of_one_letter_is_nearer_than_a_name_that_begins_so():
+    names = ["ttft_answer_ms", "ttft_ms", "ttft_service_ms"]
+    assert nearest("ttft_s", names).startswith("did you mean 'ttft_ms'?")
 
 
 def test_an_unknown_name_suggests_the_nearest():
