@@ -27,12 +27,27 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
     unfinished = {"interrupted": "the run was interrupted", "running": "the run is unfinished"}
     if summary.state in unfinished:
         yield NextStep(why=unfinished[summary.state], do=f"bench resume {plain(summary.run)}")
+    yield from _of_missing(summary)
     yield from _of_verdict(summary, "INVALID")
     doubtful, repeated = list(_of_verdict(summary, "SUSPECT")), list(_of_repeats(summary))
     # More repeats of what is in doubt for one reason in most cells would be in doubt as well.
     yield from [*doubtful, *repeated] if _most_in_doubt(summary) else [*repeated, *doubtful]
     yield from _of_limit(summary, courses)
     yield NextStep(why="to see a later change", do=f"bench compare {plain(summary.run)} LATER-RUN")
+
+
+def _of_missing(summary: Summary) -> Iterator[NextStep]:
+    """Advises a new run for backends without a cell: in a resumed one the runs of the others came before."""
+    names = dict.fromkeys(
+        warning.text.partition(": ")[0]
+        for warning in summary.warnings
+        if warning.code == IssueCode.NOT_MEASURED
+    )
+    missing = [plain(name) for name in names if name not in labels(summary)]
+    if missing:
+        be = "was" if len(missing) == 1 else "were"
+        do = f"mend the cause, then run {AGAIN}: `bench resume` gives figures without a verdict"
+        yield NextStep(why=f"{listing(missing)} {be} not measured", do=do)
 
 
 def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
@@ -53,7 +68,9 @@ def _of_verdict(summary: Summary, verdict: str) -> Iterator[NextStep]:
 def _causes(cell: Validity) -> Iterable[str]:
     """Names the one rule to blame for an INVALID cell: the requests of an engine that died failed too."""
     blamed = blame(cell)
-    return [blamed[1]] if blamed else dict.fromkeys(reason.code for reason in cell.reasons)
+    # Of rules that speak of equally many cells, one about all metrics comes first.
+    wide_first = sorted(cell.reasons, key=lambda reason: bool(reason.metrics))
+    return [blamed[1]] if blamed else dict.fromkeys(reason.code for reason in wide_first)
 
 
 def _most_in_doubt(summary: Summary) -> bool:

@@ -154,6 +154,28 @@ def test_a_rule_is_named_of_the_cells_that_break_it():
     assert (first.why, first.do) == ("2 of 3 cells are INVALID, failed-requests", "see failed-requests")
 
 
+def test_of_rules_in_as_many_cells_one_about_all_metrics_is_named():
+    reasons = [
+        {"code": code, "verdict": "SUSPECT", "measured": "1", "limit": "0", "hint": f"see {code}"}
+        for code in ("itl-merged", "contended")
+    ]
+    reasons[0]["metrics"] = ["itl_ms"]
+    first = conclude(summary(cell("a", validity={"verdict": "SUSPECT", "reasons": reasons}))).next_steps[0]
+    assert (first.why, first.do) == ("1 of 1 cell is SUSPECT, contended", "see contended")
+
+
+@pytest.mark.parametrize(("label", "missing"), [("b", True), ("a", False)])
+def test_a_backend_that_was_never_measured_comes_first(label, missing):
+    """A verdict wants its runs among those of the others. One that was measured once has its own steps."""
+    warning = {"code": "not-measured", "text": f"{label}: http://h:1: Connection refused", "hint": ""}
+    first = conclude(summary(cell("a"), warnings=[warning, warning])).next_steps[0]
+    step = (
+        "b was not measured",
+        "mend the cause, then run the same command: `bench resume` gives figures without a verdict",
+    )
+    assert ((first.why, first.do) == step) == missing
+
+
 @pytest.mark.parametrize(
     ("counts", "words"),
     [
