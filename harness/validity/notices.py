@@ -21,7 +21,11 @@ class Notice:
 
 
 # What is missing
-NOT_MEASURED = Notice(IssueCode.NOT_MEASURED, "an engine could not be started", "see the log of its start")
+NOT_MEASURED = Notice(
+    IssueCode.NOT_MEASURED,
+    "an engine could not be started, or a running server not be used",
+    "see the log of its start, or that of the running server",
+)
 ENGINE_DIED = Notice(
     IssueCode.ENGINE_DIED, "an engine died during a cell: its other cells of this repeat are missing"
 )
