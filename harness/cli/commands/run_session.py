@@ -71,8 +71,9 @@ def _show(run: Run, arguments: argparse.Namespace, sketch: Sketch | None) -> Non
         show(run.folder, arguments, sketch)
     if run.interrupted:
         kept = "interrupted: what was measured is kept" if run.cells else "interrupted, not measured"
-        text = f"{kept}; to measure the rest: bench resume {path}"
-        print(wrapped(text, page_width()), file=sys.stderr)
+        # The command has a line to itself, so that it can be copied.
+        print(wrapped(f"{kept}; to measure the rest:", page_width()), file=sys.stderr)
+        print(f"  bench resume {path}", file=sys.stderr)
 
 
 def _exit_code(run: Run) -> ExitCode:

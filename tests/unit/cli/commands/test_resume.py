@@ -2,11 +2,12 @@
 
 import io
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from harness.cli.commands.resume import _missing
-from harness.cli.commands.run_session import resumed
+from harness.cli.commands.run_session import _show, resumed
 from harness.cli.main import main
 from harness.errors import ExitCode, SpecError
 from harness.model import as_json
@@ -45,6 +46,15 @@ def test_a_whole_run_has_nothing_to_resume(run, capsys):
     shown = capsys.readouterr().err
     assert "nothing is missing: every cell was measured" in shown
     assert f"`bench report {run.path}` makes its table and report again" in shown
+
+
+def test_the_command_that_goes_on_has_a_line_to_itself(monkeypatch, capsys):
+    """A terminal of 80 columns wraps between words, and half a command is another one."""
+    monkeypatch.setenv("COLUMNS", "80")
+    path = "results/20261129T152715Z-first-look-385936"
+    interrupted = SimpleNamespace(folder=SimpleNamespace(path=path), cells=[], interrupted=True)
+    _show(interrupted, SimpleNamespace(json=False), None)
+    assert capsys.readouterr().err.splitlines()[-1] == f"  bench resume {path}"
 
 
 def test_a_run_that_goes_on_is_left_alone(run, capsys):
