@@ -37,7 +37,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     begun = sorted((known_name for known_name in names if name and known_name.startswith(name)), key=len)
     alike = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     alike += difflib.get_close_matches(name, names, n=SUGGESTED, cutoff=0.7)
-    slips = difflib.get_close_matches(name, names, n=1, cutoff=0.9)  # `ttft_s` is ttft_ms, not ttft_service_ms
+    # `ttft_s` is ttft_ms, although ttft_service_ms begins so.
+    slips = difflib.get_close_matches(name, names, n=1, cutoff=0.9)
     close = list(dict.fromkeys([*slips, *begun, *alike]))[:SUGGESTED]
     parts = [f"did you mean '{close[0]}'?"] if close else []
     if len(names) > SUGGESTED and close:
