@@ -27,7 +27,8 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
     unfinished = {"interrupted": "the run was interrupted", "running": "the run is unfinished"}
     if summary.state in unfinished:
         yield NextStep(why=unfinished[summary.state], do=f"bench resume {plain(summary.run)}")
-    yield from _of_missing(summary)
+    else:
+        yield from _of_missing(summary)
     yield from _of_verdict(summary, "INVALID")
     doubtful, repeated = list(_of_verdict(summary, "SUSPECT")), list(_of_repeats(summary))
     # More repeats of what is in doubt for one reason in most cells would be in doubt as well.
