@@ -6,7 +6,7 @@ from pathlib import Path
 
 CPU_INFO = Path("/proc/cpuinfo")
 CGROUPS = Path("/sys/fs/cgroup")
-OWN_CGROUPS = Path("/proc/self/cgroup")
+PROCESSES = Path("/proc")
 PRESSURE = Path("/proc/pressure/cpu")
 BF16 = frozenset(("avx512_bf16", "amx_bf16", "bf16"))  # instructions that compute in it, of x86-64 and of ARM
 
@@ -19,12 +19,13 @@ def usable_cpus() -> int:
     return min(allowed, math.ceil(cpu_quota() or allowed))
 
 
-def cpu_quota() -> float | None:
-    """CPUs' worth of time that the cgroups of this process get: a pod's limit, or `docker run --cpus`.
+def cpu_quota(process: int | None = None) -> float | None:
+    """CPUs' worth of time that the cgroups of a process, else of this one, get: a pod's limit, or
+    `docker run --cpus`.
 
     None: there is no limit, or none that is seen here.
     """
-    return min(_quotas(), default=None)
+    return min(_quotas(process), default=None)
 
 
 def computing_cpus(cpuset: str = "") -> int:
@@ -35,9 +36,10 @@ def computing_cpus(cpuset: str = "") -> int:
     return max(1, (_listed(cpuset) or usable_cpus()) - 1)
 
 
-def _quotas() -> Iterator[float]:
-    """The limit of each cgroup from this process's own up to the root: the least one holds."""
-    for line in _text(OWN_CGROUPS).splitlines():
+def _quotas(process: int | None) -> Iterator[float]:
+    """The limit of each cgroup from the process's own up to the root: the least one holds."""
+    ours, theirs = (_text(PROCESSES / name / "cgroup").splitlines() for name in ("self", str(process)))
+    for line in ours if process is None else theirs:
         _number, controllers, path = line.split(":", 2)
         if "cpu" in controllers.split(","):
             root, names = CGROUPS / "cpu", ["cpu.cfs_quota_us", "cpu.cfs_period_us"]
@@ -46,7 +48,9 @@ def _quotas() -> Iterator[float]:
         else:
             continue
         own = root / path.lstrip("/")
-        # In a container the path may be the host's, of which only the root is there.
+        # In a container the path may be the host's, of which only the root is there: that of this process.
+        if line not in ours and not own.is_dir():
+            continue
         for folder in (own, *own.parents):
             words = " ".join(_text(folder / name) for name in names).split()
             if len(words) == 2 and all(map(str.isdecimal, words)):  # else "max" or -1: no limit

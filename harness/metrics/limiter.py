@@ -4,8 +4,8 @@ It is what was full, not what would help most. A GPU's counters of its SMs and m
 utilisation, which only says that some kernel was running.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 
 from harness.metrics.state import State
 from harness.model import ClientStats, Gpu, Host, Limiter, LoadPoint, Server, known
@@ -14,7 +14,7 @@ from harness.model.numbers import as_given, counted, percent_apart
 
 Numbers = dict[str, float | None]
 
-CLIENT_BUSY = 0.9  # of a core, by the busiest load process
+CLIENT_BUSY = 0.9  # of a core, by the busiest load process, or of what its cgroup gets, by all of them
 KV_FULL = 0.95
 DRAM_FULL_PCT, SM_FULL_PCT = 75.0, 80.0  # of what the chip could do: real kernels reach little more
 MEMORY_BUSY_PCT = 70.0  # NVML: share of time in which memory was read or written
@@ -29,7 +29,9 @@ QUEUED = 0.5  # requests, on average
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """The input of the rules. `threads`: how many the engine was started with, if known."""
+    """The input of the rules. `threads`: how many the engine was started with, if known. `quotas`: CPUs'
+    worth of time that the cgroups of "client" and "server" get, where there is a limit.
+    """
 
     load: LoadPoint
     client: ClientStats
@@ -38,6 +40,7 @@ class Watched:
     host: Host | None
     threads: float | None
     state: State | None = None
+    quotas: Mapping[str, float] = field(default_factory=dict)
 
 
 def limiter(cell: Watched) -> tuple[Limiter | None, str]:
@@ -58,8 +61,11 @@ def numbers(cell: Watched) -> Numbers:
     """The numbers that the rules see, and nothing else."""
     gpu, server, host = cell.gpu, cell.server, cell.host
     cpus = host.cpus if host else None
+    client_quota, engine_quota = map(cell.quotas.get, ("client", "server"))
     return {
         "client_busy": cell.client.busy_share,
+        "client_cores": host.client_cores if host and client_quota else None,
+        "client_cpu_quota": client_quota,
         "gpu_pct": number_at(gpu, "utilisation_pct.mean"),
         "gpu_memory_pct": number_at(gpu, "memory_utilisation_pct.mean"),
         "sm_active_pct": number_at(gpu, "sm_active_pct.mean"),
@@ -70,7 +76,8 @@ def numbers(cell: Watched) -> Numbers:
         "preemptions": number_at(server, "preemptions"),
         "cpus": cpus,
         "engine_cores": number_at(server, "cpu_cores"),
-        "engine_cores_limit": min(filter(None, (cpus, cell.threads)), default=None),
+        "engine_cpu_quota": engine_quota,
+        "engine_cores_limit": min(filter(None, (cpus, engine_quota, cell.threads)), default=None),
         "busiest_process_cores": number_at(server, "busiest_process.cores"),
         "busy_cores": host.busy_cores if host else None,
         "other_cores": host.other_cores if host else None,
@@ -84,6 +91,9 @@ def _client(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
     busy = seen["client_busy"]
     if busy is not None and busy >= CLIENT_BUSY:
         yield "client", f"the load generator: one of its processes used {busy:.0%} of a core"
+    used, limit = seen["client_cores"], seen["client_cpu_quota"]
+    if used is not None and limit is not None and used >= CLIENT_BUSY * limit:
+        yield "client", f"the load generator: it used {used:.2f} cores, and its cgroup gets {limit:g}"
 
 
 def _kv_cache(seen: Numbers, _cell: Watched) -> Iterator[tuple[str, str]]:
@@ -123,7 +133,7 @@ def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
     if _unread(seen, cell) or (gpu_pct is not None and gpu_pct >= GPU_BUSY_PCT):
         return
     if gpu_pct is None and used is not None and limit is not None and used >= CPU_FULL * limit:
-        yield "cpu", f"the CPU: the engine used {_engine_cores(used, cpus, cell)}"
+        yield "cpu", f"the CPU: the engine used {_engine_cores(used, seen, cell)}"
     if (
         busy is not None
         and cpus is not None
@@ -145,8 +155,9 @@ def _cpu(seen: Numbers, cell: Watched) -> Iterator[tuple[str, str]]:
         )
 
 
-def _engine_cores(used: float, cpus: float | None, cell: Watched) -> str:
+def _engine_cores(used: float, seen: Numbers, cell: Watched) -> str:
     """`1.9 of 2 cores with 1 thread`: an engine with fewer threads than cores is full before these are."""
+    cpus = min(filter(None, (seen["cpus"], seen["engine_cpu_quota"])), default=None)
     cores = f"{used:.1f} cores" if cpus is None else f"{used:.1f} of {cpus:g} cores"
     if cell.threads is None or (cpus is not None and cell.threads >= cpus):
         return cores
@@ -188,7 +199,7 @@ def _busy(seen: Numbers, cell: Watched) -> str:
     if seen["gpu_pct"] is not None:
         parts.append(f"GPU busy {seen['gpu_pct']:.0f} %")
     if seen["engine_cores"] is not None:
-        parts.append(f"engine on {_engine_cores(seen['engine_cores'], seen['cpus'], cell)}")
+        parts.append(f"engine on {_engine_cores(seen['engine_cores'], seen, cell)}")
     if seen["kv_use"] is not None:
         parts.append(f"KV cache up to {percent_apart(seen['kv_use'])}%")
     return f" ({', '.join(parts)})" if parts else ""

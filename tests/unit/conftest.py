@@ -25,7 +25,7 @@ def pytest_sessionfinish():
 def no_limit_of_cpu_time():
     """Tests that say how many CPUs there are mean it, also in a container with a limit."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("harness.host.cpus.OWN_CGROUPS", Path("/nowhere"))
+        patch.setattr("harness.host.cpus.PROCESSES", Path("/nowhere"))
         yield
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import psutil
 
+from harness.host.cpus import cpu_quota
 from harness.sampling.job import Watch
 from harness.sampling.sources import Put, UnreadableError
 
@@ -125,6 +126,9 @@ class Processes:
         else:
             self._engine = Tree(roots)
             self.about["engine_pid"] = min(roots)
+        quotas = {"client": cpu_quota(), "server": cpu_quota(*roots) if len(roots) == 1 else None}
+        if limited := {name: quota for name, quota in quotas.items() if quota}:
+            self.about["cpu_quotas"] = limited
         listeners = {pid for pid in map(listener, watch.partner_ports) if pid is not None}
         partners = frozenset(watch.partner_pids) | (listeners - roots)  # one server may be both
         self._client = Tree(frozenset({watch.bench_pid}), roots | partners | {psutil.Process().pid})

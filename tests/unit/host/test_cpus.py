@@ -21,13 +21,14 @@ def test_the_time_in_which_tasks_waited_for_a_cpu_is_in_seconds(tmp_path, monkey
 
 @pytest.fixture
 def cgroups(tmp_path, monkeypatch):
-    """Writes what the kernel says of the cgroups of this process, which may run on 8 CPUs."""
+    """Writes what the kernel says of the cgroups of this process, which may run on 8 CPUs, or of another."""
     monkeypatch.setattr(cpus, "CGROUPS", tmp_path / "fs")
-    monkeypatch.setattr(cpus, "OWN_CGROUPS", tmp_path / "own")
+    monkeypatch.setattr(cpus, "PROCESSES", tmp_path)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: set(range(8)), raising=False)
 
-    def write(own, files):
-        (tmp_path / "own").write_text(own)
+    def write(own, files, process="self"):
+        (tmp_path / process).mkdir()
+        (tmp_path / process / "cgroup").write_text(own)
         for name, text in files.items():
             file = tmp_path / "fs" / name
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -59,6 +60,25 @@ def test_a_limit_of_cpu_time_counts_as_so_many_cpus(cgroups, own, files, quota, 
     cgroups(own, files)
     assert (cpus.cpu_quota(), cpus.usable_cpus()) == (quota, usable)
     assert cpus.computing_cpus() == max(1, usable - 1)
+
+
+@pytest.mark.parametrize(
+    ("path", "quota"),
+    [
+        ("/pod/one", 2.0),  # that of bench
+        ("/pod/two", 2.5),
+        ("/other", 2.5),
+        ("/../elsewhere", None),  # of another container: the root that is seen here is that of bench
+        ("/host/slice", None),
+    ],
+)
+def test_another_process_has_the_limit_of_its_own_cgroups(cgroups, path, quota):
+    limits = {"": "250000", "pod/one/": "200000", "pod/two/": "300000", "other/": "max"}
+    files = {f"{folder}cpu.max": f"{limit} 100000\n" for folder, limit in limits.items()}
+    cgroups("0::/pod/one\n", files)
+    cgroups(f"0::{path}\n", {}, process="200")
+    assert cpus.cpu_quota(200) == quota
+    assert cpus.cpu_quota(404) is None
 
 
 @pytest.mark.parametrize(("cpuset", "computing"), [("0-15", 15), ("0-3,8", 4), ("0", 1), ("", 7), ("all", 7)])

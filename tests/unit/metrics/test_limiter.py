@@ -38,8 +38,15 @@ def cell(**changes):
             cpu_cores=changes.get("cores", 1.2),
             busiest_process=alone,
         ),
-        host=made(Host, cpus=16, busy_cores=changes.get("busy", 2.0), other_cores=changes.get("others", 0.1)),
+        host=made(
+            Host,
+            cpus=16,
+            busy_cores=changes.get("busy", 2.0),
+            client_cores=changes.get("client_cores", 0.5),
+            other_cores=changes.get("others", 0.1),
+        ),
         threads=changes.get("threads"),
+        quotas=changes.get("quotas", {}),
     )
 
 
@@ -83,6 +90,14 @@ def cell(**changes):
         ({"has_gpu": False, "cores": 13.6}, "cpu", "used 13.6 of 16 cores"),  # 85 %
         ({"has_gpu": False, "cores": 13.5}, "load", "engine on 13.5 of 16 cores"),
         ({"has_gpu": False, "cores": 15.0, "waiting": 4.0}, "cpu", "used 15.0 of 16 cores"),
+        # A container with `cpus: 2` on those 16.
+        ({"has_gpu": False, "cores": 1.9, "quotas": {"server": 2.0}}, "cpu", "used 1.9 of 2 cores"),
+        ({"has_gpu": False, "cores": 1.4, "quotas": {"server": 1.5}}, "cpu", "used 1.4 of 1.5 cores"),
+        ({"has_gpu": False, "quotas": {"server": 2.0}}, "load", "engine on 1.2 of 2 cores"),
+        ({"has_gpu": False, "quotas": {"server": 64.0}}, "load", "engine on 1.2 of 16 cores"),
+        ({"client_cores": 0.97, "quotas": {"client": 1.0}}, "client", "0.97 cores, and its cgroup gets 1"),
+        ({"client_cores": 1.7, "quotas": {"client": 2.0}}, "load", "nothing was saturated"),
+        ({"client_cores": 1.9}, "load", "nothing was saturated"),
     ],
 )
 def test_a_cell_has_one_limiter_and_its_numbers(changes, code, words):

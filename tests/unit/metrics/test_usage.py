@@ -466,6 +466,14 @@ def test_every_part_of_a_cell_is_of_its_window():
     assert (made.energy.gpu_w, made.cost.price.per_hour) == pytest.approx((150, 1.8))
 
 
+@pytest.mark.parametrize(("quotas", "code"), [({}, "load"), ({"cpu_quotas": {"server": 0.5}}, "cpu")])
+def test_the_limit_of_the_engine_s_cpu_time_is_all_that_it_may_use(quotas, code):
+    sources = {"system": source(about={"cpus": 2}), "processes": source(about=quotas)}
+    given = facts(telemetry={"requested": True, "problem": None, "sources": sources})
+    telemetry = Telemetry({"host.cpu_busy_s": line(-1, 11, 0, 12), "server.cpu_s": line(-1, 11, 0, 6)})
+    assert describe(telemetry, given, RATES, WINDOW).limiter.code == code
+
+
 def test_no_token_at_all_has_no_price_though_the_server_counts():
     prices = Prices(currency="USD", source="list", machine_per_hour=3.6)
     made = records(*({"texts": [10, 20], "tokens": 0} for _ in range(6)))

@@ -126,6 +126,19 @@ def test_figures_of_both_are_sums_over_their_own_processes(host):
     assert source.missing == {}
 
 
+def test_limits_of_cpu_time_are_kept_of_whom_has_one(host, monkeypatch):
+    """The engine's cgroups may be others than those of bench."""
+    host.start(300)
+    limits = {None: None, ENGINE: 2.0, 300: 4.0}
+    monkeypatch.setattr(processes, "cpu_quota", lambda process=None: limits[process])
+    assert opened().about["cpu_quotas"] == {"server": 2.0}
+    limits[None] = 1.5
+    assert opened().about["cpu_quotas"] == {"client": 1.5, "server": 2.0}
+    monkeypatch.setattr(processes, "listener", lambda port: {8000: ENGINE, 8001: 300}[port])
+    several = opened(engine_pid=None, engine_ports=(8000, 8001))
+    assert several.about["cpu_quotas"] == {"client": 1.5}  # they may share one limit
+
+
 PARTNER = 500
 
 
