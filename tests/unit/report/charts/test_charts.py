@@ -2,10 +2,13 @@
 
 import re
 from importlib import resources
+from typing import get_args
 
 import numpy as np
 import pytest
 
+from harness.model import LoadPoint
+from harness.model.load import LoadKind
 from harness.model.measures import measure
 from harness.report.charts import axes, charts
 from harness.report.charts.distribution import _curve
@@ -257,6 +260,13 @@ def test_the_script_of_the_page_repeats_no_number_of_the_axes():
     assert set(re.findall(r"\baxisRules\.(\w+)", script)) == set(axes.RULES)
     drawing = script[script.index("const fitted =") : script.index("// Value to pixel")]
     assert set(re.findall(r"(?<![\w.])\d+(?:\.\d+)?", drawing)) <= {"0", "1", "10", "0.999", "1e", "9"}
+
+
+def test_the_script_of_the_page_knows_every_load_that_a_point_is_read_by():
+    script = (resources.files("harness.report.html") / "page.js").read_text(encoding="utf-8")
+    (known,) = re.findall(r"/(\^\[\w+\]\[\\d\.\]\+\$)/\.test\(key\) \? `at ", script)
+    for kind in set(get_args(LoadKind)) - {"unknown"}:
+        assert re.search(known, LoadPoint(kind, 0.5).label), kind
 
 
 @pytest.mark.parametrize(("gpus", "owner"), [([], "machine"), ([0, 1], "GPU")])
