@@ -61,7 +61,7 @@ def make(asked: Asked, say: Say) -> Path:
     tracks = [_carriable(name, definitions) for name in asked.models]
     if paths.entry(asked.out) and not (asked.out / "kit.json").is_file():
         raise SpecError("is there already, and is no kit", where=f"--out {asked.out}")
-    check_room("kit", asked.out, _ROOM_MB)
+    check_room("kit", asked.out, _ROOM_MB, f"{_ROOM_MB} MB")
     asked.out.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".kit-", dir=asked.out.parent) as room:
         kit = Path(room, asked.out.name)

@@ -7,7 +7,7 @@ from functools import partial
 
 from harness.engines.check.available import Machine
 from harness.engines.provide.fitness import MB
-from harness.engines.provide.install import needs_install, size_mb
+from harness.engines.provide.install import needs_install, room_words, size_mb
 from harness.engines.provide.weights import HUB_TOKEN
 from harness.engines.start.command import configured
 from harness.engines.start.gpus import gpus_needed
@@ -205,12 +205,12 @@ def _disk(planned: Sequence[Planned], machine: Machine) -> list[Lack]:
     if not building:
         return []
     labels = tuple(engine.label for engine in building.values())
-    needed_mb = sum(size_mb(engine.ref.definition) for engine in building.values())
+    definitions = [engine.ref.definition for engine in building.values()]
     free = machine.cache_free_bytes()
     then = "free some space, or name another folder with BENCH_CACHE"
     if free is None:
         return [Lack(labels, f"the cache folder {machine.cache} cannot be written", then)]
-    if free >= needed_mb * MB:
+    if free >= sum(map(size_mb, definitions)) * MB:
         return []
-    what = f"{needed_mb:,} MB are to be installed in {machine.cache}, where {free // MB:,} MB are free"
-    return [Lack(labels, what, then)]
+    needed = f"{room_words(definitions)} are to be installed"
+    return [Lack(labels, f"{needed} in {machine.cache}, where {free // MB:,} MB are free", then)]

@@ -53,12 +53,14 @@ def unfit_index(install: Install) -> SetupError | None:
     )
 
 
-def check_room(name: str, folder: Path, needed_mb: int) -> None:
-    """Raises SetupError where the disk below `folder`, which need not exist, holds less."""
+def check_room(name: str, folder: Path, needed_mb: int, words: str) -> None:
+    """Raises SetupError where the disk below `folder`, which need not exist, holds less. `words`: of what is
+    needed.
+    """
     free = free_bytes(folder)
     if free is not None and free < needed_mb * MB:
         raise SetupError(
-            f"{needed_mb:,} MB are to be installed in {folder}, where {free // MB:,} MB are free",
+            f"{words} are to be installed in {folder}, where {free // MB:,} MB are free",
             where=name,
             hint="free some space, or name another folder with BENCH_CACHE",
         )

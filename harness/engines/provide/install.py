@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from email.parser import HeaderParser
 from pathlib import Path
@@ -68,8 +68,15 @@ def size_mb(definition: Backend) -> int:
 
 
 def size_words(definition: Backend) -> str:
-    """The size in words to put after a name: `(about 3,400 MB)`; "" where it is not known."""
-    return f" (about {megabytes:,} MB)" if (megabytes := size_mb(definition)) else ""
+    """The size in words to put after a name: ` (about 3,620 MB)`; "" where it is not known."""
+    return f" ({room_words([definition])})" if size_mb(definition) else ""
+
+
+def room_words(definitions: Sequence[Backend]) -> str:
+    """What their environments take together: unpacked it is more than the downloads."""
+    total = sum(map(size_mb, definitions))
+    measured = all(recipe_of(definition).size_mb for definition in definitions)
+    return f"about {total:,} MB" if measured else f"more than the {total:,} MB of the downloads"
 
 
 def installed(definition: Backend) -> EngineEnv | None:
@@ -104,12 +111,11 @@ def install_engine(definition: Backend, say: Say, force: bool = False) -> Engine
         python = python_of(install, definition.name)
     folder = _folder(definition, python)
     if not kit_env.kit():
-        check_room(definition.name, folder, size_mb(definition))
+        check_room(definition.name, folder, size_mb(definition), room_words([definition]))
 
     def build(target: Path) -> _Built:
-        size = f", about {megabytes:,} MB," if (megabytes := size_mb(definition)) else ""
         other = "" if python == OURS else f" with Python {python[0]}.{python[1]}"
-        say(f"{definition.name}: preparing its environment{other}{size} in {target}")
+        say(f"{definition.name}: preparing its environment{other}{size_words(definition)} in {target}")
         started = time.monotonic()
         facts = _build(target, definition, python, say)
         say(f"{definition.name}: environment ready after {time.monotonic() - started:.0f} s")

@@ -53,15 +53,16 @@ def test_each_environment_is_a_line_with_its_state(provided, capsys):
     assert states["sglang"] == "installed, 0.5.9"
     assert states["vllm"] == "not installed"
     mark = "its packages for CUDA were not run on a GPU yet"
-    assert states["transformers (cuda)"] == f"not installed (about 1,210 MB); {mark}"
+    unpacked = "not installed (more than the 1,210 MB of the downloads)"
+    assert states["transformers (cuda)"] == f"{unpacked}; {mark}"
     assert "openai" not in states
 
 
 def test_a_state_is_broken_next_to_its_name_on_a_narrow_terminal(provided, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     _code, lines, _err = engines(capsys, "list")
-    first = lines.index("transformers (cuda) not installed (about 1,210 MB); its")
-    assert lines[first + 1] == " " * 20 + "packages for CUDA were not run on a GPU"
+    first = lines.index("transformers (cuda) not installed (more than the 1,210 MB of")
+    assert lines[first + 1] == " " * 20 + "the downloads); its packages for CUDA"
 
 
 def test_what_would_be_installed_is_shown_with_sizes_and_nothing_is(provided, capsys):

@@ -199,7 +199,7 @@ def test_engines_that_a_run_would_install_are_named_with_their_sizes(here, monke
     backends = "vllm,vllm@no-prefix-cache,llamacpp"
     words = ["run", "--scenario", "shared-prefix", "--backends", backends, "--launch", "process", "--dry-run"]
     assert main(words) == ExitCode.OK
-    assert "to be installed first: vllm (about 3,400 MB), llamacpp (about 207 MB)" in capsys.readouterr().out
+    assert "to be installed first: vllm (about 3,620 MB), llamacpp (about 218 MB)" in capsys.readouterr().out
 
 
 def test_a_scripted_server_needs_nothing_installed(here, monkeypatch, capsys):
