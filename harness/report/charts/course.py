@@ -105,9 +105,11 @@ def _day(entry: HistoryEntry) -> str:
 
 
 def _runs(series: Series) -> Axis:
-    count = len(series.entries)
-    ticks = tuple((float(index), _day(entry)[5:]) for index, entry in enumerate(series.entries))
-    return Axis("runs, by month and day", -0.6, count - 0.4, ticks)
+    begun = [entry.created_utc for entry in series.entries]
+    one_day = len({time[:10] for time in begun}) == 1
+    title, part = ("hour and minute", slice(11, 16)) if one_day else ("month and day", slice(5, 10))
+    ticks = tuple((float(index), time[part]) for index, time in enumerate(begun))
+    return Axis(f"runs, by {title}", -0.6, len(begun) - 0.4, ticks)
 
 
 def _description(series: Series, shown: Measure) -> str:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from harness.report.charts.course import change_words, course
 from harness.report.html.course import courses
@@ -25,6 +26,19 @@ def test_each_run_is_a_point_with_its_interval():
     assert [text for _, text in chart.x.ticks] == ["11-01", "11-02"]
     assert (first.mark, second.mark) == ("b11549", "")  # the version where it is new
     assert chart.y.low > 50  # not from zero: a change of a few per cent is to be seen
+
+
+def test_runs_of_one_day_are_told_apart_by_their_time():
+    found = of([100.0, 104.0])
+    entries = tuple(
+        structs.replace(entry, created_utc=f"2026-11-29T15:{minute}:59+00:00")
+        for entry, minute in zip(found.entries, (27, 30), strict=True)
+    )
+    axis = course(replace(found, entries=entries)).x
+    assert (axis.title, [text for _, text in axis.ticks]) == (
+        "runs, by hour and minute",
+        ["15:27", "15:30"],
+    )
 
 
 def test_one_run_is_no_course():
