@@ -11,8 +11,9 @@ from harness.report.wording import short_names
 
 WIDTH, HEIGHT, ROW = 420.0, 270.0, 27.0
 LEFT, RIGHT, TOP, BOTTOM = 50.0, 18.0, 10.0, 40.0
-TITLE_ROOM = 28.0  # of the title of the upright axis, with the gaps on both its sides
-NAMES_MOST, NAMES_GAP = 190.0, 14.0  # of a chart on its side: room for its names, and what is free there
+TITLE_ROOM = 24.0  # of the title of the upright axis, with the gaps on both its sides
+NAMES_MOST, NAMES_GAP = 200.0, 14.0  # of a chart on its side: room for its names, and what is free there
+WIDE = 8.6  # of a digit, or of a letter of a name, on a phone whose font is wide
 MARK_EVERY = 22  # points of a curve that is made of many
 
 # Of the size of a mark in the pictures for papers, in the same order.
@@ -51,7 +52,7 @@ class _Drawing:
     def __init__(self, chart: Chart) -> None:
         self.chart = chart
         longest = max((len(text) for _, text in chart.y.ticks), default=0)
-        names, figures = NAMES_GAP + LETTER * longest, TITLE_ROOM + LETTER * longest
+        names, figures = NAMES_GAP + WIDE * longest, TITLE_ROOM + WIDE * longest
         self.left = min(NAMES_MOST, names) if chart.sideways else max(LEFT, figures)
         self.height = TOP + BOTTOM + ROW * len(chart.y.ticks) if chart.sideways else HEIGHT
         self.bottom = self.height - BOTTOM
@@ -103,14 +104,15 @@ class _Drawing:
         yield tag("path", d="".join(down), class_="grid x")
 
     def _y_ticks(self) -> Iterator[Html]:
-        room = self.left - NAMES_GAP + LETTER
-        cut = short_names((text for _, text in self.chart.y.ticks), int(room / LETTER))
+        room = self.left - NAMES_GAP + WIDE
+        cut = short_names((text for _, text in self.chart.y.ticks), int(room / WIDE))
         for value, text in self.chart.y.ticks:
             yield tag("text", cut[text], x=_n(self.left - 6), y=_n(self.y(value) + 4), text_anchor="end")
 
     def _x_ticks(self) -> Iterator[Html]:
         for value, text in apart(self.chart.x, WIDTH - RIGHT - self.left):
-            yield tag("text", text, x=_n(self.x(value)), y=_n(self.bottom + 15), text_anchor="middle")
+            middle = min(self.x(value), WIDTH - WIDE * len(text) / 2)
+            yield tag("text", text, x=_n(middle), y=_n(self.bottom + 15), text_anchor="middle")
 
     def _titles(self) -> Html:
         half = LETTER * len(self.chart.x.title) / 2
