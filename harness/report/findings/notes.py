@@ -189,12 +189,17 @@ def _divisions(summary: Summary) -> Iterator[Note]:
 
 
 def _validity(summary: Summary) -> Iterator[Note]:
-    """One note per rule and verdict, however many cells it is about; the report has their numbers."""
-    where: dict[tuple[Doubt, IssueCode], list[tuple[str, Reason]]] = {}
+    """One note per rule and verdict, however many cells it is about; the report has their numbers.
+
+    Failed requests have one per status or outcome: a refused key is not like an error of the server.
+    """
+    where: dict[tuple[Doubt, IssueCode, str], list[tuple[str, Reason]]] = {}
     for cell in summary.cells:
         for reason in cell.validity.reasons:
-            where.setdefault((reason.verdict, reason.code), []).append((place(cell), reason))
-    for (title, code), cases in where.items():
+            failure = reason.measured.partition(": ")[2].partition(",")[0]
+            case = failure if reason.code == IssueCode.FAILED_REQUESTS else ""
+            where.setdefault((reason.verdict, reason.code, case), []).append((place(cell), reason))
+    for (title, code, _case), cases in where.items():
         reasons = [reason for _, reason in cases]
         texts = list(map(reason_text, reasons))
         what = f"{texts[0]}{' (others similar)' if len(set(texts)) > 1 else ''}"

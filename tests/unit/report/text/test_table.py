@@ -317,6 +317,20 @@ def test_a_rule_that_many_cells_break_is_one_warning() -> None:
     assert "SUSPECT llamacpp c4 r0: contended, 91 %; limit 10 % hint" in alone
 
 
+def test_requests_that_failed_otherwise_are_not_called_similar() -> None:
+    cells = [
+        cell(label, validity=verdict("INVALID", "failed-requests", measured, "1%", "see the log"))
+        for label, measured in (
+            ("a", "3 of 24: HTTP 401, no such key"),
+            ("b", "4 of 24: HTTP 500, <html>"),
+            ("c", "5 of 24, 4 of them: HTTP 401, no such key"),
+        )
+    ]
+    text = " ".join(terminal(summary(*cells), 100, False).split())
+    assert "INVALID a c4 r0 and c c4 r0: failed-requests, 3 of 24: HTTP 401, no such key; limit 1% (o" in text
+    assert "INVALID b c4 r0: failed-requests, 4 of 24: HTTP 500, <html>; limit 1% hint: see the log" in text
+
+
 def test_a_rule_that_one_cell_breaks_twice_names_the_cell_once() -> None:
     reasons = [
         {"code": "structured-invalid", "verdict": "SUSPECT", "measured": shape, "limit": "0", "hint": ""}
