@@ -77,9 +77,10 @@ class Confined:
     def read(self, name: str, most_bytes: int = MOST_BYTES) -> bytes:
         """The whole file. Raises ValueError for one of more than `most_bytes`."""
         with self.opened(name) as descriptor:
-            check_size(os.fstat(descriptor).st_size, most_bytes)
+            size = os.fstat(descriptor).st_size
+            check_size(size, most_bytes)
             with os.fdopen(os.dup(descriptor), "rb") as file:
-                return file.read(most_bytes)
+                return file.read(size)
 
     def sha256(self, name: str) -> str:
         with self.opened(name) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:

@@ -11,7 +11,6 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 
 from harness.errors import DamagedError
 from harness.store.atomic import json_bytes
@@ -31,7 +30,10 @@ _DATA = (
 _NO_FILE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG)
 _HINT = "copy the run folder again, or measure again; `bench verify` checks every file"
 
-Sums = dict[str, list[str]]  # path in the folder → sha256 of what may lie there: the newest first
+Sums = Mapping[str, list[str]]  # path in the folder → sha256 of what may lie there: the newest first
+
+# The checksums that were read or entered last. To parse them takes longer than to check or enter a file.
+_last: list[tuple[bytes | None, Sums]] = [(None, {})]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +52,11 @@ def enter(files: Confined, written: Mapping[str, str]) -> None:
     if not files.has(FILE):
         return
     with _locked(files):
-        sums = _read(files)
+        sums = dict(_read(files))
         for name, sha256 in written.items():
             there = _digest(files, name)
             sums[name] = [sha256, *(known for known in sums.get(name, ()) if known == there != sha256)]
-        _write(files, sums)
+        _last[0] = _write(files, sums), sums
 
 
 def move(files: Confined, old: str, new: str) -> None:
@@ -63,7 +65,7 @@ def move(files: Confined, old: str, new: str) -> None:
         with _locked(files):
             sums = _read(files)
             moved = {name: sums[name] for name in sums if name.startswith(f"{old}/")}
-            _write(files, sums | {f"{new}{name.removeprefix(old)}": digest for name, digest in moved.items()})
+            _write(files, {**sums, **{f"{new}{name.removeprefix(old)}": moved[name] for name in moved}})
 
 
 def leave(files: Confined, old: str) -> None:
@@ -136,7 +138,12 @@ def _data_files(files: Confined) -> Iterator[str]:
 
 def _read(files: Confined) -> Sums:
     try:
-        return dict(_parsed(files.read(FILE)))
+        data = files.read(FILE)
+        known, sums = _last[0]
+        if data != known:
+            sums = _parsed(data)
+            _last[0] = data, sums
+        return sums
     except (OSError, ValueError, KeyError, TypeError):
         raise DamagedError(
             "is damaged itself, so no file can be checked",
@@ -145,10 +152,8 @@ def _read(files: Confined) -> Sums:
         ) from None
 
 
-@lru_cache(maxsize=1)
 def _parsed(data: bytes) -> Sums:
-    """Remembers the last, against which all files of a run are checked. Raises ValueError, KeyError or
-    TypeError for what `_write` does not make."""
+    """Raises ValueError, KeyError or TypeError for what `_write` does not make."""
     document = read_document(data)
     sums: Sums = document["files"]
     if document["sha256"] != _own_sum(sums) or not _is_sums(sums):
@@ -165,8 +170,10 @@ def _is_sums(document: object) -> bool:
     )
 
 
-def _write(files: Confined, sums: Sums) -> None:
-    files.write(FILE, json_bytes({"schema": _SCHEMA, "files": sums, "sha256": _own_sum(sums)}))
+def _write(files: Confined, sums: Sums) -> bytes:
+    data = json_bytes({"schema": _SCHEMA, "files": sums, "sha256": _own_sum(sums)})
+    files.write(FILE, data)
+    return data
 
 
 def _own_sum(sums: Sums) -> str:

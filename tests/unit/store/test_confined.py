@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import stat
+import tracemalloc
 from contextlib import chdir
 from pathlib import Path
 
@@ -225,6 +226,14 @@ def test_an_unnamed_file_is_nobodys(files):
         file.write(b"part")
         assert files.children("cells") == []
         assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077 == 0
+
+
+def test_a_small_file_takes_no_memory_for_the_largest(files):
+    tracemalloc.start()
+    assert files.read("a.json") == b"{}"
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < MOST_BYTES / 100
 
 
 def test_the_summary_of_six_thousand_cells_can_be_read_again():

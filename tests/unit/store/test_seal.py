@@ -235,6 +235,22 @@ def test_a_report_beside_the_run_loses_no_checksum(folder):
     assert seal.faults(folder.files)[0] == 5 + 4
 
 
+def test_checksums_are_parsed_again_only_where_another_process_wrote_them(folder, monkeypatch):
+    """To parse them after every cell would take a time that grows with the square of the cells."""
+    parse, parsed = seal._parsed, []
+    monkeypatch.setattr(seal, "_parsed", lambda data: parsed.append(data) or parse(data))
+    for value in range(3):
+        folder.write_json(f"x{value}.json", {"a": value})
+        folder.read_json(f"x{value}.json")
+    assert parsed == []
+    other = (folder.path / seal.FILE).read_bytes() + b"\n"
+    (folder.path / seal.FILE).write_bytes(other)
+    folder.write_json("y.json", {"a": 1})
+    assert parsed == [other]
+    assert problems(folder) == {}
+    assert seal.faults(folder.files)[0] == 5 + 4
+
+
 def test_a_folder_of_before_is_read_unchecked(folder, capsys):
     (folder.path / seal.FILE).unlink()
     folder.write_json("manifest.json", {"a": 2})
