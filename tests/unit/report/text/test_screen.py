@@ -78,7 +78,19 @@ def test_errors_are_shown_where_there_are_any_and_said_to_be_none_where_not():
 
 
 @pytest.mark.parametrize(
-    "figure", ["1.61 %", "23.1 ms", "9 s", "5.58 req/s", "87.1 tok/s", "4 items/s", "0.31 J", "17 GiB"]
+    "figure",
+    [
+        "1.61 %",
+        "23.1 ms",
+        "9 s",
+        "5.58 req/s",
+        "87.1 tok/s",
+        "4 items/s",
+        "0.31 J",
+        "17 GiB",
+        "60 ns",
+        "8.4 points",
+    ],
 )
 def test_no_line_ends_between_a_figure_and_its_unit(figure):
     for columns in range(12, 40):
