@@ -144,7 +144,7 @@ class Run(Lives):
                 if here and not self.interrupted:
                     ended |= self._duet(here, engines) if len(here) > 1 else self._alone(here[0], engines)
             if blocks[0].start is not None and self.cells:
-                self.folder.write_summary(self.summary)
+                self.write_summary()
             for backend, engine in engines.items():
                 asked = self.prepared.of(first[backend])
                 if not self.interrupted and self.questions.unasked(asked.label):
@@ -174,9 +174,8 @@ class Run(Lives):
             while not self.interrupted and facts.cache.method != "restart" and self.again(summary):
                 summary, facts = self._measure(cell, workload, engine)
             self.took_s[cell] = time.monotonic() - began_s
-            # A summary compares all cells, so it is not written after each.
             if len(self.cells) == 1 or (block.start is None and cell == block.cells[-1]):
-                self.folder.write_summary(self.summary)
+                self.write_summary()
             self.ui.note(cell_line(self._words(cell), summary))
             if facts.engine_exited:
                 self._died(cell, engine, facts)

@@ -38,6 +38,7 @@ class Stored:
     manifest: ManifestWriter
     cells: list[CellResult] = field(default_factory=list)  # in plan order
     samples: dict[str, Samples] = field(default_factory=dict)  # by the name of the cell
+    summarised: int = 0  # cells in the summary that `write_summary` wrote last
 
     @classmethod
     def start(cls, prepared: Prepared, ui: Ui) -> Self:
@@ -134,6 +135,16 @@ class Stored:
     def summary(self) -> Summary:
         manifest = self.manifest.document
         return summarise_run(manifest, self.cells, self.samples, extras_of(self.folder, manifest))
+
+    def write_summary(self) -> None:
+        """Writes the summary of the cells so far, unless fewer than a tenth of them are new: it compares all.
+
+        After every block of a long run that would take a time that grows with the square of the cells.
+        """
+        count = len(self.cells)
+        if count - self.summarised >= count // 10:
+            self.folder.write_summary(self.summary)
+            self.summarised = count
 
     def keep(
         self, records: Records, facts: CellFacts, requested: RequestTable | None, telemetry: Telemetry

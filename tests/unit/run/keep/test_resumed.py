@@ -1,5 +1,6 @@
 """What a resumed run keeps of the one that was cut short, and what it refuses."""
 
+from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
@@ -44,6 +45,23 @@ def test_warnings_stay_unless_the_resumed_run_gives_them_again(run):
     ]
     run.write_manifest(changed(run.read_manifest(), warnings=[*kept, *again]))
     assert list(ManifestWriter.resumed(run, PREPARED).document.warnings) == kept
+
+
+def test_the_summaries_of_a_long_run_take_a_time_that_grows_with_its_cells(monkeypatch):
+    """A short run has one after each block, as a cell that is measured again has."""
+    lengths = []
+    monkeypatch.setattr(Stored, "summary", property(lambda run: len(run.cells)))
+    run = Stored(PREPARED, SimpleNamespace(write_summary=lengths.append), None, None)
+    run.cells = [None] * 3
+    run.write_summary()
+    run.write_summary()
+    assert lengths == [3, 3]
+    for _ in range(3, 2000):
+        run.cells.append(None)
+        run.write_summary()
+    assert lengths[1:17] == [*range(3, 19)]
+    assert max(later - earlier for earlier, later in pairwise(lengths)) <= 200
+    assert sum(lengths) < 11 * 2000
 
 
 def test_a_cell_that_was_cut_short_leaves_the_folder_until_it_is_measured_again(run):
