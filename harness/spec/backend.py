@@ -347,6 +347,7 @@ class BackendRef:
     tuned: "Tuned | None" = None  # where the variant is what `bench tune` stored
     reach: Reach = field(default_factory=Reach)  # of a running server
     api: ApiName = "chat"  # that its requests speak; the definition's dialect is that of this API
+    alias: str = ""  # of a running server: a name of the user's own in place of the definition's
 
     @property
     def urls(self) -> tuple[str, ...]:
@@ -356,4 +357,5 @@ class BackendRef:
     def label(self) -> str:
         version = f"=={self.version}" if self.version else ""
         variant = f"@{self.variant}" if self.variant else ""
-        return self.definition.name + version + variant + (f"@{self.api}" if self.api != "chat" else "")
+        name = self.alias or self.definition.name + version + variant
+        return name + (f"@{self.api}" if self.api != "chat" else "")

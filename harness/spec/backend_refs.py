@@ -46,7 +46,7 @@ def _loaded(text: str, where: str) -> Backend:
 
 def parse_backend(table: Mapping[str, object], where: str) -> Backend:
     definition = build(Backend, table, where)
-    _check_name(definition.name, where)
+    _check_name(definition.name, f"{where}:backend.name", "the title may be any text")
     for variant in (None, *definition.variants):
         varied = apply_variant(definition, variant)
         _check_placeholders(varied, where)
@@ -58,14 +58,10 @@ def parse_backend(table: Mapping[str, object], where: str) -> Backend:
     return definition
 
 
-def _check_name(name: str, where: str) -> None:
+def _check_name(name: str, where: str, hint: str) -> None:
     """Raises SpecError unless files, containers and services can have this name."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-        raise SpecError(
-            f"must be letters, digits, '.', '_' and '-', not '{name}'",
-            where=f"{where}:backend.name",
-            hint="the title may be any text",
-        )
+        raise SpecError(f"must be letters, digits, '.', '_' and '-', not '{name}'", where=where, hint=hint)
 
 
 def _check_tunable(definition: Backend, where: str) -> None:
@@ -296,14 +292,15 @@ def definition_key(definition: Backend) -> str:
 
 
 def parse_backend_list(text: str, apis: Sequence[ApiName] = ()) -> list[BackendRef]:
-    """Parses `NAME[==VERSION][@VARIANT][@API][=URL[+URL…]],…`. Raises SpecError for an entry given twice.
+    """Parses `NAME[==VERSION][@VARIANT][@API][=URL[+URL…]],…`, before which `ALIAS=` may stand if there is a
+    URL. Raises SpecError for an entry given twice.
 
     An entry without an API becomes one backend for each of `apis`, or has the first API of its definition.
     """
     refs = [ref for entry in text.split(",") if entry.strip() for ref in _parse_entry(entry.strip(), apis)]
     if not refs:
         raise SpecError("no backend given", where="--backends")
-    seen = [(ref.label, ref.url) for ref in refs]
+    seen = [(ref.label, None if ref.alias else ref.url) for ref in refs]
     for entry in seen:
         if seen.count(entry) > 1:
             raise SpecError(
@@ -328,12 +325,28 @@ def in_api(ref: BackendRef, api: ApiName) -> BackendRef:
 
 
 def _parse_entry(entry: str, apis: Sequence[ApiName]) -> list[BackendRef]:
+    alias, entry = _split_alias(entry)
     named, *url = _BEFORE_URL.split(entry, maxsplit=1)
     stem, _, last = named.rpartition("@")
     own = next((name for name in API_NAMES if stem and name == last), None)
-    ref = _parse_ref("=".join([stem if own else named, *url]))
+    ref = dataclasses.replace(_parse_ref("=".join([stem if own else named, *url])), alias=alias)
+    if alias in {*files.names("backends")} - {ref.definition.name}:
+        raise SpecError(
+            "is the name of another engine",
+            where=f"--backends {alias}",
+            hint=f"{alias}=URL if that engine runs there, else another name",
+        )
     first = ref.definition.dialect.api_names[:1]
     return [in_api(ref, api) for api in ((own,) if own else apis or first)]
+
+
+def _split_alias(entry: str) -> tuple[str, str]:
+    """The user's own name of a running server, and the rest: `old` and `vllm=URL` of `old=vllm=URL`."""
+    alias, *rest = _BEFORE_URL.split(entry, maxsplit=2)
+    if len(rest) < 2 or _ADDRESS.search(alias) or _ADDRESS.search(rest[0]):
+        return "", entry
+    _check_name(alias, f"--backends {alias}", "NAME=ENGINE=URL names a running server")
+    return alias, "=".join(rest)
 
 
 def _parse_ref(entry: str) -> BackendRef:

@@ -39,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         metavar="LIST",
         help="comma-separated NAME[==VERSION][@VARIANT][@API][=URL[+URL…]]; =URL uses a running server, "
-        "openai=URL any server that speaks one of the APIs; several URLs are replicas (see --balance)",
+        "openai=URL any server that speaks one of the APIs, OWN=NAME=URL under a name of your own; several "
+        "URLs are replicas (see --balance)",
     )
     options.add_model(parser)
     _add_load(parser.add_argument_group("load (overrides the scenario)"))

@@ -196,6 +196,17 @@ def test_json_in_an_argument_is_no_placeholder():
     assert definition.variants["big"].args == ('{"method": "ngram"}',)
 
 
+def test_a_running_server_may_have_a_name_of_the_user():
+    old, new, both = parse_backend_list(
+        "old=vllm=http://h:1,new=vllm@responses=http://h:2,vllm=vllm=http://h:3+http://h:4"
+    )
+    assert [ref.label for ref in (old, new, both)] == ["old", "new@responses", "vllm"]
+    assert {ref.definition.name for ref in (old, new, both)} == {"vllm"}
+    assert (old.url, new.api, both.urls) == ("http://h:1", "responses", ("http://h:3", "http://h:4"))
+    chat, messages = parse_backend_list("old=openai=http://h:1", ["chat", "messages"])
+    assert (chat.label, messages.label) == ("old", "old@messages")
+
+
 @pytest.mark.parametrize(
     ("given", "url"),
     [
@@ -222,6 +233,11 @@ def test_a_url_is_taken_as_clients_are_given_it(given, url):
         ("vlm", "unknown backend 'vlm'"),
         ("vllm,vllm", "'vllm' is listed twice"),
         (" , ", "no backend given"),
+        ("old=vllm=http://h:1,old=vllm=http://h:2", "'old' is listed twice"),
+        ("vllm=openai=http://h:1", "is the name of another engine"),
+        ("my server=openai=http://h:1", "not 'my server'"),
+        ("old=vllm==0.11=http://h:1", "a running server has one version"),
+        ("old=vllm=", "a URL is missing after '='"),
     ],
 )
 def test_a_wrong_entry_of_backends_is_one_sentence(entry, message):
