@@ -6,12 +6,13 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from itertools import pairwise
 
 from harness.cli.display import streams
 from harness.cli.flags.parsers import ADDRESSED, COMMANDS, of_command, parser_with, suggested
 from harness.errors import BenchError, ExitCode, SpecError, refused
 
-_ADDRESS = re.compile(r"\w+://|[\w.-]+:\d+(/|$)|localhost$")
+_ADDRESS = re.compile(r"(?P<name>[\w.-]+=)?(\w+://|[\w.-]+:\d+(/|$)|localhost$)")
 
 _NEXT_STEP = """Where to start:
  bench http://127.0.0.1:8000
@@ -69,7 +70,7 @@ def _print_error(error: BenchError) -> int:
 
 def _run_command(given: list[str]) -> int:
     command = next((word for word in given if not word.startswith("-")), None)
-    if command not in COMMANDS and any(map(_ADDRESS.match, given)):
+    if command not in COMMANDS and _has_address(given):
         command = ADDRESSED
         given.insert(0, command)
     _check_text(given)
@@ -88,6 +89,12 @@ def _run_command(given: list[str]) -> int:
         print(_NEXT_STEP)
         return ExitCode.USAGE
     return int(import_module(COMMANDS[parsed.command][0]).main(parsed))
+
+
+def _has_address(given: Sequence[str]) -> bool:
+    """Whether an argument is the address of a server. Behind a flag, `NAME=URL` is the value of that flag."""
+    found = [(before, _ADDRESS.match(word)) for before, word in pairwise(("", *given))]
+    return any(match and not (match["name"] and before.startswith("-")) for before, match in found)
 
 
 def _unrecognized(

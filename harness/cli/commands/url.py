@@ -1,6 +1,7 @@
 """`bench URL`: a running server of which only the address is known, measured by `bench run`."""
 
 import argparse
+import re
 import shlex
 import time
 from collections.abc import Sequence
@@ -24,12 +25,14 @@ measured alternately and compared.
 
   bench http://127.0.0.1:8000
   bench http://127.0.0.1:8000 http://127.0.0.1:8001 --minutes 5
+  bench old=http://127.0.0.1:8000 new=http://127.0.0.1:8001
   bench http://10.0.0.1:8000+http://10.0.0.2:8000       replicas of one model, loaded in turn"""
 
 SCENARIO = "first-look"
 MINUTES = 2.0
 _LOOK_SHARE = 0.25  # of the time, for the first look at all servers together
-_NAMED = 8
+_MODELS = 8  # named in an error
+_NAMED = re.compile(r"([\w.-]+)=")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,15 @@ class Found:
     url: str
     backend: str  # name of a definition
     look: "Look"
+    alias: str = ""  # the user's name of it
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A server of the command line."""
+
+    url: str
+    alias: str = ""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,8 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "urls",
         nargs="+",
-        metavar="URL",
-        help="address of a running server; a second one is compared with it; URL+URL are replicas",
+        metavar="[NAME=]URL",
+        help="address of a running server, and a name for it; a second one is compared with it; URL+URL are "
+        "replicas",
     )
     parser.add_argument(
         "--minutes",
@@ -70,14 +83,16 @@ def main(arguments: argparse.Namespace) -> int:
     from harness.spec.reach import reach_of
     from harness.spec.scenario.limits import positive
 
-    urls = _urls(arguments.urls)
+    given = _given(arguments.urls)
     positive(arguments.minutes, "--minutes")
     began, budget_s = time.monotonic(), 60 * arguments.minutes
     with closing(progress_display(verbose=arguments.verbose)) as ui:
         access = access_of(reach_of(options.reach_flags(arguments)))
-        models = _models(urls, access, arguments.served_name, ui)
-        limit_s = _LOOK_SHARE * budget_s / len(urls)
-        servers = [_find(url, model, access, limit_s, ui) for url, model in zip(urls, models, strict=True)]
+        models = _models([server.url for server in given], access, arguments.served_name, ui)
+        limit_s = _LOOK_SHARE * budget_s / len(given)
+        servers = [
+            _find(server, model, access, limit_s, ui) for server, model in zip(given, models, strict=True)
+        ]
         loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
         words = words_of(servers, loads, arguments)
         command = ("bench", "run", *words)
@@ -88,10 +103,9 @@ def main(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _urls(given: Sequence[str]) -> list[str]:
-    from harness.spec.server_urls import server_urls
-
-    urls = [server_urls("+".join(map(_with_scheme, word.split("+"))), "URL") for word in given]
+def _given(words: Sequence[str]) -> list[Given]:
+    servers = [_server(word) for word in words]
+    urls = [server.url for server in servers]
     if len(urls) > 2:
         raise SpecError(
             f"{len(urls)} URLs: give one server, or two to compare",
@@ -102,7 +116,18 @@ def _urls(given: Sequence[str]) -> list[str]:
         raise SpecError(
             "is given twice", where=urls[0], hint="bench run --aa compares a server with itself: its noise"
         )
-    return urls
+    if servers[1:] and servers[0].alias == servers[1].alias != "":
+        raise SpecError("is given twice", where=f"{servers[0].alias}=", hint="each server has its own name")
+    return servers
+
+
+def _server(word: str) -> Given:
+    from harness.spec.server_urls import server_urls
+
+    named = _NAMED.match(word)
+    addresses = word[named.end() :] if named else word
+    url = server_urls("+".join(map(_with_scheme, addresses.split("+"))), "URL")
+    return Given(url, named[1] if named else "")
 
 
 def _with_scheme(address: str) -> str:
@@ -132,13 +157,13 @@ def _first(urls: str) -> str:
     return urls.partition("+")[0]
 
 
-def _find(urls: str, model: str, access: "Access", limit_s: float, ui: "Ui") -> Found:
+def _find(given: Given, model: str, access: "Access", limit_s: float, ui: "Ui") -> Found:
     from harness.engines.speak.detect import recognise
     from harness.engines.speak.server import Server
     from harness.probe import look
     from harness.spec.backend_refs import load_backend
 
-    url = _first(urls)
+    url = _first(given.url)
     recognised = recognise(url, access)
     definition = load_backend(recognised.name if recognised else "openai")
     recognition = (
@@ -153,7 +178,7 @@ def _find(urls: str, model: str, access: "Access", limit_s: float, ui: "Ui") -> 
         f"{url}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
         f"{seen.together}"
     )
-    return Found(urls, definition.name, seen)
+    return Found(given.url, definition.name, seen, given.alias)
 
 
 def _apis(server: "Server") -> str:
@@ -190,9 +215,9 @@ def _model(url: str, access: "Access", chosen: str | None) -> str:
             hint="load a model there, or name it with --model-name; is this an OpenAI-compatible server?",
         )
     if len(names) > 1:
-        more = "" if len(names) <= _NAMED else f" and {len(names) - _NAMED} more"
+        more = "" if len(names) <= _MODELS else f" and {len(names) - _MODELS} more"
         raise SpecError(
-            f"serves {len(names)} models: {', '.join(names[:_NAMED])}{more}",
+            f"serves {len(names)} models: {', '.join(names[:_MODELS])}{more}",
             where=url,
             hint=f"choose one: --model-name {shlex.quote(names[0])}",
         )
@@ -229,7 +254,7 @@ def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Names
         "--scenario",
         SCENARIO,
         "--backends",
-        ",".join(f"{server.backend}={server.url}" for server in servers),
+        ",".join(f"{server.alias}={server.backend}={server.url}".lstrip("=") for server in servers),
     ]
     words += ["--concurrency", ",".join(map(str, loads.concurrency)), "--requests", str(loads.requests)]
     words += ["--output-tokens", str(loads.output_tokens), "--duration", str(loads.cell_limit_s)]

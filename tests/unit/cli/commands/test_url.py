@@ -178,6 +178,8 @@ def test_the_second_server_is_asked_before_the_first_look(called):
         (["http://someone:secret@h"], "password"),
         (["http://h:1", "h:1/v1"], "twice"),
         (["h:1", "h:2", "h:3"], "3 URLs"),
+        (["--minutes", "5", "old=http://h:1", "old=h:2"], "old=: is given twice"),
+        (["old=http://h:1", "new=ftp://h"], "http://"),
         (["--minutes", "0", "h:1"], "--minutes: must be above 0, not 0"),
         (["--minutes", "inf", "h:1"], "--minutes: must be a finite number above 0, not inf"),
         (["rnu", "--backends", "vllm=http://h:1"], "did you mean 'run'?"),
@@ -193,7 +195,8 @@ def test_addresses_and_flags_that_cannot_be(capsys, words, says):
     assert "secret" not in error
 
 
-def test_two_servers_are_measured_alternately_at_equal_loads():
+@pytest.mark.parametrize(("alias", "labels"), [("", ("vllm_h_1", "vllm_h_2")), ("new", ("vllm", "new"))])
+def test_two_servers_are_measured_alternately_at_equal_loads(alias, labels):
     arguments = argparse.Namespace(
         served_name=None,
         api_key_env=None,
@@ -209,11 +212,11 @@ def test_two_servers_are_measured_alternately_at_equal_loads():
         metrics_port=("127.0.0.1", 9),
     )
     seen = Look(ttft_s=0.2, tpot_s=0.02, slowdown=1.5)
-    found = [url.Found("http://h:1", "vllm", seen), url.Found("http://h:2", "vllm", seen)]
+    found = [url.Found("http://h:1", "vllm", seen), url.Found("http://h:2", "vllm", seen, alias)]
     loads = fit([seen, seen], 120)
     parsed = url.parsed(url.words_of(found, loads, arguments))
     prepared = prepare(run.options_of(parsed, ("bench",)))
-    assert prepared.labels == ("vllm_h_1", "vllm_h_2")
+    assert prepared.labels == labels
     assert {backend.launch.mode for backend in prepared.backends} == {"attach"}
     order = [block.backend for block in prepared.plan]
     assert (order[:4], len(order)) == ([0, 1, 1, 0], 6)
@@ -242,6 +245,9 @@ def test_bench_alone_says_where_to_start(capsys):
 
 
 def test_replicas_are_one_server_of_the_comparison():
-    assert url._urls(["a:1+http://b:2/v1", "c:3"]) == ["http://a:1+http://b:2", "http://c:3"]
+    assert url._given(["a:1+http://b:2/v1", "old=c:3"]) == [
+        url.Given("http://a:1+http://b:2"),
+        url.Given("http://c:3", "old"),
+    ]
     with pytest.raises(SpecError, match="missing before or after"):
-        url._urls(["a:1++b:2"])
+        url._given(["a:1++b:2"])
