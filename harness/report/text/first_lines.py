@@ -59,9 +59,17 @@ def caveats(summary: Summary) -> Iterator[str]:
 def intervals(summary: Summary, below: Sequence[str]) -> str:
     """The meaning of the figures in brackets; "" if neither a claim nor a line `below` has that of a pair."""
     texts = [*(text for _load, mine in of_loads(summary) for _name, text in mine), *below]
-    spans = {speedup(entry).between for entry in summary.comparison if entry.ratio}
-    over = runs(summary) if any(span in text for span in spans for text in texts) else ""
-    return f"In brackets: {confidence(summary)} intervals of the geometric mean over {over}." if over else ""
+    pairs = [pair for entry in summary.comparison if (pair := speedup(entry)).times]
+    shown = [pair for pair in pairs if any(pair.between in text for text in texts)]
+    if not shown:
+        return ""
+    meaning = f"In brackets: {confidence(summary)} intervals of the geometric mean over {runs(summary)}."
+    if any(pair.state == "undecided" and pair.times and pair.times.low > 1 for pair in shown):
+        meaning += (
+            " Undecided with 1× outside them: apart by itself, but not by enough, or not as one of all "
+            "comparisons."
+        )
+    return meaning
 
 
 def _loads(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:

@@ -119,6 +119,14 @@ def test_brackets_are_explained_only_where_a_pair_has_an_interval(page):
     assert "In brackets: 95 % intervals of the geometric mean over 5 runs." in both
 
 
+@pytest.mark.parametrize(("ratio", "explained"), [([0.7, 0.8, 0.96], True), ([0.7, 0.8, 1.01], False)])
+def test_an_undecided_pair_whose_interval_excludes_equality_is_explained(ratio, explained):
+    undecided = {**COMPARED, "verdict": "not enough runs", "ratio": ratio}
+    found = screen(summary(cell(), cell(OFF), comparison=[undecided], verdict_rules=RULES), 100, color=False)
+    assert "llamacpp 1.25× (" in found
+    assert ("Undecided with 1× outside them: apart by itself" in " ".join(found.split())) == explained
+
+
 def test_brackets_are_explained_on_the_pages_that_print_an_interval():
     """Of three backends without a winner the first screen prints none: its brackets hold ideal hit rates.
     The whole table spells out each pair."""
