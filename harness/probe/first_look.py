@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 
+from harness.apis import API_NAMES
 from harness.client.answer import REFUSALS, NoAnswer
 from harness.engines.speak.access import key_hint
 from harness.engines.speak.server import Server
@@ -110,4 +111,7 @@ def _hint(server: Server, seen: Seen) -> str:
         return "a load needs more than its rate limit allows: raise it, or measure the engine behind it"
     if seen.status >= FAILED or (seen.status < REDIRECTED and seen.error):
         return BUSY_HINT
+    others = [name for name in API_NAMES[1:] if not server.refusal_of(name)] if seen.status >= REFUSED else []
+    if others:
+        return f"it answers {', '.join(others)}: bench run --api {others[0]} measures that"
     return f"its model was asked for as '{server.served_name}'"

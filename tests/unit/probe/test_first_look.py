@@ -63,7 +63,9 @@ def looked(monkeypatch, answers, limit_s=60.0):
     line = SimpleNamespace(close=lambda: None)
     monkeypatch.setattr(first_look, "line_to", lambda *_: line)
     monkeypatch.setattr(first_look, "_ask", ask)
-    server = SimpleNamespace(api_url="http://x/v1", served_name="m", access=Access())
+    server = SimpleNamespace(
+        api_url="http://x/v1", served_name="m", access=Access(), refusal_of=lambda name: f"no {name}"
+    )
     return first_look.look(server, limit_s), len(asked)
 
 

@@ -25,6 +25,7 @@ class Handler(BaseHTTPRequestHandler):
     models = ("one",)  # None: it lists none at all
     key = ""
     broken = 0  # status of every list of models
+    embeds = False  # and nothing else
 
     def log_message(self, *_words):
         pass
@@ -43,7 +44,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         self.rfile.read(int(self.headers["content-length"]))
-        self._say(503, {"error": {"message": f"busy, {self.key}"}})
+        if not self.embeds:
+            self._say(503, {"error": {"message": f"busy, {self.key}"}})
+        elif self.path == "/v1/embeddings":
+            self._say(200, {"object": "list", "data": [{"index": 0, "embedding": [0.6, 0.8]}]})
+        else:
+            self._say(404, {})
 
     def _say(self, status, document, **headers):
         body = json.dumps(document).encode()
@@ -106,6 +112,14 @@ def test_a_server_without_a_list_of_models_is_measured_by_the_name_that_is_given
         code, error = called(address, "--model-name", "m")  # then no chat is answered
         assert code == ExitCode.SETUP
         assert "503" in error
+
+
+def test_a_server_without_chat_is_measured_in_the_api_that_it_has(called):
+    with server(embeds=True) as address:
+        code, error = called(address)
+    assert code == ExitCode.SETUP
+    assert "a chat request got 404" in error
+    assert "hint: it answers embeddings: bench run --api embeddings measures that\n" in error
 
 
 @pytest.mark.parametrize(
