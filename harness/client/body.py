@@ -40,10 +40,10 @@ def _unpacked(parts: Iterable[bytes], coding: str, most_bytes: int) -> Iterator[
         for part in parts:
             left = part
             while left:
-                if inflate is not None and inflate.eof:  # gzip may have several members, and zeros behind
-                    inflate, left = None, left.lstrip(b"\0")
-                    continue
-                inflate = inflate or zlib.decompressobj(zlib.MAX_WBITS | 32)
+                if inflate is None or inflate.eof:  # gzip may have several members, and zeros behind
+                    if inflate is not None and not (left := left.lstrip(b"\0")):
+                        break
+                    inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
                 data = inflate.decompress(left, most_bytes)
                 if inflate.unconsumed_tail:
                     raise LimitError(f"the answer is longer than {most_bytes} bytes once decompressed")

@@ -16,6 +16,7 @@ from harness.client.look_up import LookUp
 from harness.errors import SetupError
 from harness.host.access import Access
 from harness.untrusted import BadDocumentError
+from tests.factories.answers import CHUNKED, chunked
 from tests.factories.hostile import HARMS, head, serving, sized
 from tests.waiting import in_time
 
@@ -177,6 +178,8 @@ def test_every_member_of_a_compressed_answer_is_read():
     packed = gzip.compress(b'["a",') + gzip.compress(b'"b"]')
     assert ask(sized(packed, "content-encoding: gzip")).document() == ["a", "b"]
     assert ask(sized(packed + bytes(9), "content-encoding: gzip")).document() == ["a", "b"]
+    answer = head(CHUNKED, "content-encoding: gzip") + chunked([packed + bytes(3), bytes(6)])
+    assert ask(answer).document() == ["a", "b"]
     assert ask(sized(b"", "content-encoding: gzip")).body == b""
 
 
