@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"minutes that the measurement may take, roughly (default: {MINUTES:g})",
     )
-    options.add_reach(parser, "of two URLs each value goes to both")
+    options.add_reach(parser, "of two URLs a value goes to both, unless the name of one is before it")
     options.add_runs_folder(parser)
     options.add_run_output(parser)
 
@@ -87,12 +87,12 @@ def main(arguments: argparse.Namespace) -> int:
     positive(arguments.minutes, "--minutes")
     began, budget_s = time.monotonic(), 60 * arguments.minutes
     with closing(progress_display(verbose=arguments.verbose)) as ui:
-        access = access_of(reach_of(options.reach_flags(arguments)))
-        models = _models([server.url for server in given], access, arguments.served_name, ui)
+        flags, names = options.reach_flags(arguments), [server.alias for server in given if server.alias]
+        reaches = [reach_of(flags, server.alias, names) for server in given]
+        accesses = list(map(access_of, reaches))
+        models = _models(given, accesses, [reach.served_name for reach in reaches], ui)
         limit_s = _LOOK_SHARE * budget_s / len(given)
-        servers = [
-            _find(server, model, access, limit_s, ui) for server, model in zip(given, models, strict=True)
-        ]
+        servers = [_find(*known, limit_s, ui) for known in zip(given, models, accesses, strict=True)]
         loads = fit([server.look for server in servers], budget_s - (time.monotonic() - began))
         words = words_of(servers, loads, arguments)
         command = ("bench", "run", *words)
@@ -134,13 +134,16 @@ def _with_scheme(address: str) -> str:
     return address if "://" in address or not address else f"http://{address}"
 
 
-def _models(urls: Sequence[str], access: "Access", chosen: str | None, ui: "Ui") -> list[str]:
+def _models(
+    servers: Sequence[Given], accesses: Sequence["Access"], chosen: Sequence[str | None], ui: "Ui"
+) -> list[str]:
     """The model of each server. Raises one error for all that cannot be reached."""
     models, failed = [], []
-    for url in map(_first, urls):
+    for server, access, name in zip(servers, accesses, chosen, strict=True):
+        url = _first(server.url)
         ui.stage(f"{url}: asking what it serves")
         try:
-            models.append(_model(url, access, chosen))
+            models.append(_model(url, access, name))
         except SetupError as error:
             failed.append(error)
     if len(failed) > 1:

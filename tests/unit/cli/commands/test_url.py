@@ -153,6 +153,19 @@ def test_a_key_is_asked_for_taken_from_the_environment_and_never_shown(called, m
         assert "sekrit" not in error
 
 
+def test_a_value_behind_a_name_is_for_that_server_alone(called, monkeypatch):
+    monkeypatch.setenv("KEY_OLD", "sekrit-1")
+    monkeypatch.setenv("KEY_NEW", "sekrit-2")
+    with server(key="sekrit-1") as old, server(key="sekrit-2", models=("a", "b")) as new:
+        named = (f"old={old}", f"new={new}", "--model-name", "new=b")
+        _, error = called(*named, "--api-key-env", "old=KEY_OLD")
+        assert f"{new}/v1/models: the server refuses with 401" in error
+        assert old not in error
+        _, error = called(*named, "--api-key-env", "old=KEY_OLD,new=KEY_NEW")
+    assert "503" in error  # both models are known; then no chat is answered
+    assert "sekrit" not in error
+
+
 def test_a_port_where_nothing_listens(called):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
