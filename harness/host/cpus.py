@@ -38,8 +38,9 @@ def computing_cpus(cpuset: str = "") -> int:
 
 def _quotas(process: int | None) -> Iterator[float]:
     """The limit of each cgroup from the process's own up to the root: the least one holds."""
-    ours, theirs = (_text(PROCESSES / name / "cgroup").splitlines() for name in ("self", str(process)))
-    for line in ours if process is None else theirs:
+    ours = _text(PROCESSES / "self" / "cgroup").splitlines()
+    theirs = ours if process is None else _text(PROCESSES / str(process) / "cgroup").splitlines()
+    for line in theirs:
         _number, controllers, path = line.split(":", 2)
         if "cpu" in controllers.split(","):
             root, names = CGROUPS / "cpu", ["cpu.cfs_quota_us", "cpu.cfs_period_us"]

@@ -58,9 +58,8 @@ def aligned(
         for name, *texts in rows:
             cells = zip(texts[part], widths[part], strict=True)
             padded = (text.rjust(width) if figures else text.ljust(width) for text, width in cells)
-            if line := _BETWEEN.join(
-                (name.ljust(first), *padded)
-            ).rstrip():  # a line of heads may have none here
+            line = _BETWEEN.join((name.ljust(first), *padded)).rstrip()
+            if line:  # a line of heads may have no word in this block
                 yield line
 
 

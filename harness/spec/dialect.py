@@ -102,9 +102,8 @@ class ApiDialect:
 
 # Keys of [dialect.apis.NAME] that take the place of those of [dialect].
 _OWN_FIELDS = (
-    *("exact_output", "extra", "refuses_neutral", "seed", "cache_salt"),
-    *("tools", "thinking", "structured"),
-)
+    "exact_output", "extra", "refuses_neutral", "seed", "cache_salt", "tools", "thinking", "structured",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

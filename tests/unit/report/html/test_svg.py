@@ -7,10 +7,8 @@ import pytest
 from harness.report.charts import Chart, axes
 from harness.report.html.svg import WIDTH, draw
 
-DIGIT, TITLE_END = (
-    8.6,
-    17.5,
-)  # of text of 13.5 px in a drawing of 420: a digit, and the end of the upright title
+# Of text of 13.5 px in a drawing of 420: the width of a digit, and where the upright title ends.
+DIGIT, TITLE_END = 8.6, 17.5
 
 
 def chart(**keys):
