@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 
 from harness.model import Summary
-from harness.model.lines import wrap
+from harness.model.lines import NO_BREAK, wrap
 from harness.model.numbers import counted
 from harness.report.findings.conclude import conclude
 from harness.report.findings.grid import Column, fitting, width
@@ -134,7 +134,13 @@ def _warnings(summary: Summary, columns: int, paint: Paint) -> Iterator[str]:
 
 
 def next_lines(summary: Summary, columns: int, run: str | None = None) -> Iterator[str]:
-    """What to run next, and why. `run`: the path of the folder, if it is known."""
+    """What to run next, and why. `run`: the path of the folder, if it is known.
+
+    A command with the run stays whole, so that it can be copied: half of it is another command.
+    """
+    named = plain(summary.run)
     for step in conclude(summary).next_steps[:1]:
-        do = step.do.replace(plain(summary.run), run) if run else step.do
+        do = step.do.replace(named, run or named)
+        if named in step.do:
+            do = do.replace(" ", NO_BREAK)
         yield from hanging("next:       ", f"{step.why}: {do}", columns, cut=False)

@@ -192,6 +192,13 @@ def test_the_next_step_is_of_what_the_run_leaves_open(made, why, do):
     assert why in " ".join(" ".join(next_lines(made, 80)).split())
 
 
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_command_with_the_run_is_not_broken(columns):
+    path = f"results/{summary().run}-of-a-long-name"
+    interrupted = summary(cell("vllm"), state="interrupted")
+    assert list(next_lines(interrupted, columns, path))[-1].endswith(f" bench resume {path}")
+
+
 def test_what_is_undecided_says_what_would_decide_it():
     made = two("not enough runs")
     pairs = [replace(one, lacks="about 9 runs would decide", runs_needed=9) for one in made.comparison]
