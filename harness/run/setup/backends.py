@@ -104,9 +104,11 @@ def _simulated(
 
 
 def _unique_label(ref: BackendRef, backends: tuple[BackendRef, ...]) -> str:
-    """The label of a backend, with the address if two servers are attached under one name."""
+    """The label of a backend, with the address if two servers are attached under one name. A name of the
+    user's own stays.
+    """
     same = [other for other in backends if other.label == ref.label]
-    if len(same) == 1 or ref.url is None:
+    if len(same) == 1 or ref.url is None or ref.alias:
         return fitting(ref.label)
     addresses = [url.partition("://")[2].replace("/", "_").replace(":", "_") for url in ref.urls]
     return fitting(f"{ref.label}_{'+'.join(addresses)}")

@@ -107,6 +107,11 @@ def test_a_definition_that_cannot_be_read_stops_no_run_of_another(tmp_path, monk
     assert prepare(options).labels == ("truth",)
 
 
+def test_a_name_of_the_user_s_own_stays_next_to_another_server_of_that_engine():
+    backends = "openai=openai=http://h:1,openai=http://h:2"
+    assert prepare(RunOptions("fixed-length", backends)).labels == ("openai", "openai_h_2")
+
+
 def test_replicas_of_any_number_make_a_name_that_a_folder_can_have():
     urls = ["+".join(f"http://127.0.0.1:{port}" for port in range(first, first + 20)) for first in (1, 21)]
     labels = prepare(RunOptions("fixed-length", ",".join(f"openai={url}" for url in urls))).labels
