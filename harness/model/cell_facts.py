@@ -11,7 +11,7 @@ from harness.model.identity import Identity
 from harness.model.imported import Imported
 from harness.model.load import Load
 from harness.model.machine import Prices
-from harness.model.record import UNSET, Record, UnsetType, doc
+from harness.model.record import UNSET, Record, UnsetType, doc, from_json
 
 Number = int | float
 Value = bool | int | float | str | None
@@ -201,6 +201,14 @@ class LoadNode(Record, frozen=True, kw_only=True):
         return f"{self.name} ({self.address})"
 
 
+class _OfProcesses(Record, frozen=True, kw_only=True):
+    """Keys of `about` that figures of processors are made of."""
+
+    cpus: int | None | UnsetType = UNSET
+    cpu_quotas: dict[str, float] | UnsetType = UNSET
+    engine_processes: dict[str, str] | UnsetType = UNSET
+
+
 class SampledSource(Record, frozen=True, kw_only=True):
     """One source of telemetry: its reads and failures, and what it says of itself."""
 
@@ -218,6 +226,10 @@ class SampledSource(Record, frozen=True, kw_only=True):
         float | None,
         doc("Time since which reads fail, s from the start of the cell; null: the last one worked."),
     ]
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for facts that no figure can be made of."""
+        from_json(self.about, _OfProcesses)
 
 
 class Sampled(Record, frozen=True, kw_only=True):

@@ -4,11 +4,7 @@ from dataclasses import fields
 
 import pytest
 
-from harness.model import (
-    DeclaredVerdict,
-    ScenarioTables,
-    schema,
-)
+from harness.model import DeclaredVerdict, SampledSource, ScenarioTables, from_json, schema
 from harness.spec.scenario import Scenario, Verdict
 
 
@@ -40,3 +36,15 @@ def test_a_manifest_keeps_every_table_of_a_scenario():
     """It is converted by name: what its type lacks would be lost without a word."""
     assert {field.name for field in fields(Scenario)} == set(ScenarioTables.__struct_fields__)
     assert {field.name for field in fields(Verdict)} == set(DeclaredVerdict.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("cpus", "2"), ("cpu_quotas", ["2"]), ("cpu_quotas", {"server": "2"})]
+)
+def test_a_source_says_of_processors_what_figures_can_be_made_of(key, value):
+    source = {"period_s": 1, "reads": 1, "failures": 0, "last_failure": "", "longest_read_ms": 1,
+              "unavailable": "", "missing": {}, "failing_since_s": None}  # fmt: skip
+    good = {"cpus": 2, "cpu_quotas": {"server": 2}, "engine_processes": {"7": "a"}, "url": "http://h"}
+    assert from_json({**source, "about": good}, SampledSource).about == good
+    with pytest.raises(ValueError, match="Expected"):
+        from_json({**source, "about": {**good, key: value}}, SampledSource)
