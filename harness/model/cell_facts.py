@@ -204,7 +204,7 @@ class LoadNode(Record, frozen=True, kw_only=True):
 class _OfProcesses(Record, frozen=True, kw_only=True):
     """Keys of `about` that figures of processors are made of."""
 
-    cpus: int | None | UnsetType = UNSET
+    cpus: int | UnsetType | None = UNSET
     cpu_quotas: dict[str, float] | UnsetType = UNSET
     engine_processes: dict[str, str] | UnsetType = UNSET
 
