@@ -50,7 +50,7 @@ def _quotas(process: int | None) -> Iterator[float]:
             continue
         own = root / path.lstrip("/")
         # In a container the path may be the host's, of which only the root is there: that of this process.
-        if line not in ours and not own.is_dir():
+        if line not in ours and (".." in own.parts or not own.is_dir()):
             continue
         for folder in (own, *own.parents):
             words = " ".join(_text(folder / name) for name in names).split()

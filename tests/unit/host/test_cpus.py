@@ -68,6 +68,7 @@ def test_a_limit_of_cpu_time_counts_as_so_many_cpus(cgroups, own, files, quota, 
         ("/pod/one", 2.0),  # that of bench
         ("/pod/two", 2.5),
         ("/other", 2.5),
+        ("/..", None),
         ("/../elsewhere", None),  # of another container: the root that is seen here is that of bench
         ("/host/slice", None),
     ],
