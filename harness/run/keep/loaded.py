@@ -55,11 +55,10 @@ def _as_computed(folder: RunFolder, checked: Verified) -> LoadedRun:
         more = f", and {len(doubts) - 1} more" if len(doubts) > 1 else ""
         usable = {"manifest.json", "summary.json"}.isdisjoint(fault.path for fault in checked.faults)
         unverified = "--unverified (in Python `unverified=True`) takes what summary.json says all the same"
-        raise DamagedError(
-            f"does not verify: {doubts[0]}{more}",
-            where=str(folder.path),
-            hint="`bench verify` lists all of it" + (f"; {unverified}" if usable else ""),
-        )
+        hint = "`bench verify` lists all of it" + (f"; {unverified}" if usable else "")
+        if not checked.faults and checked.manifest is not None and checked.manifest.state == "running":
+            hint = "it goes on, or was cut off: `bench report` sums up its cells, `bench resume` finishes it"
+        raise DamagedError(f"does not verify: {doubts[0]}{more}", where=str(folder.path), hint=hint)
     assert checked.manifest is not None
     assert checked.summary is not None
     notes = []

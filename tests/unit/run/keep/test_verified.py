@@ -67,6 +67,16 @@ def test_a_changed_figure_is_named_with_how_far_it_is_off(run, capsys):
     assert json.loads(said(run, capsys, "--json")[1])[""]["state"] == "differs"
 
 
+def test_a_run_that_was_killed_says_what_sums_up_its_cells(run, capsys, monkeypatch):
+    """Its summary is of some cells before: it is not written after each."""
+    monkeypatch.setattr("harness.run.keep.verified._is_other_version", lambda _manifest: False)
+    change_json(run.path / "summary.json", lambda summary: summary["cells"].pop())
+    change_json(run.path / "manifest.json", lambda manifest: manifest.update(state="running"))
+    mend(run.path)
+    assert main(["compare", str(run.path), "--force"]) == ExitCode.USAGE
+    assert "hint: it goes on, or was cut off: `bench report` sums up its cells" in capsys.readouterr().err
+
+
 def test_compare_takes_its_figures_from_the_records(run, whole_run, capsys):
     """A forged summary of a run that says it is of another version changes nothing that is compared."""
     command = ["compare", str(whole_run.path), "--force", "--json"]
