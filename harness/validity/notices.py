@@ -23,7 +23,7 @@ class Notice:
 # What is missing
 NOT_MEASURED = Notice(
     IssueCode.NOT_MEASURED,
-    "an engine could not be started, or a running server not be used",
+    "an engine could not be started, or a running server could not be used",
     "see the log of its start, or that of the running server",
 )
 ENGINE_DIED = Notice(
