@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from itertools import pairwise
 
 from harness.cli.display import streams
 from harness.cli.flags.parsers import ADDRESSED, COMMANDS, of_command, parser_with, suggested
@@ -92,9 +91,10 @@ def _run_command(given: list[str]) -> int:
 
 
 def _has_address(given: Sequence[str]) -> bool:
-    """Whether an argument is the address of a server. Behind a flag, `NAME=URL` is the value of that flag."""
-    found = [(before, _ADDRESS.match(word)) for before, word in pairwise(("", *given))]
-    return any(match and not (match["name"] and before.startswith("-")) for before, match in found)
+    """Whether an argument is the address of a server. After a mistyped command, `NAME=URL` is none."""
+    first = given[0] if given else "-"
+    command = not first.startswith("-") and not _ADDRESS.match(first)
+    return any(not (command and match["name"]) for match in filter(None, map(_ADDRESS.match, given)))
 
 
 def _unrecognized(

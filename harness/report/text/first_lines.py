@@ -66,8 +66,8 @@ def intervals(summary: Summary, below: Sequence[str]) -> str:
     meaning = f"In brackets: {confidence(summary)} intervals of the geometric mean over {runs(summary)}."
     if any(pair.state == "undecided" and pair.times and pair.times.low > 1 for pair in shown):
         meaning += (
-            " Undecided with 1× outside them: apart by itself, but not by enough, or not as one of all "
-            "comparisons."
+            " Undecided though 1× lies outside: the difference may be too small to count, or chance among so "
+            "many comparisons."
         )
     return meaning
 

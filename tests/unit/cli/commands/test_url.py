@@ -207,6 +207,7 @@ def test_the_second_server_is_asked_before_the_first_look(called):
         (["h:1", "h:2", "h:3"], "3 URLs"),
         (["--minutes", "5", "old=http://h:1", "old=h:2"], "old=: is given twice"),
         (["old=http://h:1", "new=ftp://h"], "http://"),
+        (["-v", "old=http://h:99999"], "not a URL"),
         (["--minutes", "0", "h:1"], "--minutes: must be above 0, not 0"),
         (["--minutes", "inf", "h:1"], "--minutes: must be a finite number above 0, not inf"),
         (["rnu", "--backends", "vllm=http://h:1"], "did you mean 'run'?"),
