@@ -19,11 +19,12 @@ def test_no_line_of_a_help_is_wider_than_the_terminal(command, capsys, monkeypat
     assert any(line.startswith("usage:") for line in lines)
 
 
-def test_help_of_two_urls_promises_no_value_for_one_of_them(capsys):
+def test_help_of_two_urls_says_for_which_of_them_a_value_is(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit):
         main([ADDRESSED, "--help"])
     out = capsys.readouterr().out
-    assert "each value goes to both" in out
+    assert "of two URLs a value goes to both, unless the name of one is before it" in out
     assert "BACKEND=" not in out
 
 

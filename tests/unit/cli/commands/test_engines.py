@@ -44,7 +44,8 @@ def engines(capsys, *words):
     return code, said.out.splitlines(), said.err
 
 
-def test_each_environment_is_a_line_with_its_state(provided, capsys):
+def test_each_environment_is_a_line_with_its_state(provided, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     provided.here["sglang"] = SimpleNamespace(version="0.5.9")
     _code, lines, _err = engines(capsys, "list")
     states = {line[:19].rstrip(): line[20:] for line in lines}
