@@ -152,7 +152,7 @@ def test_a_default_that_does_not_start_is_the_end(config):
         (("dial", "--budget", "1m", "--repeats", "2"), "must be at least 3"),
         (("dial", "--budget", "1m", "--load", "1.5"), "not a load"),
         (("dial,calm", "--budget", "1m"), "one backend at a time"),
-        (("dial=http://127.0.0.1:9", "--budget", "1m"), "cannot be restarted"),
+        (("dial=http://127.0.0.1:9", "--budget", "1m"), "bench does not start this server"),
         (("dial", "--budget", "1m", "--to", "x.json"), "must end in .toml"),
         (("dial", "--budget", "1m", "--out", "x.toml"), "is the folder of the trials"),
         (("dial", "--budget", "1m", "--engine-set", "ttft_ms=9"), "declares no [engine.tunable]"),
