@@ -330,7 +330,7 @@ def _parse_entry(entry: str, apis: Sequence[ApiName]) -> list[BackendRef]:
     stem, _, last = named.rpartition("@")
     own = next((name for name in API_NAMES if stem and name == last), None)
     ref = dataclasses.replace(_parse_ref("=".join([stem if own else named, *url])), alias=alias)
-    if alias in {*files.names("backends")} - {ref.definition.name}:
+    if alias and alias != ref.definition.name and alias in files.names("backends"):
         raise SpecError(
             "is the name of another engine",
             where=f"--backends {alias}",

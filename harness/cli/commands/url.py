@@ -36,19 +36,18 @@ _NAMED = re.compile(r"([\w.-]+)=")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    url: str
-    backend: str  # name of a definition
-    look: "Look"
-    alias: str = ""  # the user's name of it
-
-
-@dataclass(frozen=True, slots=True)
 class Given:
     """A server of the command line."""
 
     url: str
-    alias: str = ""
+    alias: str = ""  # the user's name of it
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    given: Given
+    backend: str  # name of a definition
+    look: "Look"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -181,7 +180,7 @@ def _find(given: Given, model: str, access: "Access", limit_s: float, ui: "Ui") 
         f"{url}: first look: TTFT {1e3 * seen.ttft_s:.0f} ms, TPOT {1e3 * seen.tpot_s:.1f} ms; "
         f"{seen.together}"
     )
-    return Found(given.url, definition.name, seen, given.alias)
+    return Found(given, definition.name, seen)
 
 
 def _apis(server: "Server") -> str:
@@ -257,7 +256,7 @@ def words_of(servers: Sequence[Found], loads: "Loads", arguments: argparse.Names
         "--scenario",
         SCENARIO,
         "--backends",
-        ",".join(f"{server.alias}={server.backend}={server.url}".lstrip("=") for server in servers),
+        ",".join(f"{found.given.alias}={found.backend}={found.given.url}".lstrip("=") for found in servers),
     ]
     words += ["--concurrency", ",".join(map(str, loads.concurrency)), "--requests", str(loads.requests)]
     words += ["--output-tokens", str(loads.output_tokens), "--duration", str(loads.cell_limit_s)]

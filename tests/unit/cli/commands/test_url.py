@@ -240,7 +240,8 @@ def test_two_servers_are_measured_alternately_at_equal_loads(alias, labels):
         metrics_port=("127.0.0.1", 9),
     )
     seen = Look(ttft_s=0.2, tpot_s=0.02, slowdown=1.5)
-    found = [url.Found("http://h:1", "vllm", seen), url.Found("http://h:2", "vllm", seen, alias)]
+    given = [url.Given("http://h:1"), url.Given("http://h:2", alias)]
+    found = [url.Found(server, "vllm", seen) for server in given]
     loads = fit([seen, seen], 120)
     parsed = url.parsed(url.words_of(found, loads, arguments))
     prepared = prepare(run.options_of(parsed, ("bench",)))
