@@ -42,7 +42,7 @@ class HistoryEntry(Record, frozen=True, kw_only=True):
     engine_version: Annotated[str | None, doc("Version by the engine or its package; null: not known.")]
     conditions: Annotated[
         dict[str, str] | UnsetType,
-        doc("Conditions of the load that forbid a comparison where they differ, by their code."),
+        doc("Engine, and conditions of the load that forbid a comparison where they differ, by code."),
     ] = UNSET
     invalid: Annotated[int, doc("INVALID cells of this backend and load.")] = 0
     failed: Annotated[int | UnsetType, doc("Requests that failed, of INVALID cells as well.")] = UNSET

@@ -29,11 +29,13 @@ from harness.verdicts.rules import SESSION_FLOOR
 
 TAIL_METRIC = f"{TAIL}.p99"  # if there are enough requests for it
 LEAST_NIGHTS = 3  # a change counts from this many runs on
-# What is asked of a backend, and not its answers. The others of these have a key of their own in a line.
+# The engine, which the user's own name of a server does not tell, and what is asked of it. The others of
+# these have a key of their own in a line.
 _ASKED = {
     key.code: key
     for key in TABLE
-    if key.area == "work"
+    if key.code == "backend"
+    or key.area == "work"
     and key.itself == "refuses"
     and key.code not in ("workload", "simulated", "scenario", "thinking")
 }
@@ -145,7 +147,9 @@ class Series:
 
     @property
     def conditions(self) -> dict[str, str]:
-        """Conditions of the load by their title; what an entry of an earlier version lacks, others have."""
+        """Engine and conditions of the load by their title; what an entry of an earlier version lacks, others
+        have.
+        """
         asked = (_asked(entry, self.metric) for entry in self.entries)
         return {_ASKED[code].title: value for conditions in asked for code, value in conditions.items()}
 
@@ -211,8 +215,8 @@ class Change:
 
 
 def series(history: Sequence[HistoryEntry]) -> list[Series]:
-    """A series for each metric, backend, load, machine, workload and conditions of the load, with its runs in
-    order of time. Those of a scripted server are apart.
+    """A series for each metric, backend, engine, load, machine, workload and conditions of the load, with its
+    runs in order of time. Those of a scripted server are apart.
     """
     by_figure: dict[tuple[object, ...], list[_Course]] = {}
     for entry in sorted(history, key=attrgetter("created_utc")):
@@ -254,7 +258,7 @@ def _join(courses: list[_Course], entry: HistoryEntry, asked: Mapping[str, str])
 
 
 def _asked(entry: HistoryEntry, metric: str) -> dict[str, str]:
-    """Conditions of the load that the metric depends on, by code."""
+    """Engine, and conditions of the load that the metric depends on, by code."""
     return {
         code: value
         for code, value in (known(entry.conditions) or {}).items()

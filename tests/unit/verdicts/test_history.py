@@ -155,6 +155,21 @@ def test_another_model_is_another_series():
     assert [one.conditions for one in found] == [{"model": "llama-3.1-8b"}, {"model": "llama-3.2-1b"}]
 
 
+def test_another_engine_under_the_same_name_is_another_series():
+    """One night `prod=vllm=URL`, the next `prod=sglang=URL`."""
+    nights = []
+    for number, engine in enumerate(("vllm", "vllm", "sglang")):
+        cells = [cell("prod", repeat=repeat, p50=100.0) for repeat in range(2)]
+        created = f"2026-11-{number + 1:02d}T03:00:00+00:00"
+        manifest = made(Manifest, created_utc=created, backends={"prod": {"backend": engine}})
+        compared = compare(cells, Rules(primary=METRIC, metrics=(METRIC,)))._asdict()
+        nights += entries(manifest, summary(*cells, run=f"run-{number}", **compared))
+    found = series(nights)
+    assert [(one.label, len(one.values)) for one in found] == [("prod", 2), ("prod", 1)]
+    names = ["prod c4 TTFT p50 (backend vllm)", "prod c4 TTFT p50 (backend sglang)"]
+    assert [name.partition(" ")[2] for name in trends.names(found)] == names
+
+
 def test_other_limits_begin_a_series_of_goodput_alone():
     both = (METRIC, "goodput_requests_per_s")
     found = series([asked(number, both, slo=f"ttft_ms.p95 {500 + number} ms") for number in range(2)])
