@@ -35,9 +35,11 @@ _ASKED = {
     key.code: key
     for key in TABLE
     if key.code == "backend"
-    or key.area == "work"
-    and key.itself == "refuses"
-    and key.code not in ("workload", "simulated", "scenario", "thinking")
+    or (
+        key.area == "work"
+        and key.itself == "refuses"
+        and key.code not in ("workload", "simulated", "scenario", "thinking")
+    )
 }
 
 Key = tuple[str, LoadPoint]  # a backend and a load
