@@ -4,16 +4,18 @@ Drawn when progress is reported, at most four times a second: no thread, nothing
 """
 
 import os
+import re
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, TextIO
 
 from harness.cli.display.progress import Display, State, cell_left_s, in_flight_text, speed_parts
-from harness.model.lines import wrap
+from harness.model.lines import NO_BREAK, wrap
 from harness.model.numbers import duration
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ ROWS = 8  # of backends
 LABEL = 30
 MARKS = {"VALID": "●", "SUSPECT": "◐", "INVALID": "✕"}  # distinguished by shape, not by colour
 NOW = "▸"
+_COMMAND = re.compile(r"`[^`\n]+`|--[\w-]+ (?=\S)")
 _EIGHTHS = "▁▂▃▄▅▆▇█"
 _STYLES = {"bold": "\x1b[1m", "dim": "\x1b[2m"}
 _PLAIN = "\x1b[0m"
@@ -48,7 +51,7 @@ class LiveView(Display):
     ) -> None:
         super().__init__(clock)
         self._stream = stream or sys.stderr
-        self._size = size or self._terminal_size
+        self._size = size or partial(size_of, self._stream)
         self._color = color
         self._ttft_ms: deque[float] = deque(maxlen=BARS)
         self._lock = threading.Lock()
@@ -103,11 +106,6 @@ class LiveView(Display):
         self._drawn = 0
         return up
 
-    def _terminal_size(self) -> tuple[int, int]:
-        with suppress(OSError):  # the terminal may be gone
-            return os.get_terminal_size(self._stream.fileno())
-        return 80, 24
-
     def _write(self, text: str) -> None:
         self._stream.write(text)
         self._stream.flush()
@@ -135,12 +133,22 @@ def _speed(progress: "Progress", ttft_ms: Iterable[float]) -> Iterator[str]:
         yield f"{duration(left)} left"
 
 
+def size_of(stream: TextIO) -> tuple[int, int]:
+    """Columns and lines of a terminal."""
+    with suppress(OSError):  # the terminal may be gone
+        return os.get_terminal_size(stream.fileno())
+    return 80, 24
+
+
 def wrapped(text: str, width: int) -> str:
-    """Wraps between words. A word longer than a line, such as a path, stays whole so that
-    it can be copied.
+    """Wraps between words, each line below its own beginning. A command, a flag with its value and a path
+    stay whole so that they can be copied.
     """
-    lines = (wrap(line, width, subsequent_indent="  ", break_long_words=False) for line in text.splitlines())
-    return "\n".join("\n".join(parts) for parts in lines)
+    lines = []
+    for line in _COMMAND.sub(lambda found: found[0].replace(" ", NO_BREAK), text).splitlines():
+        indent = min(len(line) - len(line.lstrip()), width // 4) + 2
+        lines += wrap(line, width, subsequent_indent=" " * indent, break_long_words=False) or [""]
+    return "\n".join(lines)
 
 
 def sparkline(values: Iterable[float]) -> str:

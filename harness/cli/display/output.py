@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
-from harness.cli.display.live import LiveView
+from harness.cli.display.live import LiveView, size_of, wrapped
 from harness.cli.display.progress import Display, load_text
 from harness.errors import BenchError
 
@@ -57,10 +57,11 @@ def agreed(question: str) -> bool:
 
 
 def print_error(error: BenchError) -> None:
+    text = _readable(f"error: {error}" + (f"\nhint: {error.hint}" if error.hint else ""))
+    if sys.stderr.isatty():
+        text = wrapped(text, page_width(size_of(sys.stderr)[0]))
     red, plain = ("\x1b[31m", "\x1b[0m") if wants_color(sys.stderr) else ("", "")
-    print(f"{red}error:{plain} {_readable(str(error))}", file=sys.stderr)
-    if error.hint:
-        print(f"hint: {_readable(error.hint)}", file=sys.stderr)
+    print(text.replace("error:", f"{red}error:{plain}", 1), file=sys.stderr)
 
 
 def _readable(text: str) -> str:

@@ -61,6 +61,49 @@ def test_on_a_terminal_an_error_is_red(monkeypatch):
     assert sys.stderr.getvalue() == "\x1b[31merror:\x1b[0m no such scenario\n"
 
 
+PATH = "/models/of/a/team/that/has/long/names/of/folders"
+ANYWAY = "`bench run --anyway` measures it as it is"
+
+
+@pytest.mark.parametrize(
+    ("stream", "printed"),
+    [
+        (
+            Terminal,
+            [
+                "error:",
+                f"  {PATH}:",
+                "  has no weights that",
+                "  llamacpp can read",
+                "  tried: gguf-q4_1,",
+                "    gguf-q8_0",
+                "hint: choose other weights",
+                "  with",
+                "  --engine-set weights=bf16;",
+                "  `bench run --anyway`",
+                "  measures it as it is",
+            ],
+        ),
+        (
+            io.StringIO,
+            [
+                f"error: {PATH}: has no weights that llamacpp can read",
+                "  tried: gguf-q4_1, gguf-q8_0",
+                f"hint: choose other weights with --engine-set weights=bf16; {ANYWAY}",
+            ],
+        ),
+    ],
+)
+def test_an_error_has_the_width_of_the_terminal_and_its_commands_stay_whole(monkeypatch, stream, printed):
+    monkeypatch.setenv("COLUMNS", "28")
+    monkeypatch.setenv("NO_COLOR", "")
+    monkeypatch.setattr(sys, "stderr", stream())
+    what, tried = "has no weights that llamacpp can read", "  tried: gguf-q4_1, gguf-q8_0"
+    hint = f"choose other weights with --engine-set weights=bf16; {ANYWAY}"
+    output.print_error(SpecError(what, where=PATH, below=tried, hint=hint))
+    assert sys.stderr.getvalue().splitlines() == printed
+
+
 @pytest.mark.parametrize(
     ("stream", "term", "live"),
     [(Terminal, "xterm", True), (Terminal, "dumb", False), (io.StringIO, "xterm", False)],
