@@ -8,8 +8,8 @@ from harness.model import ClaimResult, Finding
 from harness.model.measures import measure
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, items, join, section, table, tag, text_table
+from harness.report.tables.agreement_tables import agreement_tables
 from harness.report.text import claims as claim_text
-from harness.report.text.agreement_tables import agreement_tables
 from harness.report.text.peers import pairs
 from harness.report.view import Group, groups, point_words
 from harness.report.wording import NOT_KNOWN, capital, or_unknown

@@ -9,8 +9,8 @@ from harness.model.numbers import GIB, as_given, number, percent_figure
 from harness.report.html.medians import Shown, every_row, folded, median, medians, of_repeats, where
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, join, section, tag, text_table
-from harness.report.text.replicas import replica_tables
-from harness.report.text.roles import role_tables
+from harness.report.tables.replicas import replica_tables
+from harness.report.tables.roles import role_tables
 from harness.report.view import Row, cell_name, charged
 from harness.report.wording import NOT_KNOWN, or_unknown, plain
 

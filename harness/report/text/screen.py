@@ -9,8 +9,8 @@ from harness.report.findings.conclude import conclude
 from harness.report.findings.grid import Column, fitting, width
 from harness.report.findings.notes import banner, odd_tracks
 from harness.report.findings.sentences import load_words
+from harness.report.tables.sessions import session_tables
 from harness.report.text.first_lines import first_lines
-from harness.report.text.sessions import session_tables
 from harness.report.text.table import marks
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, hanging
 from harness.report.view import Group, Row, first_cells, groups, labels, repeats_words

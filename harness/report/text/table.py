@@ -15,11 +15,11 @@ from harness.report.findings.notes import (
     odd_tracks,
     simulated,
 )
-from harness.report.text.agreement_tables import agreement_tables
+from harness.report.tables.agreement_tables import agreement_tables
+from harness.report.tables.replicas import replica_tables
+from harness.report.tables.roles import role_tables
+from harness.report.tables.sessions import session_tables
 from harness.report.text.first_lines import first_lines, markdown_lines
-from harness.report.text.replicas import replica_tables
-from harness.report.text.roles import role_tables
-from harness.report.text.sessions import session_tables
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint
 from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
 from harness.report.wording import Table, blocks, markdown_escaped, markdown_row, plain, short_names

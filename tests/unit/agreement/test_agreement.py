@@ -24,7 +24,8 @@ from harness.agreement.score import CHANGES, change, fault, loops, right
 from harness.errors import SpecError
 from harness.metrics.answer_check import limited
 from harness.model import Agreement, AskedBackend, AskedCondition, RightCount, StoredAnswer, Summary
-from harness.report.text.agreement_tables import MANY, agreement_tables
+from harness.report.findings.accuracy_words import MANY
+from harness.report.tables.agreement_tables import agreement_tables
 from tests.factories.documents import made
 
 QUESTIONS = load_questions()

@@ -9,7 +9,8 @@ from harness.agreement import compare, decided, interleaved, load_questions, mad
 from harness.agreement.questions import Question, sha256
 from harness.agreement.score import right
 from harness.model import AskedBackend, AskedCondition, LoadPoint, StoredAnswer, Summary
-from harness.report.text.agreement_tables import accuracy_lines, agreement_tables
+from harness.report.findings.accuracy_words import accuracy_lines
+from harness.report.tables.agreement_tables import agreement_tables
 from tests.factories.documents import made
 
 QUESTIONS = made_questions(600)

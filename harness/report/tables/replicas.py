@@ -1,4 +1,4 @@
-"""Each of several URLs, as tables for the terminal, for Markdown and for the page."""
+"""Each of several URLs."""
 
 from harness.model import Replica, Summary, known
 from harness.report.view import cell_name

@@ -1,5 +1,5 @@
 from harness.model import CellResult
-from harness.report.text.sessions import session_tables
+from harness.report.tables.sessions import session_tables
 from tests.factories.documents import changed, made
 from tests.factories.summaries import summary
 

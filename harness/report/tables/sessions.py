@@ -1,4 +1,4 @@
-"""Recorded sessions as tables, for terminal, Markdown and page: how they ended, and calls by depth."""
+"""Recorded sessions: how they ended, and calls by depth."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Engines with roles, as tables: what each role did, and what the time to the first token is made of."""
+"""Engines with roles: what each role did, and what the time to the first token is made of."""
 
 from harness.model import CellResult, Summary
 from harness.report.view import cell_name

@@ -1,20 +1,10 @@
-"""Whether the backends answered alike, as tables for the terminal, for Markdown and for the page."""
+"""Whether the backends answered alike."""
 
-from collections.abc import Iterator
-
-from harness.model import (
-    AccuracyChange,
-    Agreement,
-    ConditionAgreement,
-    Interval,
-    Summary,
-    ValuesAgreement,
-    known,
-)
+from harness.model import Agreement, Interval, Summary, ValuesAgreement, known
 from harness.model.numbers import percent_apart, signed
+from harness.report.findings.accuracy_words import MANY, asked_at, at_once
 from harness.report.wording import NOT_KNOWN, Table, plain
 
-MANY = 100  # questions: more than --agreement has, so a loss of accuracy is looked for
 _CHANGES = ("same", "reworded", "truncated", "repeated", "garbled", "empty", "failed")
 
 
@@ -31,41 +21,10 @@ def agreement_tables(summary: Summary) -> list[Table]:
     return [*tables, _pairs(agreement)] if agreement.pairs else tables
 
 
-def accuracy_lines(summary: Summary) -> Iterator[str]:
-    """Who lost or gained accuracy; with many questions, also who is as accurate or undecided."""
-    agreement = summary.agreement
-    if agreement is None or agreement.values:
-        return
-    alone = len(agreement.backends) == 1
-    for change in agreement.accuracy:
-        decided = change.verdict in ("loses", "gains")
-        if decided or (
-            agreement.questions >= MANY and (alone or change.a != change.b or change.verdict == "undecided")
-        ):
-            yield plain(f"accuracy, {_condition(agreement, change)}: {_between(change)}")
-
-
-def _between(change: AccuracyChange) -> str:
-    if change.a == change.b:
-        return f"{change.b} {change.words}, against itself one at a time"
-    return f"{change.b} against {change.a}: {change.words}"
-
-
-def _condition(agreement: Agreement, change: AccuracyChange) -> str:
-    answers = agreement.backends[change.b]
-    return _where(answers.saturated) if change.under_load else "one at a time"
-
-
-def _where(agreement: ConditionAgreement) -> str:
-    """`48 at once`, or `between requests of c8`."""
-    load = known(agreement.load)
-    return f"between requests of {load.label}" if load else f"{agreement.concurrency} at once"
-
-
 def _most_at_once(agreement: Agreement) -> str:
     """A slow engine is asked only what it answered before, so that fewer are in flight."""
     loaded = (backend.saturated for backend in agreement.backends.values())
-    return _where(max(loaded, key=lambda condition: condition.concurrency))
+    return at_once(max(loaded, key=lambda condition: condition.concurrency))
 
 
 def _shares(agreement: Agreement) -> Table:
@@ -89,7 +48,7 @@ def _accuracy(agreement: Agreement) -> Table:
             f"{low} to {high}",
             change.verdict,
         ]
-        rows.append([plain(f"{subject}, {_condition(agreement, change)}"), *counts])
+        rows.append([plain(f"{subject}, {asked_at(agreement, change)}"), *counts])
     return Table(
         "accuracy: the first against the second, over the same questions",
         ["between", "compared", "lost", "gained", "points", "verdict"],
