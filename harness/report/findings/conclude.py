@@ -10,6 +10,8 @@ from harness.report.findings.verdict_words import unequal_in_short
 from harness.report.view import groups
 from harness.verdicts.ranking import caveats_of
 
+WARNINGS = 3  # that a first screen has
+
 
 def conclude(summary: Summary) -> Conclusion:
     courses = tuple(under_load(summary))

@@ -8,6 +8,7 @@ from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.findings import notes
 from harness.report.findings.accuracy_words import accuracy_lines
+from harness.report.findings.backend_words import caveats
 from harness.report.findings.conclusion import doubts, order, orders
 from harness.report.findings.sentences import (
     BEYOND,
@@ -25,7 +26,6 @@ from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, hint, items, join, section, table, tag
 from harness.report.html.trust import wrong
-from harness.report.text.first_lines import caveats
 from harness.report.view import Group, groups, point_words
 from harness.report.wording import capital, listing
 

@@ -2,13 +2,13 @@
 
 from harness.model.numbers import counted
 from harness.report.findings import notes
+from harness.report.findings.backend_words import engine_words, marks
 from harness.report.findings.grid import Column, Entry, shown
 from harness.report.findings.manifest_lines import machine, model
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, items, join, section, tag, text_table
 from harness.report.tables.sessions import session_tables
 from harness.report.text import claims
-from harness.report.text.table import engine_words, marks
 from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
 from harness.report.wording import NOT_KNOWN, capital, listing
 

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 from harness.model import Summary
 from harness.model.numbers import counted
-from harness.report.findings.conclude import conclude
+from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.html.cells import counted_cells
 from harness.report.html.source import Source
 from harness.report.html.tags import Html, items, tag
-from harness.report.text.screen import WARNINGS
 from harness.report.wording import listing
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from harness.model import Summary
 from harness.model.lines import wrap
 from harness.report.findings.accuracy_words import accuracy_lines
+from harness.report.findings.backend_words import caveats
 from harness.report.findings.conclusion import speedup
 from harness.report.findings.notes import no_verdict
 from harness.report.findings.pairing import pairing_lines
@@ -12,8 +13,7 @@ from harness.report.findings.sentences import BEYOND, IN_DOUBT, Claim, claims, l
 from harness.report.findings.verdict_words import capacity_lines, confidence, knee_lines, noise_lines, runs
 from harness.report.text.terminal_text import DIM, YELLOW, Paint, hanging
 from harness.report.view import groups, labels
-from harness.report.wording import markdown_escaped, plain
-from harness.verdicts.ranking import caveats_of
+from harness.report.wording import markdown_escaped
 
 
 def first_lines(summary: Summary, columns: int, paint: Paint, below: Sequence[str] = ()) -> Iterator[str]:
@@ -47,13 +47,6 @@ def of_loads(summary: Summary) -> list[tuple[str, list[Claim]]]:
     if not course and not no_verdict(summary):
         return found
     return [(load, [line for line in mine if line[0] in (*BEYOND, IN_DOUBT)]) for load, mine in found]
-
-
-def caveats(summary: Summary) -> Iterator[str]:
-    """`sglang: native torch kernels, CPU: no verdict on its GPU speed follows.`, for each backend that has
-    one."""
-    for label, caveat in caveats_of(summary.cells).items():
-        yield plain(f"{label}: {caveat}.")
 
 
 def intervals(summary: Summary, below: Sequence[str]) -> str:

@@ -5,18 +5,17 @@ from collections.abc import Callable, Iterator, Sequence
 from harness.model import Summary
 from harness.model.lines import NO_BREAK, wrap
 from harness.model.numbers import counted
-from harness.report.findings.conclude import conclude
+from harness.report.findings.backend_words import marks
+from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.findings.grid import Column, fitting, width
 from harness.report.findings.notes import banner, odd_tracks
 from harness.report.findings.sentences import load_words
 from harness.report.tables.sessions import session_tables
 from harness.report.text.first_lines import first_lines
-from harness.report.text.table import marks
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, hanging
 from harness.report.view import Group, Row, first_cells, groups, labels, repeats_words
 from harness.report.wording import listing, plain, short_names
 
-WARNINGS = 3
 NAMED = 3  # backends that the headline names
 LABEL = 40
 Sketch = Callable[[Summary, int], str]  # of a width: pictures between the table and its conclusion

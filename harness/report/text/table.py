@@ -2,19 +2,14 @@
 
 from collections.abc import Iterator, Sequence
 
-from harness.model import CellResult, Summary
+from harness.model import Summary
 from harness.model.lines import wrap
 from harness.model.numbers import counted
 from harness.report.findings import verdict_words
+from harness.report.findings.backend_words import engine_words, marks
 from harness.report.findings.conclude import conclude
 from harness.report.findings.grid import GAP, Column, Entry, shown
-from harness.report.findings.notes import (
-    Note,
-    banner,
-    notes,
-    odd_tracks,
-    simulated,
-)
+from harness.report.findings.notes import Note, banner, notes
 from harness.report.tables.agreement_tables import agreement_tables
 from harness.report.tables.replicas import replica_tables
 from harness.report.tables.roles import role_tables
@@ -61,17 +56,6 @@ def headline(summary: Summary, spread: str) -> str:
     count = repeats(summary)
     pooled = f"; median of {repeats_words(summary)}, {spread}" if count > 1 else ""
     return plain(f"{summary.scenario}: {counted(len(labels(summary)), 'backend')}{pooled}")
-
-
-def marks(summary: Summary) -> dict[str, str]:
-    """Suffixes of a backend's name: `*` for other weights; a simulated one among real ones says so."""
-    odd, made_up = odd_tracks(summary), simulated(summary)
-    names = labels(summary)
-    mixed = len(made_up) < len(names)
-    return {
-        label: ("*" if label in odd else "") + (" SIMULATED" if mixed and label in made_up else "")
-        for label in names
-    }
 
 
 def _name(label: str, marks: dict[str, str]) -> str:
@@ -137,16 +121,6 @@ def _legend(summary: Summary, width: int) -> Iterator[str]:
     marked = marks(summary)
     for label, cell in first_cells(summary).items():
         yield from wrap(f"{_name(label, marked)}: {engine_words(cell)}", width, subsequent_indent="  ")
-
-
-def engine_words(cell: CellResult) -> str:
-    version = cell.engine_version or "version not reported"
-    return plain(f"{cell.title or cell.backend} {version}, {cell.track or 'weights not reported'}, "
-                 f"launch {cell.launch}{_division(cell)}")  # fmt: skip
-
-
-def _division(cell: CellResult) -> str:
-    return f", division {cell.division}" if cell.division in ("tuned", "custom") else ""
 
 
 def _wrapped(note: Note, width: int, paint: Paint) -> Iterator[str]:

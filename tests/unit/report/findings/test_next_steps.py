@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from harness.report.findings.conclude import conclude
+from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.html.next_steps import next_steps, own_command
 from harness.report.html.trust import wrong
-from harness.report.text.screen import WARNINGS, next_lines, screen
+from harness.report.text.screen import next_lines, screen
 from harness.report.text.table import markdown
 from harness.report.wording import markdown_escaped
 from harness.verdicts import compare

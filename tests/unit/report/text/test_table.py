@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from harness.report.findings.backend_words import engine_words
 from harness.report.text.screen import screen
-from harness.report.text.table import engine_words, markdown, terminal
+from harness.report.text.table import markdown, terminal
 from tests.factories.summaries import cell, summary, verdict
 
 TEXTS = Path(__file__).parent / "report_texts"

@@ -1,0 +1,37 @@
+"""The backends of a run in words: marks of their names, versions and weights, caveats."""
+
+from collections.abc import Iterator
+
+from harness.model import CellResult, Summary
+from harness.report.findings.notes import odd_tracks, simulated
+from harness.report.view import labels
+from harness.report.wording import plain
+from harness.verdicts.ranking import caveats_of
+
+
+def marks(summary: Summary) -> dict[str, str]:
+    """Suffixes of a backend's name: `*` for other weights; a simulated one among real ones says so."""
+    odd, made_up = odd_tracks(summary), simulated(summary)
+    names = labels(summary)
+    mixed = len(made_up) < len(names)
+    return {
+        label: ("*" if label in odd else "") + (" SIMULATED" if mixed and label in made_up else "")
+        for label in names
+    }
+
+
+def engine_words(cell: CellResult) -> str:
+    version = cell.engine_version or "version not reported"
+    return plain(f"{cell.title or cell.backend} {version}, {cell.track or 'weights not reported'}, "
+                 f"launch {cell.launch}{_division(cell)}")  # fmt: skip
+
+
+def _division(cell: CellResult) -> str:
+    return f", division {cell.division}" if cell.division in ("tuned", "custom") else ""
+
+
+def caveats(summary: Summary) -> Iterator[str]:
+    """`sglang: native torch kernels, CPU: no verdict on its GPU speed follows.`, for each backend that has
+    one."""
+    for label, caveat in caveats_of(summary.cells).items():
+        yield plain(f"{label}: {caveat}.")
