@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from harness.metrics.peers import TOOLS
 from harness.model import ClaimResult, Finding
 from harness.model.measures import measure
+from harness.report.findings import claim_words
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, items, join, section, table, tag, text_table
 from harness.report.tables.agreement_tables import agreement_tables
-from harness.report.text import claims as claim_text
 from harness.report.text.peers import pairs
 from harness.report.view import Group, groups, point_words
 from harness.report.wording import NOT_KNOWN, capital, or_unknown
@@ -29,16 +29,16 @@ def claims(source: Source) -> Html | None:
     entries = source.summary.claims
     if not entries and source.summary.simulated:
         return None
-    here = claim_text.here(entries)
+    here = claim_words.here(entries)
     parts = [
         details(f"{capital(word)}: {len(mine)}", _claim_table(word, mine))
         if word == "not decidable here"
         else _claim_table(word, mine)
-        for word, mine in claim_text.by_verdict(entries).items()
+        for word, mine in claim_words.by_verdict(entries).items()
     ]
     conditions = tag("p", "Here: ", "; ".join(here), ".", class_="muted") if here else None
     return section(
-        "claims", "What others have claimed", tag("p", claim_text.counts(entries)), conditions, *parts
+        "claims", "What others have claimed", tag("p", claim_words.counts(entries)), conditions, *parts
     )
 
 
@@ -47,14 +47,15 @@ def _claim_table(word: str, entries: Sequence[ClaimResult]) -> Html:
         [
             join([tag("span", entry.says), tag("small", _source(entry), class_="range")]),
             items(
-                f"{finding.load.label} {finding.about}: {claim_text.stated(finding, entry.kind)}"
+                f"{finding.load.label} {finding.about}: {claim_words.stated(finding, entry.kind)}"
                 for finding in entry.found
             ),
             items(
-                f"{finding.load.label}: {claim_text.measured(finding, entry.kind)}" for finding in entry.found
+                f"{finding.load.label}: {claim_words.measured(finding, entry.kind)}"
+                for finding in entry.found
             ),
             join([tag("span", word, class_=word.split()[0]), tag("small", entry.why, class_="range")]),
-            items(claim_text.conditions(entry)),
+            items(claim_words.conditions(entry)),
         ]
         for entry in entries
     )

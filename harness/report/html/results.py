@@ -1,14 +1,13 @@
 """Every figure of each load in a table, and what was compared."""
 
 from harness.model.numbers import counted
-from harness.report.findings import notes
+from harness.report.findings import claim_words, notes
 from harness.report.findings.backend_words import engine_words, marks
 from harness.report.findings.grid import Column, Entry, shown
 from harness.report.findings.manifest_lines import machine, model
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, items, join, section, tag, text_table
 from harness.report.tables.sessions import session_tables
-from harness.report.text import claims
 from harness.report.view import Group, first_cells, groups, labels, point_words, repeats, repeats_words
 from harness.report.wording import NOT_KNOWN, capital, listing
 
@@ -35,7 +34,7 @@ def results(source: Source) -> Html | None:
         *shown_tables,
         *map(text_table, session_tables(source.summary)),
         details(f"At the other {counted(len(folded), 'load')}", *folded) if folded else None,
-        tag("p", tag("a", claims.counts(published), href="#claims")) if published else None,
+        tag("p", tag("a", claim_words.counts(published), href="#claims")) if published else None,
         _engines(source),
     )
 

@@ -4,7 +4,8 @@ import json
 
 from harness.cli.main import main
 from harness.model import ClaimResult
-from harness.report.text.claims import counts, terminal
+from harness.report.findings.claim_words import counts
+from harness.report.text.claims import terminal
 from tests.factories.documents import made as filled
 from tests.factories.runs import SMALL, make_run
 
