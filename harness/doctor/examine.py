@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from harness import __version__
@@ -10,44 +9,13 @@ from harness.apis import ApiName
 from harness.cluster.placement import Cluster
 from harness.doctor.cores import shared_out
 from harness.doctor.loads import Load, whole
-from harness.doctor.machine import MachineFacts, machine_facts, machine_hints
+from harness.doctor.machine import clock_facts, limit_facts, machine_hints
 from harness.doctor.measure import measure
 from harness.doctor.verdict import conclude, faults
 from harness.errors import SetupError
 from harness.host import descriptors
-from harness.model import DoctorResult, Exactness, MeasuredLoad
-
-
-@dataclass(frozen=True, slots=True)
-class Examination:
-    machine: MachineFacts
-    server_core: int | None
-    measured: Sequence[MeasuredLoad]
-    repeated: Sequence[MeasuredLoad]  # what came of a load before it was measured once more
-    left_out: Sequence[Load]
-    verdict: Exactness
-    api: ApiName = "chat"
-
-    @property
-    def unit(self) -> str:
-        """The unit of a load."""
-        return "answer" if whole(self.api) else "token"
-
-    @property
-    def document(self) -> DoctorResult:
-        return DoctorResult(
-            api=self.api,
-            version=__version__,
-            date=datetime.now(UTC).isoformat(timespec="seconds"),
-            verdict=self.verdict,
-            host=self.machine.host,
-            clock=self.machine.clock,
-            limits=self.machine.limits,
-            server_core=self.server_core,
-            loads=tuple(self.measured),
-            repeated=tuple(self.repeated),
-            left_out=tuple(load.title for load in self.left_out),
-        )
+from harness.model import DoctorResult
+from harness.sampling.machine import host_facts
 
 
 def examine(
@@ -55,13 +23,13 @@ def examine(
     say: Callable[[str], None],
     cluster: Cluster | None = None,
     api: ApiName = "chat",
-) -> Examination:
+) -> DoctorResult:
     """Leaves out loads that the limit of open files does not allow; SetupError if it allows none.
 
     `cluster`: its nodes send the load, and this machine has the server. A load with faults is measured once
     more: a limit shows again, a moment's stall of the machine does not.
     """
-    machine = machine_facts()
+    host, clock, limits = host_facts(), clock_facts(), limit_facts()
     allowed = descriptors.allow(max(load.connections for load in loads))
     fitting = [load for load in loads if load.connections <= allowed]
     if not fitting:
@@ -81,9 +49,21 @@ def examine(
                 result = measure(load, core, cluster, api)
             measured.append(result)
     left_out = [load for load in loads if load.connections > allowed]
-    hints = machine_hints(machine)
+    hints = machine_hints(host, clock)
     if left_out:
         needed = max(load.connections for load in left_out) + descriptors.SPARE
         hints.append(f"raise the hard limit of open files to {needed} or more (ulimit -Hn)")
     verdict = conclude(measured, left_out, hints, repeated, whole=whole(api))
-    return Examination(machine, core, measured, repeated, left_out, verdict, api)
+    return DoctorResult(
+        api=api,
+        version=__version__,
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        verdict=verdict,
+        host=host,
+        clock=clock,
+        limits=limits,
+        server_core=core,
+        loads=tuple(measured),
+        repeated=tuple(repeated),
+        left_out=tuple(load.title for load in left_out),
+    )

@@ -25,7 +25,7 @@ PROMPT_LENGTHS = 64
 Kind = Literal["concurrency", "rate"]
 
 
-def whole(api: ApiName) -> bool:
+def whole(api: str) -> bool:
     """Whether answers are no streams."""
     return APIS[api].gives != "text"
 

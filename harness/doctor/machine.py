@@ -6,27 +6,15 @@ from pathlib import Path
 
 from harness.host import descriptors
 from harness.load.stamps import StampClock, kernel_stamps_work
-from harness.model import ClockFacts, HostFacts, LimitFacts, Record
-from harness.sampling.machine import host_facts
+from harness.model import ClockFacts, HostFacts, LimitFacts
 
 _CLOCK = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
 _PORTS = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _FAST_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 
 
-class MachineFacts(Record, frozen=True, kw_only=True):
-    host: HostFacts
-    clock: ClockFacts
-    limits: LimitFacts
-
-
-def machine_facts() -> MachineFacts:
-    return MachineFacts(host=host_facts(), clock=_clock_facts(), limits=_limit_facts())
-
-
-def machine_hints(facts: MachineFacts) -> list[str]:
+def machine_hints(host: HostFacts, clock: ClockFacts) -> list[str]:
     """What to change about the machine, whether or not it showed in the figures."""
-    host, clock = facts.host, facts.clock
     hints = []
     if host.cpus_usable is not None and host.cpus_usable < 2:
         hints.append("only one core is usable: client and server take turns on it; use two or more")
@@ -39,7 +27,7 @@ def machine_hints(facts: MachineFacts) -> list[str]:
     return hints
 
 
-def _clock_facts() -> ClockFacts:
+def clock_facts() -> ClockFacts:
     stamps = StampClock()
     stamps.sample()
     return ClockFacts(
@@ -50,7 +38,7 @@ def _clock_facts() -> ClockFacts:
     )
 
 
-def _limit_facts() -> LimitFacts:
+def limit_facts() -> LimitFacts:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ports = _port_range()
     files = None if hard == resource.RLIM_INFINITY else hard - descriptors.SPARE

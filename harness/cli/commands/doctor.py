@@ -13,8 +13,7 @@ from harness.cli.flags import options
 from harness.errors import ExitCode
 
 if TYPE_CHECKING:
-    from harness.doctor.examine import Examination
-    from harness.model import ErrorSpread, MeasuredLoad, OnNode
+    from harness.model import DoctorResult, ErrorSpread, MeasuredLoad, OnNode
 
 EPILOG = """Takes under a minute. The result is stored in the cache folder; runs use it.
 
@@ -64,26 +63,25 @@ def main(arguments: argparse.Namespace) -> int:
 
     load_from = asked(arguments.cluster, arguments.load_nodes, arguments.workers_per_node)
     with closing(progress_display()) as ui, joined(load_from) as cluster:
-        examination = examine(QUICK if arguments.quick else LOADS, ui.stage, cluster, arguments.api)
-    document = examination.document
+        found = examine(QUICK if arguments.quick else LOADS, ui.stage, cluster, arguments.api)
     if arguments.json:
-        print(json.dumps(as_stored(document), indent=1))
+        print(json.dumps(as_stored(found), indent=1))
     else:
-        print(as_text(examination, page_width(UNBROKEN)))
+        print(as_text(found, page_width(UNBROKEN)))
     if load_from is None and arguments.api == "chat":  # runs of this machine alone go by what is stored
-        store(document)
+        store(found)
         print(f"kept in {path()}", file=sys.stderr)
-    return ExitCode.OK if examination.verdict.fit_to_measure else ExitCode.INVALID
+    return ExitCode.OK if found.verdict.fit_to_measure else ExitCode.INVALID
 
 
-def as_text(examination: "Examination", width: int = UNBROKEN) -> str:
-    verdict = examination.verdict
+def as_text(found: "DoctorResult", width: int = UNBROKEN) -> str:
+    verdict = found.verdict
     lines = [
-        *_table(examination, width),
-        *_nodes(examination),
+        *_table(found, width),
+        *_nodes(found),
         "",
-        *_machine(examination),
-        _workers(examination),
+        *_machine(found),
+        _workers(found),
         "",
         verdict.sentence,
         *(f"limit: {limit}" for limit in verdict.limits),
@@ -92,11 +90,13 @@ def as_text(examination: "Examination", width: int = UNBROKEN) -> str:
     return "\n".join(wrapped(line, width) for line in lines)
 
 
-def _table(examination: "Examination", width: int) -> "Iterator[str]":
+def _table(found: "DoctorResult", width: int) -> "Iterator[str]":
+    from harness.doctor.loads import whole
     from harness.report.wording import aligned
 
-    heads = [[word.format(examination.unit) for word in head] for head in _HEADS]
-    return aligned([*zip(*heads, strict=True), *map(_cells, examination.measured)], width)
+    unit = "answer" if whole(found.api) else "token"
+    heads = [[word.format(unit) for word in head] for head in _HEADS]
+    return aligned([*zip(*heads, strict=True), *map(_cells, found.loads)], width)
 
 
 def _cells(measured: "MeasuredLoad") -> tuple[str, ...]:
@@ -119,9 +119,9 @@ def _cells(measured: "MeasuredLoad") -> tuple[str, ...]:
     )
 
 
-def _nodes(examination: "Examination") -> Iterator[str]:
+def _nodes(found: "DoctorResult") -> Iterator[str]:
     """A line per load that a cluster sent."""
-    for result in examination.measured:
+    for result in found.loads:
         if result.nodes:
             yield f"\n{result.load.title}, by node; from sent to received, least/median/most:"
         yield from map(_on_node, result.nodes)
@@ -147,10 +147,10 @@ def _spread(error_ms: "ErrorSpread | None") -> str:
     return f"{error_ms.p50:.3f}/{error_ms.p99:.3f}/{error_ms.max:.3f}"
 
 
-def _workers(examination: "Examination") -> str:
+def _workers(found: "DoctorResult") -> str:
     from harness.model.numbers import counted
 
-    verdict, heaviest = examination.verdict, examination.measured[-1]
+    verdict, heaviest = found.verdict, found.loads[-1]
     nodes = counted(len(heaviest.nodes), "load node")
     there = f"{heaviest.client.workers} on {nodes}; " if heaviest.nodes else ""
     loads = {"streams": verdict.streams_per_worker, "arrivals/s": verdict.arrivals_per_worker}
@@ -163,12 +163,10 @@ def _number(value: float | None, form: str) -> str:
     return "n/a" if value is None else format(value, form)
 
 
-def _machine(examination: "Examination") -> Iterator[str]:
-    machine = examination.machine
-    host, clock, limits = machine.host, machine.clock, machine.limits
-    core = examination.server_core
+def _machine(found: "DoctorResult") -> Iterator[str]:
+    host, clock, limits, core = found.host, found.clock, found.limits, found.server_core
     pinned = "nothing pinned" if core is None else f"server on core {core}"
-    others = [result.other_cores for result in examination.measured if result.other_cores is not None]
+    others = [result.other_cores for result in found.loads if result.other_cores is not None]
     ports = limits.ephemeral_ports
     yield f"cores    {host.cpus_usable} usable, {pinned}; governor {host.cpu_governor or 'n/a'}"
     yield (
@@ -186,7 +184,7 @@ def _machine(examination: "Examination") -> Iterator[str]:
         f"ports {f'{ports[0]}–{ports[1]}' if ports else 'n/a'}: "
         f"{limits.connections_to_one_server or 'unlimited'} connections to one server"
     )
-    for result in examination.measured:
+    for result in found.loads:
         if result.arrivals is not None:
             yield (
                 f"arrivals {result.load.title}: dispersion {result.arrivals.drawn:.2f} as drawn, "

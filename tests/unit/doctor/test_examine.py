@@ -33,13 +33,13 @@ def streams(loads):
 
 def test_a_load_without_faults_is_measured_once(examined):
     found = examined(0.02, 0.02)
-    assert found.repeated == []
+    assert found.repeated == ()
 
 
 def test_a_stall_does_not_come_again_and_is_kept(examined):
     found = examined(5.0, 0.02, 0.03)
     assert found.verdict.exact_streams == 256
-    document = json.loads(json.dumps(as_stored(found.document)))
+    document = json.loads(json.dumps(as_stored(found)))
     assert fault(document, "doctor") is None
     assert (streams(document["loads"]), streams(document["repeated"])) == ([8, 256], [8])
 

@@ -3,9 +3,10 @@
 import pytest
 
 from harness.doctor.loads import LOADS, PROMPT_LENGTHS, QUICK, Load
-from harness.doctor.machine import MachineFacts, machine_hints
+from harness.doctor.machine import machine_hints
 from harness.load.job import ClosedLoop, OpenLoop
 from harness.metrics.distribution import samples_needed
+from harness.model import DoctorResult
 from tests.factories import documents
 
 
@@ -24,7 +25,7 @@ def test_loads_become_jobs():
     assert len(opened.schedule.intended_ns) == len(opened.bodies) == 80
 
 
-def machine_facts(**changes):
+def hints_of(**changes):
     facts = {
         "host": {"cpus_usable": 4, "cpu_governor": "performance"},
         "clock": {"source": "tsc", "kernel_receive_stamps": True},
@@ -32,12 +33,13 @@ def machine_facts(**changes):
     for dotted, value in changes.items():
         table, _, key = dotted.partition("__")
         facts[table][key] = value
-    return documents.made(MachineFacts, facts)
+    found = documents.made(DoctorResult, facts)
+    return machine_hints(found.host, found.clock)
 
 
 def test_a_good_machine_needs_no_hint():
-    assert machine_hints(machine_facts()) == []
-    assert machine_hints(machine_facts(host__cpu_governor=None, clock__source=None)) == []
+    assert hints_of() == []
+    assert hints_of(host__cpu_governor=None, clock__source=None) == []
 
 
 @pytest.mark.parametrize(
@@ -50,5 +52,5 @@ def test_a_good_machine_needs_no_hint():
     ],
 )
 def test_what_to_change_about_a_machine(fact, value, hint):
-    (found,) = machine_hints(machine_facts(**{fact: value}))
+    (found,) = hints_of(**{fact: value})
     assert hint in found

@@ -3,10 +3,8 @@
 import pytest
 
 from harness.cli.commands.doctor import as_text
-from harness.doctor.examine import Examination
-from harness.doctor.machine import MachineFacts
 from harness.doctor.verdict import conclude
-from harness.model import Dispersions, LoadNode, OnNode, ScriptedServer
+from harness.model import Dispersions, DoctorResult, LoadNode, OnNode, ScriptedServer
 from tests.factories import documents
 from tests.factories.doctor import rate, streams
 
@@ -27,8 +25,12 @@ MACHINE = {
 
 
 def text(measured, machine=MACHINE, core=0):
-    machine = documents.made(MachineFacts, machine)
-    return as_text(Examination(machine, core, measured, [], [], conclude(measured, [], ["a hint"])))
+    return as_text(found(measured, machine, core))
+
+
+def found(measured, machine=MACHINE, core=0, hint="a hint"):
+    verdict = conclude(measured, [], [hint])
+    return documents.made(DoctorResult, machine, verdict=verdict, server_core=core, loads=tuple(measured))
 
 
 def test_table_machine_verdict_and_hints():
@@ -50,9 +52,7 @@ def test_table_machine_verdict_and_hints():
 @pytest.mark.parametrize("columns", [60, 80])
 def test_no_line_is_wider_than_the_terminal(columns):
     measured = [streams(8), streams(1024), rate(200, arrivals=Dispersions(1.02, 1.03))]
-    machine = documents.made(MachineFacts, MACHINE)
-    found = Examination(machine, 0, measured, [], [], conclude(measured, [], ["a hint of many words " * 5]))
-    lines = as_text(found, columns).splitlines()
+    lines = as_text(found(measured, hint="a hint of many words " * 5), columns).splitlines()
     assert max(map(len, lines)) <= columns
     assert " ".join(lines).count("VALID") == 3
 
