@@ -3,6 +3,7 @@
 import pytest
 
 from harness.report import build
+from harness.report.html import svg
 from tests.browser.chromium import BOTTOM
 from tests.factories.runs import EIGHT, TWO, Engine, Shape, make_run
 
@@ -127,6 +128,21 @@ def test_hiding_a_backend_fits_the_axes_to_the_others(page, report):
     hide(page, *others)
     assert page.evaluate(f"{CHART}.outerHTML") == made
     assert complaints(page) == []
+
+
+X_ENDS = """[...document.querySelectorAll('.plot svg')].flatMap(svg =>
+  [...svg.querySelectorAll('.ticks.x text')].map(text =>
+    [text.textContent, svg.viewBox.baseVal.width - Number(text.getAttribute('x'))]))"""
+
+
+def test_the_last_tick_of_a_fitted_axis_stays_in_the_picture(page, nine_engines):
+    """60000, where the font of a phone is wide."""
+    page.look(390)
+    page.open(nine_engines)
+    hide(page, *range(8))
+    ends = page.evaluate(X_ENDS)
+    assert "60000" in [text for text, _room in ends]
+    assert all(room >= svg.WIDE * len(text) / 2 for text, room in ends)
 
 
 def test_a_value_is_read_where_it_lies_after_the_axes_were_fitted(page, report):

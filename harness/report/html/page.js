@@ -92,7 +92,7 @@ const fitting = (svg, [left, top, right, bottom]) => {
       const half = axis === "x" ? text.textContent.length * 3.6 + 5 : 0;
       if (axis === "x" && value !== ticks[0] && pixel(value) - half <= end) return [];
       end = pixel(value) + half;
-      text.setAttribute(axis, axis === "x" ? pixel(value) : pixel(value) + 4);
+      text.setAttribute(axis, axis === "x" ? Math.min(pixel(value), svg.viewBox.baseVal.width - half) : pixel(value) + 4);
       return [text];
     }));
   };
