@@ -6,6 +6,7 @@ from pathlib import Path
 from harness.model import Summary
 from harness.model.numbers import counted
 from harness.nightly.run_suite import Night, Step
+from harness.report.findings.series_words import conclusion, too_few_runs
 from harness.report.text import trends
 from harness.report.text.baseline import place_words
 from harness.report.text.first_lines import markdown_lines
@@ -76,13 +77,13 @@ def verdict(night: Night) -> str:
 
 
 def _no_drift(courses: Sequence[Series]) -> str:
-    if few := trends.too_few_runs(courses) if courses else "no figure of this night is in the history":
+    if few := too_few_runs(courses) if courses else "no figure of this night is in the history":
         return f"Nothing can be judged: {few}"
     return "No figure has been at a worse level for several nights"
 
 
 def _drift_lines(night: Night) -> Iterator[str]:
-    return trends.conclusion(_courses(night), night.drifts) if night.drifts else iter(())
+    return conclusion(_courses(night), night.drifts) if night.drifts else iter(())
 
 
 def _missing_lines(night: Night) -> Iterator[str]:

@@ -37,6 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def main(arguments: argparse.Namespace) -> int:
     from harness.cli.display.output import page_width
+    from harness.report.findings.series_words import too_few_runs
     from harness.report.text import trends
     from harness.report.wording import plain
     from harness.store import open_run
@@ -72,7 +73,7 @@ def main(arguments: argparse.Namespace) -> int:
         return ExitCode.OK
     judged = added or runs
     mine = [course for course in courses if course.has_any(judged)]
-    few = trends.too_few_runs(mine) if mine or not added else "no figure above 0 of these runs is in it"
+    few = too_few_runs(mine) if mine or not added else "no figure above 0 of these runs is in it"
     if few:
         print(f"warning: --fail-on {arguments.fail_on} has nothing to judge: {few}", file=sys.stderr)
     failed = any(drift.series.has_any(judged) for drift in regressions)

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from harness.model.numbers import counted
 from harness.report.charts.course import course, step_words
+from harness.report.findings.series_words import names, too_few_runs
 from harness.report.html.figures import figure
 from harness.report.html.tags import Html, details, items, section, tag
-from harness.report.text.trends import names, too_few_runs
 from harness.verdicts.history import LEAST_NIGHTS, Series, changes
 
 MOST_OPEN = 6  # charts of the primary metric; with more they are folded as well

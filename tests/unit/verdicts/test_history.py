@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from harness.errors import SpecError
 from harness.model import UNSET, HistoryEntry, LoadPoint, Manifest, as_json
+from harness.report.findings import series_words
 from harness.report.text import trends
 from harness.store.history import append_history, history_path, read_history
 from harness.verdicts import Rules, compare
@@ -167,7 +168,7 @@ def test_another_engine_under_the_same_name_is_another_series():
     found = series(nights)
     assert [(one.label, len(one.values)) for one in found] == [("prod", 2), ("prod", 1)]
     names = ["prod c4 TTFT p50 (backend vllm)", "prod c4 TTFT p50 (backend sglang)"]
-    assert [name.partition(" ")[2] for name in trends.names(found)] == names
+    assert [name.partition(" ")[2] for name in series_words.names(found)] == names
 
 
 def test_other_limits_begin_a_series_of_goodput_alone():

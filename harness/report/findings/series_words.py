@@ -1,0 +1,103 @@
+"""Series of a history in words: a name for each, what has become worse, and what cannot be judged yet."""
+
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import compress
+
+from harness.model.measures import measure
+from harness.model.numbers import counted
+from harness.report.wording import listing, plain, version_words
+from harness.verdicts.history import LEAST_NIGHTS, Drift, Series
+
+TWO_LEVELS = 2 * LEAST_NIGHTS  # runs
+
+
+def names(series: Sequence[Series]) -> list[str]:
+    """A name for each; where several share it, with the machine, requests or load that make it another."""
+    alike: dict[str, list[Series]] = {}
+    for figure in series:
+        alike.setdefault(_short_name(figure), []).append(figure)
+    apart = {name: iter(_apart(group)) for name, group in alike.items()}
+    return [
+        plain(f"{name} ({', '.join(facts)})" if (facts := next(apart[name])) else name)
+        for name in map(_short_name, series)
+    ]
+
+
+def _apart(alike: Sequence[Series]) -> list[list[str]]:
+    """Returns the facts of each in which those that share a name differ."""
+    known = [set(features) for figure in alike if (features := _features(figure)) is not None]
+    known = [set.intersection(*known), set.union(*known)] if known else []
+    titles = dict.fromkeys(title for figure in alike for title in figure.conditions)
+    facts = [_facts(figure, known, titles) for figure in alike]
+    differ = [len(set(column)) > 1 for column in zip(*facts, strict=True)]
+    return [list(compress(mine, differ)) for mine in facts]
+
+
+def _facts(series: Series, known: Sequence[Set[str]], titles: Iterable[str]) -> list[str]:
+    """What makes runs a series of their own, in words.
+
+    `known`: CPU instructions that all who share a name have, and those that any has. `titles`: conditions of
+    the load that any has.
+    """
+    host, work = series.entries[0].host, series.entries[0].workload_sha256
+    asked = series.conditions
+    return [
+        host.cpu or "CPU not known",
+        "cores not known" if host.cpus_usable is None else counted(host.cpus_usable, "core"),
+        "no GPU" if host.gpus is None else listing(host.gpus),
+        _instructions(_features(series), known),
+        f"requests {work[:8]}" if work else "requests not known",
+        *(f"{title} {asked.get(title, 'not given')}" for title in titles),
+    ]
+
+
+def _instructions(features: Sequence[str] | None, known: Sequence[Set[str]]) -> str:
+    """Names those that some CPU lacks."""
+    if features is None:
+        return "CPU instructions not known"
+    if more := [feature for feature in features if not all(feature in others for others in known)]:
+        return f"CPU with {listing(more)}"
+    fewer = any(others - {*features} for others in known)
+    return "CPU with fewer instructions" if fewer else "CPU instructions known"
+
+
+def _features(series: Series) -> Sequence[str] | None:
+    return series.entries[0].host.cpu_features
+
+
+def _short_name(series: Series) -> str:
+    made_up = "SIMULATED " if series.simulated else ""
+    name = f"{series.scenario} {series.label} {series.load.label} {measure(series.metric).name}"
+    return plain(f"{made_up}{name}")
+
+
+def conclusion(series: Sequence[Series], drifts: Sequence[Drift]) -> Iterator[str]:
+    if not drifts:
+        yield _no_drift(series)
+    worse = [drift.series for drift in drifts]
+    for name, drift in zip(names([*worse, *series]) if drifts else (), drifts, strict=False):
+        kind = "by one step" if drift.kind == "step" else "creeping, by several small steps"
+        yield plain(
+            f"{name}: {100 * drift.share:.1f} % worse than its best level, "
+            f"{kind}, since {drift.since.run} ({version_words(drift.since.engine_version)}); "
+            f"the best level ended with {drift.best.run} ({version_words(drift.best.engine_version)})",
+            600,
+        )
+
+
+def _no_drift(series: Sequence[Series]) -> str:
+    if few := too_few_runs(series):
+        return f"Nothing can be judged: {few}."
+    unjudged = sum(len(figure.entries) < TWO_LEVELS for figure in series)
+    rest = f"; {unjudged} of {len(series)} have too few runs to be judged" if unjudged else ""
+    return f"No figure is at a worse level than its best{rest}."
+
+
+def too_few_runs(series: Sequence[Series]) -> str:
+    """`the longest series has 2 runs, and two levels need 6`; "" where one is long enough."""
+    if not series:
+        return "the history has no figure above 0"
+    most = max(len(figure.entries) for figure in series)
+    if most >= TWO_LEVELS:
+        return ""
+    return f"the longest series has {counted(most, 'run')}, and two levels need {TWO_LEVELS}"
