@@ -279,18 +279,6 @@ def check_engine_values(given: Collection[str], chosen: Iterable[Backend], where
             raise SpecError(f"no backend has an engine value '{key}'", where=where, hint=nearest(key, known))
 
 
-def definition_key(definition: Backend) -> str:
-    """Fingerprint of everything that changes how the engine runs; notes and sources are left out."""
-    header = dataclasses.replace(definition.backend, bias=(), note="", status="active")
-    content = dataclasses.asdict(dataclasses.replace(definition, backend=header, facts=None, attach=None))
-    # For another device: `as_launched` puts it in the place of [process] if it is what runs.
-    del content["process_cuda"]
-    del content["dialect"]["apis"]  # no request speaks these; `dialect` itself is of the API in use
-    if content["process"]:
-        content["process"].pop("not_run", None)
-    return files.fingerprint(content)
-
-
 def parse_backend_list(text: str, apis: Sequence[ApiName] = ()) -> list[BackendRef]:
     """Parses `NAME[==VERSION][@VARIANT][@API][=URL[+URL…]],…`, before which `ALIAS=` may stand if there is a
     URL. Raises SpecError for an entry given twice.

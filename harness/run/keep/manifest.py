@@ -38,7 +38,7 @@ from harness.run.setup.prepare import BackendPlan, Prepared
 from harness.run.setup.prompt_source import source_warnings
 from harness.sampling import machine
 from harness.spec import files
-from harness.spec.backend_refs import definition_key
+from harness.spec.definition_key import definition_key
 from harness.store import RunFolder
 from harness.validity import notices
 
@@ -121,9 +121,8 @@ class ManifestWriter:
         self._warn_of_other_place(label, engine_version(facts))
         self._warn_of_free_lengths(label)
         if bf16_in_software(facts, self.document.host):
-            self.warn(
-                notices.BF16_IN_SOFTWARE.warning(f"{label} computes in bf16, which this CPU has to emulate")
-            )
+            text = f"{label} computes in bf16, which this CPU has to emulate"
+            self.warn(notices.BF16_IN_SOFTWARE.warning(text, backend=label))
         self.write()
 
     def _change(self, label: str, **changes: Any) -> None:
@@ -141,7 +140,7 @@ class ManifestWriter:
             here = Place.of(self._prepared, backend, self.document.host)
             if differences := list(elsewhere(tuned.provenance, here, version)):
                 text = f"{label} was tuned for {'; '.join(differences)}"
-                self.warn(notices.TUNED_ELSEWHERE.warning(text))
+                self.warn(notices.TUNED_ELSEWHERE.warning(text, backend=label))
 
     def _warn_of_free_lengths(self, label: str) -> None:
         """Warns if exact lengths are asked for and the definition says that this API cannot force them."""
@@ -149,7 +148,7 @@ class ManifestWriter:
         own = ref.definition.dialect.apis.get(ref.api)
         if self._prepared.scenario.request.exact_output and own is not None and own.exact_output == {}:
             text = f"{label}: answers may end before the requested length, which {ref.api} cannot force"
-            self.warn(notices.FREE_LENGTHS.warning(text))
+            self.warn(notices.FREE_LENGTHS.warning(text, backend=label))
 
     def probed(self, label: str, count: ProbeCount) -> None:
         """Records the summary of a probe, which is stored whole in its own file."""
@@ -162,12 +161,12 @@ class ManifestWriter:
         if (warning.code, warning.text) not in known:
             self.document = replace(self.document, warnings=(*self.document.warnings, warning))
 
-    def withdraw(self, notice: notices.Notice, start: str) -> None:
-        """Removes the warnings of this kind whose text starts so. The next `write` stores it."""
+    def withdraw(self, notice: notices.Notice) -> None:
+        """Removes the warnings of this kind that are about no backend. The next `write` stores it."""
         kept = [
             warning
             for warning in self.document.warnings
-            if warning.code != notice.code or not warning.text.startswith(start)
+            if warning.code != notice.code or warning.backend is not UNSET
         ]
         self.document = replace(self.document, warnings=tuple(kept))
 
@@ -211,9 +210,8 @@ def _lasting(manifest: Manifest) -> Iterator[RunWarning]:
     """Yields the warnings that a resumed run does not give again: it asks for what an engine did not do."""
     of_source = (notices.FILE_LINES_LEFT_OUT.code, notices.TRACE_CHANGED.code)
     of_engine = (notices.NOT_MEASURED.code, notices.AGREEMENT_MISSING.code)
-    labels = tuple(f"{label}: " for label in manifest.backends)
     for warning in manifest.warnings:
-        asked_again = warning.code in of_engine and warning.text.startswith(labels)
+        asked_again = warning.code in of_engine and warning.backend is not UNSET
         if warning.code not in of_source and not asked_again:
             yield warning
 

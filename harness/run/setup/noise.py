@@ -12,7 +12,7 @@ from harness.host import paths
 from harness.model import HostFacts, Noise, from_json
 from harness.run.setup.prepare import BackendPlan, Prepared
 from harness.spec import files
-from harness.spec.backend_refs import definition_key
+from harness.spec.definition_key import definition_key
 from harness.spec.scenario import Verdict
 from harness.store.atomic import write_json
 from harness.untrusted import read_document

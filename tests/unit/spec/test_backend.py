@@ -7,11 +7,11 @@ from harness.errors import SpecError
 from harness.host import paths
 from harness.spec.backend_refs import (
     apply_variant,
-    definition_key,
     load_backend,
     parse_backend,
     parse_backend_list,
 )
+from harness.spec.definition_key import definition_key
 from harness.spec.dialect import with_api
 from harness.spec.models import load_models
 
@@ -189,6 +189,35 @@ def test_a_better_sentence_leaves_a_definition_what_it_is():
     told += '[facts]\nversion = "1"\nsource = "s"\n[attach]\nstart = ["x"]\n'
     assert definition_key(parse(told)) == definition_key(parse())
     assert definition_key(parse(BACKEND.replace('"--quiet"', '"--loud"'))) != definition_key(parse())
+
+
+INSTALLED = BACKEND + '[process.install]\nrequirements = ["x==1"]\nsize_mb = 127\n' + CONTAINER
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("size_mb = 127", "size_mb = 207"),
+        ('title = "X"', 'title = "The X server"'),
+        ('homepage = "https://example.org"', 'homepage = "https://example.com"'),
+        ('licence = "MIT"', 'licence = "Apache-2.0"'),
+        ("startup_timeout_s = 5", 'startup_timeout_s = 5\nloading = "503 until it is ready"'),
+        ("[engine.values]", "[engine.tunable]\nsize = [3, 9]\n[engine.values]"),
+        ("[prefix_cache]", '[prefix_cache]\nnote = "n"'),
+        ("[image.cpu]", '[image.cpu]\nnote = "n"'),
+        ("[variants.bare]", '[variants.loud]\ndescription = "d"\nargs = ["--loud"]\n[variants.bare]'),
+        ("[engine.values]", '[[server.failures]]\npattern = "p"\nhint = "h"\n[engine.values]'),
+    ],
+)
+def test_a_remark_is_no_part_of_the_key(before, after):
+    changed = INSTALLED.replace(before, after)
+    assert parse(changed) != parse(INSTALLED)
+    assert definition_key(parse(changed)) == definition_key(parse(INSTALLED))
+
+
+def test_a_variant_has_a_key_of_its_own():
+    big = apply_variant(parse(), "big")
+    assert definition_key(big) != definition_key(parse())
 
 
 def test_json_in_an_argument_is_no_placeholder():

@@ -7,7 +7,8 @@ import pytest
 from harness.engines.provide.install import _folder, _pinned_torch
 from harness.engines.simulate import simulated
 from harness.errors import SpecError
-from harness.spec.backend_refs import definition_key, load_backend, parse_backend, parse_backend_list
+from harness.spec.backend_refs import load_backend, parse_backend, parse_backend_list
+from harness.spec.definition_key import definition_key
 from harness.spec.versions import at_version
 
 
