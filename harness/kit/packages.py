@@ -12,7 +12,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 from harness.engines.provide.install import requires
-from harness.engines.provide.pip import Pip, find_uv
+from harness.engines.provide.pip import Pip
 from harness.errors import SetupError, SpecError, reason
 from harness.kit.target import Target
 
@@ -71,18 +71,10 @@ def _of_machine(line: str, has: Has) -> str:
 
 
 def _resolved(lines: list[str], kept: Has, target: Target, pip: Pip, room: Path) -> str:
-    uv = find_uv()
-    if uv is None:
-        raise SetupError(
-            "needs uv, which resolves packages for another machine",
-            where="bench kit make",
-            hint="pip install uv",
-        )
     asked, there, output = room / "in.txt", room / "there.txt", room / "lock.txt"
     asked.write_text("\n".join(lines) + "\n", encoding="utf-8")
     there.write_text("\n".join(kept) + "\n", encoding="utf-8")
     pip.compile_uv(
-        uv,
         f"resolving for {target.name}",
         *(str(asked), *target.for_uv, "--only-binary", ":all:", "--excludes", str(there)),
         *("--generate-hashes", "--no-header", "--no-annotate", "--output-file", str(output), "--upgrade"),

@@ -215,8 +215,10 @@ def _build(folder: Path, definition: Backend, python_version: tuple[int, int], s
         )
     python = folder / "bin" / "python"
     pip = Pip(python, log, say, name)
-    whole = install.without and not install.lock
-    wheel = _download(pip, folder, install.requirements[0]) if whole else None
+    wheel = None
+    if install.without and not install.lock:
+        pip.download(install.requirements[0], folder)
+        wheel = next(folder.glob("*.whl"))
     torch_source = ""
     constraint: tuple[str, ...] = ()
     if install.torch:
@@ -269,13 +271,6 @@ def _from_kit(kit: Path, folder: Path, name: str, install: Install) -> _Built:
     packages = _packages(python)
     version = packages.get(canonicalize_name(install.version_of), "")
     return _Built(packages, version, "torch of this machine" if "torch" in packages else "")
-
-
-def _download(pip: Pip, folder: Path, engine: str) -> Path:
-    """The engine's own wheel."""
-    flags = ("--no-deps", "--only-binary", ":all:", "--dest", str(folder))
-    pip.run(f"downloading {engine}", "download", *flags, engine)
-    return next(folder.glob("*.whl"))
 
 
 def _pinned_torch(wheel: Path) -> str | None:

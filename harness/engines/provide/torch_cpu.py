@@ -52,8 +52,8 @@ def install_cpu_torch(pip: Pip, bin_folder: Path, version: str) -> str:
 
 
 def _accelerators(pip: Pip, requirement: str, *options: str) -> list[str]:
-    distributions = pip.resolve(f"looking for a CPU build of {requirement}", requirement, *options)
-    return accelerator_packages(dict(distributions))
+    doing = f"looking for a CPU build of {requirement}"
+    return accelerator_packages(pip.resolve(doing, requirement, *options))
 
 
 def _with_uv(pip: Pip, bin_folder: Path, requirement: str, refused: str) -> str:

@@ -21,27 +21,29 @@ error: No solution found when resolving dependencies
         ("ERROR: No matching distribution (from versions: none)\n", "check the network"),
     ],
 )
-def test_a_failure_says_what_to_do(tmp_path, output, hint):
+def test_a_failure_says_what_to_do(tmp_path, monkeypatch, output, hint):
     program = tmp_path / "uv"
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{output}END\nexit 1\n")
     program.chmod(0o755)
+    monkeypatch.setattr("harness.engines.provide.pip.find_uv", lambda: str(program))
     pip = Pip(Path("python"), tmp_path / "kit.log", lambda _line: None, "kit")
     with pytest.raises(SetupError) as caught:
-        pip.compile_uv(str(program), "resolving")
+        pip.compile_uv("resolving")
     assert caught.value.what.startswith("resolving failed: No ")
     assert hint in caught.value.hint
     assert str(tmp_path / "kit.log") in caught.value.hint
 
 
-def test_uv_reads_no_settings_of_the_folder_that_bench_is_run_in(tmp_path):
+def test_uv_reads_no_settings_of_the_folder_that_bench_is_run_in(tmp_path, monkeypatch):
     """A `uv.toml` there may name other indexes and versions. Relative paths still begin there."""
     program = tmp_path / "uv"
     program.write_text('#!/bin/sh\necho "$@"\n')
     program.chmod(0o755)
+    monkeypatch.setattr("harness.engines.provide.pip.find_uv", lambda: str(program))
     pip = Pip(Path("python"), tmp_path / "kit.log", lambda _line: None, "kit")
     pip.run_uv(str(program), "installing", "torch")
-    pip.compile_uv(str(program), "resolving", "in.txt")
-    pip.compile_uv(str(program), "resolving", "in.txt", project="/own")
+    pip.compile_uv("resolving", "in.txt")
+    pip.compile_uv("resolving", "in.txt", project="/own")
     assert (tmp_path / "kit.log").read_text().splitlines() == [
         "pip install --project / --python python torch",
         "pip compile --quiet --project / in.txt",
