@@ -323,7 +323,7 @@ class _Session:
             metric=self._trials.metric,
             model=here.model,
             launch=here.launch,
-            host=f"{facts.cpu}, {facts.cpus_usable} CPUs",
+            host=facts.hardware or "a machine that is not known",
             host_key=here.host_key,
             engine_version=self._trials.engine_version,
             budget_s=self._settings.budget_s,

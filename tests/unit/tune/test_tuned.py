@@ -8,7 +8,7 @@ import pytest
 from harness.conditions.settings import classified
 from harness.conditions.unequal import unequal
 from harness.errors import SpecError
-from harness.model import LoadPoint
+from harness.model import HostFacts, LoadPoint
 from harness.report.findings.notes import notes
 from harness.run.setup.division import Place, division, elsewhere
 from harness.run.setup.options import RunOptions
@@ -261,6 +261,21 @@ def test_a_scenario_whose_name_parts_a_list_can_be_tuned_for(tmp_path):
         compared("llamacpp", keep(TUNED, tuning._folder(prepared) / "candidate.toml"))
     )
     assert (tuned.label, again.label) == ("llamacpp@tuned", "llamacpp")
+
+
+@pytest.mark.parametrize(
+    ("facts", "shown"),
+    [
+        (HostFacts(cpu=None, machine="aarch64", cpus_usable=8), "aarch64, 8 cores"),
+        (HostFacts(), "a machine that is not known"),
+    ],
+)
+def test_a_machine_whose_processor_has_no_name_is_named_by_what_is_known(monkeypatch, tmp_path, facts, shown):
+    monkeypatch.setattr(tuning.machine, "host_facts", lambda: facts)
+    of = prepared("llamacpp")
+    point = LoadPoint("concurrency", 1)
+    session = tuning._Session(tuning.Settings(of.options, 60), of, point, "tpot_ms.p50", tmp_path, None)
+    assert session._provenance(1.0).host == shown
 
 
 def test_values_that_the_command_line_held_are_kept_with_those_found(tmp_path):
