@@ -182,17 +182,22 @@ def _left_out(install: Install) -> list[str]:
 
 
 def _usable(wheels: Iterable[dict[str, object]], machines: Sequence[_Machine]) -> Iterator[Wheel]:
-    """Wheels for CPython there."""
+    """Wheels for CPython there. Raises SetupError for one whose size nobody knows."""
     for wheel in wheels:
-        hashes, size = wheel["hashes"], wheel["size"]
-        file = unquote(Path(urlsplit(str(wheel["url"])).path).name)
+        url = urlsplit(str(wheel["url"]))
+        path = Path(unquote(url.path))
+        file, hashes, size = path.name, wheel["hashes"], wheel.get("size")
         assert isinstance(hashes, dict)
-        assert isinstance(size, int)
         try:
             found = parse_wheel_filename(file)[3]
         except InvalidWheelFilename:
             continue
         if any(_fits(tag, machines) for tag in found):
+            if size is None and url.scheme == "file":  # of UV_FIND_LINKS
+                size = path.stat().st_size
+            if not isinstance(size, int):
+                hint = "use one that answers in JSON, as pypi.org does"
+                raise SetupError("its index does not tell its size", where=file, hint=hint)
             yield Wheel(file, size, hashes["sha256"])
 
 

@@ -138,6 +138,27 @@ def test_torch_and_what_is_left_out_are_not_asked_for(uv):
     assert "[tool.uv]\nenvironments = [" in (uv / "settings.toml").read_text()
 
 
+def test_the_size_of_a_file_in_a_local_folder_is_read_from_it(uv):
+    """uv writes none for what UV_FIND_LINKS names."""
+    install = Install(("tinyengine==1.5",), version_of="tinyengine", lock="tiny.txt")
+    wheel = uv / "a folder" / "tinyengine-1.5-py3-none-any.whl"
+    wheel.parent.mkdir()
+    wheel.write_bytes(bytes(7))
+    found = '[[packages]]\nname = "tinyengine"\nversion = "1.5"\n[[packages.wheels]]\n'
+    (uv / "found.toml").write_text(f'{found}url = "{wheel.as_uri()}"\nhashes = {{ sha256 = "a1" }}\n')
+    assert f"# {wheel.name} 7\n" in lock(backend(install), "bench engines lock tiny", print)
+
+
+def test_an_index_that_tells_no_sizes_makes_no_lock(uv):
+    """One that answers in HTML has none."""
+    install = Install(("tinyengine==1.5",), version_of="tinyengine", lock="tiny.txt")
+    found = "\n".join(as_uv_writes(FOUND)).replace("\nsize = ", "\n# ")
+    (uv / "found.toml").write_text(found)
+    with pytest.raises(SetupError, match="its index does not tell its size") as caught:
+        lock(backend(install), "bench engines lock tiny", print)
+    assert caught.value.where.startswith("tinyengine-1.5-cp311-")
+
+
 def test_without_uv_nothing_is_resolved(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("BENCH_CACHE", str(tmp_path))
