@@ -73,14 +73,14 @@ def warnings(agreement: Agreement | None) -> Iterator[RunWarning]:
     }
     for label, backend in agreement.backends.items():
         if backend.unloaded.faults["failed"] == backend.unloaded.asked:
-            yield notices.AGREEMENT_MISSING.warning(f"{label}: no question was answered")
+            yield notices.AGREEMENT_MISSING.warning(f"{label}: no question was answered", backend=label)
         harmed = {name: count for name, count in backend.under_load.items() if name in HARM and count}
         if harmed or label in lost:
             what = ", ".join(f"{count} {name}" for name, count in harmed.items())
             what = "; it ".join(filter(None, (what or "answers", lost[label].words if label in lost else "")))
             unit = "requests" if backend.saturated.load else "questions"
             at_once = f"with {backend.saturated.concurrency} {unit} at once"
-            yield notices.ANSWERS_HARMED.warning(f"{label}: {at_once}: {what}")
+            yield notices.ANSWERS_HARMED.warning(f"{label}: {at_once}: {what}", backend=label)
     for pair in agreement.pairs:
         if pair.p_value is not None and pair.p_value < MAX_P / len(agreement.pairs):
             sides = [(pair.only_a_right, pair.a), (pair.only_b_right, pair.b)]

@@ -18,7 +18,7 @@ from harness.model.comparison import (
     VerdictRules,
 )
 from harness.model.issue import IssueCode
-from harness.model.record import Record, doc
+from harness.model.record import UNSET, Record, UnsetType, doc
 from harness.model.workload import WorkloadCard
 
 RunState = Literal["complete", "invalid", "interrupted", "failed", "running"]
@@ -30,6 +30,9 @@ class RunWarning(Record, frozen=True, kw_only=True):
     code: Annotated[IssueCode, doc("Code of the warning, for programs: docs/validity.md.")]
     text: Annotated[str, doc("Warning in words.")]
     hint: Annotated[str | None, doc("Advice on what to do; null: none.")]
+    backend: Annotated[
+        str | UnsetType, doc("Label of the backend that it is about; not written: none, or several.")
+    ] = UNSET
 
 
 class ModelName(Record, frozen=True, kw_only=True):

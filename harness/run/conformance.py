@@ -58,7 +58,7 @@ def keep_probe(label: str, probed: Probed, folder: RunFolder, manifest: Manifest
     for finding in probed.mismatches:
         text = f"{label}: {finding.topic}: declared {finding.declared}, seen {finding.seen}"
         if finding.matters:
-            manifest.warn(notices.NOT_AS_DECLARED.warning(text, finding.then))
+            manifest.warn(notices.NOT_AS_DECLARED.warning(text, finding.then, label))
             ui.note(f"warning: {text}")
         else:
             ui.detail(f"note: {text}")

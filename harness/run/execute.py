@@ -229,7 +229,8 @@ class Run(Lives):
             self.manifest.warn(warning)
         if trouble := too_long(workload.requested, engine.facts.get("values")):
             label = self.prepared.of(cell).label
-            self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(f"{label}: {trouble[0]}", trouble[1]))
+            text, hint = f"{label}: {trouble[0]}", trouble[1]
+            self.manifest.warn(notices.LONGER_THAN_CONTEXT.warning(text, hint, label))
         return workload
 
     def _words(self, cell: Cell) -> str:
@@ -245,7 +246,7 @@ class Run(Lives):
         if not reset.done:
             label = self.prepared.of(cell).label
             text = f"{label}: not reset before repeat {cell.repeat}: {reset.how}"
-            self.manifest.warn(notices.NOT_RESET.warning(text))
+            self.manifest.warn(notices.NOT_RESET.warning(text, backend=label))
 
     def _measure(self, cell: Cell, workload: Workload, engine: EngineSession) -> tuple[CellResult, CellFacts]:
         """Measures a cell, stores it, and returns its summary and its facts."""
@@ -324,5 +325,6 @@ class Run(Lives):
         """Reports a dead engine: its cell is kept as INVALID, its later cells of this repeat are missing."""
         text = f"the engine died during {cell.name}: {facts.engine_exited}"
         label = self.prepared.of(cell).label
-        self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", f"its log: {facts.engine_log}"))
+        hint = f"its log: {facts.engine_log}"
+        self.manifest.warn(notices.ENGINE_DIED.warning(f"{label}: {text}", hint, label))
         self.ui.note(f"error: {label}: {text}\n{engine.log_tail(15)}\nhint: its log is {facts.engine_log}")

@@ -56,7 +56,7 @@ class Lives(Stored):
                 raise
             self.manifest.failed(label, block.life, str(error))
             text = str(error) if error.where == label else f"{label}: {error}"
-            self.manifest.warn(notices.NOT_MEASURED.warning(text, error.hint or None))
+            self.manifest.warn(notices.NOT_MEASURED.warning(text, error.hint or None, label))
             self.ui.note(f"error: {text}" + (f"\nhint: {error.hint}" if error.hint else ""))
 
     def opened(self, block: Block, stack: ExitStack) -> EngineSession:
@@ -106,7 +106,7 @@ class Lives(Stored):
         header, launch = engine.definition.backend, engine.facts["launch"]["mode"]
         if header.kind != "engine":
             notice = notices.OF_KIND[header.kind]
-            self.manifest.warn(notice.warning(f"{label}: {engine.facts['known'][0]}"))
+            self.manifest.warn(notice.warning(f"{label}: {engine.facts['known'][0]}", backend=label))
         if launch == "attach" and label not in self.announced:
             self.announced.add(label)
             for line in engine.facts["known"]:
@@ -170,11 +170,8 @@ class Lives(Stored):
             cards = self.workloads.cards(self.prepared.options.seed)
             self.folder.write_cards(WorkloadCards(cards=cards))
         elif self.prepared.probe_sizes is not None and not self.workloads.count_with(token_counter(engine)):
-            self.manifest.warn(
-                notices.APPROXIMATE_LENGTHS.warning(
-                    f"{label}: no tokenizer: prompts are about as long as others at loads that it tries first"
-                )
-            )
+            text = f"{label}: no tokenizer: prompts are about as long as others at loads that it tries first"
+            self.manifest.warn(notices.APPROXIMATE_LENGTHS.warning(text, backend=label))
         return self.workloads
 
     def _differs(self, counted_by: str | None, label: str) -> SpecError:

@@ -65,7 +65,7 @@ class Questions:
             if not interrupted and (asked is None or _failed(asked)):
                 missing = _death(engine, suspected=True) or missing
         if missing:
-            self.manifest.warn(notices.AGREEMENT_MISSING.warning(f"{label}: {missing}", hint))
+            self.manifest.warn(notices.AGREEMENT_MISSING.warning(f"{label}: {missing}", hint, label))
         elif asked is not None:
             self.folder.write_answers(agreement.as_json(questions), label, asked)
             if asked.values:
@@ -101,7 +101,7 @@ class Questions:
         except SetupError as error:
             self.manifest.warn(notices.AGREEMENT_MISSING.warning(f"reference: {error}", error.hint or None))
             return
-        self.manifest.withdraw(notices.AGREEMENT_MISSING, "reference: ")  # of an earlier try
+        self.manifest.withdraw(notices.AGREEMENT_MISSING)  # of an earlier try
         for label, asked in reference.items():
             self.folder.write_answers(agreement.as_json(questions), label, asked)
 

@@ -13,6 +13,7 @@ from harness.metrics.pooled import Samples, samples
 from harness.metrics.scaling import scaling
 from harness.metrics.view import RequestView
 from harness.model import (
+    UNSET,
     Agreement,
     CellResult,
     Manifest,
@@ -112,7 +113,13 @@ def _stopping(manifest: Manifest) -> Stopping | None:
 
 
 def _warnings(manifest: Manifest, cells: Sequence[CellResult]) -> list[RunWarning]:
-    warnings = list(manifest.warnings)
+    # Older manifests name the backend of a warning in the list of failures alone.
+    failures = [(failure.backend, failure.error) for failure in manifest.failures]
+    failed = {text: label for label, error in failures for text in (error, f"{label}: {error}")}
+    warnings = [
+        replace(warning, backend=warning.backend or failed.get(warning.text, UNSET))
+        for warning in manifest.warnings
+    ]
     tracks = {cell.label: cell.quantisation for cell in cells if cell.quantisation}
     if len(set(tracks.values())) > 1:
         weights = ", ".join(f"{label} {track}" for label, track in tracks.items())

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.errors import DamagedError, page_address
-from harness.model import IssueCode, RunWarning
+from harness.model import UNSET, IssueCode, RunWarning, UnsetType
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,9 +15,10 @@ class Notice:
     when: str
     hint: str = ""
 
-    def warning(self, text: str, hint: str | None = None) -> RunWarning:
-        """`hint`: overrides the notice's own."""
-        return RunWarning(code=self.code, text=text, hint=self.hint if hint is None else hint)
+    def warning(self, text: str, hint: str | None = None, backend: str | UnsetType = UNSET) -> RunWarning:
+        """`hint`: overrides the notice's own. `backend`: the label, where it is about one of them."""
+        own = self.hint if hint is None else hint
+        return RunWarning(code=self.code, text=text, hint=own, backend=backend)
 
 
 # What is missing

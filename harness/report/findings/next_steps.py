@@ -40,11 +40,9 @@ def next_steps(summary: Summary, courses: Sequence[UnderLoad]) -> Iterator[NextS
 def _of_missing(summary: Summary) -> Iterator[NextStep]:
     """Advises a new run for backends without a cell: in a resumed one the runs of the others came before."""
     names = dict.fromkeys(
-        warning.text.partition(": ")[0]
-        for warning in summary.warnings
-        if warning.code == IssueCode.NOT_MEASURED
+        warning.backend for warning in summary.warnings if warning.code == IssueCode.NOT_MEASURED
     )
-    missing = [plain(name) for name in names if name not in labels(summary)]
+    missing = [plain(name) for name in names if name and name not in labels(summary)]
     if missing:
         be = "was" if len(missing) == 1 else "were"
         do = f"mend the cause, then run {AGAIN}: `bench resume` gives figures without a verdict"

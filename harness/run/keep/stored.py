@@ -116,7 +116,7 @@ class Stored:
         for backend in self.prepared.backends:
             if self.cells and backend.between != "restart" and backend.launch.mode != "attach":
                 text = f"{backend.label}: resumed, so its repeats are of more than one start"
-                self.manifest.warn(notices.ANOTHER_START.warning(text))
+                self.manifest.warn(notices.ANOTHER_START.warning(text, backend=backend.label))
         for start in self._cut_short():
             text = f"start {start} was resumed, so its blocks are of two lives of an engine"
             self.manifest.warn(notices.ANOTHER_START.warning(text))

@@ -166,15 +166,20 @@ def test_of_rules_in_as_many_cells_one_about_all_metrics_is_named():
 
 @pytest.mark.parametrize(
     ("label", "state", "missing"),
-    [("b", "complete", True), ("a", "complete", False), ("b", "interrupted", False)],
+    [
+        ("b", "complete", True),
+        ("b: 2", "complete", True),
+        ("a", "complete", False),
+        ("b", "interrupted", False),
+    ],
 )
 def test_a_backend_that_was_never_measured_comes_first(label, state, missing):
     """A verdict wants its runs among those of the others. One that was measured once has its own steps."""
-    warning = {"code": "not-measured", "text": f"{label}: http://h:1: Connection refused", "hint": ""}
+    warning = {"code": "not-measured", "text": f"{label}: http://h:1: refused", "hint": "", "backend": label}
     made = summary(cell("a"), warnings=[warning, warning], state=state)
     steps = [(one.why, one.do) for one in conclude(made).next_steps]
     do = "mend the cause, then run the same command: `bench resume` gives figures without a verdict"
-    assert (steps[0] == ("b was not measured", do)) == missing
+    assert (steps[0] == (f"{label} was not measured", do)) == missing
     assert any("was not measured" in why for why, _ in steps) == missing
 
 

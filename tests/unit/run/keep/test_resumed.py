@@ -39,12 +39,22 @@ def test_warnings_stay_unless_the_resumed_run_gives_them_again(run):
         notices.AGREEMENT_MISSING.warning("/cache/weights: no reference: killed"),
     ]
     again = [
-        notices.NOT_MEASURED.warning("llamacpp@no-prefix-cache: no port"),
-        notices.AGREEMENT_MISSING.warning("llamacpp: no answer"),
+        notices.NOT_MEASURED.warning("llamacpp@no-prefix-cache: no port", backend="llamacpp@no-prefix-cache"),
+        notices.AGREEMENT_MISSING.warning("llamacpp: no answer", backend="llamacpp"),
         notices.TRACE_CHANGED.warning("trace.jsonl: 3 times moved"),
     ]
     run.write_manifest(changed(run.read_manifest(), warnings=[*kept, *again]))
     assert list(ManifestWriter.resumed(run, PREPARED).document.warnings) == kept
+
+
+def test_a_reference_that_answers_withdraws_its_own_warnings_and_no_backend_s(run):
+    """A backend may be called `reference`, and an error may begin with a backend's name."""
+    kept = notices.AGREEMENT_MISSING.warning("reference: no answer", backend="reference")
+    gone = notices.AGREEMENT_MISSING.warning("llamacpp: no reference: killed")
+    run.write_manifest(changed(run.read_manifest(), warnings=[gone, kept]))
+    writer = ManifestWriter(run, run.read_manifest(), PREPARED)
+    writer.withdraw(notices.AGREEMENT_MISSING)
+    assert list(writer.document.warnings) == [kept]
 
 
 def test_the_summaries_of_a_long_run_take_a_time_that_grows_with_its_cells(monkeypatch):
