@@ -6,9 +6,9 @@ from pathlib import Path
 from harness.model import Summary
 from harness.model.numbers import counted
 from harness.nightly.run_suite import Night, Step
+from harness.report.findings.against import place_words
 from harness.report.findings.series_words import conclusion, too_few_runs
 from harness.report.text import trends
-from harness.report.text.baseline import place_words
 from harness.report.text.first_lines import markdown_lines
 from harness.report.wording import markdown_escaped, plain
 from harness.store import RunFolder

@@ -44,7 +44,7 @@ class Comparison:
         """What became slower, in one sentence, and the speed-up with its interval per pair, load and
         metric.
         """
-        from harness.report.text.baseline import concluded
+        from harness.report.findings.against import concluded
 
         return concluded(self.document)
 

@@ -81,6 +81,7 @@ def main(arguments: argparse.Namespace) -> int:
 
     from harness.cli.display.output import page_width, wants_color
     from harness.model import as_json
+    from harness.report.findings.against import concluded
     from harness.report.text import baseline
     from harness.verdicts.baseline import compare_runs, not_allowed, refused
 
@@ -111,7 +112,7 @@ def main(arguments: argparse.Namespace) -> int:
     if arguments.html:
         runs_page.write(arguments.html, runs, document)
     if arguments.json:
-        found = as_json(baseline.concluded(document))
+        found = as_json(concluded(document))
         print(json.dumps({**as_json(document), "conclusion": found}, indent=1))
     else:
         in_words = partial(baseline.terminal, columns=page_width(), color=wants_color(sys.stdout))

@@ -1,12 +1,27 @@
-"""The first answers of a comparison with a baseline: what is slower, by how much, and how sure that is."""
+"""A comparison with a baseline, in sentences and as data: what is slower, by how much, how sure that is."""
 
 from collections.abc import Iterator, Sequence
 
-from harness.model import ComparedFigure, ComparedPair, ComparedRun, RunComparison
+from msgspec.structs import replace
+
+from harness.model import (
+    ComparedConclusion,
+    ComparedFigure,
+    ComparedPair,
+    ComparedRun,
+    GateRow,
+    MissingFigure,
+    Order,
+    Place,
+    RunComparison,
+)
 from harness.model.measures import Measure, measure
 from harness.model.numbers import counted, percent, percent_of_all, short
+from harness.report.findings.conclusion import order_of, speedup
 from harness.report.findings.sentences import load_words, waited
 from harness.report.wording import listing, plain
+from harness.verdicts.accuracy import METRIC
+from harness.verdicts.missing import Missing
 
 # Verdicts in the order in which they are said: what is worse, or not known, stands first.
 _ORDER = ("slower", "not comparable", "not enough runs", "same", "faster")
@@ -23,6 +38,48 @@ def answers(document: RunComparison) -> list[str]:
     gone = sum(not figure.allowed for figure in document.missing)
     lacking = [f"{counted(gone, 'measurement')} missing."] if gone else []
     return [*(lines or ["Nothing in common to compare."]), *lacking]
+
+
+def pair_words(pair: ComparedPair) -> str:
+    new, old = pair.a, pair.b
+    if new.label == old.label:
+        return plain(f"{new.label}: {new.run} against {old.run}")
+    where = "" if new.run == old.run else f" ({new.run} against {old.run})"
+    return plain(f"{new.label} against {old.label}{where}")
+
+
+def missing_lines(document: RunComparison) -> Iterator[str]:
+    """`missing: llamacpp c8: INVALID failed-requests 3 of 5`, what was allowed included."""
+    runs = {figure.run for figure in document.missing}
+    for figure in document.missing:
+        run = f" ({figure.run})" if len(runs) > 1 else ""
+        allowed = " (allowed)" if figure.allowed else ""
+        yield plain(f"missing: {place_words(figure)}{run}{allowed}", 400)
+
+
+def place_words(about: Missing | MissingFigure | GateRow) -> str:
+    """`llamacpp c8 TTFT p50: null in 2 of 3 runs`."""
+    load = about.load.label if about.load else None
+    metric = about.metric if about.metric == METRIC else measure(about.metric).name if about.metric else None
+    return f"{' '.join(filter(None, (about.label, load, metric)))}: {about.why}"
+
+
+def concluded(document: RunComparison) -> ComparedConclusion:
+    """The comparison as data, each figure in one direction."""
+    orders = tuple(_order(pair, figure) for pair in document.pairs for figure in pair.findings)
+    return ComparedConclusion(sentence=" ".join(answers(document)), orders=orders)
+
+
+def _order(pair: ComparedPair, figure: ComparedFigure) -> Order:
+    """The order of two backends; those of one label are distinguished by their runs."""
+    alike = pair.a.label == pair.b.label
+    a, b = (f"{side.label} ({side.run})" if alike else side.label for side in (pair.a, pair.b))
+    found = (speedup(replace(figure, a=a, b=b)),)
+    places = [
+        Place(label=label, median=value, repeats=runs, doubt="")
+        for label, value, runs in zip((a, b), figure.values, figure.runs, strict=True)
+    ]
+    return order_of(figure.load, figure.metric, places, found)
 
 
 def run_names(runs: Sequence[ComparedRun]) -> dict[str, str]:

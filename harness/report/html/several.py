@@ -10,7 +10,7 @@ from harness.model.measures import measure
 from harness.model.numbers import counted
 from harness.report.charts import Chart, charts
 from harness.report.charts.course import course
-from harness.report.findings.against import answers
+from harness.report.findings.against import answers, missing_lines, pair_words
 from harness.report.findings.conclusion import order, speedup
 from harness.report.findings.manifest_lines import machine, model
 from harness.report.findings.sentences import sentence
@@ -23,7 +23,7 @@ from harness.report.html.page import framed
 from harness.report.html.source import Source
 from harness.report.html.standing import standing
 from harness.report.html.tags import Html, details, fold, items, join, section, table, tag
-from harness.report.text import baseline
+from harness.report.tables.changes import by_load, change, change_table
 from harness.report.view import groups
 from harness.report.wording import plain
 from harness.verdicts.baseline import Run
@@ -124,7 +124,7 @@ def _pairs(pairs: Sequence[ComparedPair], found: Several) -> Html:
     rows = [
         [_pair_cell(pair, found, point), *(_verdict(mine.get(metric)) for metric in metrics)]
         for pair in pairs
-        for point, here in baseline.by_load(pair)
+        for point, here in by_load(pair)
         if (mine := {result.metric: result for result in here})
     ]
     heads = [measure(metric).name for metric in metrics]
@@ -151,7 +151,7 @@ def _verdict(finding: ComparedFigure | None) -> Html:
 
 def _range(finding: ComparedFigure) -> str:
     if finding.ratio and finding.undecided:
-        low, middle, high = map(baseline.change, finding.ratio)
+        low, middle, high = map(change, finding.ratio)
         return f"{middle} ({low} to {high})"
     return speedup(finding).span
 
@@ -174,8 +174,8 @@ def _standings(source: Source, summary: Summary) -> Iterator[Html]:
 
 def _left_out(runs: Sequence[Run], found: Several, document: RunComparison) -> Iterator[Html]:
     """Refused pairs with the reason, what a later run lacks, and what the course over time leaves out."""
-    lines = [f"{baseline.pair_words(pair)}: refused, {plain(why_refused(pair))}" for pair in found.refused]
-    lines += baseline.missing_lines(document)
+    lines = [f"{pair_words(pair)}: refused, {plain(why_refused(pair))}" for pair in found.refused]
+    lines += missing_lines(document)
     lines += [plain(why, 400) for run in runs if run.summary for why in without_first(run.summary)]
     if lines:
         yield tag("div", tag("h3", "Not compared"), items(lines), class_="small")
@@ -208,22 +208,15 @@ def _versions(run: Run) -> str:
 
 
 def _verdicts(document: RunComparison) -> Html:
-    tables = [
-        table(
-            f"{baseline.pair_words(pair)}, {point.label}",
-            baseline.heads(pair),
-            map(baseline.finding_row, findings),
-        )
-        for pair in document.pairs
-        for point, findings in baseline.by_load(pair)
-    ]
-    return section("verdicts", "Every figure", *tables)
+    tables = [change_table(pair, findings) for pair in document.pairs for _, findings in by_load(pair)]
+    drawn = (table(part.title, part.head, part.rows) for part in tables)
+    return section("verdicts", "Every figure", *drawn)
 
 
 def _differences(pairs: Sequence[ComparedPair]) -> Html:
     rows = [
         [
-            baseline.pair_words(pair),
+            pair_words(pair),
             difference.what,
             difference.baseline,
             difference.new,

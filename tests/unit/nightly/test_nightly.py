@@ -21,7 +21,7 @@ from harness.nightly.page import verdict
 from harness.nightly.run_suite import _expected_s, _step, spend
 from harness.nightly.suite import About, Entry, Suite
 from harness.plan import LoadPoint
-from harness.report.text.baseline import place_words
+from harness.report.findings.against import place_words
 from harness.spec.backend_refs import load_backend
 from harness.spec.scenario import load_scenario
 from harness.store.history import append_history, history_path, read_history

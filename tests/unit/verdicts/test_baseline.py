@@ -14,6 +14,7 @@ from harness.errors import ExitCode, SpecError
 from harness.host import scratch
 from harness.model import Agreement, Manifest
 from harness.report.findings.against import answers
+from harness.report.tables.changes import change, finding_row
 from harness.report.text import baseline
 from harness.store import RunFolder
 from harness.verdicts.baseline import Run, compare_runs, not_allowed, refused
@@ -318,7 +319,7 @@ def test_there_is_no_change_from_or_to_what_is_not_above_0(values):
     ]
     (found, *_) = compare_runs(runs).pairs[0].findings
     assert found.why == "a value is not above 0: there is no ratio"
-    assert baseline.finding_row(found)[3:] == ("n/a", "n/a", "undecided")
+    assert finding_row(found)[3:] == ("n/a", "n/a", "undecided")
 
 
 def test_what_the_scenario_sets_is_told_where_both_set_it():
@@ -469,7 +470,7 @@ def test_a_run_with_its_copy_and_with_a_slower_one(stored, tmp_path, capsys):
     [(1.081, "+8.1 %"), (0.9, "-10.0 %"), (0.9998, "+0.0 %"), (1.0, "+0.0 %"), (2.3, "2.30 ×")],
 )
 def test_a_change_is_in_per_cent_up_to_a_doubling(ratio, shown):
-    assert baseline.change(ratio) == shown
+    assert change(ratio) == shown
 
 
 def test_one_backend_alone_has_nothing_beside_it(tmp_path, capsys):

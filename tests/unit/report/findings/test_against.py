@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from harness.model import Interval
-from harness.report.findings.against import _by, answers, run_names
-from harness.report.text.baseline import concluded, markdown, terminal
+from harness.report.findings.against import _by, answers, concluded, run_names
+from harness.report.text.baseline import markdown, terminal
 from harness.verdicts.baseline import compare_runs
 from tests.factories.documents import changed
 from tests.unit.verdicts.test_baseline import BASE, run

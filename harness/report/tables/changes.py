@@ -1,0 +1,52 @@
+"""Changes of a run against a baseline, a table per load."""
+
+from collections.abc import Sequence
+
+from harness.model import ComparedFigure, ComparedPair, LoadPoint
+from harness.model.measures import measure
+from harness.model.numbers import number, signed
+from harness.report.findings.against import pair_words
+from harness.report.wording import NOT_KNOWN, Table
+
+PRIMARY = "*"
+LEGEND = "The figures are geometric means of each run's repeats."
+LEGEND_PRIMARY = f"{PRIMARY} marks the primary metric. {LEGEND}"
+
+
+def change_table(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> Table:
+    """`figures`: those of one load."""
+    interval = f"{100 * pair.verdict_rules.confidence:.4g} % interval"
+    head = ("metric", "baseline", "new", "change", interval, "verdict")
+    return Table(f"{pair_words(pair)}, {figures[0].load.label}", head, [*map(finding_row, figures)])
+
+
+def by_load(pair: ComparedPair) -> list[tuple[LoadPoint, list[ComparedFigure]]]:
+    figures: dict[LoadPoint, list[ComparedFigure]] = {}
+    for figure in pair.findings:
+        figures.setdefault(figure.load, []).append(figure)
+    return list(figures.items())
+
+
+def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
+    shown = measure(figure.metric)
+    after, before = figure.values
+    new, old = (NOT_KNOWN if value is None else shown.figure(value) for value in figure.values)
+    middle, interval = NOT_KNOWN, NOT_KNOWN
+    if figure.ratio:
+        low, middle, high = (change(ratio) for ratio in figure.ratio)
+        interval = f"{low} to {high}"
+    elif after and before and min(after, before) > 0:
+        middle = change(after / before)
+    mark = PRIMARY if figure.primary else ""
+    verdict = "undecided" if figure.verdict == "not enough runs" else figure.verdict
+    return (shown.title + mark, old, new, middle, interval, verdict)
+
+
+def legend(figures: Sequence[ComparedFigure]) -> str:
+    """How to read the table of one load point."""
+    return LEGEND_PRIMARY if any(figure.primary for figure in figures) else LEGEND
+
+
+def change(ratio: float) -> str:
+    """`+8.1 %`; from a doubling on `2.3 ×`."""
+    return f"{number(ratio)} ×" if ratio >= 2 else f"{signed(100 * (ratio - 1))} %"
