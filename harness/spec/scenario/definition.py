@@ -47,8 +47,7 @@ class Request:
         not_negative(self.temperature, f"{where}.temperature")
         if not 0 < self.top_p <= 1:
             raise SpecError(f"must be above 0 and at most 1, not {self.top_p:g}", where=f"{where}.top_p")
-        if self.dimensions is not None:
-            at_least(self, where, 1, "dimensions")
+        at_least(self, where, 1, "dimensions")
         for key, kinds in _READ_FOR.items():
             if answers not in kinds and getattr(self, key) != getattr(Request(), key):
                 what = f"has no effect on requests for {answers}"

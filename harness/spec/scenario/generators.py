@@ -49,13 +49,8 @@ class TraceReplay:
     generator: Literal["trace"] = "trace"
 
     def check(self, where: str) -> None:
-        at_least(self, where, 0, "start_s")
-        at_least(self, where, 1, "block_tokens")
-        for key in ("max_input_tokens", "max_output_tokens"):
-            if getattr(self, key) is not None:
-                at_least(self, where, 1, key)
-        if self.max_wait_s is not None:
-            at_least(self, where, 0, "max_wait_s")
+        at_least(self, where, 0, "start_s", "max_wait_s")
+        at_least(self, where, 1, "block_tokens", "max_input_tokens", "max_output_tokens")
         if self.end_s is not None and not self.end_s > self.start_s:
             raise SpecError(f"must be above start_s, not {self.end_s:g}", where=f"{where}.end_s")
 
@@ -77,9 +72,7 @@ class PromptFile:
 
     def check(self, where: str) -> None:
         at_least(self, where, 1, "turns", "unknown_output_tokens", "min_input_tokens")
-        for key in ("output_tokens", "max_input_tokens", "max_output_tokens"):
-            if getattr(self, key) is not None:
-                at_least(self, where, 1, key)
+        at_least(self, where, 1, "output_tokens", "max_input_tokens", "max_output_tokens")
 
 
 Prompts = (

@@ -11,11 +11,14 @@ LONGEST_S = 31_536_000  # a year; clocks and sockets wait for 292 at most
 
 
 def at_least(table: Any, where: str, least: float, *keys: str) -> None:
-    """Refuses more tokens, texts or seconds than could be made, too."""
+    """Refuses more tokens, texts or seconds than could be made, too. A key that is None says nothing."""
     for key in keys:
-        if not getattr(table, key) >= least:
-            raise SpecError(f"must be at least {least:g}, not {getattr(table, key)}", where=f"{where}.{key}")
-        at_most(getattr(table, key), f"{where}.{key}", MOST)
+        value = getattr(table, key)
+        if value is None:
+            continue
+        if not value >= least:
+            raise SpecError(f"must be at least {least:g}, not {value}", where=f"{where}.{key}")
+        at_most(value, f"{where}.{key}", MOST)
 
 
 def positive(value: float, where: str, most: float = inf) -> None:
