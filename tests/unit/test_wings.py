@@ -31,7 +31,7 @@ WINGS = {
         "tables": {"findings"},
         "plots": {"charts"},
         "text": {"findings", "tables"},
-        "html": {"charts", "findings", "plots", "tables", "text"},
+        "html": {"charts", "findings", "plots", "tables"},
     },
     "run": {"setup": set(), "measure": {"setup"}, "keep": {"measure", "setup"}},
     "sampling": {"sources": set()},

@@ -10,7 +10,7 @@ from harness.report.findings import claim_words
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, details, items, join, section, table, tag, text_table
 from harness.report.tables.agreement_tables import agreement_tables
-from harness.report.text.peers import pairs
+from harness.report.tables.peer_figures import pairs
 from harness.report.view import Group, groups, point_words
 from harness.report.wording import NOT_KNOWN, capital, or_unknown
 

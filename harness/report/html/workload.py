@@ -7,10 +7,10 @@ import numpy as np
 from harness.metrics.arrivals import TITLES
 from harness.model import Arrivals, Lengths, WorkloadCard, as_json, known
 from harness.model.numbers import short
+from harness.report.findings.card_words import bars, share_words, start_words
 from harness.report.html.setting import facts
 from harness.report.html.source import Source, backend_table
 from harness.report.html.tags import Html, join, section, table, tag
-from harness.report.text.card import bars, share_words, start_words
 from harness.report.view import labels
 from harness.report.wording import NOT_KNOWN, or_unknown
 

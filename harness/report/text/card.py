@@ -1,13 +1,13 @@
 """A workload card as text."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
-from harness.model import CardLoad, Lengths, LoadPoint, Sharing, WorkloadCard, known
-from harness.model.numbers import counted, number, percent_of_all
+from harness.model import Lengths, LoadPoint, Sharing, WorkloadCard, known
+from harness.model.numbers import counted, number
+from harness.report.findings.card_words import bars, share_words, start_words
 from harness.report.view import point_words
 
 CONTENT_WORDS = {"random": "sentences of random words", "json": "records of JSON"}
-_BARS = " ▁▂▃▄▅▆▇█"
 
 
 def card_lines(card: WorkloadCard) -> Iterator[str]:
@@ -38,11 +38,6 @@ def card_lines(card: WorkloadCard) -> Iterator[str]:
         )
 
 
-def start_words(load: CardLoad) -> str:
-    start = known(load.start)
-    return f", slots start {start}" if start and load.value > 1 else ""
-
-
 def _lengths(lengths: Lengths) -> str:
     if lengths.min == lengths.max:
         return f"{lengths.min:,} token{'s' if lengths.min > 1 else ''} each"
@@ -50,15 +45,6 @@ def _lengths(lengths: Lengths) -> str:
     return (
         f"{lengths.min:,} {shape} {lengths.max:,} tokens, median {lengths.p50:,.0f}, mean {lengths.mean:,.0f}"
     )
-
-
-def bars(counts: Sequence[int]) -> str:
-    """A bar per count, rounded up: only a count of 0 is blank. One of them is not 0."""
-    return "".join(_BARS[-(-count * (len(_BARS) - 1) // max(counts))] for count in counts)
-
-
-def share_words(share: float) -> str:
-    return f"{percent_of_all(share)} %"
 
 
 def _sharing(sharing: Sharing, alike_chars: int | None) -> str:

@@ -1,7 +1,8 @@
 """`bench report --as TOOL`: the figures of the table, and the true reason where there is none."""
 
 from harness.metrics.peers import TOOLS, Figure, View
-from harness.report.text.peers import as_json, pairs, terminal
+from harness.report.tables.peer_figures import pairs
+from harness.report.text.peers import as_json, terminal
 from harness.report.view import groups
 from tests.factories.summaries import cell, summary, verdict
 
