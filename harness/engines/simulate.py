@@ -4,7 +4,7 @@ Every backend is given the same timing, so that nothing can be read into a diffe
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from harness.errors import SpecError
 from harness.mockserver.dialects import DIALECTS
@@ -65,16 +65,16 @@ def simulated(ref: BackendRef, faults: Sequence[str]) -> BackendRef:
     return dataclasses.replace(ref, definition=standing_in)
 
 
-def parse_faults(given: Sequence[str], labels: Sequence[str]) -> dict[str, list[str]]:
-    """`NAME=FAULT` of --simulate-fault, by backend. Raises SpecError."""
+def parse_faults(given: Sequence[str], known: Collection[str]) -> dict[str, list[str]]:
+    """`NAME=FAULT` of --simulate-fault, by name. Raises SpecError for a name that is not `known`."""
     faults: dict[str, list[str]] = {}
     for text in given:
         label, equals, fault = text.partition("=")
         where = f"--simulate-fault {text}"
         if not equals:
             raise SpecError("is not BACKEND=FAULT", where=where, hint="such as tgi=503:at=4:times=3")
-        if label not in labels:
-            raise SpecError(f"'{label}' is not one of --backends", where=where, hint=nearest(label, labels))
+        if label not in known:
+            raise SpecError(f"'{label}' is not one of --backends", where=where, hint=nearest(label, known))
         try:
             Fault.parse(fault)
         except ValueError as error:

@@ -63,19 +63,22 @@ class _Flag:
     texts: Sequence[str]
     labels: Sequence[str]
 
-    def value(self, label: str) -> str:
-        """The value for one backend: its own, else the one for all. Raises SpecError if given twice."""
+    def value(self, owners: Sequence[str]) -> str:
+        """The value for the last of these labels that has its own, else the one for all.
+
+        Raises SpecError if given twice.
+        """
         found = ""
-        for given in self._of(label):
+        for given in self._of(owners):
             if len(given) > 1:
                 raise SpecError("is given twice", where=self.name, hint=f"write {self.name} BACKEND=…")
             found = given[0] if given else found
         return found
 
-    def by_name(self, label: str, parse: Callable[[str, str], Given]) -> tuple[Given, ...]:
+    def by_name(self, owners: Sequence[str], parse: Callable[[str, str], Given]) -> tuple[Given, ...]:
         """The same for each name of a header or parameter."""
         found: dict[str, Given] = {}
-        for given in self._of(label):
+        for given in self._of(owners):
             parsed = [parse(text, self.name) for text in given]
             named = {entry.name: entry for entry in parsed}
             if len(named) < len(parsed):
@@ -83,12 +86,12 @@ class _Flag:
             found |= named
         return tuple(found.values())
 
-    def _of(self, label: str) -> Iterator[list[str]]:
-        """Values given for all backends, then those of this one.
+    def _of(self, owners: Sequence[str]) -> Iterator[list[str]]:
+        """Values given for all backends, then those of each of these labels.
 
         Raises SpecError for an empty value, and for a known backend that is not among the labels.
         """
-        for owner in dict.fromkeys(("", label)):
+        for owner in dict.fromkeys(("", *owners)):
             front = f"{owner}=" if owner else ""
             mine = [text for text in self.texts if _label_before(text, self.labels) == owner]
             given = [text.removeprefix(front) for text in mine]
@@ -112,21 +115,23 @@ class _Flag:
                 raise SpecError(f"'{other}' is not one of --backends", where=self.name, hint=then)
 
 
-def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> Reach:
-    """Reads the flags for the backend `label`; without a label, those for all. Raises SpecError."""
+def reach_of(flags: ReachFlags, owners: Sequence[str] = (), labels: Sequence[str] = ()) -> Reach:
+    """Reads the flags for the backend that has the labels `owners`, of which the last goes before the others;
+    without any, those for all. Raises SpecError.
+    """
 
     def flag(name: str, texts: Sequence[str]) -> _Flag:
         return _Flag(name, texts, labels)
 
-    key = flag("--api-key-env", _listed(flags.api_key_env)).value(label)
+    key = flag("--api-key-env", _listed(flags.api_key_env)).value(owners)
     reach = Reach(
         api_key_env=_variable(key, "--api-key-env") if key else None,
-        served_name=flag("--model-name", _listed(flags.served_name)).value(label) or None,
-        headers=flag("--header", flags.headers).by_name(label, _header),
-        query=flag("--query", flags.query).by_name(label, _given),
-        ca_cert=flag("--ca-cert", flags.ca_cert).value(label),
-        client_cert=flag("--client-cert", flags.client_cert).value(label),
-        client_key=flag("--client-key", flags.client_key).value(label),
+        served_name=flag("--model-name", _listed(flags.served_name)).value(owners) or None,
+        headers=flag("--header", flags.headers).by_name(owners, _header),
+        query=flag("--query", flags.query).by_name(owners, _given),
+        ca_cert=flag("--ca-cert", flags.ca_cert).value(owners),
+        client_cert=flag("--client-cert", flags.client_cert).value(owners),
+        client_key=flag("--client-key", flags.client_key).value(owners),
     )
     if reach.client_key and not reach.client_cert:
         raise SpecError("needs --client-cert", where=f"--client-key {reach.client_key}")
@@ -134,14 +139,16 @@ def reach_of(flags: ReachFlags, label: str = "", labels: Sequence[str] = ()) -> 
 
 
 def with_reach(
-    refs: "Sequence[BackendRef]", labels: Sequence[str], flags: ReachFlags
+    refs: "Sequence[BackendRef]", labels: Sequence[str], flags: ReachFlags, names: Sequence[str] = ()
 ) -> "tuple[BackendRef, ...]":
-    """Adds to each backend what the flags give it.
+    """Adds to each backend what the flags give its label, or its name in `names`: several may share one.
 
     Only the variable of a key goes to backends that bench starts. Raises SpecError if another flag has no
     running server to go to.
     """
-    for name, texts in (
+    names = names or labels
+    known = tuple(dict.fromkeys((*names, *labels)))
+    for flag, texts in (
         ("--model-name", _listed(flags.served_name)),
         ("--header", flags.headers),
         ("--query", flags.query),
@@ -150,15 +157,16 @@ def with_reach(
         ("--client-key", flags.client_key),
     ):
         for text in texts:
-            prefix = _label_before(text, labels)
-            addressed = [ref for ref, label in zip(refs, labels, strict=True) if prefix in ("", label)]
+            prefix = _label_before(text, known)
+            owners = zip(refs, names, labels, strict=True)
+            addressed = [ref for ref, *called in owners if prefix in ("", *called)]
             if not any(ref.url for ref in addressed):
                 hint = f"write {replace(addressed[0], version=None).label}=URL in --backends"
-                raise SpecError("is for a running server", where=name, hint=hint)
+                raise SpecError("is for a running server", where=flag, hint=hint)
     key = ReachFlags(api_key_env=flags.api_key_env)
     return tuple(
-        replace(ref, reach=reach_of(flags if ref.url else key, label, labels))
-        for ref, label in zip(refs, labels, strict=True)
+        replace(ref, reach=reach_of(flags if ref.url else key, called, known))
+        for ref, *called in zip(refs, names, labels, strict=True)
     )
 
 

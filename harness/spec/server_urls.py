@@ -65,48 +65,52 @@ def server_url(url: str, where: str) -> str:
 
 
 def with_metrics_urls(
-    refs: Sequence[BackendRef], labels: Sequence[str], given: Sequence[str]
+    refs: Sequence[BackendRef], labels: Sequence[str], given: Sequence[str], names: Sequence[str] = ()
 ) -> tuple[BackendRef, ...]:
     """Adds each `[BACKEND=][ROLE@]URL` of --metrics-url to its backend, or to the only one.
 
-    Raises SpecError.
+    A backend goes by its label and by its name in `names`, which several may share. Raises SpecError.
     """
+    names = names or labels
     for text in given:
         where = f"--metrics-url {text}"
         bare = text.startswith(("http://", "https://", *(f"{role}@" for role in ROLES)))
         label, _, url = ("", "", text) if bare else text.partition("=")
         role, at, rest = url.partition("@")
         role, url = (role, rest) if at and role in ROLES else ("", url)
-        if not label and len(refs) > 1:
+        if not label and len(set(names)) > 1:
             raise SpecError(
                 "several backends: whose metrics are these?", where=where, hint="write BACKEND=URL"
             )
-        if label and label not in labels:
+        if label and label not in (*labels, *names):
             raise SpecError(f"'{label}' is not one of --backends", where=where, hint=nearest(label, labels))
-        chosen = labels.index(label) if label else 0
-        ref, url = refs[chosen], server_url(url, where)
-        if not ref.url:
-            hint = f"write {replace(ref, version=None).label}=URL in --backends"
-            raise SpecError("is for a running server", where=where, hint=hint)
-        if ref.definition.metrics is None:
-            raise SpecError(
-                f"backend '{ref.label}' declares no metrics to look for",
-                where=where,
-                hint="give the server by its engine's name in --backends, such as vllm=URL",
-            )
-        if url in ref.metrics_urls:
-            raise SpecError("is given twice", where=where, hint="its counters would be summed twice")
-        if bool(role) != bool(ref.metrics_roles) and ref.metrics_urls:
-            raise SpecError(
-                "some have a role, and some have none",
-                where=where,
-                hint="write prefill@URL or decode@URL each",
-            )
-        roles = (*ref.metrics_roles, role) if role else ()
-        changed = replace(ref, metrics_urls=(*ref.metrics_urls, url), metrics_roles=roles)
-        refs = [changed if index == chosen else other for index, other in enumerate(refs)]
+        url = server_url(url, where)
+        refs = [
+            _with_metrics_url(ref, url, role, where) if label in ("", *called) else ref
+            for ref, *called in zip(refs, labels, names, strict=True)
+        ]
     for ref in refs:
         if lacking := [role for role in ROLES if ref.metrics_roles and role not in ref.metrics_roles]:
             hint = f"--metrics-url {lacking[0]}@URL"
             raise SpecError(f"no engine has the role '{lacking[0]}'", where="--metrics-url", hint=hint)
     return tuple(refs)
+
+
+def _with_metrics_url(ref: BackendRef, url: str, role: str, where: str) -> BackendRef:
+    if not ref.url:
+        hint = f"write {replace(ref, version=None).label}=URL in --backends"
+        raise SpecError("is for a running server", where=where, hint=hint)
+    if ref.definition.metrics is None:
+        raise SpecError(
+            f"backend '{ref.label}' declares no metrics to look for",
+            where=where,
+            hint="give the server by its engine's name in --backends, such as vllm=URL",
+        )
+    if url in ref.metrics_urls:
+        raise SpecError("is given twice", where=where, hint="its counters would be summed twice")
+    if bool(role) != bool(ref.metrics_roles) and ref.metrics_urls:
+        raise SpecError(
+            "some have a role, and some have none", where=where, hint="write prefill@URL or decode@URL each"
+        )
+    roles = (*ref.metrics_roles, role) if role else ()
+    return replace(ref, metrics_urls=(*ref.metrics_urls, url), metrics_roles=roles)

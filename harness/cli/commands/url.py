@@ -87,7 +87,7 @@ def main(arguments: argparse.Namespace) -> int:
     began, budget_s = time.monotonic(), 60 * arguments.minutes
     with closing(progress_display(verbose=arguments.verbose)) as ui:
         flags, names = options.reach_flags(arguments), [server.alias for server in given if server.alias]
-        reaches = [reach_of(flags, server.alias, names) for server in given]
+        reaches = [reach_of(flags, (server.alias,), names) for server in given]
         accesses = list(map(access_of, reaches))
         models = _models(given, accesses, [reach.served_name for reach in reaches], ui)
         limit_s = _LOOK_SHARE * budget_s / len(given)

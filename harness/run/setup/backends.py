@@ -34,30 +34,37 @@ def chosen_backends(options: RunOptions, scenario: Scenario) -> tuple[ChosenBack
 
     Raises SpecError for an unknown name, for what cannot serve the scenario, and for flags that do not apply.
     """
-    listed = tuple(parse_backend_list(options.backends, options.apis or (scenario.request.api,)))
+    apis = options.apis or (scenario.request.api,)
+    listed = tuple(parse_backend_list(options.backends, apis))
     if started := [ref.definition for ref in listed if not ref.urls]:
         check_engine_values(scenario.engine_values, started, f"{scenario.name}:engine_values")
     for ref in listed:
         check_api(scenario, ref.api, f"--backends {ref.label}")
         _check_turns(scenario, ref)
     labels = tuple(_unique_label(ref, listed) for ref in listed)
-    listed = _reached(listed, labels, options)
+    # What --backends calls them, whichever API --api adds: flags take a value for this name too.
+    names = tuple(
+        label.removesuffix(f"@{ref.api}") if ref.api in apis else label
+        for ref, label in zip(listed, labels, strict=True)
+    )
+    listed = _reached(listed, labels, names, options)
     if options.aa:
         labels = tuple(f"{label}#{name}" for label in labels for name in _AA_LABELS)
         listed = tuple(ref for ref in listed for _ in _AA_LABELS)
+        names = tuple(name for name in names for _ in _AA_LABELS)
     launches = tuple(resolve_launch(ref, options.launch, options.device, options.gpus) for ref in listed)
     _check_cluster(options, launches)
     launched = tuple(map(as_launched, listed, launches))
-    refs = _simulated(launched, launches, options.simulate_faults)
+    refs = _simulated(launched, names, launches, options.simulate_faults)
     return tuple(map(ChosenBackend, labels, refs, launches))
 
 
 def _reached(
-    listed: tuple[BackendRef, ...], labels: tuple[str, ...], options: RunOptions
+    listed: tuple[BackendRef, ...], labels: tuple[str, ...], names: tuple[str, ...], options: RunOptions
 ) -> tuple[BackendRef, ...]:
     """Adds what running servers are reached with: addresses of metrics, keys, headers, certificates."""
-    listed = with_metrics_urls(listed, labels, options.metrics_urls)
-    listed = with_reach(listed, labels, options.reach)
+    listed = with_metrics_urls(listed, labels, options.metrics_urls, names)
+    listed = with_reach(listed, labels, options.reach, names)
     for ref in listed:
         if ref.urls or ref.reach != Reach():
             access_of(ref.reach)  # a variable that is named must be set, a file must be there
@@ -92,14 +99,21 @@ def _check_cluster(options: RunOptions, launches: Sequence[LaunchChoice]) -> Non
 
 
 def _simulated(
-    backends: tuple[BackendRef, ...], launches: tuple[LaunchChoice, ...], given: Sequence[str]
+    backends: tuple[BackendRef, ...],
+    names: tuple[str, ...],
+    launches: tuple[LaunchChoice, ...],
+    given: Sequence[str],
 ) -> tuple[BackendRef, ...]:
-    faults = parse_faults(given, [ref.label for ref in backends])
+    faults = parse_faults(given, {*names, *(ref.label for ref in backends)})
     if faults and all(launch.mode != "simulate" for launch in launches):
         raise SpecError("only applies to --launch simulate", where="--simulate-fault")
     return tuple(
-        simulated(ref, faults.get(ref.label, ())) if launch.mode == "simulate" else ref
-        for ref, launch in zip(backends, launches, strict=True)
+        simulated(
+            ref, [fault for called in dict.fromkeys((ref.label, name)) for fault in faults.get(called, ())]
+        )
+        if launch.mode == "simulate"
+        else ref
+        for ref, name, launch in zip(backends, names, launches, strict=True)
     )
 
 

@@ -150,3 +150,41 @@ def test_the_context_of_a_model_that_a_running_server_does_not_serve_is_no_limit
 def test_a_model_without_a_name_is_not_the_default_one():
     with pytest.raises(SpecError, match=r"^--model: unknown model ''"):
         prepare(RunOptions("fixed-length", "llamacpp", model=""))
+
+
+def test_a_value_for_a_name_of_backends_is_for_each_of_its_apis():
+    options = RunOptions("fixed-length", "a=vllm=http://u,b=vllm=http://v", apis=("chat", "responses"))
+    headers = ("a=x-a=1", "a@responses=x-a=2", "b=x-b=3")
+    options = replace(options, served_name="a=team/model", headers=headers, metrics_urls=("a=http://m",))
+    chat, responses, *others = (backend.ref for backend in prepare(options).backends)
+    assert chat.reach.served_name == responses.reach.served_name == "team/model"
+    assert chat.metrics_urls == responses.metrics_urls == ("http://m",)
+    assert [ref.reach.headers[0].text for ref in (chat, responses, *others)] == ["1", "2", "3", "3"]
+    assert {ref.metrics_urls for ref in others} == {()}
+
+
+def test_a_label_with_an_api_of_its_own_gets_no_value_of_another_server():
+    options = RunOptions("fixed-length", "vllm=http://u,vllm@responses=http://v", headers=("vllm=x-a=1",))
+    assert [len(backend.ref.reach.headers) for backend in prepare(options).backends] == [1, 0]
+
+
+def test_metrics_of_the_only_server_need_no_name_whichever_apis_it_is_asked_in():
+    options = RunOptions(
+        "fixed-length", "vllm=http://u", apis=("chat", "messages"), metrics_urls=("http://m",)
+    )
+    assert [backend.ref.metrics_urls for backend in prepare(options).backends] == [("http://m",)] * 2
+
+
+@pytest.mark.parametrize(
+    ("name", "struck"), [("vllm", [1, 1, 1, 1]), ("vllm@messages", [0, 0, 1, 1]), ("sglang", None)]
+)
+def test_a_fault_strikes_a_backend_in_each_of_its_apis(name, struck):
+    options = RunOptions("fixed-length", "vllm", launch="simulate", apis=("responses", "messages"), aa=True)
+    options = replace(options, simulate_faults=(f"{name}=503",))
+    if struck is None:
+        with pytest.raises(SpecError) as caught:
+            prepare(options)
+        assert caught.value.hint == "known: vllm, vllm@messages, vllm@responses"
+        return
+    args = [backend.ref.definition.engine.args for backend in prepare(options).backends]
+    assert [arg.count("503") for arg in args] == struck
