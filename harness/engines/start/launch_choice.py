@@ -143,8 +143,8 @@ def _auto(ref: BackendRef, device: Device, here: Collection[str]) -> LaunchChoic
     if definition.process is None:
         return _compose(ref, device, here, "because its definition has no [process]")
     if on == "cpu":
-        return _process(ref, "cpu", here, "because there is no GPU that it may use for an image of it")
-    return _compose(ref, device, here, "because its definition has an image for that")
+        return _process(ref, "cpu", here, "because it runs on the CPU")
+    return _compose(ref, device, here, f"because its definition has an image for {on}")
 
 
 def _process(ref: BackendRef, device: Device, here: Collection[str], because: str) -> LaunchChoice:
