@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -165,6 +166,25 @@ def test_a_missing_file_and_a_wrong_format_are_errors(tmp_path, file):
         read_trace(tmp_path, "azure")
     with pytest.raises(SpecError, match="not the folder of a run"):
         read_trace(tmp_path)
+
+
+@pytest.mark.parametrize("most", [99, 100])
+def test_a_pipe_is_read_to_a_limit_and_a_file_to_its_end(monkeypatch, file, most):
+    """Only the pipe may have no end."""
+    monkeypatch.setattr("harness.workload.traces.read.MOST_BYTES", most)
+    assert read_trace(file(plain(1).ljust(200))).lines == 1
+    reading, writing = os.pipe()
+    os.write(writing, plain(1).ljust(100).encode())
+    os.close(writing)
+    pipe = Path(f"/dev/fd/{reading}")
+    try:
+        if most == 100:
+            assert read_trace(pipe).lines == 1
+        else:
+            with pytest.raises(SpecError, match=f"{pipe}: is a pipe with more than"):
+                read_trace(pipe)
+    finally:
+        os.close(reading)
 
 
 @pytest.mark.parametrize("read", [read_trace, read_dataset])
