@@ -10,7 +10,7 @@ from typing import Literal
 
 from harness.errors import SetupError, SpecError
 
-Kind = Literal["workloads", "backends", "compose"]
+Kind = Literal["workloads", "workloads/suites", "backends", "compose"]
 Entry = Literal["file", "folder", "other"]
 
 CHECKOUT = Path(__file__).resolve().parents[2]

@@ -7,8 +7,8 @@ from pathlib import Path
 from harness.errors import SpecError
 from harness.host import paths
 from harness.model.numbers import as_given
-from harness.spec.files import read_toml
-from harness.spec.strict import build, nearest
+from harness.spec.files import locate, read_toml
+from harness.spec.strict import build
 
 Numbers = tuple[float, ...]
 
@@ -93,20 +93,9 @@ class Suite:
     gate: Gate = Gate()
 
 
-def suites() -> dict[str, Path]:
-    """Suites by name. Files in ./workloads/suites override the shipped ones."""
-    folders = (paths.shipped("workloads") / "suites", Path.cwd() / "workloads" / "suites")
-    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
-
-
 def load_suite(name: str) -> Suite:
     """Loads a suite by name, or a path ending in .toml. Raises SpecError."""
-    known = suites()
-    path = Path(name) if name.endswith(".toml") else known.get(name)
-    if path is None:
-        raise SpecError(f"unknown suite '{name}'", hint=nearest(name, known))
-    if paths.entry(path) != "file":
-        raise SpecError("no such file", where=name)
+    path = locate("workloads/suites", name)
     suite = build(Suite, read_toml(path), f"{path}:")
     if not suite.run:
         raise SpecError("has no [[run]]", where=str(path))

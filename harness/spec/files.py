@@ -25,7 +25,7 @@ def locate(kind: paths.Kind, name: str) -> Path:
         return path
     known = paths.definition(kind, name)
     if known is None:
-        what = {"workloads": "scenario", "backends": "backend", "compose": "compose file"}[kind]
+        what = {"workloads": "scenario", "workloads/suites": "suite", "backends": "backend"}[kind]
         raise SpecError(f"unknown {what} '{name}'", hint=nearest(name, names(kind)))
     return known
 

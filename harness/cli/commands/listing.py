@@ -265,9 +265,9 @@ def _runs(arguments: argparse.Namespace) -> list[Row]:
 
 
 def _suites(_arguments: argparse.Namespace) -> list[Row]:
-    from harness.nightly import load_suite, suites
+    from harness.nightly import load_suite
+    from harness.spec.files import names
 
-    loaded = [(name, load_suite(str(path))) for name, path in sorted(suites().items())]
     return [
         {
             "name": name,
@@ -275,7 +275,8 @@ def _suites(_arguments: argparse.Namespace) -> list[Row]:
             "runs": len(suite.run),
             "purpose": suite.suite.purpose,
         }
-        for name, suite in loaded
+        for name in names("workloads/suites")
+        for suite in (load_suite(name),)
     ]
 
 

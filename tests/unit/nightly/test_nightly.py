@@ -15,7 +15,7 @@ from harness.cli.commands.run import add_arguments
 from harness.cli.main import main
 from harness.errors import SpecError
 from harness.model import HistoryEntry, Manifest
-from harness.nightly import Night, Step, drawn, load_suite, page, suites
+from harness.nightly import Night, Step, drawn, load_suite, page
 from harness.nightly.missing import missing
 from harness.nightly.page import verdict
 from harness.nightly.run_suite import _expected_s, _step, spend
@@ -23,6 +23,7 @@ from harness.nightly.suite import About, Entry, Suite
 from harness.plan import LoadPoint
 from harness.report.findings.against import place_words
 from harness.spec.backend_refs import load_backend
+from harness.spec.files import names
 from harness.spec.scenario import load_scenario
 from harness.store.history import append_history, history_path, read_history
 from harness.verdicts.history import drifts, entries, series
@@ -131,7 +132,7 @@ def test_an_unknown_suite_is_told_the_known_ones():
     assert "did you mean 'gpu'" in (caught.value.hint or "")
 
 
-@pytest.mark.parametrize("name", sorted(suites()))
+@pytest.mark.parametrize("name", names("workloads/suites"))
 def test_shipped_suites_name_what_there_is(name):
     suite = load_suite(name)
     assert suite.suite.name == name

@@ -48,7 +48,6 @@ OTHER_FILES = {
     "imports/taken.py": "an unnamed temporary file",
     "model/schema.py": "schemas of the checkout",
     "nightly/run_suite.py": "starts bench itself",
-    "nightly/suite.py": "suites of the working directory",
     "report/html/page.py": "the shipped style sheet and script",
     "report/plots/style.py": "pictures in memory",
     "run/setup/noise.py": "the cache",
