@@ -13,7 +13,6 @@ from harness.doctor.cores import Usage, pin
 from harness.doctor.loads import Load, whole
 from harness.errors import SetupError
 from harness.load import run_load
-from harness.load.client_stats import client_stats
 from harness.load.job import LoadResult
 from harness.metrics.arrivals import Statistics
 from harness.metrics.throughput import rates
@@ -72,8 +71,8 @@ def measure(
         reasons=validity.reasons,
         errors=errors,
         tokens_per_s=_per_s(records, load, "requests_per_s" if whole(api) else "output_tokens_per_s"),
-        cpu_us_per_token=result.client.cpu_s * 1e6 / max(int(counted), 1),
-        client=facts.client,
+        cpu_us_per_token=(result.client.cpu_s or 0.0) * 1e6 / max(int(counted), 1),
+        client=result.client,
         server=_server(truth["statistics"]["schedule_error_us"], after.server_cores_since(before)),
         arrivals=_arrivals(records, ledger, result.t0_monotonic_ns)
         if errors and load.kind == "rate"
@@ -143,7 +142,7 @@ def _cell_facts(load: Load, result: LoadResult, nodes: tuple[LoadNode, ...], api
         unsent=result.unsent,
         t0_unix_ns=result.t0_unix_ns,
         server_counters=None,
-        client=client_stats(result.client),
+        client=result.client,
         nodes=nodes,
         engine_exited=None,
     )

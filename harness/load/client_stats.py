@@ -1,49 +1,104 @@
 """The load generator's own figures, as cell.json keeps them."""
 
+from collections.abc import Sequence
+from typing import Any, Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.load.job import ClientFacts
+from harness.load.job import ClosedLoop, OpenLoop
+from harness.load.transport import Transport
+from harness.load.worker_pool import Worker
 from harness.model import ClientStats, Quantiles, Stall
+from harness.records.layout import UNKNOWN, Outcome, Records
+
+_SOCKET_ERRORS = (Outcome.CONNECT_FAILED, Outcome.RESET, Outcome.TRUNCATED)
 
 
-def client_stats(client: ClientFacts) -> ClientStats:
+def client_stats(
+    workers: Sequence[Worker], transport: Transport, reason: str, records: Records
+) -> ClientStats:
+    """`reason`: why this transport, where a reader of the figures should know; else ""."""
+    facts = [worker.facts for worker in workers if worker.facts is not None]
+    schedule = next((worker.share.job.schedule for worker in workers), None)
+    rows = records.requests
+    left = rows["sent_ns"] != UNKNOWN
+    held = _held_at_cap(workers, rows)
+    descriptors = [fact.open_descriptors for fact in facts]
+    notes = [reason] if reason else []
+    notes += [note for fact in facts for note in fact.notes]
+    unstamped, shared = sum(f.unstamped_reads for f in facts), sum(f.shared_events for f in facts)
+    text_events = sum(fact.text_events for fact in facts)
+    if unstamped:
+        notes.append(f"{unstamped} reads came without a kernel stamp and were stamped when read")
+    if shared:
+        notes.append(f"{shared} of {text_events} text events arrived in one read with the event before")
     return ClientStats(
-        stamp_source=client.stamp_source,
-        stamp_uncertainty_ms=client.stamp_uncertainty_ns / 1e6,
-        tick_ms=client.tick_ns / 1e6,
-        workers=client.workers,
-        lost_workers=client.lost_workers,
-        merged_share=client.merged_share,
-        held_at_cap=client.held_at_cap,
-        cpu_s=client.cpu_s,
-        busy_share=client.busy_share,
-        wall_s=client.wall_s,
-        send_lag_ms=_quantiles_ms(client.send_lag_ns),
-        loop_lag_ms=_quantiles_ms(client.loop_lag_ns),
-        connections=client.connections,
-        connect_ms=_quantiles_ms(client.connect_ns),
-        peak_rss_bytes=client.peak_rss_bytes,
-        gc_collections=client.gc_collections,
-        busy_shares=list(client.busy_shares),
-        waits=client.waits,
-        preemptions=client.preemptions,
-        open_descriptors=client.open_descriptors,
-        socket_errors=client.socket_errors,
-        clock_step_ms=client.clock_step_ns / 1e6 if client.clock_step_ns is not None else None,
-        clamped_stamps=client.clamped_stamps,
-        start=client.start,
-        spread_over_ms=client.spread_over_ns / 1e6 if client.spread_over_ns is not None else None,
+        stamp_source="kernel" if transport is Transport.KERNEL_STAMPS else "user",
+        stamp_uncertainty_ms=max((fact.stamp_uncertainty_ns for fact in facts), default=0) / 1e6,
+        tick_ms=max((fact.longest_tick_ns for fact in facts), default=0) / 1e6,
+        workers=len(workers),
+        lost_workers=sum(worker.facts is None for worker in workers),
+        merged_share=shared / text_events if text_events else 0.0,
+        held_at_cap=int(np.count_nonzero(held)),
+        cpu_s=sum(fact.cpu_s for fact in facts),
+        busy_share=max((fact.busy_share for fact in facts), default=0.0),
+        wall_s=float(rows["end_ns"].max(initial=0)) / 1e9,
+        send_lag_ms=_quantiles_ms((rows["sent_ns"] - rows["intended_ns"] - rows["connect_ns"])[left & ~held]),
+        loop_lag_ms=_quantiles_ms(*(fact.loop_lag_ns for fact in facts)),
+        connections=sum(len(fact.connect_ns) for fact in facts),
+        connect_ms=_quantiles_ms(*(fact.connect_ns for fact in facts)),
+        peak_rss_bytes=max((fact.peak_rss_bytes for fact in facts), default=0),
+        gc_collections=sum(fact.gc_collections for fact in facts),
+        busy_shares=[fact.busy_share for fact in facts],
+        waits=sum(fact.waits for fact in facts),
+        preemptions=sum(fact.preemptions for fact in facts),
+        open_descriptors=None if None in descriptors else sum(filter(None, descriptors)),
+        socket_errors=int(np.count_nonzero(np.isin(rows["outcome"], _SOCKET_ERRORS))),
+        clock_step_ms=_largest_ms([fact.clock_step_ns for fact in facts]),
+        clamped_stamps=sum(fact.clamped_stamps for fact in facts),
+        start=_start(schedule),
+        spread_over_ms=_largest_ms([fact.spread_over_ns for fact in facts]),
         stalls=tuple(
-            Stall(worker=worker, at_s=at_ns / 1e9, lasted_ms=lasted_ns / 1e6)
-            for worker, at_ns, lasted_ns in client.stalls
+            Stall(worker=worker.share.worker, at_s=at_ns / 1e9, lasted_ms=lasted_ns / 1e6)
+            for worker in workers
+            if worker.facts is not None
+            for at_ns, lasted_ns in worker.facts.stalls
         ),
-        suspended_ms=client.suspended_ns / 1e6 if client.suspended_ns is not None else None,
-        notes=list(client.notes),
+        suspended_ms=_largest_ms([fact.suspended_ns for fact in facts]),
+        notes=list(dict.fromkeys(notes)),
     )
 
 
-def _quantiles_ms(values_ns: NDArray[np.int64]) -> Quantiles:
+def _held_at_cap(workers: Sequence[Worker], rows: NDArray[Any]) -> NDArray[np.bool_]:
+    """Requests that waited because they were due while their worker's share of the cap was used up."""
+    held = np.zeros(len(rows), bool)
+    for worker in workers:
+        schedule = worker.share.job.schedule
+        if isinstance(schedule, OpenLoop) and schedule.over_cap == "wait":
+            own = (rows["worker"] == worker.share.worker) & (rows["sent_ns"] != UNKNOWN)
+            left, due = rows["sent_ns"][own], rows["intended_ns"][own]
+            sent, ended = np.sort(left), np.sort(rows["end_ns"][own])
+            when_due = np.searchsorted(sent, due) - np.searchsorted(ended, due, side="right")
+            when_sent = np.arange(1, len(sent) + 1) - np.searchsorted(ended, sent, side="right")
+            filled = sent[when_sent >= schedule.max_in_flight]
+            filled_meanwhile = np.searchsorted(filled, left) > np.searchsorted(filled, due)
+            held[own] = (when_due >= schedule.max_in_flight) | filled_meanwhile
+    return held
+
+
+def _largest_ms(values_ns: list[int | None]) -> float | None:
+    return max((value / 1e6 for value in values_ns if value is not None), default=None)
+
+
+def _start(schedule: ClosedLoop | OpenLoop | None) -> Literal["together", "spread"] | None:
+    if not isinstance(schedule, ClosedLoop):
+        return None
+    return "spread" if schedule.spread else "together"
+
+
+def _quantiles_ms(*parts_ns: NDArray[np.int64]) -> Quantiles:
+    values_ns = np.concatenate([np.zeros(0, np.int64), *parts_ns])
     if not len(values_ns):
         return Quantiles(samples=0, p50=None, p90=None, p95=None, p99=None, max=None)
     p50, p90, p95, p99, most = (np.quantile(values_ns, (0.5, 0.9, 0.95, 0.99, 1)) / 1e6).tolist()

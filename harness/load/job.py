@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from harness.apis import ApiName
 from harness.host.access import Access
 from harness.load.bounds import USUAL_BYTES
 from harness.records.layout import Records
+
+if TYPE_CHECKING:
+    from harness.model import ClientStats  # which a load worker would load for nothing
 
 StampSource = Literal["kernel", "user"]
 
@@ -133,48 +136,11 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
-class ClientFacts:
-    """The load generator's own figures, from which validity is judged."""
-
-    stamp_source: StampSource
-    stamp_uncertainty_ns: int  # of mapping stamps to the monotonic clock
-    tick_ns: int  # longest planned sleep between two looks at the sockets; 0: prompt reading
-    workers: int
-    cpu_s: float  # user + system of all workers inside the window
-    busy_share: float  # of the busiest worker: cpu / wall inside the window
-    wall_s: float  # t0 to the end of the last request
-    send_lag_ns: NDArray[np.int64]  # sent - intended of requests that the in-flight cap did not hold back
-    loop_lag_ns: NDArray[np.int64]  # samples: how late the loop woke against what it asked for
-    connections: int
-    connect_ns: NDArray[np.int64]  # of connections opened ahead of the window too
-    peak_rss_bytes: int
-    gc_collections: int  # inside the window
-    busy_shares: tuple[float, ...] = ()  # of every worker, in their order
-    waits: int = 0  # context switches that workers asked for inside the window
-    preemptions: int = 0  # context switches forced on them: the core was wanted by something else
-    open_descriptors: int | None = None  # of all workers when their windows closed
-    socket_errors: int = 0  # connections refused, reset, or closed in the middle of an answer
-    merged_share: float = 0.0  # of text events that shared a read, and so a stamp, with the one before
-    held_at_cap: int = 0  # open loop, over_cap "wait": the server's doing, seen in the response time
-    lost_workers: int = 0  # died in the window; their unfinished requests are LOST
-    clock_step_ns: int | None = (
-        None  # largest step of CLOCK_REALTIME in the window; None: stamps do not use it
-    )
-    clamped_stamps: int = 0  # reads whose kernel stamp was impossible by more than stamps.TOLERANCE_NS
-    start: Literal["together", "spread"] | None = None  # of a closed loop's slots
-    spread_over_ns: int | None = None  # from t0 until the last slot went on; None: not spread
-    # By worker, when from t0, and how long at least, ns: it stood still.
-    stalls: tuple[tuple[int, int, int], ...] = ()
-    suspended_ns: int | None = None  # the machine, inside the window; None: the system does not count it
-    notes: tuple[str, ...] = ()  # fd limit raised, fallback to httpx and why, ...
-
-
-@dataclass(frozen=True, slots=True)
 class LoadResult:
     t0_monotonic_ns: int
     t0_unix_ns: int
     records: Records
-    client: ClientFacts
+    client: "ClientStats"
     interrupted: bool = False
     unsent: int = 0  # requests of the job never due because the window closed
 

@@ -136,7 +136,7 @@ def _errors(load: Load, result: LoadResult, served: Served) -> Row:
     if load.rate is None and load.timing.gap_ms:
         found["wall"] = result.client.wall_s / load.ideal_s()
     if load.rate is not None:
-        found["lag_p99"] = float(np.percentile(result.client.send_lag_ns, 99)) / 1e6
+        found["lag_p99"] = result.client.send_lag_ms.p99
         per_100_ms = np.bincount((np.sort(rows["sent_ns"]) // 100_000_000).astype(int))[:-1]
         found["dispersion"] = float(per_100_ms.var(ddof=1) / per_100_ms.mean())
     return found

@@ -11,9 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from harness.load.client_stats import client_stats
-from harness.load.job import ClientFacts
-from harness.model import CellFacts, LoadPoint, Plan, PlanBlock, PlanCell, Summary, as_json, from_json
+from harness.model import (
+    CellFacts,
+    ClientStats,
+    LoadPoint,
+    Plan,
+    PlanBlock,
+    PlanCell,
+    Quantiles,
+    Summary,
+    as_json,
+    from_json,
+)
 from harness.records.layout import EVENT_DTYPE, EventKind, Outcome, Phase, Records, empty_requests
 from harness.store import RunFolder
 from harness.summary import summarise_folder
@@ -24,21 +33,25 @@ SHA = "5f2b1c9e" * 8
 PURPOSE = "Many users under a few shared system prompts: what prefix caching is worth."
 WARMUP, PREFIX, QUESTION = 4, 512, 32
 
-LAGS = np.array([10_000, 20_000, 400_000])
-QUIET_CLIENT = ClientFacts(
+LAGS_MS = Quantiles(samples=3, p50=0.02, p90=0.324, p95=0.362, p99=0.3924, max=0.4)
+QUIET_CLIENT = ClientStats(
     stamp_source="kernel",
-    stamp_uncertainty_ns=1_000,
-    tick_ns=0,
+    stamp_uncertainty_ms=0.001,
+    tick_ms=0.0,
     workers=1,
+    lost_workers=0,
+    merged_share=0.0,
+    held_at_cap=0,
     cpu_s=0.4,
     busy_share=0.04,
     wall_s=9.0,
-    send_lag_ns=LAGS,
-    loop_lag_ns=LAGS,
+    send_lag_ms=LAGS_MS,
+    loop_lag_ms=LAGS_MS,
     connections=4,
-    connect_ns=LAGS,
+    connect_ms=LAGS_MS,
     peak_rss_bytes=60_000_000,
     gc_collections=0,
+    notes=[],
 )
 
 
@@ -225,7 +238,7 @@ def cell_facts(engine: Engine, name: str, load: Mapping[str, Any], repeat: int, 
         "server_counters": None,
         "engine_exited": None,
         "engine_log": None,
-        "client": client_stats(QUIET_CLIENT),
+        "client": QUIET_CLIENT,
     }
     return from_json(as_json(found), CellFacts)
 

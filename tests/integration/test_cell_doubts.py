@@ -7,7 +7,6 @@ import pytest
 
 from harness.host.access import Access
 from harness.load import run_load
-from harness.load.client_stats import client_stats
 from harness.load.job import ClosedLoop, LoadJob
 from harness.metrics.latency import first_tokens
 from harness.metrics.view import RequestView
@@ -126,7 +125,7 @@ def test_a_first_event_of_six_tokens_is_told_where_nobody_counted_them():
     assert (first_tokens(result.records.requests) == UNKNOWN).all()
     facts = documents.made(
         CellFacts,
-        client=client_stats(result.client),
+        client=result.client,
         load={"kind": "concurrency", "value": 1},
         minimum={"seconds": 0.0, "answers": 1},
         workload={"output_tokens": 26, "exact_output": True},

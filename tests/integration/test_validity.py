@@ -14,7 +14,6 @@ import pytest
 
 from harness.host.access import Access
 from harness.load import run_load
-from harness.load.client_stats import client_stats
 from harness.load.job import LoadJob, OpenLoop
 from harness.metrics.view import RequestView
 from harness.mockserver import running
@@ -49,7 +48,7 @@ def open_loop(server, rate, count, **cap):
 def verdict(result, rate):
     facts = documents.made(
         CellFacts,
-        client=client_stats(result.client),
+        client=result.client,
         load={"kind": "rate", "value": rate},
         workload={"output_tokens": TOKENS, "exact_output": True},
     )

@@ -20,7 +20,6 @@ from harness.engines.start.started import EngineFacts
 from harness.errors import SetupError
 from harness.host import scratch
 from harness.load import run_load
-from harness.load.client_stats import client_stats
 from harness.load.job import LoadResult, ProgressSink
 from harness.metrics.prefix import ideal_hit_rate, reusable
 from harness.model import (
@@ -41,6 +40,7 @@ from harness.model import (
     UnsetType,
     Workers,
     WorkingSet,
+    known,
 )
 from harness.plan import Cell, prefixes, slots_of, start_of, warmup_requests
 from harness.records.series import Telemetry
@@ -163,7 +163,7 @@ def measure(
         if worker_pool is not None:
             telemetry = Telemetry({**telemetry.series, **worker_pool.telemetry().series})
     silent = any(first is not None and last is None for first, last in zip(before, after, strict=True))
-    exited = engine.exited(suspected=silent or result.client.socket_errors > 0)
+    exited = engine.exited(suspected=silent or bool(known(result.client.socket_errors)))
     during = telemetry.between(0, ended_ns - result.t0_monotonic_ns)
     counts = [
         counted(*ends, during, COUNTERS, f"engine.{index}" if len(sources) > 1 else "engine")
@@ -331,7 +331,7 @@ def _facts(
         t0_monotonic_ns=observed.result.t0_monotonic_ns,
         server_counters=observed.counters,
         engine_log=engine.facts.get("log"),
-        client=client_stats(observed.result.client),
+        client=observed.result.client,
         workers=observed.workers,
         nodes=observed.nodes,
         metrics_urls=prepared.of(cell).ref.metrics_urls or UNSET,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from harness.load.job import OpenLoop
-from harness.load.run import _held_at_cap
+from harness.load.client_stats import _held_at_cap
 from tests.factories.recorded import MS, records
 
 
