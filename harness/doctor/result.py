@@ -46,7 +46,11 @@ def store(result: DoctorResult) -> None:
     try:
         write_json(path(), as_stored(result))
     except StorageError as error:
-        raise _not_kept(error) from error
+        raise StorageError(
+            f"the result could not be stored: {error.what}",
+            where=error.where,
+            hint="free space, or point BENCH_CACHE to another folder",
+        ) from error
 
 
 def advice(kind: Kind, value: float, host: HostFacts) -> str | None:
@@ -95,11 +99,3 @@ def _stored_verdict(host: HostFacts) -> _Verdict | None:
         return None
     same = all(getattr(result.host, key) == getattr(host, key) for key in _IDENTITY)
     return result.verdict if same and result.schema == DOCTOR_FORMAT else None
-
-
-def _not_kept(error: StorageError) -> StorageError:
-    return StorageError(
-        f"the result could not be stored: {error.what}",
-        where=error.where,
-        hint="free space, or point BENCH_CACHE to another folder",
-    )

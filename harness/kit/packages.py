@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from packaging.markers import default_environment
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
@@ -131,5 +131,5 @@ def _too_old(text: str, kept: Has, target: Target, wheels: Path) -> set[str]:
 def _fits(wanted: SpecifierSet, version: str) -> bool:
     try:
         return not version or wanted.contains(Version(version).public, prereleases=True)
-    except (InvalidVersion, InvalidRequirement):
+    except InvalidVersion:
         return False

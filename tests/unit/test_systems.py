@@ -11,7 +11,7 @@ from harness.engines.known import known
 from harness.engines.provide.models import local_model
 from harness.engines.simulate import simulated
 from harness.engines.speak.dialect import Chat, render_body
-from harness.engines.start.engine_files import write_files
+from harness.engines.start.command import write_files
 from harness.engines.start.launch_choice import LaunchChoice, resolve_launch, track_of
 from harness.errors import ExitCode, SpecError
 from harness.host import paths

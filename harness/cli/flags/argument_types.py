@@ -40,9 +40,21 @@ def number(text: str) -> float:
 
 def wait_s(text: str) -> float:
     """Seconds to wait, 0 or more: of NaN no end would come."""
-    value = number(text)
+    return _from_0(text, "a number of seconds")
+
+
+def percent(text: str) -> float:
+    """A share in per cent, 0 or more."""
+    return _from_0(text, "a percentage")
+
+
+def _from_0(text: str, what: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds from 0 on")
+        raise argparse.ArgumentTypeError(f"'{text}' is not {what} from 0 on")
     return value
 
 
@@ -89,17 +101,6 @@ def depths(text: str) -> list[tuple[str, int]]:
             f"'{text}' is not a list of different numbers of tokens, like 4k,8k,16k"
         )
     return list(named.items())
-
-
-def percent(text: str) -> float:
-    """A share in per cent, 0 or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a percentage from 0 on")
-    return value
 
 
 def repeats(text: str) -> int | Literal["auto"]:

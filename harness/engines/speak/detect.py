@@ -50,10 +50,6 @@ class Recognised:
     name: str  # of the definition
     seen: tuple[str, ...]  # pages that answered as it declares
 
-    @classmethod
-    def by(cls, definition: Backend, marks: Iterable[Mark]) -> "Recognised":
-        return cls(definition.name, tuple(sorted({mark.path.partition("?")[0] for mark in marks})))
-
 
 def recognise(url: str, access: Access) -> Recognised | None:
     """None: its answers fit no definition, or several equally well."""
@@ -100,7 +96,10 @@ def best(ask: Ask, definitions: Sequence[Backend]) -> Recognised | None:
     equals = [definition for definition in fit if len(matches[definition.name]) == most]
     seen = [definition for definition in equals if definition.facts and not definition.facts.not_run]
     chosen = equals if len(equals) == 1 else seen
-    return Recognised.by(chosen[0], matches[chosen[0].name]) if len(chosen) == 1 else None
+    if len(chosen) != 1:
+        return None
+    name = chosen[0].name
+    return Recognised(name, tuple(sorted({mark.path.partition("?")[0] for mark in matches[name]})))
 
 
 def _marks(definition: Backend) -> frozenset[Mark]:

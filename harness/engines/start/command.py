@@ -294,6 +294,14 @@ def filled_files(definition: Backend, fill: Mapping[str, Value]) -> dict[str, st
     return {name: filled(text, escaped, where) for name, text in definition.engine.files.items()}
 
 
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    """`files`: name, which may lie in folders of its own, to text."""
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
 def _passed_on(hub: bool) -> dict[str, str]:
     kept = without_credentials(os.environ, keep=HUB_TOKEN if hub else "")
     return {name: value for name, value in kept.items() if _PASSED.fullmatch(name)}

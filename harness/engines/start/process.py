@@ -42,11 +42,12 @@ class EngineProcess:
         """`cores`: that it is held to; (): any."""
         self._grace_s = grace_s  # from SIGTERM to SIGKILL
         self._socket, theirs = socket.socketpair()
+        listed = ",".join(map(str, cores)) or "any"
         paths.made(log.parent)
         with theirs, log.open("ab") as output:
             # Isolated and without site-packages: it starts in milliseconds, whatever the engine's settings.
             self._guard = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_GUARD), str(grace_s), _listed(cores), *command],
+                [sys.executable, "-I", "-S", str(_GUARD), str(grace_s), listed, *command],
                 stdin=theirs.fileno(),
                 stdout=output,
                 stderr=output,
@@ -104,10 +105,6 @@ class EngineProcess:
         self._reports.close()
         self._socket.close()
         self._guard.wait()
-
-
-def _listed(cores: Sequence[int]) -> str:
-    return ",".join(map(str, cores)) or "any"
 
 
 def _sentence(status: int | None) -> str:

@@ -16,7 +16,7 @@ from harness.engines.provide.shared_folders import Say
 from harness.engines.provide.weights import Weights, is_piece
 from harness.engines.start import orphans
 from harness.engines.start.command import HOST as LOOPBACK
-from harness.engines.start.command import filled_files, without_secrets
+from harness.engines.start.command import filled_files, without_secrets, write_files
 from harness.engines.start.containers import owners
 from harness.engines.start.containers.compose_tool import find_compose
 from harness.engines.start.containers.container import Container, container_facts
@@ -34,7 +34,6 @@ from harness.engines.start.containers.service import (
     volumes_of,
 )
 from harness.engines.start.containers.yaml_text import yaml_text
-from harness.engines.start.engine_files import write_files
 from harness.engines.start.gpus import await_free, chosen_gpus, gpus_needed
 from harness.engines.start.ports import free_port
 from harness.engines.start.process import EngineProcess
@@ -72,7 +71,8 @@ def start_container(
     project = _project(definition.name)
     with scratch.folder("engine") as folder:
         fill, mounts = _weights_fill(definition, weights)
-        files = _write_files(definition, fill, folder)
+        files = filled_files(definition, fill)
+        write_files(folder, files)
         mounts += [_bind(folder / name, f"{SCRATCH}/{name}") for name in files]
         content = ProjectFile(
             definition=definition,
@@ -222,13 +222,6 @@ def _weights_fill(
         return fill, [mount]
     fill["vision"], second = _mounted(Path(weights.vision))
     return fill, [mount, second]
-
-
-def _write_files(definition: Backend, fill: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Name -> text of [engine.files], as they lie in `folder` then."""
-    files = filled_files(definition, fill)
-    write_files(folder, files)
-    return files
 
 
 def _mounted(weights: Path) -> tuple[str, dict[str, object]]:

@@ -2,7 +2,7 @@
 
 from harness.engines.provide.models import local_model
 from harness.engines.provide.weights import digest, pieces
-from harness.engines.start.engine_files import write_files
+from harness.engines.start.command import write_files
 from harness.kit import make
 from harness.spec.models import Track
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.engines.provide.weights import Weights
-from harness.engines.start.command import configured, settable
+from harness.engines.start.command import configured, filled_files, settable, write_files
 from harness.engines.start.containers import compose_launch
 from harness.engines.start.containers.files import CPU, GPU, MAIN, ROCM, compose_files
 from harness.engines.start.containers.service import plain_fill, ports_of, service
@@ -177,7 +177,7 @@ def test_an_engine_that_fetches_nothing_gets_the_folder_of_weights(made):
 def test_a_model_that_an_engine_reads_of_a_file_stands_in_that_file(made, tmp_path):
     definition = configured(load_backend("triton-vllm"), None, {"block_reuse": "false"})
     fill, _ = compose_launch._weights_fill(definition, Weights("org/model", "t", "q", None, None, "hub"))
-    compose_launch._write_files(definition, fill, tmp_path)
+    write_files(tmp_path, filled_files(definition, fill))
     started = json.loads((tmp_path / "models/bench/1/model.json").read_text())
     assert (started["model"], started["enable_prefix_caching"]) == ("org/model", False)
     by_hand = json.loads(made["files/triton-vllm/models/bench/1/model.json"])
@@ -260,12 +260,12 @@ def test_caches_are_shared_by_all_that_fetch():
     assert content["volumes"]["hf-cache"] == {"name": "llm-servebench-hf-cache", "external": True}
 
 
-def test_weights_whose_name_has_quotes_do_not_break_the_file(tmp_path):
+def test_weights_whose_name_has_quotes_do_not_break_the_file():
     name = 'a "good\\one" é'
     for engine, file in (("triton-vllm", "models/bench/1/model.json"), ("localai", "models.yaml")):
         definition = configured(load_backend(engine), None, {})
         fill = plain_fill(definition) | {"model": name, "model_name": name}
-        text = compose_launch._write_files(definition, fill, tmp_path)[file]
+        text = filled_files(definition, fill)[file]
         assert json.loads(re.search(r'"?model"?: (".*")', text)[1].partition(", ")[0]) == name
 
 
@@ -280,7 +280,8 @@ def test_an_image_of_a_user_of_its_own_writes_to_the_shared_cache(made, name):
 
 def test_options_are_written_with_the_values_of_the_run(tmp_path):
     definition = configured(load_backend("tensorrt-llm"), None, {"chunked_prefill": "false"})
-    files = compose_launch._write_files(definition, plain_fill(definition), tmp_path)
+    files = filled_files(definition, plain_fill(definition))
+    write_files(tmp_path, files)
     assert (tmp_path / "options.yaml").read_text() == files["options.yaml"]
     assert "enable_chunked_prefill: false" in files["options.yaml"]
 
