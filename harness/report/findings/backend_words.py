@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from harness.model import CellResult, Summary
 from harness.report.findings.notes import odd_tracks, simulated
 from harness.report.view import labels
-from harness.report.wording import plain
+from harness.report.wording import plain, short_names
 from harness.verdicts.ranking import caveats_of
 
 
@@ -18,6 +18,12 @@ def marks(summary: Summary) -> dict[str, str]:
         label: ("*" if label in odd else "") + (" SIMULATED" if mixed and label in made_up else "")
         for label in names
     }
+
+
+def marked_names(summary: Summary, limit: int) -> dict[str, str]:
+    """The name of each backend, cut where it is longer, with its marks."""
+    marked = marks(summary)
+    return {label: name + marked[label] for label, name in short_names(marked, limit).items()}
 
 
 def engine_words(cell: CellResult) -> str:

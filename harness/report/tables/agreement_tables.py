@@ -41,14 +41,9 @@ def _accuracy(agreement: Agreement) -> Table:
     for change in agreement.accuracy:
         low, _, high = (signed(100 * end) for end in change.change)
         subject = f"{change.b} / itself" if change.a == change.b else f"{change.b} / {change.a}"
-        counts = [
-            str(change.compared),
-            str(change.lost),
-            str(change.gained),
-            f"{low} to {high}",
-            change.verdict,
-        ]
-        rows.append([plain(f"{subject}, {asked_at(agreement, change)}"), *counts])
+        counts = map(str, (change.compared, change.lost, change.gained))
+        between = plain(f"{subject}, {asked_at(agreement, change)}")
+        rows.append([between, *counts, f"{low} to {high}", change.verdict])
     return Table(
         "accuracy: the first against the second, over the same questions",
         ["between", "compared", "lost", "gained", "points", "verdict"],
@@ -105,28 +100,12 @@ def _under_load(agreement: Agreement) -> Table:
 def _pairs(agreement: Agreement) -> Table:
     rows = []
     for pair in agreement.pairs:
-        known = pair.prompt_tokens_compared
+        compared = pair.prompt_tokens_compared
+        tokens = f"{pair.prompt_tokens_equal}/{compared}" if compared else NOT_KNOWN
+        right = map(str, (pair.both_right, pair.only_a_right, pair.only_b_right, pair.both_wrong))
         chance = NOT_KNOWN if pair.p_value is None else f"{pair.p_value:.2g}"
-        rows.append(
-            [
-                plain(f"{pair.a} / {pair.b}"),
-                f"{pair.same_text}/{pair.compared}",
-                str(pair.both_right),
-                str(pair.only_a_right),
-                str(pair.only_b_right),
-                str(pair.both_wrong),
-                chance,
-                f"{pair.prompt_tokens_equal}/{known}" if known else NOT_KNOWN,
-            ]
-        )
-    head = [
-        "first / second",
-        "same answer",
-        "both right",
-        "only first",
-        "only second",
-        "neither",
-        "p",
-        "equal prompt tokens",
-    ]
+        alike = f"{pair.same_text}/{pair.compared}"
+        rows.append([plain(f"{pair.a} / {pair.b}"), alike, *right, chance, tokens])
+    head = ["first / second", "same answer", "both right", "only first", "only second", "neither", "p",
+            "equal prompt tokens"]  # fmt: skip
     return Table("between backends, one at a time (p: chance of so uneven a split)", head, rows)

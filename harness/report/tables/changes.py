@@ -9,8 +9,6 @@ from harness.report.findings.against import pair_words
 from harness.report.wording import NOT_KNOWN, Table
 
 PRIMARY = "*"
-LEGEND = "The figures are geometric means of each run's repeats."
-LEGEND_PRIMARY = f"{PRIMARY} marks the primary metric. {LEGEND}"
 
 
 def change_table(pair: ComparedPair, figures: Sequence[ComparedFigure]) -> Table:
@@ -44,7 +42,8 @@ def finding_row(figure: ComparedFigure) -> tuple[str, ...]:
 
 def legend(figures: Sequence[ComparedFigure]) -> str:
     """How to read the table of one load point."""
-    return LEGEND_PRIMARY if any(figure.primary for figure in figures) else LEGEND
+    marked = f"{PRIMARY} marks the primary metric. " if any(figure.primary for figure in figures) else ""
+    return f"{marked}The figures are geometric means of each run's repeats."
 
 
 def change(ratio: float) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from harness.model import Summary
 from harness.model.lines import NO_BREAK, wrap
 from harness.model.numbers import counted
-from harness.report.findings.backend_words import marks
+from harness.report.findings.backend_words import marked_names
 from harness.report.findings.conclude import WARNINGS, conclude
 from harness.report.findings.grid import Column, fitting, width
 from harness.report.findings.notes import banner, odd_tracks
@@ -14,7 +14,7 @@ from harness.report.tables.sessions import session_tables
 from harness.report.text.first_lines import first_lines
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint, hanging
 from harness.report.view import Group, Row, first_cells, groups, labels, repeats_words
-from harness.report.wording import listing, plain, short_names
+from harness.report.wording import listing, plain
 
 NAMED = 3  # backends that the headline names
 LABEL = 40
@@ -73,15 +73,14 @@ def _names(
     summary: Summary, by_load: Sequence[Group], columns: int
 ) -> tuple[list[tuple[str, ...]], list[Row]]:
     """Heads and names left of the figures, and the rows they belong to."""
-    marked = marks(summary)
-    cut = short_names(marked, min(LABEL, columns // 3))
+    marked = marked_names(summary, min(LABEL, columns // 3))
     several = len(marked) > 1
     names: list[tuple[str, ...]] = [("load", "backend") if several else ("load",)]
     rows = []
     for group in by_load:
         for index, row in enumerate(group.rows):
             load = "" if index else load_words(group.point)
-            names.append((load, cut[row.label] + marked[row.label]) if several else (load,))
+            names.append((load, marked[row.label]) if several else (load,))
             rows.append(row)
     return names, rows
 

@@ -1,12 +1,12 @@
 """The result table as text, for a terminal and as Markdown. Rows are in the user's order, never a ranking."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from harness.model import Summary
 from harness.model.lines import wrap
 from harness.model.numbers import counted
 from harness.report.findings import verdict_words
-from harness.report.findings.backend_words import engine_words, marks
+from harness.report.findings.backend_words import engine_words, marked_names
 from harness.report.findings.conclude import conclude
 from harness.report.findings.grid import GAP, Column, Entry, shown
 from harness.report.findings.notes import Note, banner, notes
@@ -16,8 +16,8 @@ from harness.report.tables.roles import role_tables
 from harness.report.tables.sessions import session_tables
 from harness.report.text.first_lines import first_lines, markdown_lines
 from harness.report.text.terminal_text import BOLD, DIM, LOUD, VERDICT_COLOURS, YELLOW, Paint
-from harness.report.view import Row, first_cells, groups, labels, point_words, repeats, repeats_words
-from harness.report.wording import Table, blocks, markdown_escaped, markdown_row, plain, short_names
+from harness.report.view import Group, Row, first_cells, groups, labels, point_words, repeats, repeats_words
+from harness.report.wording import Table, blocks, markdown_escaped, markdown_row, plain
 
 LABEL_LIMIT = 40
 
@@ -58,13 +58,9 @@ def headline(summary: Summary, spread: str) -> str:
     return plain(f"{summary.scenario}: {counted(len(labels(summary)), 'backend')}{pooled}")
 
 
-def _name(label: str, marks: dict[str, str]) -> str:
-    return short_names(marks, LABEL_LIMIT)[label] + marks[label]
-
-
 def _figures(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
     """A table per load, or a row per load if there is one backend."""
-    by_load, marked = groups(summary), marks(summary)
+    by_load, marked = groups(summary), marked_names(summary, LABEL_LIMIT)
     if len(marked) == 1 and len(by_load) > 1:
         rows = [row for group in by_load for row in group.rows]
         yield ""
@@ -73,7 +69,7 @@ def _figures(summary: Summary, width: int, paint: Paint) -> Iterator[str]:
     for group in by_load:
         yield ""
         yield paint(point_words(group.point), BOLD)
-        names = ("backend", *(_name(row.label, marked) for row in group.rows))
+        names = ("backend", *(marked[row.label] for row in group.rows))
         yield from _blocks(names, group.rows, width, paint)
 
 
@@ -118,9 +114,9 @@ def _block(
 
 
 def _legend(summary: Summary, width: int) -> Iterator[str]:
-    marked = marks(summary)
+    marked = marked_names(summary, LABEL_LIMIT)
     for label, cell in first_cells(summary).items():
-        yield from wrap(f"{_name(label, marked)}: {engine_words(cell)}", width, subsequent_indent="  ")
+        yield from wrap(f"{marked[label]}: {engine_words(cell)}", width, subsequent_indent="  ")
 
 
 def _wrapped(note: Note, width: int, paint: Paint) -> Iterator[str]:
@@ -138,7 +134,7 @@ def markdown(summary: Summary) -> str:
 
 
 def _markdown_lines(summary: Summary) -> Iterator[str]:
-    marked = marks(summary)
+    marked = marked_names(summary, LABEL_LIMIT)
     loud = [f"**{markdown_escaped(banner(summary))}**", ""] if banner(summary) else []
     yield f"## {markdown_escaped(headline(summary, 'range in brackets'))}"
     yield ""
@@ -148,19 +144,8 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
     for step in conclude(summary).next_steps[:1]:
         yield f"- **next:** {markdown_escaped(f'{step.why}: {step.do}')}"
     yield ""
-    for group in groups(summary):
-        columns = shown(group.rows)
-        yield f"### {markdown_escaped(point_words(group.point))}"
-        yield ""
-        heads = (" ".join(filter(None, (column.title, column.unit))) for column in columns)
-        yield markdown_row(["backend", *heads])
-        yield "|---|" + "---:|" * len(columns)
-        for row in group.rows:
-            entries = [column.entry(row) for column in columns]
-            texts = (f"{entry.text} [{entry.range}]" if entry.range else entry.text for entry in entries)
-            yield markdown_row([_name(row.label, marked), *texts])
-        yield ""
-    for table in _more_tables(summary):
+    figures = (_with_ranges(group, marked) for group in groups(summary))
+    for table in (*figures, *_more_tables(summary)):
         yield f"### {markdown_escaped(table.title)}"
         yield ""
         yield markdown_row(table.head)
@@ -168,7 +153,7 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
         yield from map(markdown_row, table.rows)
         yield ""
     for label, cell in first_cells(summary).items():
-        yield f"- {markdown_escaped(_name(label, marked))}: {markdown_escaped(engine_words(cell))}"
+        yield f"- {markdown_escaped(marked[label])}: {markdown_escaped(engine_words(cell))}"
     yield ""
     if verdicts:
         yield from (f"- {markdown_escaped(line)}" for line in verdicts)
@@ -179,3 +164,14 @@ def _markdown_lines(summary: Summary) -> Iterator[str]:
     if loud:
         yield ""
         yield loud[0]
+
+
+def _with_ranges(group: Group, marked: Mapping[str, str]) -> Table:
+    columns = shown(group.rows)
+    rows = []
+    for row in group.rows:
+        entries = [column.entry(row) for column in columns]
+        texts = (f"{entry.text} [{entry.range}]" if entry.range else entry.text for entry in entries)
+        rows.append([marked[row.label], *texts])
+    heads = (f"{column.title} {column.unit}".strip() for column in columns)
+    return Table(point_words(group.point), ["backend", *heads], rows)
