@@ -63,18 +63,10 @@ def _card(source: Source) -> Iterator[Html]:
     """Tables by load point; none in runs from before the card was kept."""
     card = source.summary.workload_card or {}
     if card:
-        head = [
-            "load",
-            "requests",
-            "prompt tokens",
-            "output tokens",
-            "conversations",
-            "reusable, to the token",
-            "reusable, in blocks",
-        ]
-        yield table(
-            "Workload card", head, ([str(load), *_card_row(described)] for load, described in card.items())
-        )
+        head = ["load", "requests", "prompt tokens", "output tokens", "conversations",
+                "reusable, to the token", "reusable, in blocks"]  # fmt: skip
+        rows = ([str(load), *_card_row(described)] for load, described in card.items())
+        yield table("Workload card", head, rows)
 
 
 def _card_row(card: WorkloadCard) -> list[str]:

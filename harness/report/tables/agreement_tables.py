@@ -44,11 +44,8 @@ def _accuracy(agreement: Agreement) -> Table:
         counts = map(str, (change.compared, change.lost, change.gained))
         between = plain(f"{subject}, {asked_at(agreement, change)}")
         rows.append([between, *counts, f"{low} to {high}", change.verdict])
-    return Table(
-        "accuracy: the first against the second, over the same questions",
-        ["between", "compared", "lost", "gained", "points", "verdict"],
-        rows,
-    )
+    title = "accuracy: the first against the second, over the same questions"
+    return Table(title, ["between", "compared", "lost", "gained", "points", "verdict"], rows)
 
 
 def _percent(share: Interval | None) -> str:
@@ -90,11 +87,8 @@ def _under_load(agreement: Agreement) -> Table:
         answers = backend.saturated
         changes = [str(backend.under_load.get(name, 0)) for name in _CHANGES]
         rows.append([plain(label), f"{answers.right}/{answers.asked}", *changes])
-    return Table(
-        f"the same, {_most_at_once(agreement)}: right, and what became of the answers",
-        ["backend", "right", *_CHANGES],
-        rows,
-    )
+    title = f"the same, {_most_at_once(agreement)}: right, and what became of the answers"
+    return Table(title, ["backend", "right", *_CHANGES], rows)
 
 
 def _pairs(agreement: Agreement) -> Table:

@@ -24,12 +24,7 @@ def replica_tables(summary: Summary) -> list[Table]:
 
 def _row(replica: Replica, *, withheld: bool) -> list[str]:
     tpot, e2e = known(replica.tpot_ms), known(replica.e2e_ms)
-    figures = (
-        replica.ttft_ms.p50,
-        replica.ttft_ms.p99,
-        tpot.p50 if tpot else None,
-        e2e.p50 if e2e else None,
-    )
+    figures = (replica.ttft_ms.p50, replica.ttft_ms.p99, tpot.p50 if tpot else None, e2e.p50 if e2e else None)
     cached = known(replica.cached_share)
     return [
         plain(replica.url),

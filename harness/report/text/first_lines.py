@@ -88,8 +88,6 @@ def markdown_lines(summary: Summary, below: Sequence[str] = ()) -> Iterator[str]
         yield f"- **{markdown_escaped(load)}**"
         for name, text in mine:
             yield f"  - {markdown_escaped(f'{name}: {text}' if name else text)}"
-    for line in caveats(summary):
-        yield f"- {markdown_escaped(line)}"
-    for line in (intervals(summary, below), *pairing_lines(summary)):
+    for line in (*caveats(summary), intervals(summary, below), *pairing_lines(summary)):
         if line:
             yield f"- {markdown_escaped(line)}"

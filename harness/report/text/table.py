@@ -79,15 +79,12 @@ def _blocks(names: Sequence[str], rows: Sequence[Row], width: int, paint: Paint)
     columns = []
     for column in shown(rows):
         entries = [column.entry(row) for row in rows]
-        columns.append((column, entries, GAP + max(map(len, (*column.heads, *_texts(entries))))))
+        texts = (text for entry in entries for text in (entry.text, entry.spread))
+        columns.append((column, entries, GAP + max(map(len, (*column.heads, *texts)))))
     for part in blocks([size for *_, size in columns], width - first):
         if part.start:
             yield ""
         yield from _block(names, first, columns[part], paint)
-
-
-def _texts(entries: Sequence[Entry]) -> list[str]:
-    return [text for entry in entries for text in (entry.text, entry.spread)]
 
 
 def _block(
