@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from harness.model.issue import IssueCode
-from harness.model.record import Record, doc
+from harness.model.record import UNSET, Record, UnsetType, doc
 
 Verdict = Literal["VALID", "SUSPECT", "INVALID"]
 VERDICTS: tuple[Verdict, ...] = ("VALID", "SUSPECT", "INVALID")  # from best to worst
@@ -19,6 +19,14 @@ class Reason(Record, frozen=True):
     limit: Annotated[str, doc("Limit of the rule, with its unit.")]
     hint: Annotated[str, doc("Advice on what to do.")]
     metrics: Annotated[tuple[str, ...], doc("Metrics that it makes doubtful; empty: all.")] = ()
+    failure: Annotated[
+        str | UnsetType,
+        doc("Most frequent status or outcome of failed requests, such as HTTP 401; not written: not known."),
+    ] = UNSET
+    requests_needed: Annotated[
+        int | UnsetType,
+        doc("Requests that the advice would need, measured or for warm-up; not written: not known, or none."),
+    ] = UNSET
 
     def doubts(self, path: str) -> bool:
         """Whether it makes the value at a dotted path in a cell doubtful, such as `ttft_ms.p50`."""

@@ -9,12 +9,12 @@ import numpy as np
 from harness.metrics.quality import form_refused, unanswered
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS, amount
 from harness.metrics.view import Mask
-from harness.model import Imported, IssueCode
+from harness.model import UNSET, Imported, IssueCode, UnsetType
 from harness.model.numbers import apart, counted, most_first, percent_apart
 from harness.records.finish import Finish, finish_of
 from harness.records.layout import UNKNOWN, Outcome
 from harness.untrusted.text import one_line
-from harness.validity.rule import Evidence, Rule, Violation
+from harness.validity.rule import Doubt, Evidence, Rule, Violation
 
 MAX_FAILED_SHARE = 0.01
 MAX_DROPPED_SHARE = 0.01
@@ -55,12 +55,16 @@ def _failed(cell: Evidence) -> Iterator[Violation]:
     file = _summed(cell)
     if failed := int(np.count_nonzero(_failures(cell))) if file is None else file.failed or 0:
         invalid = failed / total > MAX_FAILED_SHARE
-        why = _most_frequent_failure(cell)
-        yield Violation(f"{failed} of {total}{why}", verdict="INVALID" if invalid else "SUSPECT")
+        why, case = _most_frequent_failure(cell)
+        verdict: Doubt = "INVALID" if invalid else "SUSPECT"
+        yield Violation(f"{failed} of {total}{why}", verdict=verdict, failure=case)
 
 
-def _most_frequent_failure(cell: Evidence) -> str:
-    """Names a status or outcome, and the error text that most of these have; "" where no texts are known."""
+def _most_frequent_failure(cell: Evidence) -> tuple[str, str | UnsetType]:
+    """A status or outcome in words with the error text that most of these have, and alone.
+
+    No words where no texts are known.
+    """
     rows, errors = cell.records.requests, cell.records.errors
     texts: dict[str, Counter[str]] = {}
     for row in np.flatnonzero(_failures(cell)[: len(errors)]).tolist():
@@ -69,11 +73,11 @@ def _most_frequent_failure(cell: Evidence) -> str:
         case = f"HTTP {status}" if known else outcome.name.lower().replace("_", " ")
         texts.setdefault(case, Counter())[one_line(errors[row], _ERROR_CHARS)] += 1
     if not texts:
-        return ""
+        return "", UNSET
     case, count = most_first({case: seen.total() for case, seen in texts.items()})[0]
     text, _ = most_first(texts[case])[0]
     words = f", {text}" if text and text != case else ""
-    return f"{f', {count} of them' if len(texts) > 1 else ''}: {case}{words}"
+    return f"{f', {count} of them' if len(texts) > 1 else ''}: {case}{words}", case
 
 
 def _finish_reason_unknown(cell: Evidence) -> Iterator[Violation]:
@@ -98,8 +102,9 @@ def _too_few(cell: Evidence) -> Iterator[Violation]:
     if ok < MIN_SAMPLES:
         measured = amount(cell.view, cell.facts.minimum)
         enough = replace(measured, min_answers=max(measured.min_answers, MIN_SAMPLES))
-        hint = cell.more(enough.requests_needed)
-        yield Violation(f"{ok} answered", hint=hint, verdict="SUSPECT" if ok else "INVALID")
+        hint, needed = cell.more(enough.requests_needed)
+        verdict: Doubt = "SUSPECT" if ok else "INVALID"
+        yield Violation(f"{ok} answered", hint=hint, verdict=verdict, requests_needed=needed)
 
 
 def _too_short(cell: Evidence) -> Iterator[Violation]:
@@ -107,10 +112,12 @@ def _too_short(cell: Evidence) -> Iterator[Violation]:
     measured = amount(cell.view, cell.facts.minimum)
     if measured.is_enough or not measured.answers:
         return
+    hint, needed = cell.more(measured.requests_needed)
     yield Violation(
         f"{counted(measured.answers, 'answer')} in {apart(measured.seconds, measured.min_seconds, 1)[0]} s",
         f"{counted(measured.min_answers, 'answer')} in {measured.min_seconds:g} s",
-        cell.more(measured.requests_needed),
+        hint,
+        requests_needed=needed,
     )
 
 

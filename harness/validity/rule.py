@@ -6,7 +6,18 @@ from typing import Literal, NamedTuple
 
 from harness.metrics.usage import Usage
 from harness.metrics.view import RequestView
-from harness.model import Answers, CellFacts, ClientStats, IssueCode, Law, Load, Reason, SteadyState
+from harness.model import (
+    UNSET,
+    Answers,
+    CellFacts,
+    ClientStats,
+    IssueCode,
+    Law,
+    Load,
+    Reason,
+    SteadyState,
+    UnsetType,
+)
 from harness.model.numbers import counted
 from harness.records.layout import Records
 from harness.records.request_table import RequestTable
@@ -48,19 +59,24 @@ class Evidence:
     def load(self) -> Load:
         return self.facts.load
 
-    def more(self, requests: int | None) -> str:
-        """Advice to measure more: what ended this cell decides. `requests` would do; None: not known."""
+    def more(self, requests: int | None) -> tuple[str, int | UnsetType]:
+        """Advice to measure more, and the requests that it is about: what ended this cell decides.
+
+        `requests` would do; None: not known.
+        """
         facts, asked = self.facts, self.facts.minimum
         if facts.interrupted:
-            return "the cell was cut short: `bench resume` measures it again"
+            return "the cell was cut short: `bench resume` measures it again", UNSET
         held = None if asked is None else asked.held
         if asked is not None and asked.requests and facts.planned < asked.requests:
-            held, requests = facts.planned, asked.requests
+            held, requests = facts.planned, max(requests or 0, asked.requests)
         elif asked is not None and asked.duration_s is not None and facts.unsent:
-            return "measure longer: --duration"
-        if held is not None and requests is not None and requests > held:
-            return f"its file holds only {counted(held, 'request')} for this load: use a longer one"
-        return f"measure longer: --requests {requests}" if requests else "measure longer: raise --requests"
+            return "measure longer: --duration", UNSET
+        if not requests:
+            return "measure longer: raise --requests", UNSET
+        if held is not None and requests > held:
+            return f"its file holds only {counted(held, 'request')} for this load: use a longer one", requests
+        return f"measure longer: --requests {requests}", requests
 
 
 class Violation(NamedTuple):
@@ -71,6 +87,8 @@ class Violation(NamedTuple):
     hint: str | None = None
     verdict: Doubt | None = None
     metrics: tuple[str, ...] | None = None
+    failure: str | UnsetType = UNSET
+    requests_needed: int | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,4 +121,6 @@ class Rule:
                 violation.limit or self.limit,
                 violation.hint or self.hint,
                 self.metrics if violation.metrics is None else violation.metrics,
+                violation.failure,
+                violation.requests_needed,
             )

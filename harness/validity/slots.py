@@ -41,10 +41,12 @@ def _few_waves(cell: Evidence) -> Iterator[Violation]:
     counted = waves(cell.view, cell.load)
     if counted is not None and counted.measured < counted.needed:
         digits = digits_apart(counted.measured, counted.needed, least=3, shown=short)
+        hint, needed = cell.more(counted.requests_needed)
         yield Violation(
             f"{short(counted.measured, digits)} waves of answers whose times vary by {counted.cv:.0%}",
             f"{short(counted.needed, digits)} waves",
-            f"requests/s may be too high; {cell.more(counted.requests_needed)}",
+            f"requests/s may be too high; {hint}",
+            requests_needed=needed,
         )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from harness.errors import page_address
 from harness.metrics.steady import DRIFT_SHARE, RAMP_SHARE, START_SHARE
-from harness.model import CellResult, IssueCode, LoadPoint, RunWarning
+from harness.model import UNSET, CellResult, IssueCode, LoadPoint, RunWarning
 from harness.validity import notices
 from harness.validity.rule import Evidence, Rule, Violation
 
@@ -21,7 +21,8 @@ def _ramp_kept(cell: Evidence) -> Iterator[Violation]:
     if steady is not None and steady.state == "ramp kept" and not steady.cold_misses:
         sessions = cell.requested is not None and cell.requested.has_calls()
         more = f"{steady.ramp_requests} more warm-up requests, for all cells of this load alike"
-        yield Violation(str(steady.why), hint=_MORE_SESSIONS if sessions else more)
+        hint = _MORE_SESSIONS if sessions else more
+        yield Violation(str(steady.why), hint=hint, requests_needed=steady.ramp_requests or UNSET)
 
 
 def ramp_warnings(cells: Sequence[CellResult]) -> Iterator[RunWarning]:

@@ -81,9 +81,10 @@ def summary(*cells: CellResult, **changes: Any) -> Summary:
 
 
 def verdict(
-    word: str, code: str, measured: str, limit: str, hint: str, metrics: Sequence[str] = ()
+    word: str, code: str, measured: str, limit: str, hint: str, metrics: Sequence[str] = (), **more: Any
 ) -> Validity:
-    reason = {"code": code, "verdict": word, "measured": measured, "limit": limit, "hint": hint}
+    """`more`: other keys of the reason, as JSON has them."""
+    reason = {"code": code, "verdict": word, "measured": measured, "limit": limit, "hint": hint, **more}
     reason["metrics"] = list(metrics)
     return made(Validity, verdict=word, reasons=[reason])
 

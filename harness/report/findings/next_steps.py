@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median_high
 
-from harness.model import IssueCode, NextStep, PairVerdict, Reason, Summary, UnderLoad, Validity
+from harness.model import IssueCode, NextStep, PairVerdict, Reason, Summary, UnderLoad, Validity, known
 from harness.model.measures import measure
 from harness.model.numbers import as_given, counted
 from harness.report.view import labels, repeats
@@ -85,15 +85,10 @@ def advice(summary: Summary, code: str, reasons: Sequence[Reason]) -> str:
     for warning in summary.warnings:
         if warning.code == code and warning.hint:
             return warning.hint
-    hint = max((reason.hint for reason in reasons), key=_most, default="")
+    hint = max(reasons, key=lambda reason: known(reason.requests_needed) or 0).hint
     # A run that was interrupted has cells that were cut short: these need `bench resume`, and no more time.
     by_url = summary.scenario == BY_URL and code in _TOO_SMALL and summary.state != "interrupted"
     return f"{hint} (of `bench URL`: --minutes)" if by_url else hint
-
-
-def _most(hint: str) -> int:
-    numbers = "".join(letter if letter.isdecimal() else " " for letter in hint[:1000]).split()
-    return max((int(number[:9]) for number in numbers), default=0)
 
 
 @dataclass(frozen=True, slots=True)

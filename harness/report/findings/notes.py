@@ -6,7 +6,7 @@ from typing import Literal
 
 from harness.metrics.cost import NO_PRICE
 from harness.metrics.sample_size import MIN_ANSWERS, MIN_SECONDS
-from harness.model import CellResult, IssueCode, LoadPoint, Reason, Summary
+from harness.model import CellResult, IssueCode, LoadPoint, Reason, Summary, UnsetType
 from harness.model.numbers import as_given, counted, short
 from harness.report.findings.classes import class_lines
 from harness.report.findings.grid import COLUMNS, Column, known
@@ -193,13 +193,12 @@ def _validity(summary: Summary) -> Iterator[Note]:
 
     Failed requests have one per status or outcome: a refused key is not like an error of the server.
     """
-    where: dict[tuple[Doubt, IssueCode, str], list[tuple[str, Reason]]] = {}
+    where: dict[tuple[Doubt, IssueCode, str | UnsetType], list[tuple[str, Reason]]] = {}
     for cell in summary.cells:
         for reason in cell.validity.reasons:
-            failure = reason.measured.partition(": ")[2].partition(",")[0]
-            case = failure if reason.code == IssueCode.FAILED_REQUESTS else ""
-            where.setdefault((reason.verdict, reason.code, case), []).append((place(cell), reason))
-    for (title, code, _case), cases in where.items():
+            key = reason.verdict, reason.code, reason.failure
+            where.setdefault(key, []).append((place(cell), reason))
+    for (title, code, _failure), cases in where.items():
         reasons = [reason for _, reason in cases]
         texts = list(map(reason_text, reasons))
         what = f"{texts[0]}{' (others similar)' if len(set(texts)) > 1 else ''}"

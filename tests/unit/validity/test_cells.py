@@ -26,9 +26,14 @@ def codes(made=None, hit_rate=None, **changes):
     return verdict.verdict, [reason.code for reason in verdict.reasons]
 
 
+def only(made=None, **changes):
+    (reason,) = judge(Evidence(RequestView(made or records(*GOOD)), facts(**changes))).reasons
+    return reason
+
+
 def shown(made=None, **changes):
     """Of the only reason: what was measured, and its limit."""
-    (reason,) = judge(Evidence(RequestView(made or records(*GOOD)), facts(**changes))).reasons
+    reason = only(made, **changes)
     return reason.measured, reason.limit
 
 
@@ -212,6 +217,7 @@ def test_failed_requests_say_why():
     made.requests["http_status"][10] = 503
     made.errors[10] = "HTTP 503"
     assert shown(made)[0] == "1 of 11: HTTP 503"
+    assert only(made).failure == "HTTP 503"
     made.requests["http_status"][10], made.errors[10] = UNKNOWN, "busy"  # as in a file of another tool
     assert shown(made)[0] == "1 of 11: http error, busy"
     assert shown(records(*GOOD, {"outcome": Outcome.RESET}))[0] == "1 of 11: reset"

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from harness.metrics.view import RequestView
+from harness.model import UNSET
 from harness.records.layout import Outcome
 from harness.summary import summarise_cell
 from harness.validity import Evidence, judge
@@ -89,6 +90,7 @@ def test_too_few_answers_name_what_would_do():
     assert few.hint == "measure longer: --requests 50"
     few = reasons(loop(0, 100, count=3), minimum=least | {"answers": 1})["too-few-samples"]
     assert few.hint == "measure longer: --requests 5"
+    assert few.requests_needed == 5
 
 
 def test_more_requests_are_no_help_where_the_time_was_over():
@@ -102,18 +104,22 @@ def test_more_requests_are_no_help_where_the_time_was_over():
 
 
 @pytest.mark.parametrize(
-    ("given", "hint"),
+    ("given", "hint", "needed"),
     [
-        ({}, "measure longer: --requests 50"),  # all were sent before the time was over
-        ({"unsent": 3}, "measure longer: --duration"),
-        ({"interrupted": True, "unsent": 3}, "the cell was cut short: `bench resume` measures it again"),
-        ({"planned": 12}, "its file holds only 12 requests for this load: use a longer one"),
+        ({}, "measure longer: --requests 50", 50),  # all were sent before the time was over
+        ({"unsent": 3}, "measure longer: --duration", UNSET),
+        (
+            {"interrupted": True, "unsent": 3},
+            "the cell was cut short: `bench resume` measures it again",
+            UNSET,
+        ),
+        ({"planned": 12}, "its file holds only 12 requests for this load: use a longer one", 50),
     ],
 )
-def test_what_ended_a_cell_decides_how_to_measure_more(given, hint):
+def test_what_ended_a_cell_decides_how_to_measure_more(given, hint, needed):
     of_time = {"seconds": 0.0, "answers": 50, "duration_s": 60.0, "requests": 20}
-    found = reasons(loop(0, 100), minimum=of_time, **({"planned": 20} | given))
-    assert found["too-short"].hint == hint
+    found = reasons(loop(0, 100), minimum=of_time, **({"planned": 20} | given))["too-short"]
+    assert (found.hint, found.requests_needed) == (hint, needed)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +163,7 @@ def test_times_that_vary_need_waves():
     found = slots(5)
     assert (found.measured, found.limit) == ("4 waves of answers whose times vary by 50%", "5 waves")
     assert found.hint == "requests/s may be too high; measure longer: --requests 25"
+    assert found.requests_needed == 25
     assert "few-waves" not in reasons(made, load={"kind": "rate", "value": 5.0})
 
 

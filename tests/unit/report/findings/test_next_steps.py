@@ -164,6 +164,17 @@ def test_of_rules_in_as_many_cells_one_about_all_metrics_is_named():
     assert (first.why, first.do) == ("1 of 1 cell is SUSPECT, contended", "see contended")
 
 
+def test_of_hints_the_one_that_needs_the_most_requests_is_given():
+    """Whatever other numbers stand in the words."""
+    hints = [("--requests 2000", 2000), ("its file holds only 30 requests", 4000), ("log of 20261129", 0)]
+    cells = [
+        cell(label, validity=verdict("SUSPECT", "too-short", "1", "2", hint, **needs))
+        for label, (hint, most) in zip("abc", hints, strict=True)
+        for needs in [{"requests_needed": most} if most else {}]
+    ]
+    assert conclude(summary(*cells)).next_steps[0].do == "its file holds only 30 requests"
+
+
 @pytest.mark.parametrize(
     ("label", "state", "missing"),
     [

@@ -116,7 +116,14 @@ def test_three_warnings_and_how_many_more():
 
 def test_one_ramp_is_one_warning_with_one_hint():
     ramps = [
-        verdict("SUSPECT", "ramp-kept", f"{count} requests", "10%", f"{count} more warm-up requests")
+        verdict(
+            "SUSPECT",
+            "ramp-kept",
+            f"{count} requests",
+            "10%",
+            f"{count} more warm-up requests",
+            requests_needed=count,
+        )
         for count in (8, 11)
     ]
     warning = {

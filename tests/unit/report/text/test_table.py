@@ -328,11 +328,14 @@ def test_a_rule_that_many_cells_break_is_one_warning() -> None:
 
 def test_requests_that_failed_otherwise_are_not_called_similar() -> None:
     cells = [
-        cell(label, validity=verdict("INVALID", "failed-requests", measured, "1%", "see the log"))
-        for label, measured in (
-            ("a", "3 of 24: HTTP 401, no such key"),
-            ("b", "4 of 24: HTTP 500, <html>"),
-            ("c", "5 of 24, 4 of them: HTTP 401, no such key"),
+        cell(
+            label,
+            validity=verdict("INVALID", "failed-requests", measured, "1%", "see the log", failure=failure),
+        )
+        for label, measured, failure in (
+            ("a", "3 of 24: HTTP 401, no such key", "HTTP 401"),
+            ("b", "4 of 24: HTTP 500, <html>", "HTTP 500"),
+            ("c", "5 of 24, 4 of them: HTTP 401, no such key", "HTTP 401"),
         )
     ]
     text = " ".join(terminal(summary(*cells), 100, False).split())
