@@ -88,10 +88,10 @@ def _facts(part: Part, label: str, cell: str, repeat: int) -> CellFacts:
         ),
         load=taken.load,
         workload=CellWorkload(
-            sha256="", exact_lengths=None, output_tokens=taken.asked, exact_output=False,
+            sha256="", exact_lengths=None, output_tokens=None, exact_output=False,
             content_tokens_mean=0.0, ideal_hit_rate=0.0, cold_cache=False,
         ),
-        request=CellRequest(temperature=taken.temperature),
+        request=CellRequest(),
         planned=taken.planned,
         unsent=0,
         t0_unix_ns=_began(part),

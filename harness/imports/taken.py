@@ -44,8 +44,8 @@ _MOST_COUNT = 2**31 - 1  # tokens of a request: what 32 bits hold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """`started_unix_ns`: None if the file does not say. `asked`: output tokens of every request. `cap`: most
-    requests in flight. `settings`: those of the server, which repeats share.
+    """`started_unix_ns`: None if the file does not say. `cap`: most requests in flight. `settings`: those of the
+    server, which repeats share.
     """
 
     tool: str
@@ -62,8 +62,6 @@ class Taken:
     simulated: bool = False
     started_unix_ns: int | None = None
     planned: int = 0
-    asked: int | None = None
-    temperature: float | None = None
     facts: tuple[Fact, ...] = ()
     lacks: tuple[str, ...] = ()
     definitions: Mapping[str, str] = field(default_factory=dict)

@@ -5,7 +5,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -304,17 +303,13 @@ def _instances(handle: Handle) -> Iterator[tuple[int, Handle]]:
     if not mode or mode[0] != pynvml.NVML_DEVICE_MIG_ENABLE:
         return
     for number in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle)):
-        instance = _or_none(partial(_instance, number), handle)
+        instance = _or_none(pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, number)
         if instance is not None:
             yield number, instance
 
 
-def _instance(number: int, handle: Handle) -> Handle:
-    return pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, number)
-
-
-def _or_none(read: Callable[[Handle], Any], handle: Handle) -> Any:
+def _or_none(read: Callable[..., Any], handle: Handle, *more: int) -> Any:
     try:
-        return read(handle)
+        return read(handle, *more)
     except pynvml.NVMLError:
         return None
