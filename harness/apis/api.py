@@ -10,6 +10,7 @@ from harness.apis.payload import Reader
 Fields = dict[str, object]
 Message = Mapping[str, object]  # role, content; those of tools have more
 Tool = Mapping[str, Any]  # as Chat Completions declares a function
+JSON: Mapping[str, str] = {"content-type": "application/json"}
 Gives = Literal["text", "vectors", "scores", "transcripts"]
 
 # Marks in the body of a later turn, in the place of what is known when it is due. JSON never holds them.
@@ -31,7 +32,7 @@ class Api:
     body: Callable[[Sequence[Message], int], Fields]  # messages, and at most so many output tokens
     read: Reader  # one event, or the whole answer of a request that is not streamed
     encode: Callable[[Fields], bytes] = as_json  # a body with all its fields to bytes
-    content_type: str = "application/json"  # of those bytes
+    headers: Mapping[str, str] = field(default_factory=lambda: JSON)  # of a request, names in lower case
     # A JSON string with generated text stands behind one of these keys. An event that differs from a parsed
     # one in that string alone is read without another JSON parse.
     text_keys: tuple[str, ...] = ()

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from harness.apis.api import ANSWER, TOOL, Api, Fields, Message, Tool
+from harness.apis.api import ANSWER, JSON, TOOL, Api, Fields, Message, Tool
 from harness.apis.payload import (
     CallPart,
     Document,
@@ -169,6 +169,7 @@ MESSAGES = Api(
     name="messages",
     title="Messages",
     path="/v1/messages",
+    headers={**JSON, "anthropic-version": "2023-06-01"},  # Anthropic's own service requires one
     body=_body,
     read=read,
     text_keys=("text", "thinking"),

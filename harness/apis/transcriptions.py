@@ -46,7 +46,7 @@ TRANSCRIPTIONS = Api(
     body=_body,
     read=read,
     encode=encode,
-    content_type=f"multipart/form-data; boundary={_BOUNDARY}",
+    headers={"content-type": f"multipart/form-data; boundary={_BOUNDARY}"},
     gives="transcripts",
     templated=False,
 )

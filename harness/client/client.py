@@ -1,6 +1,7 @@
 """An HTTP client for one server that reads whole answers within limits."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, BinaryIO
 
 import httpcore
@@ -37,13 +38,11 @@ class Client:
         keep_alive: bool = True,
     ) -> None:
         self._access, self._secrets = access, Secrets(access.credentials)
+        self._headers = access.headers_outside()
         self._client = httpx.Client(
             base_url=base_url,
             # Not compressed: a server that does so anyway is read within the limits.
-            headers={
-                "accept-encoding": "identity",
-                **access.headers_outside(),
-            },
+            headers={"accept-encoding": "identity"},
             transport=Transport(access.certificates, keep_alive=keep_alive),
             timeout=httpx.Timeout(None, connect=CONNECT_S),
             follow_redirects=False,  # the answer of another host, or in clear, is not this server's
@@ -60,7 +59,7 @@ class Client:
         *,
         json: Any = None,
         content: bytes | BinaryIO | None = None,
-        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
         limits: Limits = _DEFAULT,
     ) -> Answer:
         """`url` may be a path. Raises NoAnswerError if no answer comes, or one beyond the limits."""
@@ -69,7 +68,7 @@ class Client:
             self._access.asked(url),
             json=json,
             content=content,
-            headers={"content-type": content_type},
+            headers={"content-type": "application/json", **(headers or {}), **self._headers},
         )
         own_query = url.partition("?")[2].encode() or None
         where = str(request.url.copy_with(userinfo=b"", query=own_query))

@@ -39,7 +39,7 @@ class Wire:
 
 def build_request(url: str, access: Access, api: ApiName, body: bytes) -> httpx.Request:
     """No compression is asked for, since it would batch events."""
-    headers = {"accept-encoding": "identity", "content-type": APIS[api].content_type}
+    headers = {"accept-encoding": "identity", **APIS[api].headers}
     nowhere = httpx.BaseTransport()  # the default one would read every certificate of the system
     with httpx.Client(headers=headers, trust_env=False, transport=nowhere) as client:
         return client.build_request("POST", access.asked(url), headers=access.headers, content=body)

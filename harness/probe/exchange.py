@@ -166,7 +166,7 @@ class Line:
         limits = Limits(total_s=left, wire_bytes=_MOST_BYTES, body_bytes=_MOST_BYTES)
         asked = time.monotonic()
         try:
-            answer = self._client.ask("POST", self.url, content=body, limits=limits)
+            answer = self._client.ask("POST", self.url, content=body, headers=self.api.headers, limits=limits)
         except NoAnswerError as error:
             return Seen(0, error=f"no complete answer: {error.what}", none_came=error.kind)
         if not answer.ok:

@@ -140,9 +140,7 @@ class Server:
     def _short_request(self, name: ApiName, timeout_s: float | None = None) -> Answer:
         api = APIS[name]
         content = api.encode({"model": self.served_name, **api.body(_short(api), _FEW)})
-        return self._ask(
-            "POST", self._path(name), content=content, content_type=api.content_type, timeout_s=timeout_s
-        )
+        return self._ask("POST", self._path(name), content=content, headers=api.headers, timeout_s=timeout_s)
 
     def _refusal(self, name: ApiName, answer: Answer) -> str:
         """What is wrong with the answer to a short request; "": nothing."""
@@ -304,15 +302,13 @@ class Server:
         json: Any = None,
         *,
         content: bytes | BinaryIO | None = None,
-        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
         timeout_s: float | None = None,
     ) -> Answer:
         limits = _LOOK_UP if method == "GET" else _LIMITS
         if timeout_s is not None:
             limits = dataclasses.replace(limits, total_s=timeout_s)
-        answer = self._client.ask(
-            method, path, json=json, content=content, content_type=content_type, limits=limits
-        )
+        answer = self._client.ask(method, path, json=json, content=content, headers=headers, limits=limits)
         self.simulated |= SIMULATED_HEADER in answer.headers
         return answer
 

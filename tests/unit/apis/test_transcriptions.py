@@ -31,14 +31,14 @@ def body(**request):
 
 @pytest.mark.parametrize("read", [read_form, _form])
 def test_a_form_is_read_as_it_was_written(read):
-    assert read(TRANSCRIPTIONS.content_type, body()) == {
+    assert read(TRANSCRIPTIONS.headers["content-type"], body()) == {
         "model": b"whisper-1",
         "file": AUDIO,
         "response_format": b"json",
         "temperature": b"0.0",
         "language": b"en",
     }
-    assert "language" not in read(TRANSCRIPTIONS.content_type, body(language=""))
+    assert "language" not in read(TRANSCRIPTIONS.headers["content-type"], body(language=""))
 
 
 def test_the_head_says_that_the_body_is_a_form():
@@ -46,7 +46,7 @@ def test_the_head_says_that_the_body_is_a_form():
         "http://127.0.0.1:1/v1/audio/transcriptions", Access(), [body()], ClosedLoop(1), api="transcriptions"
     )
     head, sent = render(job.url, job, job.bodies, range(1)).request(0)
-    assert f"content-type: {TRANSCRIPTIONS.content_type}\r\n".encode() in head
+    assert f"content-type: {TRANSCRIPTIONS.headers['content-type']}\r\n".encode() in head
     assert f"content-length: {len(sent)}\r\n".encode() in head
     assert b"application/json" not in head
 
