@@ -6,12 +6,10 @@ from pathlib import Path
 
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.logged import run_or_raise
-from harness.engines.provide.shared_folders import Say, filled
+from harness.engines.provide.shared_folders import Say, filled, folder_of
 from harness.engines.provide.weights import Weights
 from harness.errors import SetupError
-from harness.host import paths
 from harness.spec.backend import Backend
-from harness.spec.files import fingerprint
 from harness.spec.scenario import adapter_names
 
 _SHIM = Path(__file__).parents[1] / "shims" / "random_adapters.py"
@@ -32,8 +30,8 @@ def drawn_adapters(
         )
     model, rank = Path(weights.model), int(values["lora_rank"])
     dumps = json.dumps({"count": count, "rank": rank, "seed": SEED})
-    key = fingerprint([dumps, str(model), weights.sha256, _SHIM.read_text(encoding="utf-8")])
-    folder = paths.cache_dir() / "adapters" / f"{definition.name}-{key[:12]}"
+    made_of = [dumps, str(model), weights.sha256, _SHIM.read_text(encoding="utf-8")]
+    folder = folder_of("adapters", definition.name, made_of)
 
     def draw(target: Path) -> None:
         say(f"{definition.name}: drawing {count} adapters")

@@ -7,12 +7,10 @@ import msgspec
 
 from harness.engines.provide.install import EngineEnv, install_engine
 from harness.engines.provide.logged import run_or_raise
-from harness.engines.provide.shared_folders import Say, built
+from harness.engines.provide.shared_folders import Say, built, folder_of
 from harness.engines.provide.weights import Weights, digest
 from harness.errors import SetupError, SpecError
-from harness.host import paths
 from harness.spec.backend_refs import load_backend
-from harness.spec.files import fingerprint
 from harness.spec.models import Track
 
 _SHIMS = Path(__file__).parents[1] / "shims"
@@ -41,8 +39,8 @@ def converted(
         script, how = _SHIMS / "bert_to_gguf.py", f"written as GGUF in {to}"
     elif track.weights == "gguf":
         script, arguments, how = _SHIMS / "requantise_gguf.py", [to], f"quantised again to {to} with gguf"
-    key = fingerprint([source.sha256, script.read_text(encoding="utf-8"), *arguments])
-    folder = paths.cache_dir() / "models" / f"{model_name}-{to.lower()}-{key[:12]}"
+    made_of = [source.sha256, script.read_text(encoding="utf-8"), *arguments]
+    folder = folder_of("models", f"{model_name}-{to.lower()}", made_of)
 
     def convert(target: Path) -> _Converted:
         say(f"{model_name}: converting {name} to {to}")

@@ -23,13 +23,12 @@ from harness.engines.provide.interpreters import OURS, can_be_had, creating, mad
 from harness.engines.provide.locks import Locked, Wheel, lock_of, lock_text, locked_files, read_lock, resolve
 from harness.engines.provide.logged import Log, new_log, run_logged
 from harness.engines.provide.pip import Pip
-from harness.engines.provide.shared_folders import Say, built, completed
+from harness.engines.provide.shared_folders import Say, built, completed, folder_of
 from harness.engines.provide.torch_cpu import accelerator_packages, install_cpu_torch
 from harness.errors import SetupError, SpecError
 from harness.host import kit_env, paths
 from harness.host.helper_process import without_credentials
 from harness.spec.backend import Backend, CudaProcess, Install
-from harness.spec.files import fingerprint
 from harness.spec.versions import pinned
 
 
@@ -193,7 +192,7 @@ def _folder(definition: Backend, python: tuple[int, int]) -> Path:
         made_of.append(_kitted(kit, definition.name).read_text(encoding="utf-8"))
     elif install.lock:
         made_of.append(lock_of(install, definition.name))
-    return paths.cache_dir() / "engines" / f"{definition.name}-{fingerprint(made_of)[:12]}"
+    return folder_of("engines", definition.name, made_of)
 
 
 def _environment(folder: Path, facts: _Built) -> EngineEnv:

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
-from harness.engines.provide.shared_folders import Say, filled
+from harness.engines.provide.shared_folders import Say, filled, folder_of
 from harness.engines.provide.weights import Weights
 from harness.errors import SetupError
-from harness.host import paths
-from harness.spec.files import fingerprint
 from harness.spec.models import RandomHead
 
 _SPREAD = 0.3  # standard deviation: so wide that the scores of short texts differ
@@ -24,8 +22,8 @@ def with_random_head(body: Weights, head: RandomHead, model_name: str, say: Say)
     Query and document have one token type: llama.cpp knows no other, and would answer other scores.
     """
     source = Path(body.model)
-    key = fingerprint([body.sha256, head.seed, Path(__file__).read_text(encoding="utf-8")])
-    folder = paths.cache_dir() / "models" / f"{model_name}-{key[:12]}"
+    made_of = [body.sha256, head.seed, Path(__file__).read_text(encoding="utf-8")]
+    folder = folder_of("models", model_name, made_of)
 
     def make(target: Path) -> None:
         say(f"{model_name}: drawing its classifier")

@@ -10,10 +10,9 @@ from pathlib import Path
 from harness.engines.provide.convert import with_libraries
 from harness.engines.provide.install import EngineEnv
 from harness.engines.provide.logged import run_or_raise
-from harness.engines.provide.shared_folders import Say, filled
+from harness.engines.provide.shared_folders import Say, filled, folder_of
 from harness.engines.provide.weights import Weights
-from harness.host import kit_env, paths
-from harness.spec.files import fingerprint
+from harness.host import kit_env
 from harness.spec.models import RandomVision, Track
 
 _SHIMS = Path(__file__).parents[1] / "shims"
@@ -27,14 +26,12 @@ def drawn(
     """File or folder, and in words how it came about. `tokenizer`: a GGUF file with the vocabulary."""
     assert track.random is not None
     shape = json.dumps(dataclasses.asdict(track.random))
-    key = fingerprint([shape, track.weights, tokenizer.name, _SHIM.read_text(encoding="utf-8")])
-    folder = paths.cache_dir() / "models" / f"{model_name}-{track.weights}-{key[:12]}"
-
     needed = {"gguf", "transformers"} if track.weights == "hf" else {"gguf"}
-    _filled_by(
+    folder = _filled_by(
         _SHIM,
         lambda target: [str(tokenizer), str(target), track.weights, shape],
-        folder,
+        f"{model_name}-{track.weights}",
+        [shape, track.weights, tokenizer.name],
         model_name,
         say,
         python=lambda: _python(env, needed, say),
@@ -50,13 +47,11 @@ def with_random_vision(
 ) -> tuple[Path, str]:
     """Folder, and in words how its vision came about. `source`: the text half, in the hub's form."""
     shape = json.dumps(dataclasses.asdict(vision))
-    key = fingerprint([shape, source.sha256, _VISION.read_text(encoding="utf-8")])
-    folder = paths.cache_dir() / "models" / f"{model_name}-{key[:12]}"
-
-    _filled_by(
+    folder = _filled_by(
         _VISION,
         lambda target: [source.model, str(target), shape],
-        folder,
+        model_name,
+        [shape, source.sha256],
         model_name,
         say,
         python=lambda: with_libraries(env, {"torch", "transformers"}, say).python,
@@ -73,13 +68,11 @@ def vision_as_gguf(
 
     `text`: the text half as a GGUF file. The folder's name says of what it was made, so it is not read again.
     """
-    key = fingerprint([folder.name, text.sha256, _VISION_GGUF.read_text(encoding="utf-8")])
-    files = paths.cache_dir() / "models" / f"{model_name}-gguf-{key[:12]}"
-
-    _filled_by(
+    files = _filled_by(
         _VISION_GGUF,
         lambda target: [str(folder), text.model, str(target)],
-        files,
+        f"{model_name}-gguf",
+        [folder.name, text.sha256],
         model_name,
         say,
         python=lambda: _python(env, {"gguf"}, say),
@@ -92,18 +85,21 @@ def vision_as_gguf(
 def _filled_by(
     script: Path,
     arguments: Callable[[Path], Sequence[str]],
-    folder: Path,
+    name: str,
+    made_of: Sequence[object],
     model_name: str,
     say: Say,
     *,
     python: Callable[[], Path],
     doing: str,
     failed: str,
-) -> None:
-    """Lets the script write the folder, unless it is there. `arguments` are for the folder that it gets.
+) -> Path:
+    """The folder of that name, which the script writes unless it is there. `arguments` are for the folder
+    that it gets.
 
     `python` is asked for only then, since it may install an environment.
     """
+    folder = folder_of("models", name, [*made_of, script.read_text(encoding="utf-8")])
 
     def write(target: Path) -> None:
         say(f"{model_name}: {doing}")
@@ -117,6 +113,7 @@ def _filled_by(
         )
 
     filled(folder, f"weights of {model_name}", write, say)
+    return folder
 
 
 def _python(env: EngineEnv | None, needed: Set[str], say: Say) -> Path:

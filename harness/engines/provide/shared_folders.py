@@ -2,7 +2,7 @@
 
 import fcntl
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -11,12 +11,18 @@ import msgspec
 
 from harness.errors import SetupError, reason
 from harness.host import paths
+from harness.spec.files import fingerprint
 
 Say = Callable[[str], None]  # one progress line
 
 Facts = TypeVar("Facts", bound=msgspec.Struct)
 
 _MARKER = ".complete.json"
+
+
+def folder_of(kind: str, name: str, made_of: Sequence[object]) -> Path:
+    """The folder of the cache for what is made of this: of anything else it is another one."""
+    return paths.cache_dir() / kind / f"{name}-{fingerprint(made_of)[:12]}"
 
 
 def completed(folder: Path, kind: type[Facts]) -> Facts | None:
