@@ -11,7 +11,7 @@ from typing import Any
 from harness.errors import SpecError, page_address
 from harness.untrusted import is_unicode
 from harness.workload.traces.read import json_lines, read_text
-from harness.workload.traces.rows import BadRow
+from harness.workload.traces.rows import BadRow, an_object
 
 Message = tuple[str, str]  # role, content
 
@@ -99,15 +99,12 @@ def _whole(text: str) -> list[Any] | None:
     return value if isinstance(value, list) else None
 
 
-def _prompt(entry: object, turns: int) -> Prompt:
+def _prompt(value: object, turns: int) -> Prompt:
     """Reads a line {"prompt": …} or {"messages": […]}, or a ShareGPT entry {"conversations": […]}.
 
     Raises BadRow.
     """
-    if isinstance(entry, BadRow):
-        raise entry
-    if not isinstance(entry, dict):
-        raise BadRow("not a JSON object")
+    entry = an_object(value)
     asked = entry.get("output_tokens")
     if asked is not None and (type(asked) is not int or asked < 1):
         raise BadRow("output_tokens that is not a whole number above 0")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from harness.workload.traces.dates import seconds_of
-from harness.workload.traces.rows import BadRow, number
+from harness.workload.traces.rows import BadRow, an_object, number
 from harness.workload.traces.sessions import MAIN, MOST_LEVELS, SUBAGENT, Begins, Call, Item, Thread, checked
 
 KEYS = ({"resourceSpans"}, {"spans"}, {"traceId", "spanId"}, {"trace_id", "span_id"})
@@ -41,8 +41,6 @@ def threads(
     for _, value in documents:
         for span in _spans(value):
             try:
-                if isinstance(span, BadRow):
-                    raise span
                 trace, name, read = _read(span)
             except BadRow as bad:
                 skipped[str(bad)] += 1
@@ -59,7 +57,7 @@ def threads(
 def _spans(value: object) -> Iterator[Any]:
     """Yields the spans of OTLP's resourceSpans, of a list of spans, or the one that a line is."""
     if not isinstance(value, dict):
-        yield value if isinstance(value, BadRow) else BadRow("not a JSON object")
+        yield value
     elif "resourceSpans" in value:
         for resource in _listed(value["resourceSpans"]):
             for scope in _listed(_get(resource, "scopeSpans")):
@@ -81,10 +79,9 @@ def _get(value: object, *names: str) -> Any:
     return None
 
 
-def _read(span: object) -> tuple[str, str, _Span]:
+def _read(value: object) -> tuple[str, str, _Span]:
     """Ids of the trace and the span, and the fields of it that are used. Raises BadRow."""
-    if not isinstance(span, dict):
-        raise BadRow("not a JSON object")
+    span = an_object(value)
     trace, name = _get(span, "traceId", "trace_id"), _get(span, "spanId", "span_id")
     if not (isinstance(trace, str) and trace and isinstance(name, str) and name):
         raise BadRow("a span without its trace and its own id")

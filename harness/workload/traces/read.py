@@ -15,7 +15,7 @@ from harness.workload.traces.agents import READERS, read_sessions
 from harness.workload.traces.dates import seconds_of
 from harness.workload.traces.documents import MOST_BYTES
 from harness.workload.traces.recorded import read_recorded
-from harness.workload.traces.rows import BadRow, Row, Source, assemble, number
+from harness.workload.traces.rows import BadRow, Row, Source, an_object, assemble, number
 from harness.workload.traces.trace import Trace
 
 MOONCAKE_BLOCK_TOKENS = 512
@@ -117,12 +117,7 @@ def _format(text: str, where: str) -> str:
 
 def _read_json(lines: list[tuple[int, Any]], parse: Callable[[Mapping[str, object]], Row]) -> Rows:
     for line_number, value in lines:
-        if isinstance(value, BadRow):
-            yield line_number, value
-        elif not isinstance(value, dict):
-            yield line_number, BadRow("not a JSON object")
-        else:
-            yield line_number, _tried(parse, value)
+        yield line_number, _tried(parse, value)
 
 
 def _read_csv(text: str, parse: Callable[[Mapping[str, object]], Row], needed: set[str], where: str) -> Rows:
@@ -145,9 +140,9 @@ def _read_csv(text: str, parse: Callable[[Mapping[str, object]], Row], needed: s
         yield reader.line_num, _tried(parse, values)
 
 
-def _tried(parse: Callable[[Mapping[str, object]], Row], values: Mapping[str, object]) -> Row | BadRow:
+def _tried(parse: Callable[[Mapping[str, object]], Row], values: object) -> Row | BadRow:
     try:
-        return parse(values)
+        return parse(an_object(values))
     except BadRow as bad:
         return bad
 

@@ -5,6 +5,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,15 @@ class Row:
 
 class BadRow(Exception):  # noqa: N818  # never an error of the program: counted, and the next line is read
     """A line that is left out; the message is the reason it is counted under."""
+
+
+def an_object(value: object) -> dict[str, Any]:
+    """What a line holds. Raises the BadRow that the line was read as, and one for anything but an object."""
+    if isinstance(value, BadRow):
+        raise value
+    if not isinstance(value, dict):
+        raise BadRow("not a JSON object")
+    return value
 
 
 def number(value: object) -> float:

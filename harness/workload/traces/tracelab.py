@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from harness.workload.traces.dates import seconds_of
-from harness.workload.traces.rows import BadRow, number
+from harness.workload.traces.rows import BadRow, an_object, number
 from harness.workload.traces.sessions import Begins, Call, Thread, checked
 
 KEYS = {"session_id", "input_tokens_total", "prefix_tokens", "timing_events"}
@@ -24,13 +24,10 @@ def threads(
     sessions: dict[str, list[tuple[Call, int]]] = {}
     for _, value in documents:
         try:
-            if isinstance(value, BadRow):
-                raise value
-            if not isinstance(value, dict):
-                raise BadRow("not a JSON object")
-            if not isinstance(session := value.get("session_id"), str):
+            row = an_object(value)
+            if not isinstance(session := row.get("session_id"), str):
                 raise BadRow("a session_id that is not a text")
-            read = _round(value)
+            read = _round(row)
             sessions.setdefault(session, []).append(read)
         except BadRow as bad:
             skipped[str(bad)] += 1

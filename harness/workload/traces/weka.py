@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from harness.workload.traces.rows import BadRow, number
+from harness.workload.traces.rows import BadRow, an_object, number
 from harness.workload.traces.sessions import (
     MAIN,
     MOST_LEVELS,
@@ -54,16 +54,14 @@ def threads(
     everywhere = _Seen()
     for _, value in documents:
         try:
-            if isinstance(value, BadRow):
-                raise value
-            yield _conversation(value, everywhere, skipped, remarks)
+            yield _conversation(an_object(value), everywhere, skipped, remarks)
         except BadRow as bad:
             skipped[str(bad)] += 1
 
 
-def _conversation(value: object, everywhere: _Seen, skipped: Counter[str], remarks: Counter[str]) -> Thread:
-    if not isinstance(value, dict):
-        raise BadRow("not a JSON object")
+def _conversation(
+    value: Mapping[str, Any], everywhere: _Seen, skipped: Counter[str], remarks: Counter[str]
+) -> Thread:
     size = value.get("block_size")
     if type(size) is not int or size < 1:
         raise BadRow("a block_size that is not a whole number above 0")
@@ -89,10 +87,9 @@ class _Reader:
         items: list[Item] = []
         calls: list[tuple[Call, bool]] = []  # and whether its end is known
         stop = ""
-        for entry in requests:
+        for value in requests:
             try:
-                if not isinstance(entry, dict):
-                    raise BadRow("not a JSON object")
+                entry = an_object(value)
                 if entry.get("type") == "subagent":
                     items.append(self._agent(entry, origin_s, levels))
                     continue
