@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from harness.metrics.view import Floats
@@ -125,19 +126,19 @@ def compare(
             limits["dispersion"] = _limits_of_schedule(asked, count)["dispersion"]
         distance = _distance_of_gaps(np.diff(sent_ns) / 1e9, asked.rate_per_s, burstiness)
         farthest = _KOLMOGOROV / (math.sqrt(count - 1) + 0.12 + 0.11 / math.sqrt(count - 1))
-    statistics = {"gap_cv": sent.gap_cv, "dispersion": sent.dispersion, "ks": distance}
     limits["ks"] = (0.0, farthest)
-    wrong = [name for name, value in statistics.items() if not limits[name][0] <= value <= limits[name][1]]
-    return Arrivals(
+    tested = Arrivals(
         process=process,
         arrivals=count,
         against=against,
         asked=asdict(asked),
         achieved={**asdict(sent), "ks": distance},
         limits={name: list(limit) for name, limit in limits.items()},
-        verdict="differs" if wrong else "kept",
-        reason=", ".join(wrong) or None,
+        verdict="kept",
+        reason=None,
     )
+    wrong = tested.outside
+    return structs.replace(tested, verdict="differs", reason=", ".join(wrong)) if wrong else tested
 
 
 def _counts(times_ns: Stamps, range_ns: Stamps) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from harness.errors import page_address
 from harness.metrics.arrivals import TITLES, compare_cell
 from harness.metrics.latency import of_metric
-from harness.model import IssueCode, known
+from harness.model import IssueCode
 from harness.model.numbers import apart, digits_apart, fixed, short
 from harness.records.layout import UNKNOWN
 from harness.validity.client import tail
@@ -113,9 +113,8 @@ def _due_ns(cell: Evidence, sent: NDArray[np.void]) -> NDArray[np.int64]:
 def _arrivals_differ(cell: Evidence) -> Iterator[Violation]:
     comparison = compare_cell(cell.records.requests, cell.load, cell.requested)
     if comparison and comparison.verdict == "differs" and comparison.limits and comparison.achieved:
-        names = (known(comparison.reason) or "").split(", ")
         measured, limits = [], []
-        for name in names:
+        for name in comparison.outside:
             sent, (low, high) = comparison.achieved[name], comparison.limits[name]
             digits = digits_apart(sent, low, high, least=3, shown=short)
             measured.append(f"{TITLES[name]} {short(sent, digits)}")

@@ -113,6 +113,6 @@ def _arrivals_row(arrivals: Arrivals) -> Iterator[str]:
     yield arrivals.against or NOT_KNOWN
     for key in ARRIVALS:
         yield f"{or_unknown(asked.get(key))} / {or_unknown(achieved.get(key))}"
-    reasons = filter(None, (known(arrivals.reason) or "").split(", "))
-    words = ", ".join(TITLES.get(reason, reason) for reason in reasons)
+    reason = known(arrivals.reason)
+    words = ", ".join(TITLES.get(name, name) for name in arrivals.outside) or reason
     yield f"{arrivals.verdict} ({words})" if words else arrivals.verdict
