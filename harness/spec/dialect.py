@@ -6,7 +6,7 @@ type; inside a longer text it is inserted.
 
 import dataclasses
 from dataclasses import dataclass, field, fields, replace
-from typing import Literal
+from typing import Any, Literal
 
 from harness.apis import API_NAMES, APIS, ApiName
 from harness.errors import SpecError
@@ -100,12 +100,6 @@ class ApiDialect:
     habits: Habits = Habits()
 
 
-# Keys of [dialect.apis.NAME] that take the place of those of [dialect].
-_OWN_FIELDS = (
-    "exact_output", "extra", "refuses_neutral", "seed", "cache_salt", "tools", "thinking", "structured",
-)  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """Fields and paths of requests to this engine, in the API `api` once `with_api` has chosen it."""
@@ -158,26 +152,15 @@ def with_api(dialect: Dialect, name: ApiName) -> Dialect:
             tools={},
             stream_usage=False,
         )
-    changed = {key: value for key in _OWN_FIELDS if (value := getattr(own, key)) is not None}
-    if not api.templated:
-        changed = {"tools": {}, "thinking": Thinking(), **changed}
+    changed: dict[str, Any] = {} if api.templated else {"tools": {}, "thinking": Thinking()}
+    changed |= {key.name: value for key in fields(own) if (value := getattr(own, key.name)) is not None}
     of_chat = () if api.stream_options else ("done", "usage")  # chunks of Completions end like those of chat
     unknown = dict.fromkeys(("first_chunk", "reasoning_field", *of_chat))
     habits = {key: value for key, value in dataclasses.asdict(own.habits).items() if value is not None}
     if not api.stream_options:
         habits.setdefault("done", True)  # every stream of the API has the API's own end
-    return replace(
-        dialect,
-        api=name,
-        path=own.path or api.path,
-        engine_args=own.engine_args,
-        remove_args=own.remove_args,
-        engine_env=own.engine_env,
-        keeps_turns=own.keeps_turns,
-        limit_adds=own.limit_adds,
-        habits=replace(dialect.habits, **{**unknown, **habits}),
-        **changed,
-    )
+    changed["habits"] = replace(dialect.habits, **{**unknown, **habits})
+    return replace(dialect, **changed | {"api": name, "path": own.path or api.path})
 
 
 def check_dialect(dialect: Dialect, where: str) -> None:
