@@ -77,6 +77,13 @@ def together_of(
             raise SpecError(f"must be at least 2, not {blocks}", where=_BLOCKS_FLAG)
         at_most(blocks, _BLOCKS_FLAG, MOST_REPEATS)
     attached = [ref.label for _, ref, launch in chosen if launch.mode == "attach"]
+    urls = [url for _, ref, _ in chosen for url in ref.urls]
+    if kind == "duet" and len(set(urls)) < len(urls):
+        raise SpecError(
+            "two of these backends are the same server: each would be measured under the load of the other",
+            where=_FLAG,
+            hint="`--pairing blocks` loads it in turns",
+        )
     if len(attached) == len(chosen):
         if blocks is not None:
             raise SpecError(

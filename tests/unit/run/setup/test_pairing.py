@@ -111,3 +111,22 @@ def test_each_engine_gets_the_next_gpus():
 def test_fewer_gpus_than_engines_is_an_error():
     with pytest.raises(SpecError, match="2 engines need 2 GPUs, and there are 1 for them"):
         prepare(options(launch="process", gpus=("0",)))
+
+
+@pytest.mark.parametrize(
+    ("backends", "changes"),
+    [
+        ("r=vllm=http://h:1+http://h:2,s=vllm=http://h:2+http://h:3", {}),
+        ("vllm=http://h:1", {"apis": ("chat", "messages")}),
+        ("vllm=http://h:1", {"aa": True}),
+    ],
+)
+def test_one_server_is_no_duet_with_itself(backends, changes):
+    with pytest.raises(SpecError, match=r"^--pairing: two of these backends are the same server") as caught:
+        prepare(options(backends, pairing="duet", **changes))
+    assert caught.value.hint == "`--pairing blocks` loads it in turns"
+    assert prepare(options(backends, **changes)).together.kind == "blocks"
+
+
+def test_two_engines_that_bench_starts_are_a_duet_with_themselves():
+    assert prepare(options("vllm", pairing="duet", aa=True)).together.kind == "duet"
